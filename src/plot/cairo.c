@@ -5,39 +5,73 @@
 #include <cairo-pdf.h>
 #include <cairo.h>
 
-#include "canvas.h"
 #include "figure.h"
 #include "phema/library.h"
 
 #define PNG_SCALE 2.0  /* pixels per unit: letters stay sharp on dense screens and on paper */
 #define PDF_SCALE 0.75 /* points per unit, as in browsers: 600 points are 21 cm */
 
+/* The functions of cairo that are used here. */
+#define FUNCTIONS(FUNCTION)                                                                        \
+    FUNCTION(arc)                                                                                  \
+    FUNCTION(clip)                                                                                 \
+    FUNCTION(create)                                                                               \
+    FUNCTION(destroy)                                                                              \
+    FUNCTION(fill)                                                                                 \
+    FUNCTION(font_options_create)                                                                  \
+    FUNCTION(font_options_destroy)                                                                 \
+    FUNCTION(font_options_set_antialias)                                                           \
+    FUNCTION(font_options_set_hint_metrics)                                                        \
+    FUNCTION(font_options_set_hint_style)                                                          \
+    FUNCTION(image_surface_create)                                                                 \
+    FUNCTION(line_to)                                                                              \
+    FUNCTION(move_to)                                                                              \
+    FUNCTION(new_path)                                                                             \
+    FUNCTION(pdf_surface_create_for_stream)                                                        \
+    FUNCTION(pdf_surface_set_metadata)                                                             \
+    FUNCTION(rectangle)                                                                            \
+    FUNCTION(restore)                                                                              \
+    FUNCTION(rotate)                                                                               \
+    FUNCTION(save)                                                                                 \
+    FUNCTION(scale)                                                                                \
+    FUNCTION(select_font_face)                                                                     \
+    FUNCTION(set_dash)                                                                             \
+    FUNCTION(set_font_options)                                                                     \
+    FUNCTION(set_font_size)                                                                        \
+    FUNCTION(set_line_width)                                                                       \
+    FUNCTION(set_source_rgba)                                                                      \
+    FUNCTION(show_text)                                                                            \
+    FUNCTION(status)                                                                               \
+    FUNCTION(status_to_string)                                                                     \
+    FUNCTION(stroke)                                                                               \
+    FUNCTION(surface_destroy)                                                                      \
+    FUNCTION(surface_finish)                                                                       \
+    FUNCTION(surface_status)                                                                       \
+    FUNCTION(surface_write_to_png_stream)                                                          \
+    FUNCTION(text_extents)                                                                         \
+    FUNCTION(translate)
+
+#define MEMBER(name) __typeof__(cairo_##name) *name; // NOLINT: a member cannot be in parentheses
 static struct {
-#define FUNCTION(name) __typeof__(cairo_##name) *name; // NOLINT: a member cannot be in parentheses
-#include "cairo_functions.inc"
-#undef FUNCTION
+    FUNCTIONS(MEMBER)
 } api;
 
 #ifdef PHEMA_CAIRO_LINKED /* cairo is part of the program */
 
+#define SET(name) api.name = cairo_##name;
 static enum phema_status load(struct phema_error *err)
 {
     (void)err;
-#define FUNCTION(name) api.name = cairo_##name;
-#include "cairo_functions.inc"
-#undef FUNCTION
+    FUNCTIONS(SET)
     return PHEMA_OK;
 }
 
 #else
 
+#define ROW(name) {"cairo_" #name, (void *)&api.name, false},
 static enum phema_status load(struct phema_error *err)
 {
-    static const struct phema_library_function functions[] = {
-#define FUNCTION(name) {"cairo_" #name, (void *)&api.name, false},
-#include "cairo_functions.inc"
-#undef FUNCTION
-    };
+    static const struct phema_library_function functions[] = {FUNCTIONS(ROW)};
     return phema_library_load_functions("libcairo.so.2", functions, ARRAY_LEN(functions), err);
 }
 

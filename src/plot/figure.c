@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* figure.c - builds pictures from panels, series and marks. */
+/* figure.c - builds pictures from panels, series and marks; the colours, kinds of snapshot and units
+ * that all pictures share. */
 #include "figure.h"
 
 #include <stdarg.h>
@@ -21,8 +22,10 @@ static void *alloc(struct phema_picture *picture, size_t n, size_t size)
 struct phema_picture *picture_new(const char *title)
 {
     struct phema_picture *picture = calloc(1, sizeof(*picture));
-    if (picture)
-        picture->title = picture_text(picture, "%s", title);
+    if (!picture)
+        return NULL;
+    picture->panels_end = &picture->panels;
+    picture->title = picture_text(picture, "%s", title);
     return picture;
 }
 
@@ -71,13 +74,11 @@ struct panel *picture_panel(struct phema_picture *picture, const char *name, dou
     struct panel *panel = alloc(picture, 1, sizeof(*panel));
     if (!panel)
         return NULL;
-    panel->name = name;
-    panel->height = height;
-    if (picture->last_panel)
-        picture->last_panel->next = panel;
-    else
-        picture->panels = panel;
-    picture->last_panel = panel;
+    *panel = (struct panel){.name = name, .height = height};
+    panel->series_end = &panel->series;
+    panel->marks_end = &panel->marks;
+    *picture->panels_end = panel;
+    picture->panels_end = &panel->next;
     return panel;
 }
 
@@ -92,11 +93,8 @@ struct series *panel_series(struct phema_picture *picture, struct panel *panel,
         return NULL;
     *series = (struct series){.kind = kind, .name = name, .x = x, .y = y, .n = n, .drawn = drawn};
     series->pen = (struct pen){.color = COLOR_BLACK, .width = 1.2, .opacity = 1};
-    if (panel->last_series)
-        panel->last_series->next = series;
-    else
-        panel->series = series;
-    panel->last_series = series;
+    *panel->series_end = series;
+    panel->series_end = &series->next;
     return series;
 }
 
@@ -107,11 +105,8 @@ void panel_mark(struct phema_picture *picture, struct panel *panel, const struct
         return;
     *copy = *mark;
     copy->next = NULL;
-    if (panel->last_mark)
-        panel->last_mark->next = copy;
-    else
-        panel->marks = copy;
-    panel->last_mark = copy;
+    *panel->marks_end = copy;
+    panel->marks_end = &copy->next;
 }
 
 /* Larger values are left out of the range, so that no difference overflows. */
@@ -150,4 +145,78 @@ void panel_fit_y(struct panel *panel)
     }
     panel->y.min = min;
     panel->y.max = max;
+}
+
+/* ---- Colours, kinds of snapshot, and units ---- */
+
+static uint32_t between(uint32_t a, uint32_t b, double share)
+{
+    uint32_t color = 0;
+    for (int shift = 0; shift <= 16; shift += 8) {
+        double from = (double)(a >> shift & 0xFF);
+        double to = (double)(b >> shift & 0xFF);
+        color |= (uint32_t)(from + (to - from) * share + 0.5) << shift;
+    }
+    return color;
+}
+
+uint32_t palette_color(size_t i, size_t n)
+{
+    static const uint32_t hues[] = {COLOR_BLUE, COLOR_GREEN, COLOR_PURPLE, COLOR_SKY, COLOR_ORANGE};
+    /* cividis without its light end, which is too light for lines on white */
+    static const uint32_t ramp[] = {0x00224E, 0x35456C, 0x666970, 0x948E77, 0xC8B866, 0xE3CE53};
+    if (n <= ARRAY_LEN(hues))
+        return hues[i % ARRAY_LEN(hues)];
+    size_t last = ARRAY_LEN(ramp) - 1;
+    double at = (double)i / (double)(n - 1) * (double)last;
+    size_t below = (size_t)at;
+    if (below >= last)
+        return ramp[last];
+    return between(ramp[below], ramp[below + 1], at - (double)below);
+}
+
+bool kinds_find(struct kinds *out, struct phema_arena *arena,
+                const struct phema_plot_series *series)
+{
+    out->n = 0;
+    out->names = phema_arena_array(arena, series->n + 1, sizeof(*out->names));
+    out->of = phema_arena_array(arena, series->n + 1, sizeof(*out->of));
+    if (!out->names || !out->of)
+        return false;
+    for (size_t k = 0; k < series->n; k++) {
+        size_t i = 0;
+        while (i < out->n && strcmp(out->names[i], series->kinds[k]) != 0)
+            i++;
+        if (i == out->n) {
+            out->names[out->n] =
+                phema_arena_copy(arena, series->kinds[k], strlen(series->kinds[k]));
+            if (!out->names[out->n++])
+                return false;
+        }
+        out->of[k] = i;
+    }
+    return true;
+}
+
+const char *unit_of_one(struct phema_picture *picture, const char *unit)
+{
+    static const char *const plural[] = {"steps", "images", "tokens"};
+    for (size_t i = 0; i < ARRAY_LEN(plural); i++)
+        if (strcmp(unit, plural[i]) == 0)
+            return picture_text(picture, "%.*s", (int)strlen(unit) - 1, unit);
+    return picture_text(picture, "%s", unit);
+}
+
+const char *unit_label(struct phema_picture *picture, const char *unit)
+{
+    return picture_text(picture, "training time [%s]", unit);
+}
+
+PHEMA_FALLIBLE plot_check_targets(const char *kind, size_t m, struct phema_error *err)
+{
+    if (m <= PHEMA_PLOT_MAX_TARGETS)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "plot %s: draws at most %d targets below each other, found %zu", kind,
+                      PHEMA_PLOT_MAX_TARGETS, m);
 }

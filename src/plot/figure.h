@@ -56,8 +56,8 @@ struct panel {
     const char *heading, *note; /* above it; NULL: none */
     double height;              /* of the box */
     struct axis x, y;
-    struct series *series, *last_series;
-    struct mark *marks, *last_mark;
+    struct series *series, **series_end;
+    struct mark *marks, **marks_end;
     struct panel *next;
 };
 
@@ -65,7 +65,7 @@ struct phema_picture {
     struct phema_arena arena;
     bool is_failed; /* no memory: checked once, at the end */
     const char *title;
-    struct panel *panels, *last_panel;
+    struct panel *panels, **panels_end;
 };
 
 /* Without memory these return NULL and set is_failed. A NULL panel is allowed, and nothing is
@@ -84,7 +84,7 @@ void panel_mark(struct phema_picture *picture, struct panel *panel, const struct
  * to round numbers. */
 void panel_fit_y(struct panel *panel);
 
-/* ---- style.c: Okabe and Ito's colours, which remain distinct in colour blindness ---- */
+/* ---- Okabe and Ito's colours on white, which remain distinct in colour blindness ---- */
 
 #define COLOR_BLACK  0x000000u
 #define COLOR_TEXT   0x222222u
@@ -101,7 +101,7 @@ void panel_fit_y(struct panel *panel);
  * Never the red of results. */
 uint32_t palette_color(size_t i, size_t n);
 
-/* ---- style.c: the kinds of snapshot in a series, and units ---- */
+/* ---- The kinds of snapshot in a series, and units ---- */
 
 struct kinds {
     const char **names; /* [n] in the order of their first snapshot */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory.c - memory of a run by stage, from the lines that --profile-memory writes. */
-#include <string.h>
-
 #include "figure.h"
 #include "phema/json.h"
 
@@ -74,25 +72,25 @@ static enum phema_status read_stage(struct reading *reading, const struct phema_
     return PHEMA_OK;
 }
 
+static enum phema_status read_line(struct reading *reading, struct phema_span text,
+                                   struct phema_error *err)
+{
+    struct phema_json *line = NULL;
+    enum phema_status status = phema_json_parse(&line, text, err);
+    if (!status)
+        status = read_stage(reading, line, err);
+    phema_json_free(line);
+    return status;
+}
+
 static enum phema_status read_lines(struct reading *reading, struct phema_span text,
                                     struct phema_error *err)
 {
     for (size_t number = 1; text.size; number++) {
-        const uint8_t *end = memchr(text.data, '\n', text.size);
-        size_t size = end ? (size_t)(end - text.data) : text.size;
-        struct phema_json *line = NULL;
-        enum phema_status status = PHEMA_OK;
-        if (size > 0) {
-            status = phema_json_parse(&line, (struct phema_span){text.data, size}, err);
-            if (!status)
-                status = read_stage(reading, line, err);
-            phema_json_free(line);
-        }
+        struct phema_span line = phema_span_split(&text, '\n');
+        enum phema_status status = line.size ? read_line(reading, line, err) : PHEMA_OK;
         if (status)
             return phema_fail_in(err, status, "line %zu", number);
-        size += end != NULL;
-        text.data += size;
-        text.size -= size;
     }
     if (reading->n == 0)
         return phema_fail(err, PHEMA_ERR_FILE,
@@ -125,13 +123,9 @@ static double choose_unit(const char **name, const struct reading *reading, uint
     return unit;
 }
 
-/* Side-by-side bars of a stage. */
-struct columns {
-    size_t next, n;
-};
-
+/* column: of the n_columns bars of a stage */
 static void add_level(const struct reading *reading, struct panel *panel, size_t level,
-                      struct columns *columns, bool of_ends, double unit)
+                      size_t column, size_t n_columns, bool of_ends, double unit)
 {
     struct phema_picture *picture = reading->picture;
     struct series *series = panel_series(
@@ -149,19 +143,19 @@ static void add_level(const struct reading *reading, struct panel *panel, size_t
     series->pen = (struct pen){
         .color = of_ends ? COLOR_BLACK : levels[level].color, .width = 2, .opacity = 1};
     series->has_values = !of_ends;
-    series->column = columns->next++;
-    series->n_columns = columns->n;
+    series->column = column;
+    series->n_columns = n_columns;
 }
 
 static void add_levels(const struct reading *reading, struct panel *panel, bool of_ends,
                        double unit)
 {
-    struct columns columns = {0};
+    size_t n_columns = 0, column = 0;
     for (size_t level = 0; level < N_LEVELS; level++)
-        columns.n += is_level_known(reading, level);
+        n_columns += is_level_known(reading, level);
     for (size_t level = 0; level < N_LEVELS; level++)
         if (is_level_known(reading, level))
-            add_level(reading, panel, level, &columns, of_ends, unit);
+            add_level(reading, panel, level, column++, n_columns, of_ends, unit);
 }
 
 static const char *name_time(struct phema_picture *picture, double elapsed_s)

@@ -4,28 +4,6 @@
 
 #include "figure.h"
 
-static const struct {
-    const char *extension;
-    enum phema_picture_format format;
-} known[] = {{".svg", PHEMA_PICTURE_SVG},
-             {".png", PHEMA_PICTURE_PNG},
-             {".pdf", PHEMA_PICTURE_PDF},
-             {".csv", PHEMA_PICTURE_CSV}};
-
-PHEMA_FALLIBLE phema_picture_format(enum phema_picture_format *out, const char *path,
-                                    struct phema_error *err)
-{
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (phema_ends_with(path, known[i].extension)) {
-            *out = known[i].format;
-            return PHEMA_OK;
-        }
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "'%s' does not say what to draw; expected a name that ends in .svg, .png, "
-                      ".pdf or .csv",
-                      path);
-}
-
 /* ---- CSV ---- */
 
 static void append_csv_field(struct phema_strbuf *out, const char *text)
@@ -66,33 +44,47 @@ static void append_csv_series(struct phema_strbuf *out, const struct panel *pane
     }
 }
 
-static void write_csv(struct phema_strbuf *out, const struct phema_picture *picture)
+static enum phema_status write_csv(struct phema_strbuf *out, const struct phema_picture *picture,
+                                   struct phema_error *err)
 {
     phema_strbuf_puts(out, "panel,series,x,y\n");
     for (const struct panel *panel = picture->panels; panel; panel = panel->next)
         for (const struct series *series = panel->series; series; series = series->next)
             if (series->name)
                 append_csv_series(out, panel, series);
+    return phema_strbuf_check(out, err);
 }
 
 /* ---- All formats ---- */
 
+static const struct {
+    const char *extension;
+    enum phema_status (*write)(struct phema_strbuf *out, const struct phema_picture *picture,
+                               struct phema_error *err);
+} formats[] = {
+    [PHEMA_PICTURE_SVG] = {".svg", svg_write},
+    [PHEMA_PICTURE_PNG] = {".png", cairo_write_png},
+    [PHEMA_PICTURE_PDF] = {".pdf", cairo_write_pdf},
+    [PHEMA_PICTURE_CSV] = {".csv", write_csv},
+};
+
+PHEMA_FALLIBLE phema_picture_format(enum phema_picture_format *out, const char *path,
+                                    struct phema_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (phema_ends_with(path, formats[i].extension)) {
+            *out = (enum phema_picture_format)i;
+            return PHEMA_OK;
+        }
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "'%s' does not say what to draw; expected a name that ends in .svg, .png, "
+                      ".pdf or .csv",
+                      path);
+}
+
 PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    switch (format) {
-    case PHEMA_PICTURE_SVG:
-        return svg_write(out, picture, err);
-    case PHEMA_PICTURE_PNG:
-        status = cairo_write_png(out, picture, err);
-        break;
-    case PHEMA_PICTURE_PDF:
-        status = cairo_write_pdf(out, picture, err);
-        break;
-    case PHEMA_PICTURE_CSV:
-        write_csv(out, picture);
-        break;
-    }
+    enum phema_status status = formats[format].write(out, picture, err);
     return status ? status : phema_strbuf_check(out, err);
 }

@@ -17,11 +17,11 @@ struct work {
     const struct phema_plot_series *series;
     struct phema_picture *picture;
     struct kinds kinds;
-    double end;         /* the last time that is drawn */
-    double factor;      /* densities are weights per this many steps */
-    double *edges;      /* [CELLS + 1] */
-    double *cumulative; /* [CELLS + 1] scratch */
-    double *densities;  /* [series->n x CELLS] */
+    double end;    /* the last time that is drawn */
+    double factor; /* densities are weights per this many steps */
+    double edges[CELLS + 1];
+    double cumulative[CELLS + 1]; /* scratch */
+    double *densities;            /* [series->n x CELLS] */
 };
 
 static void add_density(double *sums, struct work *work, const struct phema_profile *profile,
@@ -36,10 +36,8 @@ static void add_density(double *sums, struct work *work, const struct phema_prof
 static enum phema_status prepare(struct work *work, struct phema_error *err)
 {
     const struct phema_plot_series *series = work->series;
-    work->edges = calloc(CELLS + 1, sizeof(*work->edges));
-    work->cumulative = calloc(CELLS + 1, sizeof(*work->cumulative));
     work->densities = calloc(series->n + 1, CELLS * sizeof(*work->densities));
-    if (!work->picture || !work->edges || !work->cumulative || !work->densities ||
+    if (!work->picture || !work->densities ||
         !kinds_find(&work->kinds, &work->picture->arena, series))
         return phema_fail_memory(err);
     for (size_t i = 0; i <= CELLS; i++)
@@ -47,13 +45,6 @@ static enum phema_status prepare(struct work *work, struct phema_error *err)
     for (size_t k = 0; k < series->n; k++)
         add_density(work->densities + k * CELLS, work, &series->snapshots[k], 1);
     return PHEMA_OK;
-}
-
-static void clear(struct work *work)
-{
-    free(work->edges);
-    free(work->cumulative);
-    free(work->densities);
 }
 
 static struct series *add_curve(struct work *work, struct panel *panel, const char *name,
@@ -268,6 +259,6 @@ PHEMA_FALLIBLE phema_plot_profiles(struct phema_picture **out,
     status = prepare(&work, err);
     for (size_t j = 0; j < m && !status; j++)
         status = add_target(&work, &targets[j], err);
-    clear(&work);
+    free(work.densities);
     return picture_finish(out, work.picture, status, err);
 }

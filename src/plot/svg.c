@@ -2,7 +2,8 @@
 /* svg.c - pictures as SVG 1.1, written as text. cairo would turn letters into shapes, which cannot
  * be searched or edited, and its bytes change with fonts and versions. The SVG has no ids, scripts
  * or references, so it can be embedded in an HTML file. */
-#include "canvas.h"
+#include <string.h>
+
 #include "figure.h"
 
 struct svg {
@@ -22,6 +23,13 @@ static void append_number(struct phema_strbuf *out, double value)
                             size % 10 ? size % 100 : size % 100 / 10);
 }
 
+static void append_pair(struct phema_strbuf *out, double first, const char *between, double second)
+{
+    append_number(out, first);
+    phema_strbuf_puts(out, between);
+    append_number(out, second);
+}
+
 static void append_attribute(struct phema_strbuf *out, const char *name, double value)
 {
     phema_strbuf_printf(out, " %s=\"", name);
@@ -32,19 +40,15 @@ static void append_attribute(struct phema_strbuf *out, const char *name, double 
 /* XML forbids control characters, even as references. */
 static void append_escaped(struct phema_strbuf *out, const char *text)
 {
+    static const char special[] = "<>&\"";
+    static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;"};
     for (; *text; text++) {
-        if (*text == '<')
-            phema_strbuf_puts(out, "&lt;");
-        else if (*text == '>')
-            phema_strbuf_puts(out, "&gt;");
-        else if (*text == '&')
-            phema_strbuf_puts(out, "&amp;");
-        else if (*text == '"')
-            phema_strbuf_puts(out, "&quot;");
-        else if ((unsigned char)*text < ' ' || *text == 0x7F)
-            phema_strbuf_puts(out, "?");
+        const char *found = strchr(special, *text);
+        bool is_control = (unsigned char)*text < ' ' || *text == 0x7F;
+        if (found)
+            phema_strbuf_puts(out, names[found - special]);
         else
-            phema_strbuf_append(out, text, 1);
+            phema_strbuf_append(out, is_control ? "?" : text, 1);
     }
 }
 
@@ -54,9 +58,7 @@ static void append_points(struct phema_strbuf *out, const struct point *points, 
     for (size_t i = 0; i < n; i++) {
         if (i)
             phema_strbuf_puts(out, " ");
-        append_number(out, points[i].x);
-        phema_strbuf_puts(out, ",");
-        append_number(out, points[i].y);
+        append_pair(out, points[i].x, ",", points[i].y);
     }
     phema_strbuf_puts(out, "\"");
 }
@@ -73,9 +75,7 @@ static void svg_line(struct canvas *canvas, const struct point *points, size_t n
         append_attribute(out, "stroke-opacity", pen->opacity);
     if (pen->dash > 0) {
         phema_strbuf_puts(out, " stroke-dasharray=\"");
-        append_number(out, pen->dash);
-        phema_strbuf_puts(out, " ");
-        append_number(out, pen->gap);
+        append_pair(out, pen->dash, " ", pen->gap);
         phema_strbuf_puts(out, "\"");
     }
     phema_strbuf_puts(out, "/>\n");
@@ -89,15 +89,21 @@ static void append_box(struct phema_strbuf *out, struct box box)
     append_attribute(out, "height", box.height);
 }
 
+/* The last attributes of a filled shape. */
+static void append_fill(struct phema_strbuf *out, uint32_t color, double opacity)
+{
+    phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)color);
+    if (opacity < 1)
+        append_attribute(out, "fill-opacity", opacity);
+    phema_strbuf_puts(out, "/>\n");
+}
+
 static void svg_fill(struct canvas *canvas, struct box box, uint32_t color, double opacity)
 {
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
     phema_strbuf_puts(out, "<rect");
     append_box(out, box);
-    phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)color);
-    if (opacity < 1)
-        append_attribute(out, "fill-opacity", opacity);
-    phema_strbuf_puts(out, "/>\n");
+    append_fill(out, color, opacity);
 }
 
 static void svg_mark(struct canvas *canvas, enum marker marker, struct point at, double radius,
@@ -115,10 +121,7 @@ static void svg_mark(struct canvas *canvas, enum marker marker, struct point at,
         append_attribute(out, "cy", at.y);
         append_attribute(out, "r", radius);
     }
-    phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)pen->color);
-    if (pen->opacity < 1)
-        append_attribute(out, "fill-opacity", pen->opacity);
-    phema_strbuf_puts(out, "/>\n");
+    append_fill(out, pen->color, pen->opacity);
 }
 
 static void svg_text(struct canvas *canvas, struct point at, const struct type *type,
@@ -138,9 +141,7 @@ static void svg_text(struct canvas *canvas, struct point at, const struct type *
         phema_strbuf_puts(out, " font-weight=\"bold\"");
     if (type->is_upward) {
         phema_strbuf_puts(out, " transform=\"rotate(-90 ");
-        append_number(out, at.x);
-        phema_strbuf_puts(out, " ");
-        append_number(out, at.y);
+        append_pair(out, at.x, " ", at.y);
         phema_strbuf_puts(out, ")\"");
     }
     phema_strbuf_puts(out, ">");
@@ -155,13 +156,9 @@ static void svg_clip(struct canvas *canvas, struct box box)
     phema_strbuf_puts(out, "<svg");
     append_box(out, box);
     phema_strbuf_puts(out, " viewBox=\"");
-    append_number(out, box.x);
+    append_pair(out, box.x, " ", box.y);
     phema_strbuf_puts(out, " ");
-    append_number(out, box.y);
-    phema_strbuf_puts(out, " ");
-    append_number(out, box.width);
-    phema_strbuf_puts(out, " ");
-    append_number(out, box.height);
+    append_pair(out, box.width, " ", box.height);
     phema_strbuf_puts(out, "\">\n");
 }
 

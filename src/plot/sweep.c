@@ -1,9 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sweep.c - scores of averages by width, with the best one marked. */
-#include "figure.h"
-#include "scores.h"
+/* sweep.c - scores of averages by width, read from a CSV, with the best one marked. */
+#include <stdlib.h>
+#include <string.h>
 
-#define SWEEP_BOX 320
+#include "figure.h"
+#include "phema/array.h"
+#include "phema/number.h"
+
+#define SWEEP_BOX     320
+#define LARGEST_SCORE 1e100 /* differences of scores must be finite */
+
+/* ---- Reading ---- */
+
+struct score {
+    double sigma_rel, score;
+};
+
+struct scores {
+    struct score *items; /* [n] by width, then by score */
+    size_t n, capacity;
+    size_t n_left_out; /* lines without a finite score */
+    size_t sigma_column, score_column;
+    bool has_columns;
+};
+
+static bool is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r';
+}
+
+/* Removes the first field from a line; without the quotes and blanks around it. */
+static struct phema_span cut_field(struct phema_span *line)
+{
+    struct phema_span field = {line->data, 0};
+    bool is_quoted = line->size > 0 && line->data[0] == '"';
+    size_t i = is_quoted;
+    while (i < line->size && line->data[i] != (is_quoted ? '"' : ','))
+        i++;
+    field.data += is_quoted;
+    field.size = i - is_quoted;
+    while (i < line->size && line->data[i] != ',')
+        i++;
+    i += i < line->size;
+    line->data += i;
+    line->size -= i;
+    while (field.size && is_blank(field.data[0])) {
+        field.data++;
+        field.size--;
+    }
+    while (field.size && is_blank(field.data[field.size - 1]))
+        field.size--;
+    return field;
+}
+
+static struct phema_span field_at(struct phema_span line, size_t column)
+{
+    struct phema_span field = {0};
+    for (size_t i = 0; i <= column; i++) {
+        if (i > 0 && line.size == 0)
+            return (struct phema_span){0};
+        field = cut_field(&line);
+    }
+    return field;
+}
+
+static bool is_text(struct phema_span field, const char *text)
+{
+    return field.size == strlen(text) && memcmp(field.data, text, field.size) == 0;
+}
+
+/* The first line names the columns; where it has numbers instead, the first two columns are read. */
+static enum phema_status read_names(struct scores *scores, struct phema_span line, bool *is_names,
+                                    struct phema_error *err)
+{
+    double number = 0;
+    scores->has_columns = true;
+    scores->score_column = 1;
+    *is_names = !phema_decimal_parse(&number, field_at(line, 0));
+    size_t n_found = 0;
+    for (size_t column = 0; *is_names && line.size; column++) {
+        struct phema_span field = cut_field(&line);
+        if (is_text(field, "sigma_rel"))
+            scores->sigma_column = column;
+        else if (is_text(field, "score"))
+            scores->score_column = column;
+        else
+            continue;
+        n_found++;
+    }
+    if (*is_names && n_found != 2)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected the columns sigma_rel and score, each once, or two numbers");
+    return PHEMA_OK;
+}
+
+static enum phema_status add(struct scores *scores, struct score score, struct phema_error *err)
+{
+    if (scores->n == PHEMA_PLOT_MAX_SCORES)
+        return phema_fail(err, PHEMA_ERR_FILE, "has more than %d scores", PHEMA_PLOT_MAX_SCORES);
+    if (!phema_array_grow(&scores->items, &scores->capacity, scores->n, sizeof(*scores->items)))
+        return phema_fail_memory(err);
+    scores->items[scores->n++] = score;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_line(struct scores *scores, struct phema_span line,
+                                   struct phema_error *err)
+{
+    struct score score = {0};
+    struct phema_name_buffer shown;
+    struct phema_span width = field_at(line, scores->sigma_column);
+    struct phema_span value = field_at(line, scores->score_column);
+    if (!phema_decimal_parse(&score.sigma_rel, width) ||
+        !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM))
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no sigma_rel between 0 and %g",
+                          phema_name_escape(&shown, (const char *)width.data, width.size),
+                          PHEMA_SIGMA_REL_SUPREMUM);
+    if (value.size == 0)
+        score.score = PHEMA_UNKNOWN;
+    else if (!phema_decimal_parse(&score.score, value))
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no score; expected a number",
+                          phema_name_escape(&shown, (const char *)value.data, value.size));
+    if (isfinite(score.score) && fabs(score.score) > LARGEST_SCORE)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a score of at most %g, found %g",
+                          LARGEST_SCORE, score.score);
+    if (isfinite(score.score))
+        return add(scores, score, err);
+    scores->n_left_out++;
+    return PHEMA_OK;
+}
+
+/* Compares scores as well, so that the result does not depend on how qsort orders equal items. */
+static int by_width(const void *a, const void *b)
+{
+    const struct score *first = a, *second = b;
+    int order = (first->sigma_rel > second->sigma_rel) - (first->sigma_rel < second->sigma_rel);
+    return order ? order : (first->score > second->score) - (first->score < second->score);
+}
+
+static enum phema_status read_lines(struct scores *scores, struct phema_span csv,
+                                    struct phema_error *err)
+{
+    for (size_t number = 1; csv.size; number++) {
+        struct phema_span line = phema_span_split(&csv, '\n');
+        while (line.size && line.data[line.size - 1] == '\r')
+            line.size--;
+        if (line.size == 0 || line.data[0] == '#')
+            continue;
+        bool is_names = false;
+        enum phema_status status = PHEMA_OK;
+        if (!scores->has_columns)
+            status = read_names(scores, line, &is_names, err);
+        if (!status && !is_names)
+            status = read_line(scores, line, err);
+        if (status)
+            return phema_fail_in(err, status, "line %zu", number);
+    }
+    return PHEMA_OK;
+}
+
+/* Empty lines and lines that begin with # are skipped. */
+static enum phema_status read_scores(struct scores *out, struct phema_span csv,
+                                     struct phema_error *err)
+{
+    enum phema_status status = read_lines(out, csv, err);
+    if (status)
+        return status;
+    if (out->n == 0)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected lines of sigma_rel,score, found %s",
+                          out->n_left_out ? "none with a finite score" : "none");
+    qsort(out->items, out->n, sizeof(*out->items), by_width);
+    return PHEMA_OK;
+}
+
+/* ---- The picture ---- */
 
 /* The first one of equal best scores. */
 static size_t find_best(const struct scores *scores, bool maximizes)
@@ -72,17 +242,16 @@ static void draw(struct phema_picture *picture, const struct scores *scores, boo
 PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, size_t *n_left_out,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err)
 {
-    struct scores scores;
-    enum phema_status status = scores_read(&scores, sweep->csv, err);
-    if (status)
-        return status;
-    struct phema_picture *picture = picture_new(sweep->title);
+    struct scores scores = {0};
+    struct phema_picture *picture = NULL;
+    enum phema_status status = read_scores(&scores, sweep->csv, err);
+    if (!status)
+        picture = picture_new(sweep->title);
     if (picture)
         draw(picture, &scores, sweep->maximizes);
-    size_t left_out = scores.n_left_out;
-    scores_clear(&scores);
-    status = picture_finish(out, picture, PHEMA_OK, err);
+    free(scores.items);
+    status = picture_finish(out, picture, status, err);
     if (!status)
-        *n_left_out = left_out;
+        *n_left_out = scores.n_left_out;
     return status;
 }

@@ -1,63 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_scores.c - CSV files of scores as programs and people write them, and invalid ones. */
+/* test_sweep.c - CSV files of scores as programs and people write them, and invalid ones. */
 #include "support.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/plot.h"
-#include "scores.h"
 
-static enum phema_status read_text(struct scores *out, const char *text, struct phema_error *err)
+static enum phema_status plot_text(struct phema_picture **out, size_t *n_left_out, const char *text,
+                                   size_t size, struct phema_error *err)
 {
-    size_t size = strlen(text);
     const uint8_t *data = support_guarded(text, size); /* reading beyond it faults */
-    return scores_read(out, (struct phema_span){data, size}, err);
+    const struct phema_plot_sweep sweep = {.title = "", .csv = {data, size}};
+    return phema_plot_sweep(out, n_left_out, &sweep, err);
 }
 
-static void assert_scores(const char *text, const double (*wanted)[2], size_t n, size_t n_left_out)
+/* wanted: the drawn scores as lines of CSV */
+static void assert_scores(const char *text, const char *wanted, size_t wanted_left_out)
 {
-    struct scores scores;
+    struct phema_picture *picture = NULL;
+    struct phema_strbuf csv = {0};
     struct phema_error err = {""};
-    assert_ok(read_text(&scores, text, &err), &err);
-    assert_int_equal(scores.n, n);
-    assert_int_equal(scores.n_left_out, n_left_out);
-    for (size_t i = 0; i < n; i++) {
-        assert_near(scores.items[i].sigma_rel, wanted[i][0], 0);
-        assert_near(scores.items[i].score, wanted[i][1], 0);
-    }
-    scores_clear(&scores);
+    size_t n_left_out = 0;
+    assert_ok(plot_text(&picture, &n_left_out, text, strlen(text), &err), &err);
+    assert_int_equal(n_left_out, wanted_left_out);
+    assert_ok(phema_picture_write(&csv, picture, PHEMA_PICTURE_CSV, &err), &err);
+    char *best = strstr(csv.data, "score,best,");
+    assert_non_null(best);
+    *best = '\0';
+    assert_string_equal(csv.data + strlen("panel,series,x,y\n"), wanted);
+    phema_strbuf_clear(&csv);
+    phema_picture_free(picture);
+}
+
+static void assert_refused(const char *text, size_t size, const char *part)
+{
+    struct phema_picture *picture = NULL;
+    size_t n_left_out = 0;
+    struct phema_error err = {""};
+    assert_fails(plot_text(&picture, &n_left_out, text, size, &err), PHEMA_ERR_FILE, &err, part);
+    assert_null(picture);
 }
 
 static void columns_are_found_by_name(void **state)
 {
     (void)state;
-    static const double wanted[][2] = {{0.05, 3}, {0.1, -2.5e1}};
-    assert_scores("sigma_rel,score\n0.1,-2.5e1\n0.05,3\n", wanted, 2, 0);
-    assert_scores("step,\"score\",when,sigma_rel\n7,-25,\"a, b\",0.1\n8,3,,0.05", wanted, 2, 0);
-    assert_scores(" sigma_rel , score \r\n 0.1 ,\t-25\r\n\r\n# later\r\n0.05,3\r\n", wanted, 2, 0);
+    static const char wanted[] = "score,scores,0.05,3\nscore,scores,0.1,-25\n";
+    assert_scores("sigma_rel,score\n0.1,-2.5e1\n0.05,3\n", wanted, 0);
+    assert_scores("step,\"score\",when,sigma_rel\n7,-25,\"a, b\",0.1\n8,3,,0.05", wanted, 0);
+    assert_scores(" sigma_rel , score \r\n 0.1 ,\t-25\r\n\r\n# later\r\n0.05,3\r\n", wanted, 0);
 }
 
 static void numbers_alone_are_two_columns(void **state)
 {
     (void)state;
-    static const double wanted[][2] = {{0.05, 3}, {0.1, -2.5e1}};
-    assert_scores("0.1,-25\n0.05,3,whatever\n", wanted, 2, 0);
+    assert_scores("0.1,-25\n0.05,3,whatever\n", "score,scores,0.05,3\nscore,scores,0.1,-25\n", 0);
 }
 
 static void scores_of_one_width_are_in_order(void **state)
 {
     (void)state;
-    static const double wanted[][2] = {{0.1, 1}, {0.1, 2}, {0.1, 3}};
-    assert_scores("0.1,3\n0.1,1\n0.1,2\n", wanted, 3, 0);
+    assert_scores("0.1,3\n0.1,1\n0.1,2\n",
+                  "score,scores,0.1,1\nscore,scores,0.1,2\nscore,scores,0.1,3\n", 0);
 }
 
 static void lines_without_a_finite_score_are_counted(void **state)
 {
     (void)state;
-    static const double wanted[][2] = {{0.1, 1}};
-    assert_scores("sigma_rel,score\n0.05,nan\n0.06,\n0.07\n0.08,-inf\n0.1,1\n", wanted, 1, 4);
+    assert_scores("sigma_rel,score\n0.05,nan\n0.06,\n0.07\n0.08,-inf\n0.1,1\n",
+                  "score,scores,0.1,1\n", 4);
 }
 
 static void an_invalid_line_is_named(void **state)
@@ -83,11 +94,8 @@ static void an_invalid_line_is_named(void **state)
         {"\"sigma_rel,score\n0.1,1\n", "line 1"},
         {",,,,,\n", "line 1"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct scores scores;
-        struct phema_error err = {""};
-        assert_fails(read_text(&scores, cases[i].text, &err), PHEMA_ERR_FILE, &err, cases[i].part);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_refused(cases[i].text, strlen(cases[i].text), cases[i].part);
 }
 
 static void overlong_numbers_are_refused(void **state)
@@ -95,29 +103,24 @@ static void overlong_numbers_are_refused(void **state)
     (void)state;
     char text[200] = "0.1,";
     memset(text + 4, '1', sizeof(text) - 5);
-    struct scores scores;
-    struct phema_error err = {""};
-    assert_fails(read_text(&scores, text, &err), PHEMA_ERR_FILE, &err, "is no score");
+    assert_refused(text, strlen(text), "is no score");
 }
 
 static void too_many_scores_are_refused(void **state)
 {
     (void)state;
     size_t n = PHEMA_PLOT_MAX_SCORES + 1;
-    char *text = malloc(n * 6);
-    assert_non_null(text);
     static const char line[] = {'0', '.', '1', ',', '1', '\n'};
+    char *text = malloc(n * sizeof(line));
+    assert_non_null(text);
     for (size_t i = 0; i < n; i++)
         memcpy(text + i * sizeof(line), line, sizeof(line));
-    struct scores scores;
+    assert_refused(text, n * sizeof(line), "line 100001: has more than 100000 scores");
+    struct phema_picture *picture = NULL;
+    size_t n_left_out = 0;
     struct phema_error err = {""};
-    struct phema_span span = {(const uint8_t *)text, n * 6};
-    assert_fails(scores_read(&scores, span, &err), PHEMA_ERR_FILE, &err,
-                 "line 100001: has more than 100000 scores");
-    span.size -= 6;
-    assert_ok(scores_read(&scores, span, &err), &err);
-    assert_int_equal(scores.n, PHEMA_PLOT_MAX_SCORES);
-    scores_clear(&scores);
+    assert_ok(plot_text(&picture, &n_left_out, text, (n - 1) * sizeof(line), &err), &err);
+    phema_picture_free(picture);
     free(text);
 }
 
