@@ -110,7 +110,7 @@ struct ticks ticks_log(double min, double max, size_t most)
         if (every > 1 && (e - first) % every != 0)
             continue;
         struct step decade = {1, e};
-        add(&ticks, multiple(decade, 1), min, max);
+        add(&ticks, power_of_ten(e), min, max);
         if (last - first < 2 && max / min < 100) {
             add(&ticks, multiple(decade, 2), min, max);
             add(&ticks, multiple(decade, 5), min, max);
@@ -122,26 +122,11 @@ struct ticks ticks_log(double min, double max, size_t most)
 void ticks_widen_log(double *min, double *max)
 {
     int last = decade_below(*max);
-    *min = multiple((struct step){1, decade_below(*min)}, 1);
-    if (multiple((struct step){1, last}, 1) < *max)
-        last++;
-    *max = multiple((struct step){1, last}, 1);
+    *min = power_of_ten(decade_below(*min));
+    *max = power_of_ten(power_of_ten(last) < *max ? last + 1 : last);
 }
 
 /* ---- Labels ---- */
-
-static int decimals_of(double step)
-{
-    int decade = decade_below(step);
-    return decade < 0 ? -decade : 0;
-}
-
-static double largest(const struct ticks *ticks)
-{
-    double first = fabs(ticks->values[0]);
-    double last = fabs(ticks->values[ticks->n - 1]);
-    return first > last ? first : last;
-}
 
 void ticks_label(char label[TICKS_LABEL_SIZE], const struct ticks *ticks, size_t i,
                  bool has_suffixes)
@@ -151,7 +136,7 @@ void ticks_label(char label[TICKS_LABEL_SIZE], const struct ticks *ticks, size_t
         const char *suffix;
     } known[] = {{1e9, 1e9, "G"}, {1e6, 1e6, "M"}, {1e4, 1e3, "k"}, {0, 1, ""}};
     double value = ticks->values[i];
-    double most = largest(ticks);
+    double most = fmax(fabs(ticks->values[0]), fabs(ticks->values[ticks->n - 1]));
     size_t k = has_suffixes ? 0 : ARRAY_LEN(known) - 1;
     while (most < known[k].from)
         k++;
@@ -165,7 +150,7 @@ void ticks_label(char label[TICKS_LABEL_SIZE], const struct ticks *ticks, size_t
         int decade = decade_below(fabs(value));
         (void)snprintf(label, TICKS_LABEL_SIZE, "%.3ge%d", value / power_of_ten(decade), decade);
     } else if (ticks->step > 0)
-        (void)snprintf(label, TICKS_LABEL_SIZE, "%.*f%s", decimals_of(step),
+        (void)snprintf(label, TICKS_LABEL_SIZE, "%.*f%s", (int)fmax(0, -decade_below(step)),
                        value / known[k].factor, known[k].suffix);
     else
         (void)snprintf(label, TICKS_LABEL_SIZE, "%g", value);

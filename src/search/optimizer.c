@@ -13,7 +13,7 @@
 #define ROUNDING_SLACK (0.51 * PHEMA_SEARCH_RESOLUTION)
 
 struct best {
-    size_t index, below, above; /* SIZE_MAX: none */
+    const struct phema_search_score *score, *below, *above; /* NULL: none */
 };
 
 static double rounded(double sigma_rel)
@@ -61,55 +61,52 @@ bool phema_search_includes(const struct phema_search *search, struct phema_searc
 static struct best find_best(const struct phema_search *search,
                              const struct phema_search_score *scores, size_t n, double time)
 {
-    struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    struct best best = {0};
     for (size_t i = 0; i < n; i++) {
-        if (!counts(search, scores[i].at, time) || !isfinite(scores[i].score))
+        const struct phema_search_score *score = &scores[i];
+        if (!counts(search, score->at, time) || !isfinite(score->score))
             continue;
-        double here = cost(search, scores[i].score);
-        double there = best.index == SIZE_MAX ? HUGE_VAL : cost(search, scores[best.index].score);
-        if (here < there ||
-            (here == there && scores[i].at.sigma_rel < scores[best.index].at.sigma_rel))
-            best.index = i;
+        double here = cost(search, score->score);
+        double there = best.score ? cost(search, best.score->score) : HUGE_VAL;
+        if (here < there || (here == there && score->at.sigma_rel < best.score->at.sigma_rel))
+            best.score = score;
     }
-    for (size_t i = 0; i < n && best.index != SIZE_MAX; i++) {
-        if (!counts(search, scores[i].at, time))
+    for (size_t i = 0; i < n && best.score; i++) {
+        const struct phema_search_score *score = &scores[i];
+        double here = score->at.sigma_rel, at = best.score->at.sigma_rel;
+        if (!counts(search, score->at, time))
             continue;
-        double here = scores[i].at.sigma_rel, at = scores[best.index].at.sigma_rel;
-        if (here < at && (best.below == SIZE_MAX || here > scores[best.below].at.sigma_rel))
-            best.below = i;
-        if (here > at && (best.above == SIZE_MAX || here < scores[best.above].at.sigma_rel))
-            best.above = i;
+        if (here < at && (!best.below || here > best.below->at.sigma_rel))
+            best.below = score;
+        if (here > at && (!best.above || here < best.above->at.sigma_rel))
+            best.above = score;
     }
     return best;
 }
 
-static double gap(const struct phema_search_score *scores, size_t best, size_t neighbour)
+/* 0 at an end of the range. */
+static double gap(const struct best *best, const struct phema_search_score *neighbour)
 {
-    if (neighbour == SIZE_MAX)
-        return 0; /* the end of the range */
-    return fabs(scores[neighbour].at.sigma_rel - scores[best].at.sigma_rel);
+    return neighbour ? fabs(neighbour->at.sigma_rel - best->score->at.sigma_rel) : 0;
 }
 
-static bool is_settled(const struct phema_search *search, const struct phema_search_score *scores,
-                       const struct best *best)
+static bool is_settled(const struct phema_search *search, const struct best *best)
 {
     double most = search->tolerance + ROUNDING_SLACK;
-    return gap(scores, best->index, best->below) <= most &&
-           gap(scores, best->index, best->above) <= most;
+    return gap(best, best->below) <= most && gap(best, best->above) <= most;
 }
 
 /* Vertex of the parabola through the best width and its neighbours, and its value there. false:
  * there are fewer than three points, or no minimum. */
 static bool find_vertex(double *at, double *value, const struct phema_search *search,
-                        const struct phema_search_score *scores, const struct best *best)
+                        const struct best *best)
 {
-    if (best->below == SIZE_MAX || best->above == SIZE_MAX)
+    if (!best->below || !best->above)
         return false;
-    double x = scores[best->index].at.sigma_rel, f = cost(search, scores[best->index].score);
-    double left = x - scores[best->below].at.sigma_rel;
-    double right = scores[best->above].at.sigma_rel - x;
-    double up_left = cost(search, scores[best->below].score) - f;
-    double up_right = cost(search, scores[best->above].score) - f;
+    double x = best->score->at.sigma_rel, f = cost(search, best->score->score);
+    double left = x - best->below->at.sigma_rel, right = best->above->at.sigma_rel - x;
+    double up_left = cost(search, best->below->score) - f;
+    double up_right = cost(search, best->above->score) - f;
     double bend = up_left * right + up_right * left;
     if (!isfinite(bend) || !(bend > 0))
         return false;
@@ -127,29 +124,21 @@ struct chosen {
     size_t n, most;
 };
 
-static bool is_near(const struct phema_search_point *points, size_t n, double time, double at,
-                    double distance)
+static bool is_near(struct phema_search_point a, struct phema_search_point b, double distance)
 {
-    for (size_t i = 0; i < n; i++)
-        if (points[i].time == time && fabs(points[i].sigma_rel - at) < distance)
-            return true;
-    return false;
+    return a.time == b.time && fabs(a.sigma_rel - b.sigma_rel) < distance;
 }
 
-static bool is_scored(const struct phema_search_score *scores, size_t n, double time, double at,
-                      double distance)
-{
-    for (size_t i = 0; i < n; i++)
-        if (is_near(&scores[i].at, 1, time, at, distance))
-            return true;
-    return false;
-}
-
+/* Adds the point, unless a point that is scored or chosen is this near. */
 static void choose(struct chosen *chosen, const struct phema_search_score *scores, size_t n,
                    struct phema_search_point point, double distance)
 {
-    if (chosen->n < chosen->most && !is_scored(scores, n, point.time, point.sigma_rel, distance) &&
-        !is_near(chosen->out, chosen->n, point.time, point.sigma_rel, distance))
+    bool is_free = chosen->n < chosen->most;
+    for (size_t i = 0; i < n && is_free; i++)
+        is_free = !is_near(scores[i].at, point, distance);
+    for (size_t i = 0; i < chosen->n && is_free; i++)
+        is_free = !is_near(chosen->out[i], point, distance);
+    if (is_free)
         chosen->out[chosen->n++] = point;
 }
 
@@ -166,12 +155,11 @@ static double step_into_gap(const struct phema_search *search, double width, boo
 static void refine(struct chosen *chosen, const struct phema_search *search,
                    const struct phema_search_score *scores, size_t n, const struct best *best)
 {
-    double x = scores[best->index].at.sigma_rel, time = scores[best->index].at.time;
+    double x = best->score->at.sigma_rel, time = best->score->at.time;
     double most = search->tolerance + ROUNDING_SLACK, apart = search->tolerance / 4;
-    double below = gap(scores, best->index, best->below);
-    double above = gap(scores, best->index, best->above);
+    double below = gap(best, best->below), above = gap(best, best->above);
     double vertex = x, value = 0;
-    bool has_vertex = find_vertex(&vertex, &value, search, scores, best);
+    bool has_vertex = find_vertex(&vertex, &value, search, best);
     bool is_there = has_vertex && fabs(vertex - x) < search->tolerance;
     if (has_vertex && !is_there)
         choose(chosen, scores, n, (struct phema_search_point){rounded(vertex), time}, apart);
@@ -194,11 +182,10 @@ static bool choose_time(struct best *out, const struct phema_search *search,
     double least = HUGE_VAL;
     for (size_t t = 0; t < search->n_times; t++) {
         struct best best = find_best(search, scores, n, search->times[t]);
-        if (best.index == SIZE_MAX)
+        if (!best.score)
             continue;
-        double predicted = cost(search, scores[best.index].score), vertex = 0, value = 0;
-        if (!is_settled(search, scores, &best) &&
-            find_vertex(&vertex, &value, search, scores, &best))
+        double predicted = cost(search, best.score->score), vertex = 0, value = 0;
+        if (!is_settled(search, &best) && find_vertex(&vertex, &value, search, &best))
             predicted = fmin(predicted, value);
         if (predicted < least) {
             least = predicted;
@@ -217,10 +204,8 @@ size_t phema_search_next(struct phema_search_point *out, size_t most,
         for (size_t i = 0; i < search->n_widths; i++)
             choose(&chosen, scores, n,
                    (struct phema_search_point){search->widths[i], search->times[t]}, SLACK);
-    struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-    if (chosen.n || !choose_time(&best, search, scores, n))
-        return chosen.n;
-    if (!is_settled(search, scores, &best))
+    struct best best = {0};
+    if (!chosen.n && choose_time(&best, search, scores, n) && !is_settled(search, &best))
         refine(&chosen, search, scores, n, &best);
     return chosen.n;
 }
@@ -228,21 +213,20 @@ size_t phema_search_next(struct phema_search_point *out, size_t most,
 bool phema_search_find_best(struct phema_search_best *out, const struct phema_search *search,
                             const struct phema_search_score *scores, size_t n)
 {
-    struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    struct best best = {0};
     for (size_t t = 0; t < search->n_times; t++) {
         struct best here = find_best(search, scores, n, search->times[t]);
-        if (here.index != SIZE_MAX &&
-            (best.index == SIZE_MAX ||
-             cost(search, scores[here.index].score) < cost(search, scores[best.index].score)))
+        if (here.score &&
+            (!best.score || cost(search, here.score->score) < cost(search, best.score->score)))
             best = here;
     }
-    if (best.index == SIZE_MAX)
+    if (!best.score)
         return false;
     *out = (struct phema_search_best){
-        .score = &scores[best.index],
-        .below = best.below == SIZE_MAX ? PHEMA_UNKNOWN : scores[best.below].at.sigma_rel,
-        .above = best.above == SIZE_MAX ? PHEMA_UNKNOWN : scores[best.above].at.sigma_rel,
-        .is_settled = is_settled(search, scores, &best),
+        .score = best.score,
+        .below = best.below ? best.below->at.sigma_rel : PHEMA_UNKNOWN,
+        .above = best.above ? best.above->at.sigma_rel : PHEMA_UNKNOWN,
+        .is_settled = is_settled(search, &best),
     };
     return true;
 }

@@ -34,17 +34,16 @@ static void write_fact(struct phema_strbuf *out, const char *value, const char *
     phema_strbuf_puts(out, "</span></div>\n");
 }
 
-static void write_count(struct phema_strbuf *out, size_t n, const char *one, const char *many)
+static const char *show_count(struct phema_name_buffer *buffer, uint64_t n)
 {
-    char count[24];
-    (void)snprintf(count, sizeof(count), "%zu", n);
-    write_fact(out, count, n == 1 ? one : many);
+    (void)snprintf(buffer->text, sizeof(buffer->text), "%llu", (unsigned long long)n);
+    return buffer->text;
 }
 
 static void write_head(struct phema_strbuf *out, const struct html_report *report)
 {
     const struct phema_series *series = report->series;
-    struct phema_name_buffer from, to, size;
+    struct phema_name_buffer from, to, count, size;
     phema_strbuf_puts(out, "<header>\n<h1>");
     html_text(out, report->title);
     phema_strbuf_puts(out, "</h1>\n<p class=\"lead\">");
@@ -53,11 +52,12 @@ static void write_head(struct phema_strbuf *out, const struct html_report *repor
                 phema_number_format(&to, series->snapshots[series->n - 1].named_time),
                 report_named_unit(series));
     phema_strbuf_puts(out, "</p>\n<div class=\"facts\">\n");
-    write_count(out, series->n, "snapshot", "snapshots");
-    write_count(out, report->times.n_times, "time", "times");
+    write_fact(out, show_count(&count, series->n), series->n == 1 ? "snapshot" : "snapshots");
+    write_fact(out, show_count(&count, report->times.n_times),
+               report->times.n_times == 1 ? "time" : "times");
     write_fact(out, series->layout, "layout");
     if (series->n_tensors)
-        write_count(out, series->n_tensors, "tensors each", "tensors each");
+        write_fact(out, show_count(&count, series->n_tensors), "tensors each");
     if (report->times.size_bytes)
         write_fact(out, phema_size_format(&size, report->times.size_bytes), "of files");
     phema_strbuf_puts(out, "</div>\n</header>\n");
@@ -142,6 +142,13 @@ static void write_warning(struct phema_strbuf *out, const char *warning)
     phema_strbuf_puts(out, "</p>\n");
 }
 
+static void write_item(struct phema_strbuf *out, const char *start, const char *text, size_t size)
+{
+    phema_strbuf_puts(out, "<li>");
+    html_printf(out, "%s%.*s", start, (int)size, text);
+    phema_strbuf_puts(out, "</li>\n");
+}
+
 /* Writes each non-empty line as an item of a list; clears the text. */
 static void write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
 {
@@ -151,9 +158,7 @@ static void write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
     phema_strbuf_puts(out, has_any ? "<ul>\n" : "");
     for (; *at; at += strspn(at, "\n ")) {
         size_t size = strcspn(at, "\n");
-        phema_strbuf_puts(out, "<li>");
-        html_printf(out, "%.*s", (int)size, at);
-        phema_strbuf_puts(out, "</li>\n");
+        write_item(out, "", at, size);
         at += size;
     }
     phema_strbuf_puts(out, has_any ? "</ul>\n" : "");
@@ -202,18 +207,14 @@ static void write_runs(struct phema_strbuf *out, const struct inspect_times *tim
     html_table(out, columns);
     for (size_t i = 0; i < times->n_runs; i++) {
         const struct inspect_run *run = &times->runs[i];
-        struct phema_name_buffer from, to, every, size, count;
+        struct phema_name_buffer every, size, count;
         struct phema_strbuf range = {0}, kinds = {0};
-        phema_strbuf_puts(&range, phema_number_format(&from, run->from));
-        if (run->to != run->from)
-            phema_strbuf_printf(&range, " to %s", phema_number_format(&to, run->to));
-        for (size_t k = 0; k < times->n_kinds; k++)
-            if (run->kinds >> k & 1)
-                phema_strbuf_printf(&kinds, "%s%s", kinds.size ? ", " : "", times->kinds[k]);
-        (void)snprintf(count.text, sizeof(count.text), "%zu", run->n_snapshots);
+        inspect_show_range(&range, run);
+        inspect_show_kinds(&kinds, times, run->kinds);
         inspect_show_step(&every, run->every);
         const char *const cells[] = {
-            range.data ? range.data : "", every.text, kinds.data ? kinds.data : "", count.text,
+            range.data ? range.data : "", every.text, kinds.data ? kinds.data : "",
+            show_count(&count, run->n_snapshots),
             run->size_bytes ? phema_size_format(&size, run->size_bytes) : ""};
         html_row(out, columns, cells);
         phema_strbuf_clear(&range);
@@ -325,11 +326,8 @@ static void write_totals(struct phema_strbuf *out, const char *what,
         else
             inspect_show_component(&label, total);
         label.text[MOST_LABEL] = '\0';
-        (void)snprintf(tensors.text, sizeof(tensors.text), "%llu",
-                       (unsigned long long)total->n_tensors);
-        (void)snprintf(elements.text, sizeof(elements.text), "%llu",
-                       (unsigned long long)total->n_elems);
-        const char *const cells[] = {label.text, tensors.text, elements.text,
+        const char *const cells[] = {label.text, show_count(&tensors, total->n_tensors),
+                                     show_count(&elements, total->n_elems),
                                      phema_size_format(&size, total->size_bytes)};
         html_row(out, columns, cells);
     }
@@ -368,16 +366,11 @@ static void write_provenance(struct phema_strbuf *out, const struct html_report 
                         solution->ridge > 0 ? ", with a ridge for the rounding of the files" : "");
     }
     phema_strbuf_puts(out, "</li>\n");
-    for (size_t i = 0; i < series->n_notes; i++) {
-        phema_strbuf_puts(out, "<li>");
-        html_text(out, series->notes[i]);
-        phema_strbuf_puts(out, "</li>\n");
-    }
-    if (report->plan && report->plan->unmoved) {
-        phema_strbuf_puts(out, "<li>");
-        html_printf(out, "how the parameters moved cannot be seen: %s", report->plan->unmoved);
-        phema_strbuf_puts(out, "</li>\n");
-    }
+    for (size_t i = 0; i < series->n_notes; i++)
+        write_item(out, "", series->notes[i], strlen(series->notes[i]));
+    if (report->plan && report->plan->unmoved)
+        write_item(out, "how the parameters moved cannot be seen: ", report->plan->unmoved,
+                   strlen(report->plan->unmoved));
     phema_strbuf_puts(out, "</ul>\n</section>\n");
 }
 

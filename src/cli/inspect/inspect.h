@@ -120,6 +120,10 @@ void inspect_times_write_json(struct phema_json_out *out, const struct inspect_t
                               const struct inspect_errors *errors);
 /* Lines about gaps, missing and duplicate snapshots after an empty line; or no line. */
 void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times);
+/* "1024 to 4096"; "0.05, 0.1"; of a run */
+void inspect_show_range(struct phema_strbuf *out, const struct inspect_run *run);
+void inspect_show_kinds(struct phema_strbuf *out, const struct inspect_times *times,
+                        uint64_t kinds);
 /* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */
 void inspect_show_step(struct phema_name_buffer *out, double every);
 

@@ -399,22 +399,18 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
 /* A line for each snapshot. */
 static void write_snapshots(struct phema_strbuf *out, const struct phema_series *series)
 {
-    int width = 4;
-    for (size_t k = 0; k < series->n; k++)
-        if ((int)strlen(series->snapshots[k].label) > width)
-            width = (int)strlen(series->snapshots[k].label);
-    /* file names of EDM2 and pytorch-posthoc-ema use another clock than the average */
-    bool is_renamed = false;
-    for (size_t k = 0; k < series->n; k++)
-        is_renamed |= series->snapshots[k].time != series->snapshots[k].named_time;
-    /* other shapes are shown as text, and so are the widths next to them */
-    int profile_width = 10;
-    bool has_shapes = false;
-    for (size_t k = 0; k < series->n; k++)
-        has_shapes |= series->snapshots[k].kind && isnan(series->snapshots[k].gamma);
-    for (size_t k = 0; k < series->n && has_shapes; k++)
-        if (series->snapshots[k].spec && (int)strlen(series->snapshots[k].spec) > profile_width)
-            profile_width = (int)strlen(series->snapshots[k].spec);
+    size_t name_size = 4, spec_size = 10;
+    bool is_renamed = false; /* names of EDM2 and pytorch-posthoc-ema have a clock of their own */
+    bool has_shapes = false; /* these are shown as text, and so are the widths next to them */
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        size_t own_spec_size = snapshot->spec ? strlen(snapshot->spec) : 0;
+        name_size = strlen(snapshot->label) > name_size ? strlen(snapshot->label) : name_size;
+        spec_size = own_spec_size > spec_size ? own_spec_size : spec_size;
+        is_renamed |= snapshot->time != snapshot->named_time;
+        has_shapes |= snapshot->kind && isnan(snapshot->gamma);
+    }
+    int width = (int)name_size, profile_width = has_shapes ? (int)spec_size : 10;
     phema_strbuf_printf(out, "%-*s %14s %*s%s\n", width, "file", series->unit, profile_width,
                         has_shapes ? "profile" : "sigma_rel", is_renamed ? "         named" : "");
     for (size_t k = 0; k < series->n; k++) {

@@ -21,15 +21,19 @@
 #define BETWEEN_WIDTH 5.0
 #define N_LEVELS      8
 
-static void write_kinds(struct phema_strbuf *out, const struct inspect_times *times, uint64_t kinds)
+void inspect_show_range(struct phema_strbuf *out, const struct inspect_run *run)
 {
-    const char *between = "";
-    for (size_t i = 0; i < times->n_kinds; i++) {
-        if (!(kinds >> i & 1))
-            continue;
-        phema_strbuf_printf(out, "%s%s", between, times->kinds[i]);
-        between = ", ";
-    }
+    struct phema_name_buffer from, to;
+    phema_strbuf_puts(out, phema_number_format(&from, run->from));
+    if (run->to != run->from)
+        phema_strbuf_printf(out, " to %s", phema_number_format(&to, run->to));
+}
+
+void inspect_show_kinds(struct phema_strbuf *out, const struct inspect_times *times, uint64_t kinds)
+{
+    for (size_t i = 0; i < times->n_kinds; i++)
+        if (kinds >> i & 1)
+            phema_strbuf_printf(out, "%s%s", out->size ? ", " : "", times->kinds[i]);
 }
 
 void inspect_show_step(struct phema_name_buffer *out, double every)
@@ -48,13 +52,11 @@ void inspect_show_step(struct phema_name_buffer *out, double every)
 static void write_run(struct phema_strbuf *out, const struct inspect_times *times,
                       const struct inspect_run *run)
 {
-    struct phema_name_buffer from, to, every, size;
+    struct phema_name_buffer every, size;
     struct phema_strbuf range = {0}, kinds = {0};
-    phema_strbuf_puts(&range, phema_number_format(&from, run->from));
-    if (run->to != run->from)
-        phema_strbuf_printf(&range, " to %s", phema_number_format(&to, run->to));
+    inspect_show_range(&range, run);
     inspect_show_step(&every, run->every);
-    write_kinds(&kinds, times, run->kinds);
+    inspect_show_kinds(&kinds, times, run->kinds);
     if (kinds.size > KINDS_WIDTH) {
         kinds.size = terminal_cut(kinds.data, KINDS_WIDTH - 3);
         phema_strbuf_puts(&kinds, "...");
@@ -82,17 +84,16 @@ static void write_table(struct phema_strbuf *out, const struct inspect_times *ti
                         has_shapes(times) ? "averages" : "sigma_rel", "snapshots", "size");
     for (size_t i = 0; i < times->n_runs && i < MOST_RUNS; i++)
         write_run(out, times, &times->runs[i]);
-    if (times->n_runs > MOST_RUNS) {
-        struct inspect_run others = times->runs[MOST_RUNS];
-        for (size_t i = MOST_RUNS + 1; i < times->n_runs; i++) {
-            others.kinds |= times->runs[i].kinds;
-            others.n_snapshots += times->runs[i].n_snapshots;
-            others.size_bytes += times->runs[i].size_bytes;
-            others.to = times->runs[i].to;
-        }
-        others.every = 0;
-        write_run(out, times, &others);
+    if (times->n_runs <= MOST_RUNS)
+        return;
+    struct inspect_run others = {.from = times->runs[MOST_RUNS].from,
+                                 .to = times->runs[times->n_runs - 1].to};
+    for (size_t i = MOST_RUNS; i < times->n_runs; i++) {
+        others.kinds |= times->runs[i].kinds;
+        others.n_snapshots += times->runs[i].n_snapshots;
+        others.size_bytes += times->runs[i].size_bytes;
     }
+    write_run(out, times, &others);
 }
 
 /* ---- Problems of the series ---- */
@@ -300,13 +301,11 @@ static void write_remarks_json(struct phema_json_out *out, const struct inspect_
     }
     phema_json_out_close(out, ']');
     phema_json_out_open(out, "duplicates", '[');
+    const struct phema_snapshot *snapshots = times->series->snapshots;
     for (size_t i = 0; i < times->n_duplicates; i++) {
-        const struct phema_snapshot *snapshots = times->series->snapshots;
-        const char *file = snapshots[times->duplicates[i].snapshot].label;
-        const char *of = snapshots[times->duplicates[i].of].label;
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_path(out, "file", file);
-        phema_json_out_path(out, "of", of);
+        phema_json_out_path(out, "file", snapshots[times->duplicates[i].snapshot].label);
+        phema_json_out_path(out, "of", snapshots[times->duplicates[i].of].label);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');

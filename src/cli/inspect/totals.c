@@ -237,9 +237,9 @@ static int compare_places(const struct phema_tensor *left, const struct phema_te
     return order ? order : compare_dimensions(left->stride, right->stride, left->rank);
 }
 
-static int compare_indices(const void *a, const void *b, void *table)
+static int compare_indices(const void *a, const void *b, void *summary)
 {
-    const struct phema_tensor *tensors = table;
+    const struct phema_tensor *tensors = ((const struct inspect_summary *)summary)->tensors;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
     int order = compare_places(&tensors[i], &tensors[j]);
     return order ? order : (i > j) - (i < j);
@@ -251,21 +251,19 @@ static bool find_first_ties(size_t *first, struct inspect_summary *summary)
 {
     size_t n = summary->n_tensors, n_placed = 0;
     size_t *order = phema_arena_array(&summary->arena, n + 1, sizeof(*order));
-    struct phema_tensor *tensors = phema_arena_array(&summary->arena, n + 1, sizeof(*tensors));
-    if (!order || !tensors)
+    if (!order)
         return false;
     bool is_series = summary->series && !summary->series->became;
     for (size_t i = 0; i < n; i++) {
         first[i] = is_series ? summary->series->tensors[i].same_as : i;
-        tensors[i] = summary->tensors[i];
-        if (tensors[i].n_elems && !tensors[i].chunks)
+        if (summary->tensors[i].n_elems && !summary->tensors[i].chunks)
             order[n_placed++] = i;
     }
     if (is_series)
         return true;
-    qsort_r(order, n_placed, sizeof(*order), compare_indices, tensors);
+    qsort_r(order, n_placed, sizeof(*order), compare_indices, summary);
     for (size_t i = 1; i < n_placed; i++)
-        if (compare_places(&tensors[order[i - 1]], &tensors[order[i]]) == 0)
+        if (compare_places(&summary->tensors[order[i - 1]], &summary->tensors[order[i]]) == 0)
             first[order[i]] = first[order[i - 1]];
     return true;
 }
