@@ -93,7 +93,7 @@ static void draw_x_axis(struct canvas *canvas, const struct panel *panel,
     if (panel->x.n_categories) {
         draw_categories(canvas, panel, where);
     } else {
-        struct ticks ticks = layout_ticks_x(panel);
+        struct ticks ticks = ticks_linear(panel->x.min, panel->x.max, 9);
         for (size_t i = 0; i < ticks.n; i++) {
             double x = x_at(panel, box, ticks.values[i]);
             char label[TICKS_LABEL_SIZE];

@@ -8,7 +8,6 @@
 #include "phema/plot.h"
 
 #define PICTURE_WIDTH 800.0
-#define PLOT_WIDTH    706.0 /* of a panel's box, about: a point of a curve for each unit */
 
 enum series_kind {
     SERIES_LINE,

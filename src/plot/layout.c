@@ -14,11 +14,6 @@ double axis_share(const struct axis *axis, double value)
     return (value - axis->min) / (axis->max - axis->min);
 }
 
-struct ticks layout_ticks_x(const struct panel *panel)
-{
-    return ticks_linear(panel->x.min, panel->x.max, 9);
-}
-
 struct ticks layout_ticks_y(const struct panel *panel)
 {
     size_t most = panel->height < 120 ? 5 : 7;
@@ -55,14 +50,12 @@ struct layout layout_begin(const struct phema_picture *picture)
                            .below = below};
 }
 
-static size_t mark_rows(const struct panel *panel, const struct layout *layout)
+static double mark_rows(const struct panel *panel, const struct layout *layout)
 {
-    size_t rows = 0;
+    double rows = 0;
     for (const struct mark *mark = panel->marks; mark; mark = mark->next)
-        if (mark->is_vertical && mark->label) {
-            size_t row = layout_mark_row(panel, mark, layout) + 1;
-            rows = row > rows ? row : rows;
-        }
+        if (mark->is_vertical && mark->label)
+            rows = fmax(rows, (double)layout_mark_row(panel, mark, layout) + 1);
     return rows;
 }
 
@@ -80,7 +73,7 @@ struct panel_layout layout_next(struct layout *layout, const struct panel *panel
     where.note = y + LINE_HEIGHT;
     for (int i = 0; rest && i < MAX_NOTE_LINES && layout_line(line, &rest, width); i++)
         y += LINE_HEIGHT;
-    y += ROW * (double)mark_rows(panel, layout);
+    y += ROW * mark_rows(panel, layout);
     where.marks = y + 4;
     y += 8;
     where.box = (struct box){layout->left, y, width, panel->height};

@@ -31,7 +31,6 @@ struct layout layout_begin(const struct phema_picture *picture);
 /* The positions of the next panel. */
 struct panel_layout layout_next(struct layout *layout, const struct panel *panel);
 
-struct ticks layout_ticks_x(const struct panel *panel);
 struct ticks layout_ticks_y(const struct panel *panel);
 
 /* 0 at the axis' min, 1 at its max; NaN for values <= 0 on a logarithmic axis. */

@@ -18,8 +18,7 @@ static const struct {
 #define N_LEVELS ARRAY_LEN(levels)
 
 struct level {
-    bool is_known;
-    uint64_t peak, now;
+    double peak, now; /* [bytes]; NaN: the line does not have this kind */
 };
 
 struct stage {
@@ -38,13 +37,15 @@ static enum phema_status read_level(struct level *out, const struct phema_json *
                                     const char *key, struct phema_error *err)
 {
     const struct phema_json *level = phema_json_get(line, key);
+    uint64_t peak = 0, now = 0;
+    *out = (struct level){PHEMA_UNKNOWN, PHEMA_UNKNOWN};
     if (!level)
         return PHEMA_OK;
-    out->is_known = true;
-    if (!phema_json_u64(&out->peak, phema_json_get(level, "peak")))
+    if (!phema_json_u64(&peak, phema_json_get(level, "peak")))
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' has no peak in bytes", key);
-    if (!phema_json_u64(&out->now, phema_json_get(level, "now")))
+    if (!phema_json_u64(&now, phema_json_get(level, "now")))
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' does not say how much it is now", key);
+    *out = (struct level){(double)peak, (double)now};
     return PHEMA_OK;
 }
 
@@ -101,7 +102,7 @@ static enum phema_status read_lines(struct reading *reading, struct phema_span t
 static bool is_level_known(const struct reading *reading, size_t level)
 {
     for (size_t i = 0; i < reading->n; i++)
-        if (reading->stages[i].levels[level].is_known)
+        if (!isnan(reading->stages[i].levels[level].peak))
             return true;
     return false;
 }
@@ -114,7 +115,7 @@ static double choose_unit(const char **name, const struct reading *reading, uint
     double most = (double)cap_bytes;
     for (size_t i = 0; i < reading->n; i++)
         for (size_t level = 0; level < N_LEVELS; level++)
-            most = fmax(most, (double)reading->stages[i].levels[level].peak);
+            most = fmax(most, reading->stages[i].levels[level].peak);
     double unit = 1024;
     size_t k = 0;
     for (; most / unit >= 4096 && k + 1 < ARRAY_LEN(names); k++)
@@ -135,9 +136,8 @@ static void add_level(const struct reading *reading, struct panel *panel, size_t
         return;
     for (size_t i = 0; i < reading->n; i++) {
         const struct level *found = &reading->stages[i].levels[level];
-        double bytes = (double)(of_ends ? found->now : found->peak);
         series->x[i] = (double)i;
-        series->y[i] = found->is_known ? bytes / unit : PHEMA_UNKNOWN;
+        series->y[i] = (of_ends ? found->now : found->peak) / unit;
     }
     series->legend = of_ends ? "at the end of the stage" : levels[level].legend;
     series->pen = (struct pen){

@@ -3,7 +3,6 @@
  * of the snapshots; and ten times the residual. A point of a curve is the mean density over one of
  * CELLS equal intervals, which is finite for every profile. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "figure.h"
 

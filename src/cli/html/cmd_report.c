@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_report.c - writes a series and its averages as one self-contained HTML page. */
-#include <math.h>
-#include <string.h>
-
 #include "cli.h"
 #include "html/html_page.h"
 #include "phema/plot.h"

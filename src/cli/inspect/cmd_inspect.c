@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_inspect.c - shows the contents of a checkpoint or of a directory of snapshots. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

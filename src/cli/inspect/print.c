@@ -160,6 +160,7 @@ void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summar
     write_ties(out, summary);
 }
 
+/* The last members of an object. */
 static void write_counts_json(struct phema_json_out *out, const struct inspect_total *total)
 {
     phema_json_out_u64(out, "tensors", total->n_tensors);

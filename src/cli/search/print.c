@@ -78,16 +78,15 @@ void search_report_score(const struct searching *searching, const struct phema_s
     phema_strbuf_clear(&text);
 }
 
-static void report_wait_json(const struct searching *searching, const struct phema_search_point *at,
-                             double elapsed_s)
+static void report_wait_json(const struct searching *searching, double elapsed_s)
 {
     struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "evaluation", count(searching) + 1);
     phema_json_out_u64(&out, "evaluations", searching->most);
-    phema_json_out_number(&out, "sigma_rel", at->sigma_rel);
-    phema_json_out_number(&out, "time", at->time);
+    phema_json_out_number(&out, "sigma_rel", searching->scored_at.sigma_rel);
+    phema_json_out_number(&out, "time", searching->scored_at.time);
     phema_json_out_number(&out, "elapsed_seconds", elapsed_s);
     phema_json_out_close(&out, '}');
     say(&text);
@@ -95,13 +94,13 @@ static void report_wait_json(const struct searching *searching, const struct phe
 }
 
 /* A JSON line every second, or a replacement for the bar. */
-void search_report_wait(struct searching *searching, const struct phema_search_point *at,
-                        double elapsed_s)
+void search_report_wait(void *context, double elapsed_s)
 {
+    struct searching *searching = context;
     struct progress *progress = &searching->progress;
     if (progress->style == CLI_PROGRESS_JSON && elapsed_s - progress->last_s >= 1) {
         progress->last_s = elapsed_s;
-        report_wait_json(searching, at, elapsed_s);
+        report_wait_json(searching, elapsed_s);
     }
     if (progress->style != CLI_PROGRESS_BAR)
         return;
@@ -110,7 +109,7 @@ void search_report_wait(struct searching *searching, const struct phema_search_p
     struct phema_strbuf text = {0};
     phema_strbuf_printf(&text, "[%zu/%llu] ", count(searching) + 1,
                         (unsigned long long)searching->most);
-    write_point(&text, searching, at);
+    write_point(&text, searching, &searching->scored_at);
     phema_strbuf_printf(&text, ": the command runs, %s", terminal_duration(&took, elapsed_s));
     if (find_best(&best, searching))
         phema_strbuf_printf(&text, "; best %s at %s", score_format(&value, best.score->score),

@@ -108,17 +108,6 @@ PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
 
 /* ---- Scoring ---- */
 
-struct waiting {
-    struct searching *searching;
-    const struct candidate *candidate;
-};
-
-static void report_wait(void *context, double elapsed_s)
-{
-    const struct waiting *waiting = context;
-    search_report_wait(waiting->searching, &waiting->candidate->at, elapsed_s);
-}
-
 /* A path that begins with a dash must not be read as an option of the command. */
 static enum phema_status split(char ***words, const struct search_values *values, const char *path,
                                struct phema_error *err)
@@ -133,34 +122,40 @@ static enum phema_status split(char ***words, const struct search_values *values
     return status;
 }
 
-static enum phema_status run_command(double *score, double *elapsed_s, struct searching *searching,
-                                     const struct candidate *candidate, struct phema_error *err)
+static enum phema_status run_command(struct phema_search_score *score, struct searching *searching,
+                                     const char *path, struct phema_error *err)
 {
     const struct search_values *values = searching->values;
-    struct waiting waiting = {searching, candidate};
     const struct phema_command_options options = {.timeout_s =
                                                       isnan(values->timeout) ? 0 : values->timeout,
                                                   .shows_errors = values->common.is_verbose,
-                                                  .report = report_wait,
-                                                  .context = &waiting};
+                                                  .report = search_report_wait,
+                                                  .context = searching};
     struct phema_command_result result = {0};
     char **words = NULL;
-    enum phema_status status = split(&words, values, candidate->path, err);
+    enum phema_status status = split(&words, values, path, err);
     if (status)
         return status;
     status = phema_command_run(&result, words, &options, err);
     progress_finish(&searching->progress);
     if (!status)
-        status = phema_command_score(score, &result.output, searching->pattern, err);
+        status = phema_command_score(&score->score, &result.output, searching->pattern, err);
     if (status == PHEMA_ERR_INPUTS)
         search_report_failure(searching, &result);
-    *elapsed_s = result.elapsed_s;
+    score->seconds = result.elapsed_s;
     phema_command_clear(&result);
     if (status)
         status = phema_fail_in(err, status, "%s on %s", values->is_shell ? "the command" : words[0],
-                               candidate->path);
+                               path);
     free(words);
     return status;
+}
+
+static void set_best(struct searching *searching, const struct candidate *candidate)
+{
+    free(searching->best_path);
+    searching->best_path = strdup(candidate->path);
+    searching->best_at = candidate->at;
 }
 
 static enum phema_status evaluate(struct searching *searching, struct candidate *candidate,
@@ -168,7 +163,8 @@ static enum phema_status evaluate(struct searching *searching, struct candidate 
 {
     struct phema_search_score score = {.at = candidate->at,
                                        .predicted_error = candidate->predicted_error};
-    enum phema_status status = run_command(&score.score, &score.seconds, searching, candidate, err);
+    searching->scored_at = candidate->at;
+    enum phema_status status = run_command(&score, searching, candidate->path, err);
     if (!status)
         status = phema_journal_add(searching->journal, &score, err);
     if (status)
@@ -179,11 +175,8 @@ static enum phema_status evaluate(struct searching *searching, struct candidate 
     search_tidy(searching, false);
     struct phema_search_best best;
     if (phema_journal_find_best(&best, searching->journal, &searching->search) &&
-        phema_search_point_equals(best.score->at, candidate->at)) {
-        free(searching->best_path);
-        searching->best_path = strdup(candidate->path);
-        searching->best_at = candidate->at;
-    }
+        phema_search_point_equals(best.score->at, candidate->at))
+        set_best(searching, candidate);
     return PHEMA_OK;
 }
 
@@ -223,10 +216,8 @@ static enum phema_status keep_best(struct searching *searching, struct phema_err
     enum phema_status status = search_pass_make(searching, &pass, &at, 1, err);
     pass.n_scored = status ? 0 : pass.n;
     if (!status) {
-        searching->best_at = at;
-        searching->best_path = strdup(pass.candidates[0].path);
-        if (!searching->best_path)
-            status = phema_fail_memory(err);
+        set_best(searching, &pass.candidates[0]);
+        status = searching->best_path ? PHEMA_OK : phema_fail_memory(err);
     }
     search_pass_end(searching, &pass);
     return status;

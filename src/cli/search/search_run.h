@@ -33,6 +33,7 @@ struct searching {
     size_t n_passes, n_evaluated; /* of this run */
     char *best_path;              /* of the candidate at best_at, if it exists */
     struct phema_search_point best_at;
+    struct phema_search_point scored_at; /* of the candidate whose command runs */
     struct phema_arena arena;
 };
 
@@ -91,8 +92,7 @@ void search_tidy(const struct searching *searching, bool is_end);
 /* ---- print.c ---- */
 void search_report_start(const struct searching *searching, bool was_cut);
 void search_report_score(const struct searching *searching, const struct phema_search_score *score);
-void search_report_wait(struct searching *searching, const struct phema_search_point *at,
-                        double elapsed_s);
+void search_report_wait(void *searching, double elapsed_s); /* while the command runs */
 void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result);
 void search_report_end(const struct searching *searching);
