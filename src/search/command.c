@@ -40,11 +40,10 @@ struct running {
     pid_t pid;
     struct phema_cleanup_entry *group;
     pid_t watcher; /* 0: none */
-    int watched;   /* our end of the watcher's pipe, which closes with this program; -1: none */
+    int watched;   /* our end of the watcher's pipe, which closes with this program */
     int pipes[2];  /* standard output, standard error; -1: closed */
     double start_s;
     double asked_s; /* time of SIGTERM; 0: not sent */
-    bool is_killed;
 };
 
 static double elapsed(const struct running *running)
@@ -220,8 +219,7 @@ static void end_group(struct running *running)
     if (!(running->asked_s > 0)) {
         running->asked_s = now;
         (void)kill(-running->pid, SIGTERM);
-    } else if (now - running->asked_s > GRACE_S && !running->is_killed) {
-        running->is_killed = true;
+    } else if (now - running->asked_s > GRACE_S) {
         (void)kill(-running->pid, SIGKILL);
     }
 }
@@ -313,7 +311,7 @@ PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *
                                  struct phema_error *err)
 {
     *out = (struct phema_command_result){0};
-    struct running running = {.options = options, .result = out, .watched = -1, .pipes = {-1, -1}};
+    struct running running = {.options = options, .result = out, .pipes = {-1, -1}};
     running.start_s = phema_clock_s();
     enum phema_status status = start(&running, words, err);
     if (!status) {

@@ -245,27 +245,22 @@ static int compare_indices(const void *a, const void *b, void *summary)
     return order ? order : (i > j) - (i < j);
 }
 
-/* Finds for each tensor the first with the same storage; in a series, the same in every
- * snapshot. */
-static bool find_first_ties(size_t *first, struct inspect_summary *summary)
+/* Finds for each tensor the first with the same storage; in a series, the same in every snapshot.
+ *   order  [n] scratch */
+static void find_first_ties(size_t *first, size_t *order, struct inspect_summary *summary)
 {
-    size_t n = summary->n_tensors, n_placed = 0;
-    size_t *order = phema_arena_array(&summary->arena, n + 1, sizeof(*order));
-    if (!order)
-        return false;
+    const struct phema_tensor *tensors = summary->tensors;
+    size_t n_placed = 0;
     bool is_series = summary->series && !summary->series->became;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < summary->n_tensors; i++) {
         first[i] = is_series ? summary->series->tensors[i].same_as : i;
-        if (summary->tensors[i].n_elems && !summary->tensors[i].chunks)
+        if (!is_series && tensors[i].n_elems && !tensors[i].chunks)
             order[n_placed++] = i;
     }
-    if (is_series)
-        return true;
     qsort_r(order, n_placed, sizeof(*order), compare_indices, summary);
     for (size_t i = 1; i < n_placed; i++)
-        if (compare_places(&summary->tensors[order[i - 1]], &summary->tensors[order[i]]) == 0)
+        if (compare_places(&tensors[order[i - 1]], &tensors[order[i]]) == 0)
             first[order[i]] = first[order[i - 1]];
-    return true;
 }
 
 static int compare_ties(const void *a, const void *b, void *table)
@@ -282,20 +277,20 @@ static bool make_ties(struct inspect_summary *summary)
     size_t n = summary->n_tensors;
     size_t *first = phema_arena_array(&summary->arena, n + 1, sizeof(*first));
     size_t *order = phema_arena_array(&summary->arena, n + 1, sizeof(*order));
-    summary->ties = phema_arena_array(&summary->arena, n + 1, sizeof(size_t));
     summary->tie_ends = phema_arena_array(&summary->arena, n + 1, sizeof(size_t));
-    if (!first || !order || !summary->ties || !summary->tie_ends ||
-        !find_first_ties(first, summary))
+    if (!first || !order || !summary->tie_ends)
         return false;
+    find_first_ties(first, order, summary);
     for (size_t i = 0; i < n; i++)
         order[i] = i;
     qsort_r(order, n, sizeof(*order), compare_ties, first);
+    summary->ties = order; /* of which only the groups stay */
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && first[order[end]] == first[order[i]]; end++)
             ;
         if (end - i < 2)
             continue;
-        memcpy(summary->ties + summary->n_ties, order + i, (end - i) * sizeof(*order));
+        memmove(order + summary->n_ties, order + i, (end - i) * sizeof(*order));
         summary->n_ties += end - i;
         summary->tie_ends[summary->n_groups++] = summary->n_ties;
     }
