@@ -207,11 +207,6 @@ const char *unit_of_one(struct phema_picture *picture, const char *unit)
     return picture_text(picture, "%s", unit);
 }
 
-const char *unit_label(struct phema_picture *picture, const char *unit)
-{
-    return picture_text(picture, "training time [%s]", unit);
-}
-
 PHEMA_FALLIBLE plot_check_targets(const char *kind, size_t m, struct phema_error *err)
 {
     if (m <= PHEMA_PLOT_MAX_TARGETS)

@@ -113,8 +113,6 @@ bool kinds_find(struct kinds *out, struct phema_arena *arena,
 
 /* "step" for "steps", as in "weight per step" */
 const char *unit_of_one(struct phema_picture *picture, const char *unit);
-/* "training time [steps]" */
-const char *unit_label(struct phema_picture *picture, const char *unit);
 
 PHEMA_FALLIBLE plot_check_targets(const char *kind, size_t m, struct phema_error *err);
 

@@ -221,7 +221,7 @@ static enum phema_status add_target(struct work *work, const struct phema_plot_t
     panel->note = target->note ? picture_text(picture, "%s", target->note) : NULL;
     panel->x = (struct axis){.max = work->end, .has_suffixes = true};
     below->x = panel->x;
-    below->x.label = unit_label(picture, work->series->unit);
+    below->x.label = picture_text(picture, "training time [%s]", work->series->unit);
     panel->y.label = choose_factor(work, &densities);
     below->y.label = "10 x residual";
     for (size_t kind = 0; kind < work->kinds.n; kind++)

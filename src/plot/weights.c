@@ -4,16 +4,16 @@
 
 #define WEIGHTS_BOX 230
 
-static struct series *add_kind(struct phema_picture *picture, struct panel *panel,
-                               const struct phema_plot_series *series, const struct kinds *kinds,
-                               const double *weights, size_t kind)
+static void add_kind(struct phema_picture *picture, struct panel *panel,
+                     const struct phema_plot_series *series, const struct kinds *kinds,
+                     const double *weights, size_t kind)
 {
     size_t n = 0;
     for (size_t k = 0; k < series->n; k++)
         n += kinds->of[k] == kind;
     struct series *stems = panel_series(picture, panel, SERIES_STEMS, kinds->names[kind], n);
     if (!stems)
-        return NULL;
+        return;
     n = 0;
     for (size_t k = 0; k < series->n; k++)
         if (kinds->of[k] == kind) {
@@ -26,7 +26,6 @@ static struct series *add_kind(struct phema_picture *picture, struct panel *pane
     stems->radius = 3.6;
     stems->column = kind;
     stems->n_columns = kinds->n;
-    return stems;
 }
 
 /* From 0, unless all times are late; then with a margin around them. */
@@ -56,9 +55,9 @@ static void add_target(struct phema_picture *picture, const struct phema_plot_se
     panel->name = panel->heading = picture_text(picture, "%s", target->title);
     panel->note = target->note ? picture_text(picture, "%s", target->note) : NULL;
     panel->y.label = "weight";
-    panel->x.label = is_last ? unit_label(picture, series->unit) : "";
+    panel->x.label = is_last ? picture_text(picture, "training time [%s]", series->unit) : "";
     for (size_t kind = 0; kind < kinds->n; kind++)
-        (void)add_kind(picture, panel, series, kinds, target->weights, kind);
+        add_kind(picture, panel, series, kinds, target->weights, kind);
     fit_x(&panel->x, series);
     panel_fit_y(panel);
 }

@@ -98,53 +98,36 @@ static void write_table(struct phema_strbuf *out, const struct inspect_times *ti
 
 /* ---- Problems of the series ---- */
 
-struct remarks {
-    struct phema_strbuf *out;
-    size_t n;
-};
-
-/* True for the items that are shown. */
-static bool begin_remark(struct remarks *remarks)
+static void write_more(struct phema_strbuf *out, size_t n)
 {
-    if (remarks->n == 0)
-        phema_strbuf_puts(remarks->out, "\n");
-    return remarks->n++ < MOST_REMARKS;
-}
-
-static void end_remarks(struct remarks *remarks)
-{
-    if (remarks->n > MOST_REMARKS)
-        phema_strbuf_printf(remarks->out, "  and %zu more of these (inspect --json has all)\n",
-                            remarks->n - MOST_REMARKS);
-    remarks->n = remarks->n ? 1 : 0; /* the empty line is there */
+    if (n > MOST_REMARKS)
+        phema_strbuf_printf(out, "  and %zu more of these (inspect --json has all)\n",
+                            n - MOST_REMARKS);
 }
 
 void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times)
 {
-    struct remarks remarks = {.out = out};
+    const struct phema_snapshot *snapshots = times->series->snapshots;
     struct phema_name_buffer from, to, first, second;
-    for (size_t i = 0; i < times->n_gaps; i++)
-        if (begin_remark(&remarks))
-            phema_strbuf_printf(out, "  gap: %zu time%s missing between %s and %s\n",
-                                times->gaps[i].n, times->gaps[i].n == 1 ? " is" : "s are",
-                                phema_number_format(&from, times->gaps[i].from),
-                                phema_number_format(&to, times->gaps[i].to));
-    end_remarks(&remarks);
-    for (size_t i = 0; i < times->n_missing; i++)
-        if (begin_remark(&remarks))
-            phema_strbuf_printf(out, "  missing: %s at %s\n", times->kinds[times->missing[i].kind],
-                                phema_number_format(&from, times->missing[i].time));
-    end_remarks(&remarks);
-    for (size_t i = 0; i < times->n_duplicates; i++) {
-        const struct phema_snapshot *snapshots = times->series->snapshots;
+    if (times->n_gaps || times->n_missing || times->n_duplicates)
+        phema_strbuf_puts(out, "\n");
+    for (size_t i = 0; i < times->n_gaps && i < MOST_REMARKS; i++)
+        phema_strbuf_printf(out, "  gap: %zu time%s missing between %s and %s\n", times->gaps[i].n,
+                            times->gaps[i].n == 1 ? " is" : "s are",
+                            phema_number_format(&from, times->gaps[i].from),
+                            phema_number_format(&to, times->gaps[i].to));
+    write_more(out, times->n_gaps);
+    for (size_t i = 0; i < times->n_missing && i < MOST_REMARKS; i++)
+        phema_strbuf_printf(out, "  missing: %s at %s\n", times->kinds[times->missing[i].kind],
+                            phema_number_format(&from, times->missing[i].time));
+    write_more(out, times->n_missing);
+    for (size_t i = 0; i < times->n_duplicates && i < MOST_REMARKS; i++) {
         const char *a = snapshots[times->duplicates[i].of].label;
         const char *b = snapshots[times->duplicates[i].snapshot].label;
-        if (begin_remark(&remarks))
-            phema_strbuf_printf(out, "  twice: %s and %s\n",
-                                phema_name_escape(&first, a, strlen(a)),
-                                phema_name_escape(&second, b, strlen(b)));
+        phema_strbuf_printf(out, "  twice: %s and %s\n", phema_name_escape(&first, a, strlen(a)),
+                            phema_name_escape(&second, b, strlen(b)));
     }
-    end_remarks(&remarks);
+    write_more(out, times->n_duplicates);
 }
 
 /* ---- Predicted errors ---- */

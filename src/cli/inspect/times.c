@@ -17,10 +17,13 @@
 #define STEP_SLACK    1e-6
 #define LEAST_ROUNDED 10
 
+/* Arrays in the arena of the times. */
 struct finding {
     struct inspect_times *times;
-    size_t *kind_of;  /* [series->n] */
-    size_t *first_of; /* [n_times + 1] the first snapshot of each time */
+    size_t *kind_of;     /* [series->n] */
+    size_t *first_of;    /* [n_times + 1] the first snapshot of each time */
+    double *differences; /* [n_times] of each time to the next */
+    uint64_t *kinds;     /* [n_times] bits of those at each time */
 };
 
 static char *name_kind(struct phema_arena *arena, const struct phema_snapshot *snapshot)
@@ -101,10 +104,13 @@ static bool is_step(double difference, double step)
 }
 
 /* The mean of the steps that at least half of the times have. */
-static double find_step(double *differences, size_t n)
+static double find_step(const struct finding *finding)
 {
-    double step = PHEMA_UNKNOWN;
+    double step = PHEMA_UNKNOWN, *differences = finding->differences;
+    size_t n = finding->times->n_times ? finding->times->n_times - 1 : 0;
     size_t most = (n + 1) / 2;
+    for (size_t t = 0; t < n; t++)
+        differences[t] = time_at(finding, t + 1) - time_at(finding, t);
     qsort(differences, n, sizeof(*differences), phema_compare_doubles);
     for (size_t i = 0; i < n;) {
         size_t end = i;
@@ -120,19 +126,6 @@ static double find_step(double *differences, size_t n)
     return step;
 }
 
-static enum phema_status set_step(struct finding *finding, struct phema_error *err)
-{
-    size_t n = finding->times->n_times ? finding->times->n_times - 1 : 0;
-    double *differences = calloc(n + 1, sizeof(*differences));
-    if (!differences)
-        return phema_fail_memory(err);
-    for (size_t t = 0; t < n; t++)
-        differences[t] = time_at(finding, t + 1) - time_at(finding, t);
-    finding->times->step = find_step(differences, n);
-    free(differences);
-    return PHEMA_OK;
-}
-
 /* A multiple of the step is a gap; anything else is another step. */
 static void find_gaps(struct finding *finding)
 {
@@ -146,13 +139,13 @@ static void find_gaps(struct finding *finding)
 }
 
 /* The kinds at one time as bits; a kind that occurs twice is recorded as a duplicate. */
-static uint64_t kinds_at(struct finding *finding, size_t t, bool notes)
+static uint64_t find_kinds_at(struct finding *finding, size_t t)
 {
     struct inspect_times *times = finding->times;
     uint64_t kinds = 0;
     for (size_t k = finding->first_of[t]; k < finding->first_of[t + 1]; k++) {
         uint64_t bit = (uint64_t)1 << finding->kind_of[k];
-        if (notes && (kinds & bit) && times->series->snapshots[k].spec) {
+        if ((kinds & bit) && times->series->snapshots[k].spec) {
             size_t of = k;
             while (finding->kind_of[--of] != finding->kind_of[k])
                 continue;
@@ -164,15 +157,15 @@ static uint64_t kinds_at(struct finding *finding, size_t t, bool notes)
 }
 
 /* Reported only where most times have the kind; an occasional raw snapshot is no pattern. */
-static void find_missing(struct finding *finding)
+static void find_missing(const struct finding *finding)
 {
     struct inspect_times *times = finding->times;
     for (size_t i = 0; i < times->n_kinds; i++) {
         size_t n = 0;
         for (size_t t = 0; t < times->n_times; t++)
-            n += (kinds_at(finding, t, false) >> i) & 1;
+            n += finding->kinds[t] >> i & 1;
         for (size_t t = 0; t < times->n_times && 2 * n > times->n_times; t++)
-            if (!((kinds_at(finding, t, false) >> i) & 1))
+            if (!(finding->kinds[t] >> i & 1))
                 times->missing[times->n_missing++] =
                     (struct inspect_missing){time_at(finding, t), i};
     }
@@ -190,25 +183,25 @@ static uint64_t bytes_at(const struct finding *finding, size_t t)
 }
 
 /* True when time t continues the run. */
-static bool continues(const struct finding *finding, const struct inspect_run *run, size_t t,
-                      uint64_t kinds)
+static bool continues(const struct finding *finding, const struct inspect_run *run, size_t t)
 {
     double step = finding->times->step;
-    return run->kinds == kinds && (isnan(step) || is_step(time_at(finding, t) - run->to, step));
+    return run->kinds == finding->kinds[t] &&
+           (isnan(step) || is_step(time_at(finding, t) - run->to, step));
 }
 
-static void find_runs(struct finding *finding)
+static void find_runs(const struct finding *finding)
 {
     struct inspect_times *times = finding->times;
     for (size_t t = 0; t < times->n_times; t++) {
-        uint64_t kinds = kinds_at(finding, t, true), bytes = bytes_at(finding, t);
+        uint64_t bytes = bytes_at(finding, t);
         double at = time_at(finding, t);
-        bool is_new =
-            times->n_runs == 0 || !continues(finding, &times->runs[times->n_runs - 1], t, kinds);
+        bool is_new = times->n_runs == 0 || !continues(finding, &times->runs[times->n_runs - 1], t);
         times->n_runs += is_new;
         struct inspect_run *run = &times->runs[times->n_runs - 1];
         if (is_new)
-            *run = (struct inspect_run){.from = at, .every = PHEMA_UNKNOWN, .kinds = kinds};
+            *run = (struct inspect_run){
+                .from = at, .every = PHEMA_UNKNOWN, .kinds = finding->kinds[t]};
         else
             run->every = isnan(times->step) ? 0 : times->step;
         run->to = at;
@@ -218,35 +211,41 @@ static void find_runs(struct finding *finding)
     }
 }
 
-static enum phema_status make_room(struct finding *finding, struct phema_error *err)
+static bool make_room(struct finding *finding)
 {
     struct inspect_times *times = finding->times;
     struct phema_arena *arena = &times->arena;
     size_t n = times->n_times;
+    finding->differences = phema_arena_array(arena, n, sizeof(*finding->differences));
+    finding->kinds = phema_arena_array(arena, n, sizeof(*finding->kinds));
     times->runs = phema_arena_array(arena, n, sizeof(*times->runs));
     times->gaps = phema_arena_array(arena, n, sizeof(*times->gaps));
     times->missing = phema_arena_array(arena, n * times->n_kinds, sizeof(*times->missing));
     times->duplicates = phema_arena_array(arena, times->series->n, sizeof(*times->duplicates));
-    bool is_there = times->runs && times->gaps && times->missing && times->duplicates;
-    return is_there ? PHEMA_OK : phema_fail_memory(err);
+    return finding->differences && finding->kinds && times->runs && times->gaps && times->missing &&
+           times->duplicates;
 }
 
-static enum phema_status find_all(struct finding *finding, struct phema_error *err)
+static enum phema_status fill(struct inspect_times *times, struct phema_error *err)
 {
-    if (!finding->kind_of || !finding->first_of)
+    struct finding finding = {.times = times};
+    size_t n = times->series->n + 1;
+    finding.kind_of = phema_arena_array(&times->arena, n, sizeof(*finding.kind_of));
+    finding.first_of = phema_arena_array(&times->arena, n, sizeof(*finding.first_of));
+    if (!finding.kind_of || !finding.first_of)
         return phema_fail_memory(err);
-    enum phema_status status = find_kinds(finding, err);
+    enum phema_status status = find_kinds(&finding, err);
     if (status)
         return status;
-    find_first(finding);
-    status = set_step(finding, err);
-    if (!status)
-        status = make_room(finding, err);
-    if (status)
-        return status;
-    find_gaps(finding);
-    find_missing(finding);
-    find_runs(finding);
+    find_first(&finding);
+    if (!make_room(&finding))
+        return phema_fail_memory(err);
+    times->step = find_step(&finding);
+    for (size_t t = 0; t < times->n_times; t++)
+        finding.kinds[t] = find_kinds_at(&finding, t);
+    find_gaps(&finding);
+    find_missing(&finding);
+    find_runs(&finding);
     return PHEMA_OK;
 }
 
@@ -254,12 +253,7 @@ PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_
                                   struct phema_error *err)
 {
     *out = (struct inspect_times){.series = series, .step = PHEMA_UNKNOWN};
-    struct finding finding = {.times = out};
-    finding.kind_of = calloc(series->n + 1, sizeof(*finding.kind_of));
-    finding.first_of = calloc(series->n + 1, sizeof(*finding.first_of));
-    enum phema_status status = find_all(&finding, err);
-    free(finding.kind_of);
-    free(finding.first_of);
+    enum phema_status status = fill(out, err);
     if (status)
         inspect_times_clear(out);
     return status;
