@@ -252,7 +252,8 @@ static enum phema_status check_header(struct phema_span *text, struct phema_span
     for (size_t i = 0; i < HEADER_LINES; i++) {
         struct phema_span wanted = phema_span_split(&header, '\n');
         struct phema_span found = phema_span_split(text, '\n');
-        if (found.size == wanted.size && memcmp(found.data, wanted.data, wanted.size) == 0)
+        if (found.data && found.size == wanted.size &&
+            memcmp(found.data, wanted.data, wanted.size) == 0)
             continue;
         if (!differs[i]) /* a file of another program, or a damaged journal */
             return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,

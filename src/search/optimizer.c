@@ -174,11 +174,12 @@ static void refine(struct chosen *chosen, const struct phema_search *search,
     }
 }
 
-/* The time whose best width has the best score, as measured or as predicted by the parabola. false:
- * no score is finite. */
-static bool choose_time(struct best *out, const struct phema_search *search,
-                        const struct phema_search_score *scores, size_t n)
+/* The best width of the time whose best width has the best score, as measured or as predicted by the
+ * parabola. */
+static struct best choose_time(const struct phema_search *search,
+                               const struct phema_search_score *scores, size_t n)
 {
+    struct best chosen = {0};
     double least = HUGE_VAL;
     for (size_t t = 0; t < search->n_times; t++) {
         struct best best = find_best(search, scores, n, search->times[t]);
@@ -189,10 +190,10 @@ static bool choose_time(struct best *out, const struct phema_search *search,
             predicted = fmin(predicted, value);
         if (predicted < least) {
             least = predicted;
-            *out = best;
+            chosen = best;
         }
     }
-    return least < HUGE_VAL;
+    return chosen;
 }
 
 size_t phema_search_next(struct phema_search_point *out, size_t most,
@@ -204,8 +205,10 @@ size_t phema_search_next(struct phema_search_point *out, size_t most,
         for (size_t i = 0; i < search->n_widths; i++)
             choose(&chosen, scores, n,
                    (struct phema_search_point){search->widths[i], search->times[t]}, SLACK);
-    struct best best = {0};
-    if (!chosen.n && choose_time(&best, search, scores, n) && !is_settled(search, &best))
+    if (chosen.n)
+        return chosen.n;
+    const struct best best = choose_time(search, scores, n);
+    if (best.score && !is_settled(search, &best))
         refine(&chosen, search, scores, n, &best);
     return chosen.n;
 }

@@ -84,7 +84,7 @@ void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total
         (void)snprintf(out->text, sizeof(out->text), "%s (%.*s)", done[rule->rule],
                        (int)rule->label_size, rule->label);
     else
-        (void)strcpy(out->text, done[rule->rule]);
+        (void)snprintf(out->text, sizeof(out->text), "%s", done[rule->rule]);
 }
 
 static void write_rules(struct phema_strbuf *out, int width, const struct inspect_summary *summary)

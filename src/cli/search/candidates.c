@@ -275,7 +275,7 @@ static enum phema_status make(struct searching *searching, struct search_pass *p
     status = name_outputs(searching, pass, err);
     if (status)
         return status;
-    for (size_t j = 0; j < pass->prepared.plan->m; j++) {
+    for (size_t j = 0; j < pass->prepared.outputs.m; j++) {
         status = set_candidate(&pass->candidates[j], searching, &pass->prepared, j, err);
         if (status) {
             clear_candidate(&pass->candidates[j]);

@@ -143,8 +143,8 @@ static enum phema_status check_template(const char *name, const char *out, bool 
 static const char *join_texts(struct phema_arena *arena, const char *first, size_t size,
                               const char *second)
 {
-    size_t size_second = strlen(second);
-    char *joined = phema_arena_alloc(arena, size + size_second + 1);
+    size_t size_second = strlen(second) + 1;
+    char *joined = phema_arena_alloc(arena, size + size_second);
     if (joined) {
         memcpy(joined, first, size);
         memcpy(joined + size, second, size_second);

@@ -92,7 +92,8 @@ void search_tidy(const struct searching *searching, bool is_end);
 /* ---- print.c ---- */
 void search_report_start(const struct searching *searching, bool was_cut);
 void search_report_score(const struct searching *searching, const struct phema_search_score *score);
-void search_report_wait(void *searching, double elapsed_s); /* while the command runs */
+/* While the command runs; context: a struct searching. */
+void search_report_wait(void *context, double elapsed_s);
 void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result);
 void search_report_end(const struct searching *searching);
