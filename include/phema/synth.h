@@ -42,7 +42,7 @@ struct phema_synth_options {
     uint64_t max_ram_bytes;
     /* The GPUs that sum; {0}: the CPU sums. */
     struct phema_gpu_options gpu;
-    struct phema_memory_profile *ledger; /* of memory by stage; NULL: not recorded */
+    struct phema_memory_profile *memory_profile; /* of memory by stage; NULL: not recorded */
     /* This process' part of the outputs, from 1. It writes PATH.partial and a marker (writer.h);
      * phema_writer_join_commit publishes them. 0 of 0: outputs are written whole. */
     uint64_t part, n_parts;
@@ -78,9 +78,10 @@ struct phema_synth_result {
     uint64_t n_nan, n_inf, n_overflow; /* elements written, over all outputs */
     size_t nan_tensor; /* index of the first tensor with NaN or infinity, or SIZE_MAX */
     size_t n_averaged, n_copied, n_constant; /* tensors; constant: equal in all snapshots, copied */
-    uint64_t peak_anonymous_bytes; /* sampled; of the whole process where a ledger was given */
-    uint64_t peak_resident_bytes;  /* with mapped pages of files, as the kernel counted it */
-    size_t n_stale_partials;       /* outputs that a killed run began and this one restarted */
+    uint64_t
+        peak_anonymous_bytes; /* sampled; of the whole process where a memory profile was given */
+    uint64_t peak_resident_bytes; /* with mapped pages of files, as the kernel counted it */
+    size_t n_stale_partials;      /* outputs that a killed run began and this one restarted */
     /* With options.resumes: outputs that were resumed; outputs that were begun with other inputs,
      * weights or options, and restarted; outputs whose form cannot be resumed. */
     size_t n_resumed, n_stale_journals, n_not_resumable;
@@ -173,7 +174,7 @@ struct phema_forecast_options {
     double elapsed_s;         /* until now */
 };
 
-/* Predicts phema_synth_run with the same arguments, without making outputs. If there is a ledger,
+/* Predicts phema_synth_run with the same arguments, without making outputs. If there is a memory profile,
  * its earlier stages are used in the forecast. Needs well under a second.
  * PHEMA_ERR_INPUTS    compressed snapshots cannot be read in the same order
  * PHEMA_ERR_RESOURCE  the run needs more memory than the limit; out of memory */

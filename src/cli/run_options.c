@@ -152,7 +152,7 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
     enum phema_status status = cli_plan_options(&options, common, &values->plan, err);
     if (status)
         return status;
-    options.memory_profile = prepared->options.ledger;
+    options.memory_profile = prepared->options.memory_profile;
     options.series.max_ram_bytes = values->synth.max_ram_bytes;
     options.series.may_lack_key = values->outputs.into != NULL;
     if (options.is_conversion) {
@@ -172,7 +172,7 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
     *prepared = (struct cli_prepared){.options = values->synth};
     prepared->options.n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads();
     prepared->options.sums = precisions[values->accumulate].sums;
-    prepared->options.ledger = memory;
+    prepared->options.memory_profile = memory;
     if (values->threads > 1024)
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
     if (values->level > 22)

@@ -41,10 +41,10 @@ static enum phema_status check_form(const struct phema_outputs *outputs,
 /* Snapshots and outputs, whose mapped pages the memory profile counts. */
 static enum phema_status watch_files(const struct run *run, struct phema_error *err)
 {
-    struct phema_memory_profile *ledger = run->options.ledger;
+    struct phema_memory_profile *memory_profile = run->options.memory_profile;
     const struct phema_series *series = run->plan->series;
     enum phema_status status = PHEMA_OK;
-    if (!ledger)
+    if (!memory_profile)
         return PHEMA_OK;
     for (size_t k = 0; k < series->n && !status; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
@@ -52,10 +52,10 @@ static enum phema_status watch_files(const struct run *run, struct phema_error *
             continue;
         for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint) && !status; f++)
             status = phema_memory_profile_watch_file(
-                ledger, phema_file_path(phema_checkpoint_file(checkpoint, f)), err);
+                memory_profile, phema_file_path(phema_checkpoint_file(checkpoint, f)), err);
     }
     for (size_t j = 0; j < run->outputs->m && !status; j++)
-        status = sink_watch_files(run->outputs, j, ledger, err);
+        status = sink_watch_files(run->outputs, j, memory_profile, err);
     return status;
 }
 
@@ -161,7 +161,7 @@ static enum phema_status write_digests(struct run *run, size_t j, struct phema_e
 
 static enum phema_status publish_output(struct run *run, size_t j, struct phema_error *err)
 {
-    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_WRITE);
+    phema_memory_profile_begin_stage(run->options.memory_profile, PHEMA_STAGE_WRITE);
     enum phema_status status = write_digests(run, j, err);
     if (status)
         return status;
@@ -173,7 +173,7 @@ static enum phema_status publish_output(struct run *run, size_t j, struct phema_
         discard(run);
         return status;
     }
-    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_PUBLISH);
+    phema_memory_profile_begin_stage(run->options.memory_profile, PHEMA_STAGE_PUBLISH);
     run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
     struct sink *sink = run->sinks[j];
     run->sinks[j] = NULL;
@@ -206,7 +206,7 @@ static enum phema_status make_outputs(struct run *run, bool is_directory_made,
 {
     for (size_t pass = 0; pass < run->budget.n_passes; pass++) {
         if (pass)
-            phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_ACCUMULATE);
+            phema_memory_profile_begin_stage(run->options.memory_profile, PHEMA_STAGE_ACCUMULATE);
         enum phema_status status = run_pass(run, pass, err);
         if (status)
             return status;
@@ -269,10 +269,11 @@ static void fill_result(const struct run *run)
 
 /* Peaks that the watching thread has missed: those of opening and solving, and short ones. */
 static void add_recorded_peaks(struct phema_synth_result *result,
-                               struct phema_memory_profile *ledger)
+                               struct phema_memory_profile *memory_profile)
 {
-    for (int i = 0; i < PHEMA_N_STAGES && ledger; i++) {
-        uint64_t bytes = phema_memory_profile_stage(ledger, (enum phema_stage)i).anonymous.peak;
+    for (int i = 0; i < PHEMA_N_STAGES && memory_profile; i++) {
+        uint64_t bytes =
+            phema_memory_profile_stage(memory_profile, (enum phema_stage)i).anonymous.peak;
         if (bytes > result->peak_anonymous_bytes)
             result->peak_anonymous_bytes = bytes;
     }
@@ -349,7 +350,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     struct run run;
     run_init(&run, plan, outputs, options, result);
     struct phema_cleanup_entry *made_directory = NULL;
-    phema_memory_profile_begin_stage(options->ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_begin_stage(options->memory_profile, PHEMA_STAGE_ACCUMULATE);
     enum phema_status status = execute(&run, &made_directory, err);
     result->backend = phema_backend_name(run.backend);
     result->n_threads = run.budget.n_threads;
@@ -360,7 +361,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     phema_cleanup_remove(made_directory);
     if (status && made_directory)
         (void)rmdir(outputs->made_directory);
-    add_recorded_peaks(result, options->ledger);
+    add_recorded_peaks(result, options->memory_profile);
     result->elapsed_s = phema_clock_s() - run.start_s;
     return status;
 }

@@ -144,7 +144,7 @@ static enum phema_status run_job(struct worker *worker, uint64_t job, struct phe
             atomic_store_explicit(&run->tensor, range.tensor, memory_order_relaxed);
     }
     uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
-    phema_memory_profile_mark(run->options.ledger, before + read_bytes, run->total_bytes);
+    phema_memory_profile_mark(run->options.memory_profile, before + read_bytes, run->total_bytes);
     return PHEMA_OK;
 }
 

@@ -13,12 +13,12 @@
 #define MIB   ((size_t)1 << 20)
 #define SLACK (2 * MIB)
 
-static struct phema_memory_profile *open_ledger(void)
+static struct phema_memory_profile *open_profile(void)
 {
-    struct phema_memory_profile *ledger = NULL;
+    struct phema_memory_profile *profile = NULL;
     struct phema_error err = {""};
-    assert_ok(phema_memory_profile_open(&ledger, true, &err), &err);
-    return ledger;
+    assert_ok(phema_memory_profile_open(&profile, true, &err), &err);
+    return profile;
 }
 
 /* Under sanitizers, malloc is not that of libc. */
@@ -35,30 +35,30 @@ static void stages_have_their_baselines_and_peaks(void **state)
     (void)state;
     if (phema_memory_now().anonymous_bytes == 0)
         skip();
-    struct phema_memory_profile *ledger = open_ledger();
-    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_OPEN);
+    struct phema_memory_profile *profile = open_profile();
+    phema_memory_profile_begin_stage(profile, PHEMA_STAGE_OPEN);
     uint8_t *kept = malloc(16 * MIB);
     assert_non_null(kept);
     memset(kept, 1, 16 * MIB);
-    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_begin_stage(profile, PHEMA_STAGE_ACCUMULATE);
     uint8_t *passing = malloc(32 * MIB);
     assert_non_null(passing);
     memset(passing, 1, 32 * MIB);
     phema_memory_profile_begin_stage(
-        ledger, PHEMA_STAGE_PUBLISH); /* its end is recorded even if it is short */
+        profile, PHEMA_STAGE_PUBLISH); /* its end is recorded even if it is short */
     free(passing);
     free(kept);
-    phema_memory_profile_end(ledger);
-    struct phema_stage_record open = phema_memory_profile_stage(ledger, PHEMA_STAGE_OPEN);
-    struct phema_stage_record add = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_end(profile);
+    struct phema_stage_record open = phema_memory_profile_stage(profile, PHEMA_STAGE_OPEN);
+    struct phema_stage_record add = phema_memory_profile_stage(profile, PHEMA_STAGE_ACCUMULATE);
     assert_true(open.is_entered && add.is_entered);
-    assert_false(phema_memory_profile_stage(ledger, PHEMA_STAGE_SOLVE).is_entered);
+    assert_false(phema_memory_profile_stage(profile, PHEMA_STAGE_SOLVE).is_entered);
     assert_near((double)open.anonymous.peak - (double)open.anonymous.baseline, 16.0 * MIB, SLACK);
     assert_near((double)add.anonymous.baseline - (double)open.anonymous.now, 0, SLACK);
     assert_near((double)add.anonymous.peak - (double)add.anonymous.baseline, 32.0 * MIB, SLACK);
     if (knows_allocated())
         assert_near((double)add.allocated.peak - (double)add.allocated.baseline, 32.0 * MIB, SLACK);
-    phema_memory_profile_close(ledger);
+    phema_memory_profile_close(profile);
 }
 
 /* A loop of 640 steps. Each step allocates a block, which is freed 10 steps later, and leaks
@@ -68,18 +68,18 @@ static struct phema_stage_record loop(size_t leaked_bytes)
     enum { N_STEPS = 640, N_HELD = 10 };
     static void *leaks[N_STEPS];
     void *held[N_HELD] = {NULL};
-    struct phema_memory_profile *ledger = open_ledger();
-    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    struct phema_memory_profile *profile = open_profile();
+    phema_memory_profile_begin_stage(profile, PHEMA_STAGE_ACCUMULATE);
     for (size_t i = 0; i < N_STEPS; i++) {
         free(held[i % N_HELD]);
         held[i % N_HELD] = malloc(100000);
         assert_non_null(held[i % N_HELD]);
         leaks[i] = leaked_bytes ? malloc(leaked_bytes) : NULL;
-        phema_memory_profile_mark(ledger, i + 1, N_STEPS);
+        phema_memory_profile_mark(profile, i + 1, N_STEPS);
     }
-    phema_memory_profile_end(ledger);
-    struct phema_stage_record record = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
-    phema_memory_profile_close(ledger);
+    phema_memory_profile_end(profile);
+    struct phema_stage_record record = phema_memory_profile_stage(profile, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_close(profile);
     for (size_t i = 0; i < N_HELD; i++)
         free(held[i]);
     for (size_t i = 0; i < N_STEPS; i++)
@@ -120,14 +120,14 @@ static void watched_files_are_found_in_the_page_cache(void **state)
     assert_non_null(data);
     support_write(path, data, 4 * MIB);
     free(data);
-    struct phema_memory_profile *ledger = open_ledger();
+    struct phema_memory_profile *profile = open_profile();
     struct phema_error err = {""};
-    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_WRITE);
-    assert_ok(phema_memory_profile_watch_file(ledger, path, &err), &err);
-    assert_ok(phema_memory_profile_watch_file(ledger, "/no/such/file", &err), &err);
-    phema_memory_profile_end(ledger);
-    struct phema_stage_record record = phema_memory_profile_stage(ledger, PHEMA_STAGE_WRITE);
-    phema_memory_profile_close(ledger);
+    phema_memory_profile_begin_stage(profile, PHEMA_STAGE_WRITE);
+    assert_ok(phema_memory_profile_watch_file(profile, path, &err), &err);
+    assert_ok(phema_memory_profile_watch_file(profile, "/no/such/file", &err), &err);
+    phema_memory_profile_end(profile);
+    struct phema_stage_record record = phema_memory_profile_stage(profile, PHEMA_STAGE_WRITE);
+    phema_memory_profile_close(profile);
     free(path);
     if (!record.knows_cached)
         skip(); /* kernels before 6.5 */
@@ -140,19 +140,19 @@ static void a_profile_without_a_thread_samples_at_marks(void **state)
     (void)state;
     if (phema_memory_now().anonymous_bytes == 0 || !forbid_threads())
         skip();
-    struct phema_memory_profile *ledger = open_ledger();
-    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    struct phema_memory_profile *profile = open_profile();
+    phema_memory_profile_begin_stage(profile, PHEMA_STAGE_ACCUMULATE);
     /* mapped: of malloc's bytes the address sanitizer keeps shadows */
     uint8_t *passing =
         mmap(NULL, 32 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(passing != MAP_FAILED);
     memset(passing, 1, 32 * MIB);
-    phema_memory_profile_mark(ledger, 1, 2);
+    phema_memory_profile_mark(profile, 1, 2);
     assert_int_equal(munmap(passing, 32 * MIB), 0);
-    phema_memory_profile_end(ledger);
-    struct phema_stage_record add = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_end(profile);
+    struct phema_stage_record add = phema_memory_profile_stage(profile, PHEMA_STAGE_ACCUMULATE);
     assert_near((double)add.anonymous.peak - (double)add.anonymous.baseline, 32.0 * MIB, SLACK);
-    phema_memory_profile_close(ledger);
+    phema_memory_profile_close(profile);
 }
 
 int main(void)

@@ -82,7 +82,7 @@ struct request {
     size_t n_sigma_rels;
     const char *include; /* a regular expression, or NULL: all tensors */
     struct phema_gpu_options gpu;
-    struct phema_memory_profile *ledger;
+    struct phema_memory_profile *memory_profile;
     uint64_t max_ram_bytes;
     enum phema_io io;
     bool hashes_inputs;
@@ -127,7 +127,7 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
                                       .sums = request->sums,
                                       .overflow = request->overflow,
                                       .gpu = request->gpu,
-                                      .ledger = request->ledger,
+                                      .memory_profile = request->memory_profile,
                                       .max_ram_bytes = request->max_ram_bytes,
                                       .io = request->io,
                                       .replaces = true};

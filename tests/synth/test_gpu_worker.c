@@ -245,23 +245,24 @@ static void devices_are_in_the_ledger(void **state)
     (void)state;
     struct phema_error err = {""};
     struct made made;
-    make(&made, "ledger", false);
-    struct phema_memory_profile *ledger = NULL;
-    assert_ok(phema_memory_profile_open(&ledger, false, &err), &err);
+    make(&made, "memory_profile", false);
+    struct phema_memory_profile *memory_profile = NULL;
+    assert_ok(phema_memory_profile_open(&memory_profile, false, &err), &err);
     struct request request = {.weights = made.weights.data,
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
                               .gpu = cuda,
-                              .ledger = ledger};
+                              .memory_profile = memory_profile};
     struct phema_synth_result result;
     assert_ok(synthesise(made.directory, made.out[1], &request, &result, &err), &err);
-    phema_memory_profile_end(ledger);
-    struct phema_stage_record record = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_end(memory_profile);
+    struct phema_stage_record record =
+        phema_memory_profile_stage(memory_profile, PHEMA_STAGE_ACCUMULATE);
     assert_true(record.has_device);
     assert_int_equal(record.device_allocated.baseline, 0);
     assert_int_equal(record.device_allocated.peak, result.device.gpu_bytes);
     assert_true(record.device_reserved.peak >= record.device_allocated.peak);
     assert_false(record.is_leaking);
-    phema_memory_profile_close(ledger);
+    phema_memory_profile_close(memory_profile);
     clear(&made);
 }
 

@@ -36,10 +36,11 @@ static void fill_memory(struct phema_forecast *out, const struct run *run)
     out->stage_bytes[PHEMA_STAGE_WRITE] = memory_budget_write_bytes(budget);
     out->stage_bytes[PHEMA_STAGE_PUBLISH] = budget->baseline;
     for (int i = 0; i < PHEMA_STAGE_ACCUMULATE; i++)
-        out->stage_bytes[i] = run->options.ledger ? phema_memory_profile_stage(run->options.ledger,
-                                                                               (enum phema_stage)i)
-                                                        .anonymous.peak
-                                                  : budget->baseline;
+        out->stage_bytes[i] =
+            run->options.memory_profile
+                ? phema_memory_profile_stage(run->options.memory_profile, (enum phema_stage)i)
+                      .anonymous.peak
+                : budget->baseline;
     for (int i = 0; i < PHEMA_N_STAGES; i++)
         if (out->stage_bytes[i] > out->peak_ram_bytes)
             out->peak_ram_bytes = out->stage_bytes[i];

@@ -12,7 +12,7 @@ struct gpu_run {
     uint64_t limit;          /* bytes of each GPU that may be used */
     uint64_t max_tile_elems; /* that fit into the memory of the GPUs */
     struct phema_gpu_fit fit;
-    struct phema_memory_profile *ledger; /* where GPU memory is recorded, or NULL */
+    struct phema_memory_profile *memory_profile; /* where GPU memory is recorded, or NULL */
 };
 
 /* ---- gpu_fit.c ---- */

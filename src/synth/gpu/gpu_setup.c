@@ -163,7 +163,7 @@ void gpu_run_close(struct run *run)
     if (!run->gpu_run)
         return;
     phema_gpus_close(run->gpu_run->gpus);
-    phema_memory_profile_note_device(run->gpu_run->ledger, 0, 0);
+    phema_memory_profile_note_device(run->gpu_run->memory_profile, 0, 0);
     free(run->gpu_run);
     run->gpu_run = NULL;
 }
@@ -177,8 +177,9 @@ PHEMA_FALLIBLE gpu_run_start(struct run *run, struct phema_error *err)
     if (status)
         return status;
     struct phema_gpu_usage usage = phema_gpus_usage(gpu_run->gpus);
-    gpu_run->ledger = run->options.ledger;
-    phema_memory_profile_note_device(gpu_run->ledger, usage.allocated_bytes, usage.reserved_bytes);
+    gpu_run->memory_profile = run->options.memory_profile;
+    phema_memory_profile_note_device(gpu_run->memory_profile, usage.allocated_bytes,
+                                     usage.reserved_bytes);
     run->device.gpu_bytes = usage.allocated_bytes;
     run->device.n_tile_passes = gpu_run->fit.n_tile_passes;
     return gpu_run_check(gpu_run, run->backend, err);
