@@ -139,6 +139,36 @@ PHEMA_FALLIBLE phema_weights_evaluate(struct phema_solution *solutions,
 
 void phema_solutions_clear(struct phema_solution *solutions, size_t m);
 
+/* ---- Snapshots against their labels ---- */
+
+/* Averages that a training keeps in float32 have at least this relative rms error, whatever dtype
+ * stores them (docs/numerics.md). */
+#define PHEMA_FLOAT32_FLOOR 3e-7
+
+/* Elements of snapshots, borrowed. */
+struct phema_sample_rows {
+    const double *values; /* [n x n_elems] row-major */
+    const size_t *order;  /* [n] the row of each snapshot; NULL: in order */
+    size_t n_elems;
+    double mean_square; /* the unit of squared distances */
+};
+
+/* How far each snapshot is from what all others predict, in the distance that the motion expects
+ * (N25). About 1 where the labels are true. */
+struct phema_leave_one_out {
+    double *z;               /* [n] out; NaN: snapshots depend on each other, or are fewer than 3 */
+    double *largest_without; /* [n] out: the largest z nearby once this one is gone; NaN unless
+                              * its z is above the limit */
+    double limit;            /* in */
+};
+
+/* problem: snapshots, rounding and motion; the arrays of out are the caller's.
+ * PHEMA_ERR_INPUTS    as phema_weights_solve
+ * PHEMA_ERR_RESOURCE  no memory: 200 KiB and 32 rows of the sample for each thread */
+PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
+                                   const struct phema_problem *problem,
+                                   const struct phema_sample_rows *sample, struct phema_error *err);
+
 /* ---- Advice: which snapshots could be deleted, and how often to save ---- */
 
 /* Errors are predicted: from the motion if it is known, else from the data-free model. */

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+/* leave_one_out.c - each snapshot against the one that the others predict (docs/numerics.md, N25).
+ * One inverse of the motion's Gram matrix gives the prediction of every snapshot from all others. */
+#include "phema/solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cholesky.h"
+#include "gram.h"
+
+/* Far snapshots add nothing to a prediction, so longer series are taken in windows, half of which
+ * overlap: a multiple of 4 snapshots, so that inverses stay small. */
+#define WINDOW ((size_t)24)
+#define WHOLE  ((size_t)32) /* up to this many, one window holds all */
+
+struct window {
+    size_t first, n;
+    /* of P = K^-1 - K^-1 1 (1' K^-1 1)^-1 1' K^-1 */
+    double *coefficients; /* [n x n] P_ij / P_ii */
+    double *precision;    /* [n] P_ii, of relative squares */
+};
+
+static bool window_alloc(struct window *window, size_t n)
+{
+    window->coefficients = calloc(n * n, sizeof(double));
+    window->precision = calloc(n, sizeof(double));
+    return window->coefficients && window->precision;
+}
+
+static void window_clear(struct window *window)
+{
+    free(window->coefficients);
+    free(window->precision);
+}
+
+/* K = L (C + R) L, with L the lengths and C the cosines of the Gram matrix, and R = N / L^2. The
+ * Cholesky factor is of S (C + R) S with S = (1 + R)^-1/2, so that K^-1 has its inverse between
+ * S / L. */
+struct scaled_system {
+    phema_quad *shrink;  /* [n] S */
+    phema_quad *scale;   /* [n] S / L */
+    phema_quad *inverse; /* [n x n] of S (C + R) S */
+    phema_quad *sums;    /* [n] K^-1 1 */
+    phema_fixed *scratch;
+};
+
+static bool system_alloc(struct scaled_system *system, size_t n)
+{
+    system->shrink = calloc(n, sizeof(*system->shrink));
+    system->scale = calloc(n, sizeof(*system->scale));
+    system->inverse = calloc(n * n, sizeof(*system->inverse));
+    system->sums = calloc(n, sizeof(*system->sums));
+    system->scratch = calloc(n, sizeof(*system->scratch));
+    return system->shrink && system->scale && system->inverse && system->sums && system->scratch;
+}
+
+static void system_clear(struct scaled_system *system)
+{
+    free(system->shrink);
+    free(system->scale);
+    free(system->inverse);
+    free(system->sums);
+    free(system->scratch);
+}
+
+static void system_fill(struct scaled_system *system, const struct phema_gram *gram,
+                        const double *rounding)
+{
+    for (size_t i = 0; i < gram->n; i++) {
+        phema_quad length = gram->lengths[i];
+        phema_quad noise = (phema_quad)fmax(rounding[i], PHEMA_FLOAT32_FLOOR) / length;
+        system->shrink[i] = 1 / phema_quad_sqrt(1 + noise * noise);
+        system->scale[i] = system->shrink[i] / length;
+    }
+}
+
+/* PHEMA_NO, without a message: snapshots depend on each other. */
+static enum phema_status system_invert(struct scaled_system *system, const struct phema_gram *gram,
+                                       struct phema_error *err)
+{
+    size_t n = gram->n;
+    struct phema_cholesky cholesky = {0};
+    size_t dependent = 0;
+    enum phema_status status =
+        phema_cholesky_factor(&cholesky, gram->matrix, system->shrink, n, false, &dependent, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < n; i++) {
+        phema_quad *column = &system->inverse[i * n];
+        column[i] = 1;
+        phema_cholesky_solve(&cholesky, column, column, system->scratch);
+    }
+    phema_cholesky_clear(&cholesky);
+    return PHEMA_OK;
+}
+
+static void window_project(struct window *window, struct scaled_system *system)
+{
+    size_t n = window->n;
+    phema_quad total = 0;
+    for (size_t i = 0; i < n; i++) {
+        phema_quad *row = &system->inverse[i * n];
+        system->sums[i] = 0;
+        for (size_t j = 0; j < n; j++) {
+            row[j] =
+                j < i ? system->inverse[j * n + i] : row[j] * system->scale[i] * system->scale[j];
+            system->sums[i] += row[j];
+        }
+        total += system->sums[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        const phema_quad *row = &system->inverse[i * n];
+        phema_quad share = system->sums[i] / total;
+        phema_quad precision = row[i] - share * system->sums[i], inverse = 1 / precision;
+        window->precision[i] = (double)precision;
+        for (size_t j = 0; j < n; j++)
+            window->coefficients[i * n + j] =
+                (double)((row[j] - share * system->sums[j]) * inverse);
+    }
+}
+
+static enum phema_status window_fill(struct window *window, const struct phema_problem *problem,
+                                     struct phema_error *err)
+{
+    struct phema_problem part = *problem;
+    part.snapshots += window->first;
+    part.rounding += window->first;
+    part.n = window->n;
+    struct phema_grams grams;
+    enum phema_status status = phema_grams_build(&grams, &part, false, err);
+    if (status)
+        return status;
+    struct scaled_system system = {0};
+    if (!system_alloc(&system, window->n) || !window_alloc(window, window->n)) {
+        status = phema_fail_memory(err);
+    } else {
+        system_fill(&system, &grams.motion, part.rounding);
+        status = system_invert(&system, &grams.motion, err);
+        if (!status)
+            window_project(window, &system);
+    }
+    system_clear(&system);
+    phema_grams_clear(&grams);
+    return status;
+}
+
+/* ---- Residuals ---- */
+
+struct comparison {
+    const struct phema_problem *problem;
+    size_t n_windows;
+    const struct phema_sample_rows *sample;
+    struct phema_leave_one_out *out;
+};
+
+static const double *row_of(const struct phema_sample_rows *sample, size_t k)
+{
+    return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
+}
+
+/* residual [n_elems]: snapshot i less its prediction. */
+static void find_residual(double *residual, const struct window *window, size_t i,
+                          const struct phema_sample_rows *sample)
+{
+    memset(residual, 0, sample->n_elems * sizeof(*residual));
+    for (size_t j = 0; j < window->n; j++) {
+        const double *row = row_of(sample, window->first + j);
+        double coefficient = window->coefficients[i * window->n + j];
+        for (size_t e = 0; e < sample->n_elems; e++)
+            residual[e] += coefficient * row[e];
+    }
+}
+
+static double z_score(double precision, double squares, const struct phema_sample_rows *sample)
+{
+    return sqrt(precision * squares / ((double)sample->n_elems * sample->mean_square));
+}
+
+/* The largest z of the others once snapshot i is gone: P loses a row and a column, which changes
+ * it by a matrix of rank one. */
+static double largest_without(const struct window *window, const double *residuals, size_t i,
+                              const struct phema_sample_rows *sample)
+{
+    const double *gone = residuals + i * sample->n_elems;
+    double largest = 0;
+    for (size_t j = 0; j < window->n; j++) {
+        const double *residual = residuals + j * sample->n_elems;
+        double towards = window->coefficients[j * window->n + i];
+        double kept = 1 - towards * window->coefficients[i * window->n + j];
+        double squares = 0;
+        for (size_t e = 0; e < sample->n_elems; e++) {
+            double left = residual[e] - towards * gone[e];
+            squares += left * left;
+        }
+        if (j != i && kept > 0)
+            largest = fmax(largest, z_score(window->precision[j] / kept, squares, sample));
+    }
+    return largest;
+}
+
+static struct window window_at(size_t index, size_t n)
+{
+    if (n <= WHOLE)
+        return (struct window){.first = 0, .n = n};
+    size_t first = index * (WINDOW / 2);
+    return (struct window){.first = first + WINDOW < n ? first : n - WINDOW, .n = WINDOW};
+}
+
+static size_t count_windows(size_t n)
+{
+    return n <= WHOLE ? 1 : (n - WINDOW + WINDOW / 2 - 1) / (WINDOW / 2) + 1;
+}
+
+/* A snapshot belongs to the first window in whose first three quarters it lies. */
+static bool is_own(const struct comparison *comparison, size_t index, const struct window *window,
+                   size_t i)
+{
+    bool is_last = index + 1 == comparison->n_windows;
+    bool is_begun = index == 0 || i >= WINDOW / 4;
+    bool is_late = !is_last && i >= WINDOW * 3 / 4;
+    if (is_last && index > 0) {
+        struct window before = window_at(index - 1, comparison->problem->n);
+        is_begun = window->first + i >= before.first + WINDOW * 3 / 4;
+    }
+    return is_begun && !is_late;
+}
+
+static double square_sum(const double *numbers, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += numbers[i] * numbers[i];
+    return sum;
+}
+
+static void compare_snapshots(const struct comparison *comparison, size_t index,
+                              const struct window *window, double *residuals)
+{
+    const struct phema_sample_rows *sample = comparison->sample;
+    struct phema_leave_one_out *out = comparison->out;
+    bool has_outlier = false;
+    for (size_t i = 0; i < window->n; i++) {
+        if (!is_own(comparison, index, window, i))
+            continue;
+        find_residual(residuals, window, i, sample);
+        double squares = square_sum(residuals, sample->n_elems);
+        out->z[window->first + i] = z_score(window->precision[i], squares, sample);
+        has_outlier |= out->z[window->first + i] > out->limit;
+    }
+    for (size_t i = 0; has_outlier && i < window->n; i++)
+        find_residual(residuals + i * sample->n_elems, window, i, sample);
+    for (size_t i = 0; has_outlier && i < window->n; i++)
+        if (is_own(comparison, index, window, i) && out->z[window->first + i] > out->limit)
+            out->largest_without[window->first + i] = largest_without(window, residuals, i, sample);
+}
+
+static enum phema_status compare_window(void *context, size_t index, struct phema_error *err)
+{
+    const struct comparison *comparison = context;
+    struct window window = window_at(index, comparison->problem->n);
+    double *residuals = calloc(window.n * comparison->sample->n_elems, sizeof(*residuals));
+    enum phema_status status =
+        residuals ? window_fill(&window, comparison->problem, err) : phema_fail_memory(err);
+    if (!status)
+        compare_snapshots(comparison, index, &window, residuals);
+    window_clear(&window);
+    free(residuals);
+    return status == PHEMA_NO ? PHEMA_OK : status;
+}
+
+PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
+                                   const struct phema_problem *problem,
+                                   const struct phema_sample_rows *sample, struct phema_error *err)
+{
+    size_t n = problem->n;
+    for (size_t k = 0; k < n; k++)
+        out->z[k] = out->largest_without[k] = NAN;
+    if (n < 3)
+        return PHEMA_OK;
+    struct comparison comparison = {problem, count_windows(n), sample, out};
+    return phema_parallel_try(comparison.n_windows, phema_threads_for(n), compare_window,
+                              &comparison, err);
+}

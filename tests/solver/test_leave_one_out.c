@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_leave_one_out.c - scores of one inverse are those of solving for each snapshot from the
+ * others; windows cover a long series; a foreign snapshot stands out. */
+#include "phema/solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles.h"
+
+#define N_ELEMS ((size_t)50)
+#define ROUNDED 1e-4
+
+struct series {
+    size_t n;
+    struct phema_profile *snapshots;
+    double *rounding, *values;
+    double ends[4], wander[4], jitter[4];
+    struct phema_motion motion;
+};
+
+static double random_number(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) * 0x1p-52 - 1;
+}
+
+/* Two widths at each time; parameters that move a little from time to time. */
+static void make_series(struct series *series, size_t n)
+{
+    uint64_t state = 7;
+    *series = (struct series){.n = n,
+                              .snapshots = calloc(n, sizeof(*series->snapshots)),
+                              .rounding = calloc(n, sizeof(double)),
+                              .values = calloc(n * N_ELEMS, sizeof(double)),
+                              .wander = {3e-5, 1e-5, 2e-5, 1e-5},
+                              .jitter = {1e-3, 1e-3, 0, 1e-3}};
+    assert_true(series->snapshots && series->rounding && series->values);
+    for (size_t k = 0; k < n; k++) {
+        series->snapshots[k] =
+            (struct phema_profile){.gamma = k % 2 ? 6.937203937601809 : 16.97219860230345,
+                                   .t = 100.0 * (double)(k / 2 + 1)};
+        series->rounding[k] = ROUNDED;
+        for (size_t e = 0; e < N_ELEMS; e++)
+            series->values[k * N_ELEMS + e] =
+                (k ? series->values[(k - 1) * N_ELEMS + e] : random_number(&state)) +
+                0.01 * random_number(&state);
+    }
+    for (size_t i = 0; i < 4; i++)
+        series->ends[i] = series->snapshots[n - 1].t * (double)(i + 1) / 4;
+    series->motion = (struct phema_motion){
+        .n_intervals = 4, .ends = series->ends, .wander = series->wander, .jitter = series->jitter};
+}
+
+static void clear_series(struct series *series)
+{
+    free(series->snapshots);
+    free(series->rounding);
+    free(series->values);
+}
+
+static void score(double *z, double *without, const struct series *series, const size_t *order,
+                  double limit)
+{
+    struct phema_error err = {""};
+    struct phema_leave_one_out out = {z, without, limit};
+    const struct phema_problem problem = {.snapshots = series->snapshots,
+                                          .rounding = series->rounding,
+                                          .n = series->n,
+                                          .motion = &series->motion};
+    const struct phema_sample_rows rows = {series->values, order, N_ELEMS, 0.5};
+    assert_ok(phema_leave_one_out(&out, &problem, &rows, &err), &err);
+}
+
+/* The weights of all but one snapshot for the profile of that one, and their expected error, which
+ * with its own rounding is the distance to expect. */
+static double score_by_solving(const struct series *series, size_t i)
+{
+    struct phema_profile *others = calloc(series->n, sizeof(*others));
+    assert_non_null(others);
+    for (size_t k = 0, x = 0; k < series->n; k++)
+        if (k != i)
+            others[x++] = series->snapshots[k];
+    const struct phema_mix target = {.parts = &series->snapshots[i], .n_parts = 1};
+    const struct phema_problem problem = {.snapshots = others,
+                                          .rounding = series->rounding,
+                                          .n = series->n - 1,
+                                          .targets = &target,
+                                          .m = 1,
+                                          .motion = &series->motion};
+    const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
+    struct phema_solution solution = {0};
+    struct phema_error err = {""};
+    assert_ok(phema_weights_solve(&solution, &problem, &options, &err), &err);
+    double squares = 0;
+    for (size_t e = 0; e < N_ELEMS; e++) {
+        double left = series->values[i * N_ELEMS + e];
+        for (size_t k = 0, x = 0; k < series->n; k++)
+            if (k != i)
+                left -= solution.weights[x++] * series->values[k * N_ELEMS + e];
+        squares += left * left;
+    }
+    double expected = solution.predicted.total * solution.predicted.total + ROUNDED * ROUNDED;
+    phema_solutions_clear(&solution, 1);
+    free(others);
+    return sqrt(squares / (double)N_ELEMS / 0.5 / expected);
+}
+
+static void scores_are_those_of_solving_without_each(void **state)
+{
+    (void)state;
+    struct series series;
+    make_series(&series, 12);
+    double z[12], without[12];
+    score(z, without, &series, NULL, HUGE_VAL);
+    for (size_t i = 0; i < series.n; i++) {
+        double expected = score_by_solving(&series, i);
+        assert_near(z[i], expected, 1e-9 * expected);
+        assert_true(isnan(without[i])); /* none is above the limit */
+    }
+    clear_series(&series);
+}
+
+/* Without one snapshot the scores of the others are those of a series that never had it. */
+static void one_less_is_as_if_it_had_not_been(void **state)
+{
+    (void)state;
+    struct series series, shorter;
+    make_series(&series, 12);
+    make_series(&shorter, 12);
+    double z[12], without[12], left[12], ignored[12];
+    score(z, without, &series, NULL, 0);
+    for (size_t gone = 0; gone < series.n; gone++) {
+        size_t x = 0;
+        for (size_t k = 0; k < series.n; k++) {
+            if (k == gone)
+                continue;
+            shorter.snapshots[x] = series.snapshots[k];
+            memcpy(shorter.values + x * N_ELEMS, series.values + k * N_ELEMS,
+                   N_ELEMS * sizeof(double));
+            x++;
+        }
+        shorter.n = x;
+        score(left, ignored, &shorter, NULL, HUGE_VAL);
+        double largest = 0;
+        for (size_t k = 0; k < x; k++)
+            largest = fmax(largest, left[k]);
+        assert_near(without[gone], largest, 1e-9 * largest);
+    }
+    clear_series(&series);
+    clear_series(&shorter);
+}
+
+/* 200 snapshots are compared in windows; what lies far away changes little. */
+static void windows_cover_long_series(void **state)
+{
+    (void)state;
+    enum { LONG = 200 };
+    struct series series;
+    make_series(&series, LONG);
+    double z[LONG], without[LONG], foreign[LONG];
+    score(z, without, &series, NULL, HUGE_VAL);
+    for (size_t k = 0; k < LONG; k++)
+        assert_true(z[k] > 0 && isfinite(z[k]));
+    static const size_t strange[] = {0, 1, 17, 18, 100, 193, LONG - 1};
+    for (size_t s = 0; s < ARRAY_LEN(strange); s++) {
+        double *row = series.values + strange[s] * N_ELEMS, kept[N_ELEMS];
+        memcpy(kept, row, sizeof(kept));
+        for (size_t e = 0; e < N_ELEMS; e++)
+            row[e] = -row[e];
+        score(foreign, without, &series, NULL, 1e3);
+        for (size_t k = 0; k < LONG; k++) {
+            assert_true(foreign[k] <= foreign[strange[s]]);
+            if (k > strange[s] + 24 || k + 24 < strange[s])
+                assert_near(foreign[k], z[k], 1e-12 * z[k]);
+        }
+        memcpy(row, kept, sizeof(kept));
+    }
+    clear_series(&series);
+}
+
+static void rows_are_in_the_order_given(void **state)
+{
+    (void)state;
+    struct series series;
+    make_series(&series, 8);
+    double z[8], turned[8], without[8];
+    static const size_t order[] = {0, 1, 2, 6, 4, 5, 3, 7};
+    score(z, without, &series, NULL, HUGE_VAL);
+    double row[N_ELEMS], *third = series.values + 3 * N_ELEMS, *sixth = series.values + 6 * N_ELEMS;
+    memcpy(row, third, sizeof(row));
+    memcpy(third, sixth, sizeof(row));
+    memcpy(sixth, row, sizeof(row));
+    score(turned, without, &series, order, HUGE_VAL);
+    assert_memory_equal(turned, z, sizeof(z));
+    clear_series(&series);
+}
+
+static void fewer_than_three_say_nothing(void **state)
+{
+    (void)state;
+    struct series series;
+    make_series(&series, 4);
+    series.n = 2;
+    double z[2] = {0}, without[2] = {0};
+    score(z, without, &series, NULL, 0);
+    assert_true(isnan(z[0]) && isnan(z[1]));
+    clear_series(&series);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scores_are_those_of_solving_without_each),
+        cmocka_unit_test(one_less_is_as_if_it_had_not_been),
+        cmocka_unit_test(windows_cover_long_series),
+        cmocka_unit_test(rows_are_in_the_order_given),
+        cmocka_unit_test(fewer_than_three_say_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
