@@ -19,6 +19,44 @@
 PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct phema_series *series,
                                    const double *sigma_rels, size_t m, struct phema_error *err);
 
+/* ---- Checks of a series ---- */
+
+/* Whether snapshots are what their labels say: each is compared with what all others predict (N25).
+ * Wrong labels make predicted errors unknown. */
+enum phema_series_verdict {
+    PHEMA_SERIES_UNKNOWN,  /* not checked, or too few snapshots or elements */
+    PHEMA_SERIES_FITS,     /* as far apart as the motion of the parameters says */
+    PHEMA_SERIES_DOUBTFUL, /* something happened in the training; errors are predicted */
+    PHEMA_SERIES_WRONG     /* the snapshots are not what their labels say */
+};
+
+enum phema_checks { PHEMA_CHECKS_WARN, PHEMA_CHECKS_ERROR, PHEMA_CHECKS_OFF };
+
+#define PHEMA_SUSPECT_Z 2.5 /* snapshots above it are listed */
+
+struct phema_series_checks {
+    enum phema_series_verdict verdict;
+    double *z;              /* [n] distance from the prediction over the expected one; NaN: unknown;
+                             * NULL: no sample */
+    double max_z, median_z; /* NaN: unknown */
+    char *reason;           /* doubtful, wrong: a part of a sentence that names the cause */
+    size_t suspect;         /* the snapshot it blames; SIZE_MAX: no single one */
+};
+
+/* Checks a series from a sample of its tensors. The caller clears the checks.
+ * PHEMA_NO            they cannot be made, and the message has the reason
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes (0: no limit) would be needed */
+PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
+                                  const struct phema_series *series, uint64_t max_ram_bytes,
+                                  struct phema_error *err);
+void phema_series_checks_clear(struct phema_series_checks *checks); /* takes the half-built */
+
+/* Writes "checks": {...}: the verdict, the largest and the median z, the reason, the suspects. */
+struct phema_json_out;
+void phema_series_checks_write(struct phema_json_out *out, const struct phema_series_checks *checks,
+                               const struct phema_series *series);
+
 /* ---- Plan ---- */
 
 struct phema_regex;
@@ -68,6 +106,7 @@ struct phema_plan_options {
      * */
     const char *const *rules;
     size_t n_rules;
+    enum phema_checks checks;
     bool is_conversion; /* one checkpoint with the weight 1 */
     struct phema_solve_options solve;
     struct phema_memory_profile *memory_profile; /* NULL: no record */
@@ -80,9 +119,8 @@ struct phema_plan {
     struct phema_arena memory;   /* of the targets */
     struct phema_motion *motion; /* of the parameters; NULL: not sampled, or unknown */
     char *unmoved;               /* the reason why it is unknown and metric walk replaces motion */
-    bool has_odd_snapshot; /* the reason is a snapshot that is zero, or far larger than others */
-    char *doubts;          /* a sentence: the snapshots do not look like averages of update_every */
-    const char *metric;    /* "motion", "walk", "profile", "given" */
+    struct phema_series_checks checks;
+    const char *metric; /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;
@@ -94,6 +132,7 @@ struct phema_plan {
 /* Opens the series and solves for the weights. The caller frees the plan.
  * PHEMA_ERR_USAGE     no target, weights and a target that contradict each other, an invalid rule
  *                     or SPEC
+ * PHEMA_ERR_INPUTS    checks is PHEMA_CHECKS_ERROR, and the snapshots do not fit their labels
  * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that separates tensors of one
  *                     storage; a quantised tensor is averaged without its scale, or with it
  * PHEMA_ERR_TARGET    an average that does not exist, or a time outside the series
@@ -120,7 +159,8 @@ struct phema_plan_advice {
 
 /* Which snapshots could be deleted, and how often to save, for all targets together (solver.h). The
  * caller clears the advice.
- * PHEMA_ERR_USAGE  weights were given, targets of several times, no max_error
+ * PHEMA_ERR_USAGE   weights were given, targets of several times, no max_error
+ * PHEMA_ERR_INPUTS  the snapshots do not fit their labels
  * and the failures of phema_advice_find and phema_advice_saving */
 PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phema_plan *plan,
                                  double max_error, struct phema_error *err);

@@ -142,6 +142,7 @@ static void write_json(struct phema_strbuf *out, const struct phema_plan *plan,
         report_snapshot_json(&json, &plan->series->snapshots[k]);
     phema_json_out_close(&json, ']');
     phema_plan_write_motion(&json, plan);
+    phema_series_checks_write(&json, &plan->checks, plan->series);
     phema_json_out_open(&json, "targets", '[');
     for (size_t j = 0; j < plan->m; j++)
         write_target_json(&json, plan, &plan->targets[j]);

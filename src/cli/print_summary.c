@@ -248,14 +248,24 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
     phema_strbuf_clear(&text);
 }
 
+bool report_write_checks(struct phema_strbuf *out, const struct phema_plan *plan)
+{
+    const struct phema_series_checks *checks = &plan->checks;
+    if (checks->verdict <= PHEMA_SERIES_FITS)
+        return false;
+    bool is_wrong = checks->verdict == PHEMA_SERIES_WRONG;
+    phema_strbuf_printf(out, "%s%s%s", is_wrong ? "the snapshots do not fit their labels: " : "",
+                        checks->reason, is_wrong ? "; the error is unknown" : "");
+    return true;
+}
+
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype)
 {
     if (common->is_quiet)
         return;
-    if (plan->unmoved)
-        cli_say("%show the parameters moved cannot be seen: %s",
-                plan->has_odd_snapshot ? "warning: " : "", plan->unmoved);
+    if (plan->unmoved && plan->checks.verdict != PHEMA_SERIES_WRONG)
+        cli_say("how the parameters moved cannot be seen: %s", plan->unmoved);
     const char *solver = plan->targets[0].solution.solver;
     const char *ridge =
         plan->targets[0].solution.ridge > 0 ? ", with a ridge for the rounding of the files" : "";
@@ -280,8 +290,11 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     if (rules.data && !rules.is_failed)
         (void)fputs(rules.data, stderr);
     phema_strbuf_clear(&rules);
-    if (plan->doubts)
-        cli_say("warning: %s", plan->doubts);
+    struct phema_strbuf checks = {0};
+    if (report_write_checks(&checks, plan) && !checks.is_failed)
+        cli_say("%s: %s", plan->checks.verdict == PHEMA_SERIES_WRONG ? "warning" : "note",
+                checks.data);
+    phema_strbuf_clear(&checks);
     for (size_t j = 0; j < plan->m; j++)
         warn(plan, &plan->targets[j]);
     for (size_t j = 0; j < plan->m; j++)

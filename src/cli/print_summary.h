@@ -28,6 +28,9 @@ void report_into(const struct cli_common *common, const char *into,
 /* Members "profile", the kind of average (null when unknown), and "spec", its text. */
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);
 
+/* What the comparison of the snapshots with their labels says; false: nothing. */
+bool report_write_checks(struct phema_strbuf *out, const struct phema_plan *plan);
+
 /* "predicted_error": {...} */
 void report_prediction_json(struct phema_json_out *out, const struct phema_prediction *predicted);
 

@@ -107,6 +107,10 @@ const struct cli_opt cli_rule_rows[] = {
 };
 
 const struct cli_opt cli_metric_rows[] = {
+    {"checks", INPUT, CLI_CHOICE, FIELD(options.checks), "warn|error|off",
+     .help =
+         "whether the snapshots fit their labels (default\nwarn: the predicted error is unknown "
+         "where they do\nnot; error: end with status 4)"},
     {"metric", NUMBERS, CLI_CHOICE, FIELD(metric), "motion|walk|profile",
      .help = "what the least squares measures (default motion:\nas parameters were seen to move, "
              "else walk);\nprofile gives the paper's and EDM2's weights",
@@ -239,6 +243,11 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
         (void)phema_number_format(&at, target->named_time);
         bool is_power = !isnan(target->sigma_rel);
         (void)snprintf(width.text, sizeof(width.text), "sigma_rel %g", target->sigma_rel);
+        if (isnan(predicted) && plan->checks.verdict == PHEMA_SERIES_WRONG)
+            return phema_fail(err, PHEMA_NO,
+                              "--max-error: no error can be predicted, since the snapshots do not "
+                              "fit their labels: %s",
+                              plan->checks.reason);
         if (isnan(predicted))
             return phema_fail(err, PHEMA_NO,
                               "--max-error: the error of these weights cannot be predicted; "

@@ -130,6 +130,7 @@ static void write_json(struct phema_strbuf *text, const struct draft *draft,
     phema_json_out_number(&out, "ridge", solution->ridge);
     phema_json_out_string(&out, "solver", solution->solver);
     phema_plan_write_motion(&out, plan);
+    phema_series_checks_write(&out, &plan->checks, plan->series);
     phema_json_out_string(&out, "accumulate", options->accumulator);
     write_snapshots(&out, plan, target, options->hashes_inputs);
     if (plan->n_rules)

@@ -159,6 +159,19 @@ static enum phema_status solve_group(const struct phema_plan *plan, struct phema
     return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
 }
 
+/* Errors that follow from wrong labels are no predictions. */
+static void forget_predictions(struct phema_plan *plan)
+{
+    const struct phema_prediction unknown = {PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN,
+                                             PHEMA_UNKNOWN};
+    for (size_t j = 0; j < plan->m; j++) {
+        plan->targets[j].solution.predicted = unknown;
+        plan->targets[j].label_predicted_error = PHEMA_UNKNOWN;
+    }
+    for (size_t r = 0; r < plan->n_ruled; r++)
+        plan->ruled[r].predicted = unknown;
+}
+
 /* The widths of rules are additional targets, solved for together with the others. */
 static enum phema_status solve_time(struct phema_plan *plan, size_t first, size_t m,
                                     const struct phema_solve_options *options,
@@ -260,8 +273,11 @@ static enum phema_status fill_plan(struct phema_plan *plan,
     status = rules_check_quantised(plan, err);
     if (status)
         return status;
-    return options->weights_file ? weights_file_use(plan, options, err)
-                                 : solve_targets(plan, options, err);
+    status = options->weights_file ? weights_file_use(plan, options, err)
+                                   : solve_targets(plan, options, err);
+    if (!status && plan->checks.verdict == PHEMA_SERIES_WRONG)
+        forget_predictions(plan);
+    return status;
 }
 
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
@@ -304,7 +320,7 @@ void phema_plan_free(struct phema_plan *plan)
         phema_motion_clear(plan->motion);
     free(plan->motion);
     free(plan->unmoved);
-    free(plan->doubts);
+    phema_series_checks_clear(&plan->checks);
     phema_series_close(plan->series);
     phema_arena_clear(&plan->memory);
     free(plan);

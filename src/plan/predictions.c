@@ -44,6 +44,11 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
     for (size_t j = 1; j < plan->m; j++)
         if (plan->targets[j].time != plan->targets[0].time)
             return phema_fail(err, PHEMA_ERR_USAGE, "--advise: takes targets of one time");
+    if (plan->checks.verdict == PHEMA_SERIES_WRONG)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "--advise: no error can be predicted, since the snapshots do not fit "
+                          "their labels: %s",
+                          plan->checks.reason);
     struct solver_input input;
     struct phema_plan_advice advice = {0};
     enum phema_status status = solver_input_build(

@@ -179,10 +179,10 @@ static void write_targets(struct phema_strbuf *out, const struct html_report *re
             write_warning(out, warning.data);
         phema_strbuf_clear(&warning);
     }
-    if (plan->has_odd_snapshot)
-        write_warning(out, plan->unmoved);
-    if (plan->doubts)
-        write_warning(out, plan->doubts);
+    struct phema_strbuf checks = {0};
+    if (report_write_checks(&checks, plan) && !checks.is_failed)
+        write_warning(out, checks.data);
+    phema_strbuf_clear(&checks);
     html_table(out, columns);
     for (size_t j = 0; j < plan->m; j++)
         write_target(out, columns, &plan->targets[j]);

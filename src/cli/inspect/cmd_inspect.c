@@ -106,14 +106,13 @@ static enum phema_status print_series(struct phema_json_out *out,
 {
     struct inspect_summary summary;
     struct inspect_times times;
-    struct inspect_errors errors;
-    enum phema_status status = inspect_errors_find(&errors, series, err);
+    struct inspect_errors errors = {0};
+    enum phema_status status = inspect_times_find(&times, series, err);
     if (status)
         return status;
-    status = inspect_times_find(&times, series, err);
-    if (status)
-        return status;
-    status = inspect_summarise_series(&summary, series, err);
+    status = inspect_errors_find(&errors, series, err);
+    if (!status)
+        status = inspect_summarise_series(&summary, series, err);
     if (!status) {
         report_series(&values->common, series);
         if (values->common.is_json)
@@ -122,6 +121,7 @@ static enum phema_status print_series(struct phema_json_out *out,
             inspect_write_series(out->text, &summary, &times, &errors, values->common.is_verbose);
         inspect_summary_clear(&summary);
     }
+    inspect_errors_clear(&errors);
     inspect_times_clear(&times);
     return status;
 }

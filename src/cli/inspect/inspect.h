@@ -5,6 +5,7 @@
 
 #include "phema/arena.h"
 #include "phema/json.h"
+#include "phema/plan.h"
 #include "phema/series.h"
 
 struct inspect_total {
@@ -95,8 +96,9 @@ struct inspect_times {
 
 #define INSPECT_N_WIDTHS 56
 
-/* The predicted errors of averages of any width. */
+/* The predicted errors of averages of any width, and whether the snapshots fit their labels. */
 struct inspect_errors {
+    struct phema_series_checks checks;
     double widths[INSPECT_N_WIDTHS], values[INSPECT_N_WIDTHS];
     size_t least, most, every;
     bool is_known;
@@ -110,6 +112,7 @@ void inspect_times_clear(struct inspect_times *times);
 /* Fails only with PHEMA_ERR_RESOURCE. */
 PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
                                    struct phema_error *err);
+void inspect_errors_clear(struct inspect_errors *errors);
 
 /* ---- print_times.c ---- */
 

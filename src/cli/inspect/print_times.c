@@ -132,10 +132,30 @@ void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times 
 
 /* ---- Predicted errors ---- */
 
-PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
-                                   struct phema_error *err)
+/* Without a sample nothing is known. */
+static enum phema_status check_series(struct inspect_errors *out, const struct phema_series *series,
+                                      struct phema_error *err)
 {
-    *out = (struct inspect_errors){.is_known = false};
+    struct phema_error why = {""};
+    enum phema_status status = phema_series_check(&out->checks, series, 0, &why);
+    if (status == PHEMA_ERR_RESOURCE)
+        return phema_fail(err, status, "%s: %s", series->root, why.message);
+    return PHEMA_OK;
+}
+
+void inspect_errors_clear(struct inspect_errors *errors)
+{
+    phema_series_checks_clear(&errors->checks);
+}
+
+static enum phema_status predict_errors(struct inspect_errors *out,
+                                        const struct phema_series *series, struct phema_error *err)
+{
+    if (out->checks.verdict == PHEMA_SERIES_WRONG) {
+        (void)phema_fail(&out->why, PHEMA_NO, "the snapshots do not fit their labels: %s",
+                         out->checks.reason);
+        return PHEMA_OK;
+    }
     for (size_t i = 0; i < INSPECT_N_WIDTHS; i++)
         out->widths[i] = (FIRST_WIDTH + (double)i * BETWEEN_WIDTH) / 1000;
     enum phema_status status = phema_series_errors(out->values, &out->every, series, out->widths,
@@ -152,6 +172,18 @@ PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phem
     }
     out->is_known = true;
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
+                                   struct phema_error *err)
+{
+    *out = (struct inspect_errors){.is_known = false};
+    enum phema_status status = check_series(out, series, err);
+    if (!status)
+        status = predict_errors(out, series, err);
+    if (status)
+        inspect_errors_clear(out);
+    return status;
 }
 
 static void write_bars(struct phema_strbuf *out, const struct inspect_errors *errors)
@@ -231,6 +263,10 @@ static void write_errors(struct phema_strbuf *out, const struct inspect_times *t
         phema_strbuf_printf(
             out, "  reckoned with one time in %zu; with all of them errors are smaller\n",
             errors->every);
+    if (errors->checks.verdict == PHEMA_SERIES_FITS)
+        phema_strbuf_puts(out, "  the snapshots fit their labels\n");
+    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
+        phema_strbuf_printf(out, "  %s\n", errors->checks.reason);
 }
 
 void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times,
@@ -300,6 +336,7 @@ void inspect_times_write_json(struct phema_json_out *out, const struct inspect_t
     phema_json_out_u64(out, "bytes", times->size_bytes);
     write_runs_json(out, times);
     write_remarks_json(out, times);
+    phema_series_checks_write(out, &errors->checks, times->series);
     if (!errors->is_known) {
         phema_json_out_null(out, "predicted_errors");
         return;

@@ -9,7 +9,7 @@ find run -maxdepth 1 -type f | sort >list.txt
     sed -n '/"bytes": [0-9]*,$/,/"predicted_errors"/p'
 # A locale with more characters than ASCII.
 rm run/twice*
-LC_ALL=C.UTF-8 TERM=xterm "$phema" inspect -q run | sed '/dtype/,$d' | tail -n 5
+LC_ALL=C.UTF-8 TERM=xterm "$phema" inspect -q run | sed '/dtype/,$d' | tail -n 6
 LC_ALL=C.UTF-8 "$phema" inspect -q run | grep -c '[^ -~]'
 # No line is wider than a terminal.
 "$phema" inspect -q run | awk 'length > 80'

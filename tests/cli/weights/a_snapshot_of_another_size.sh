@@ -11,7 +11,7 @@ scaled() { # dtype factor: run/ with that snapshot times the factor
     LC_ALL=C sed s/posthoc_ema/posthoc_abc/g scaled.safetensors >run/$odd
 }
 metric() {
-    "$phema" weights --sigma-rel 0.12 run 2>&1 >/dev/null | grep -e moved -e metric -e expected
+    "$phema" weights --sigma-rel 0.12 run 2>&1 >/dev/null | grep -e labels -e metric -e expected
     echo "status ${PIPESTATUS[0]}"
 }
 while read -r dtype factor; do
@@ -34,18 +34,18 @@ mv run/$odd run/snapshot-0004096-0.100.safetensors
 metric
 echo "- every verb"
 scaled bf16 1e6
-"$phema" synth --sigma-rel 0.12 run out.safetensors 2>&1 | grep -e '^warning: how'
+"$phema" synth --sigma-rel 0.12 run out.safetensors 2>&1 | grep -e '^warning: the snapshots'
 "$phema" verify -q out.safetensors
-"$phema" plan --sigma-rel 0.12 run 2>&1 | grep -c '^warning: how'
+"$phema" plan --sigma-rel 0.12 run 2>&1 | grep -c '^warning: the snapshots'
 "$phema" plot weights -q --sigma-rel 0.12 run -o w.svg
 "$phema" report -q --sigma-rel 0.12 run -o r.html
-grep -c 'class="warning">snapshot .*times the norm of the newest' r.html
+grep -c 'class="warning">the snapshots do not fit .*times the norm of the newest' r.html
 "$phema" search --sigma-rel 0.05,0.12 --tolerance 0.5 --exec 'wc -c {}' --score-regex '[0-9]+' run 2>/dev/null
 "$phema" weights -q --metric walk --json --sigma-rel 0.12 run | grep -o '"metric": "[a-z]*"'
 "$phema" inspect run >/dev/null 2>&1
 echo "status $?"
 "$phema" weights -q --json --sigma-rel 0.12 run >weights.json
-"$phema" weights --weights weights.json run 2>&1 >/dev/null | grep -c '^warning: how'
+"$phema" weights --weights weights.json run 2>&1 >/dev/null | grep -c '^warning: the snapshots'
 echo "- F8, whose rounding is more than the newest at 32 times its norm"
 header='{"w":{"dtype":"F8_E5M2","shape":[4096],"data_offsets":[0,4096]}}'
 f8() { # time, exponent: elements of 2^(exponent - 15) to twice that
