@@ -39,7 +39,7 @@ static enum phema_status study_recording(struct study *study, const struct recor
                 .regime = regime, .dtype = study_dtypes[d], .n_times = extent->counts[c]};
             status = stored_make(&stored, recording, one->n_times, one->dtype, err);
             if (!status)
-                status = tool_try(one->outcomes, &stored, err);
+                status = tool_try(one->outcomes, &one->largest_z, &stored, err);
             stored_clear(&stored);
         }
     }

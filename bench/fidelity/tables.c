@@ -130,6 +130,20 @@ static void print_regime(const struct study *study, double *buffer, size_t regim
            quantile(some, 0.95));
 }
 
+/* All labels are true, so that z is about 1 wherever the motion is as modelled. */
+static void print_checks(const struct study *study)
+{
+    printf("\n| regime | largest z: times, dtypes |\n|---|---|\n");
+    for (size_t r = 0; r < study->n_regimes; r++) {
+        printf("| %s |", study->regimes[r]->name);
+        for (size_t c = 0; c < study->n_cases; c++)
+            if (study->cases[c].regime == r)
+                printf(" %zu %s %.2f", study->cases[c].n_times,
+                       phema_dtype_name(study->cases[c].dtype), study->cases[c].largest_z);
+        printf(" |\n");
+    }
+}
+
 bool tables_print(const struct study *study)
 {
     double *buffer = calloc(study->n_cases * N_TARGETS + 1, sizeof(double));
@@ -144,6 +158,7 @@ bool tables_print(const struct study *study)
             print_regime(study, buffer, r, study_dtypes[d]);
     }
     free(buffer);
+    print_checks(study);
     return true;
 }
 

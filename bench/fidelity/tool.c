@@ -2,6 +2,7 @@
 /* tool.c - weights of the program's solver for stored snapshots. */
 #include "tool.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "phema/dtype.h"
@@ -79,6 +80,35 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
     return status == PHEMA_NO ? PHEMA_OK : status; /* too little information in the distances */
 }
 
+/* The largest z of the leave-one-out check (N25); 0 without a known motion. */
+static enum phema_status find_largest_z(double *largest, const struct seen *seen,
+                                        const struct stored *stored, struct phema_error *err)
+{
+    size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
+    double z[MAX_SNAPSHOTS], without[MAX_SNAPSHOTS];
+    *largest = 0;
+    if (!seen->has_motion)
+        return PHEMA_OK;
+    double *values = malloc(stored->n * n_samples * sizeof(*values));
+    if (!values)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < stored->n; i++)
+        for (size_t s = 0; s < n_samples; s++)
+            values[i * n_samples + s] =
+                stored->values[i * stored->recording->n_elems + sampled(stored, s)];
+    struct phema_leave_one_out out = {z, without, HUGE_VAL};
+    const struct phema_sample_rows rows = {values, NULL, n_samples, seen->mean_square};
+    const struct phema_problem problem = {.snapshots = stored->profiles,
+                                          .rounding = seen->rounding,
+                                          .n = stored->n,
+                                          .motion = &seen->motion};
+    enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
+    for (size_t i = 0; !status && i < stored->n; i++)
+        *largest = fmax(*largest, z[i]);
+    free(values);
+    return status;
+}
+
 static void set_targets(struct targets *targets, const struct recording *recording)
 {
     for (size_t m = 0; m < N_TARGETS; m++) {
@@ -120,8 +150,8 @@ static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const st
     return PHEMA_OK;
 }
 
-enum phema_status tool_try(struct outcome outcomes[N_TARGETS], const struct stored *stored,
-                           struct phema_error *err)
+enum phema_status tool_try(struct outcome outcomes[N_TARGETS], double *largest_z,
+                           const struct stored *stored, struct phema_error *err)
 {
     /* the last one gives the prediction */
     static const enum phema_metric order[N_METRICS] = {PHEMA_METRIC_PROFILE, PHEMA_METRIC_WALK,
@@ -137,6 +167,8 @@ enum phema_status tool_try(struct outcome outcomes[N_TARGETS], const struct stor
         find_rounding(&seen, stored);
         status = find_motion(&seen, stored, err);
     }
+    if (!status)
+        status = find_largest_z(largest_z, &seen, stored, err);
     for (size_t k = 0; !status && k < N_METRICS; k++)
         status = try_metric(outcomes, stored, order[k], &seen, buffer, err);
     phema_motion_clear(&seen.motion);

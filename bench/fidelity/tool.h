@@ -14,7 +14,8 @@ struct outcome {
     double predicted_paper;   /* error of the profile metric's weights, if motion is known */
 };
 
-PHEMA_FALLIBLE tool_try(struct outcome outcomes[N_TARGETS], const struct stored *stored,
-                        struct phema_error *err);
+/* largest_z: out: of the leave-one-out check */
+PHEMA_FALLIBLE tool_try(struct outcome outcomes[N_TARGETS], double *largest_z,
+                        const struct stored *stored, struct phema_error *err);
 
 #endif
