@@ -30,7 +30,8 @@
 #define N_CANDIDATES ((size_t)3)  /* snapshots tried */
 #define CLEARLY      0.7          /* of the z of the best labels before */
 
-/* Steps that profiles with an update_every are followed at most in a hypothesis: 0.1 s. */
+/* Steps that profiles with an update_every are followed in a hypothesis, at most: all of them
+ * then take some four seconds. */
 #define MOST_STEPS 2e6
 
 /* Defaults and usual choices of EDM2, ema-pytorch and others. */

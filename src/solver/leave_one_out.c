@@ -70,7 +70,8 @@ static void system_fill(struct scaled_system *system, const struct phema_gram *g
 {
     for (size_t i = 0; i < gram->n; i++) {
         phema_quad length = gram->lengths[i];
-        phema_quad noise = (phema_quad)fmax(rounding[i], PHEMA_FLOAT32_FLOOR) / length;
+        double rounded = rounding ? fmax(rounding[i], PHEMA_FLOAT32_FLOOR) : PHEMA_FLOAT32_FLOOR;
+        phema_quad noise = (phema_quad)rounded / length;
         system->shrink[i] = 1 / phema_quad_sqrt(1 + noise * noise);
         system->scale[i] = system->shrink[i] / length;
     }
@@ -126,7 +127,7 @@ static enum phema_status window_fill(struct window *window, const struct phema_p
 {
     struct phema_problem part = *problem;
     part.snapshots += window->first;
-    part.rounding += window->first;
+    part.rounding = problem->rounding ? problem->rounding + window->first : NULL;
     part.n = window->n;
     struct phema_grams grams;
     enum phema_status status = phema_grams_build(&grams, &part, false, err);

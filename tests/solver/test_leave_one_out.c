@@ -197,6 +197,23 @@ static void rows_are_in_the_order_given(void **state)
     clear_series(&series);
 }
 
+static void unknown_rounding_counts_as_that_of_float32(void **state)
+{
+    (void)state;
+    struct series series;
+    make_series(&series, 8);
+    double z[8], unknown[8], without[8];
+    for (size_t k = 0; k < series.n; k++)
+        series.rounding[k] = 1e-9; /* below what averages in float32 have */
+    score(z, without, &series, NULL, HUGE_VAL);
+    double *rounding = series.rounding;
+    series.rounding = NULL;
+    score(unknown, without, &series, NULL, HUGE_VAL);
+    series.rounding = rounding;
+    assert_memory_equal(unknown, z, sizeof(z));
+    clear_series(&series);
+}
+
 static void fewer_than_three_say_nothing(void **state)
 {
     (void)state;
@@ -216,6 +233,7 @@ int main(void)
         cmocka_unit_test(one_less_is_as_if_it_had_not_been),
         cmocka_unit_test(windows_cover_long_series),
         cmocka_unit_test(rows_are_in_the_order_given),
+        cmocka_unit_test(unknown_rounding_counts_as_that_of_float32),
         cmocka_unit_test(fewer_than_three_say_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
