@@ -71,6 +71,7 @@ static void fit_clear(struct fit *fit)
     phema_motion_clear(&fit->motion);
     free(fit->z);
     free(fit->largest_without);
+    *fit = (struct fit){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
 }
 
 /* Sets max_z and median_z; NaN where nothing could be compared. */
