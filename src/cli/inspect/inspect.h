@@ -109,7 +109,7 @@ PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_
                                   struct phema_error *err);
 void inspect_times_clear(struct inspect_times *times);
 
-/* Fails only with PHEMA_ERR_RESOURCE. */
+/* PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
                                    struct phema_error *err);
 void inspect_errors_clear(struct inspect_errors *errors);

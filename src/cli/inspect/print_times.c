@@ -132,14 +132,14 @@ void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times 
 
 /* ---- Predicted errors ---- */
 
-/* Without a sample nothing is known. */
+/* Nothing is known where there is no sample. */
 static enum phema_status check_series(struct inspect_errors *out, const struct phema_series *series,
                                       struct phema_error *err)
 {
     struct phema_error why = {""};
     enum phema_status status = phema_series_check(&out->checks, series, 0, &why);
-    if (status == PHEMA_ERR_RESOURCE)
-        return phema_fail(err, status, "%s: %s", series->root, why.message);
+    if (status && status != PHEMA_NO)
+        return phema_fail(err, status, "%s", why.message);
     return PHEMA_OK;
 }
 
