@@ -188,7 +188,7 @@ void phema_series_checks_write(struct phema_json_out *out, const struct phema_se
         if (k != checks->suspect && !(z > PHEMA_SUSPECT_Z))
             continue;
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "file", series->snapshots[k].label);
+        phema_json_out_path(out, "file", series->snapshots[k].label);
         phema_json_out_number(out, "z", z);
         phema_json_out_close(out, '}');
     }

@@ -265,8 +265,11 @@ static void write_errors(struct phema_strbuf *out, const struct inspect_times *t
             errors->every);
     if (errors->checks.verdict == PHEMA_SERIES_FITS)
         phema_strbuf_puts(out, "  the snapshots fit their labels\n");
-    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
-        phema_strbuf_printf(out, "  %s\n", errors->checks.reason);
+    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL) {
+        phema_strbuf_puts(out, "  ");
+        phema_strbuf_puts_escaped(out, errors->checks.reason);
+        phema_strbuf_puts(out, "\n");
+    }
 }
 
 void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times,

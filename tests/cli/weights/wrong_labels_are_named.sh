@@ -56,3 +56,8 @@ echo "status $?"
 "$phema" synth -q --no-sync --checks error --sigma-rel 0.15 bad out.safetensors
 echo "status $?"
 [ ! -e out.safetensors ] && echo "nothing written"
+# No name moves the cursor.
+bad "a copy with a strange name" cp "$(file 7 0.050)" "$(file 8 0.050)"
+for name in bad/snapshot-*; do mv "$name" "bad/$(printf 'a\033[31m')-${name#bad/snapshot-}"; done
+"$phema" weights --sigma-rel 0.15 bad 2>&1 >/dev/null | grep '^warning: the snapshots'
+"$phema" inspect -q bad | grep 'fit their labels'
