@@ -145,7 +145,7 @@ static enum phema_status fit_labels(struct fit *fit, const struct labels *labels
                                     const struct phema_sample *sample, bool is_compared,
                                     struct phema_error *err)
 {
-    *fit = (struct fit){.max_z = NAN, .median_z = NAN};
+    *fit = (struct fit){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
     double *rounding = calloc(labels->n + 1, sizeof(*rounding));
     if (!rounding)
         return phema_fail_memory(err);

@@ -277,7 +277,7 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
 {
     size_t n = problem->n;
     for (size_t k = 0; k < n; k++)
-        out->z[k] = out->largest_without[k] = NAN;
+        out->z[k] = out->largest_without[k] = PHEMA_UNKNOWN;
     if (n < 3)
         return PHEMA_OK;
     struct comparison comparison = {problem, count_windows(n), sample, out};

@@ -159,7 +159,7 @@ static void decimals_are_whole_texts(void **state)
         const char *text;
         double value;
     } known[] = {{"0.5", 0.5},      {"-1e-3", -1e-3},    {"+7", 7},
-                 {"inf", INFINITY}, {"-INF", -INFINITY}, {"1e999", INFINITY}};
+                 {"inf", HUGE_VAL}, {"-INF", -HUGE_VAL}, {"1e999", HUGE_VAL}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         double value = 0;
         struct phema_span text = {(const uint8_t *)known[i].text, strlen(known[i].text)};
