@@ -85,7 +85,7 @@ static enum phema_status find_largest_z(double *largest, const struct seen *seen
                                         const struct stored *stored, struct phema_error *err)
 {
     size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
-    double z[MAX_SNAPSHOTS], without[MAX_SNAPSHOTS];
+    double z[MAX_SNAPSHOTS];
     *largest = 0;
     if (!seen->has_motion)
         return PHEMA_OK;
@@ -96,7 +96,7 @@ static enum phema_status find_largest_z(double *largest, const struct seen *seen
         for (size_t s = 0; s < n_samples; s++)
             values[i * n_samples + s] =
                 stored->values[i * stored->recording->n_elems + sampled(stored, s)];
-    struct phema_leave_one_out out = {z, without, HUGE_VAL};
+    struct phema_leave_one_out out = {z, NULL, HUGE_VAL};
     const struct phema_sample_rows rows = {values, NULL, n_samples, seen->mean_square};
     const struct phema_problem problem = {.snapshots = stored->profiles,
                                           .rounding = seen->rounding,

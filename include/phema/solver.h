@@ -158,7 +158,7 @@ struct phema_sample_rows {
 struct phema_leave_one_out {
     double *z;               /* [n] out; NaN: snapshots depend on each other, or are fewer than 3 */
     double *largest_without; /* [n] out: the largest z nearby once this one is gone; NaN unless
-                              * its z is above the limit */
+                              * its z is above the limit. NULL: not wanted */
     double limit;            /* in */
 };
 

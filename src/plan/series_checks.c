@@ -27,6 +27,7 @@
 
 #define NEAR         ((size_t)8) /* times on each side that a hypothesis about one snapshot looks at */
 #define MOST         ((size_t)48) /* snapshots, the newest, that a hypothesis about all looks at */
+#define FIRST_LOOK   ((size_t)16) /* of them, the newest: most hypotheses fail here already */
 #define N_CANDIDATES ((size_t)3)  /* snapshots tried */
 #define CLEARLY      0.7          /* of the z of the best labels before */
 
@@ -49,7 +50,8 @@ struct labels {
 
 struct fit {
     struct phema_motion motion;
-    double *z, *largest_without; /* [n] */
+    double *z;
+    double *largest_without; /* [n]; NULL: not asked for */
     double max_z, median_z;
 };
 
@@ -121,13 +123,17 @@ static enum phema_status fit_motion(struct fit *fit, const struct labels *labels
     return status;
 }
 
+enum comparison { COMPARE_NOTHING, COMPARE_SNAPSHOTS, COMPARE_AND_LEAVE_OUT };
+
 static enum phema_status compare(struct fit *fit, const struct labels *labels,
                                  const double *rounding, const struct phema_sample *sample,
-                                 struct phema_error *err)
+                                 enum comparison comparison, struct phema_error *err)
 {
+    bool leaves_out = comparison == COMPARE_AND_LEAVE_OUT;
     fit->z = calloc(labels->n + 1, sizeof(*fit->z));
-    fit->largest_without = calloc(labels->n + 1, sizeof(*fit->largest_without));
-    if (!fit->z || !fit->largest_without)
+    if (leaves_out)
+        fit->largest_without = calloc(labels->n + 1, sizeof(*fit->largest_without));
+    if (!fit->z || (leaves_out && !fit->largest_without))
         return phema_fail_memory(err);
     struct phema_leave_one_out out = {fit->z, fit->largest_without, WRONG_Z};
     struct phema_problem problem = {.snapshots = labels->profiles,
@@ -142,7 +148,7 @@ static enum phema_status compare(struct fit *fit, const struct labels *labels,
 
 /* PHEMA_NO: no motion can be fitted. */
 static enum phema_status fit_labels(struct fit *fit, const struct labels *labels,
-                                    const struct phema_sample *sample, bool is_compared,
+                                    const struct phema_sample *sample, enum comparison comparison,
                                     struct phema_error *err)
 {
     *fit = (struct fit){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
@@ -152,8 +158,8 @@ static enum phema_status fit_labels(struct fit *fit, const struct labels *labels
     for (size_t k = 0; k < labels->n; k++)
         rounding[k] = sample->rounding[labels->rows[k]];
     enum phema_status status = fit_motion(fit, labels, rounding, sample, err);
-    if (!status && is_compared)
-        status = compare(fit, labels, rounding, sample, err);
+    if (!status && comparison != COMPARE_NOTHING)
+        status = compare(fit, labels, rounding, sample, comparison, err);
     free(rounding);
     if (status)
         fit_clear(fit);
@@ -222,21 +228,47 @@ static size_t newest_begin(const struct search *search)
     return g;
 }
 
+/* fit: without numbers where no series can have the labels. */
+static enum phema_status fit_hypothesis(struct fit *fit, const struct labels *labels,
+                                        const struct search *search, struct phema_error *err)
+{
+    struct phema_error ignored = {""};
+    enum phema_status status = fit_labels(fit, labels, search->sample, COMPARE_SNAPSHOTS, &ignored);
+    if (status == PHEMA_ERR_RESOURCE)
+        return phema_fail(err, status, "%s", ignored.message);
+    return PHEMA_OK;
+}
+
+static enum phema_status fails_first_look(bool *fails, const struct search *search,
+                                          struct phema_error *err)
+{
+    const struct labels *tried = &search->tried;
+    *fails = false;
+    if (tried->n < 2 * FIRST_LOOK)
+        return PHEMA_OK;
+    struct fit fit;
+    struct labels newest = {tried->profiles + tried->n - FIRST_LOOK,
+                            tried->rows + tried->n - FIRST_LOOK, FIRST_LOOK};
+    enum phema_status status = fit_hypothesis(&fit, &newest, search, err);
+    *fails = !status && is_wrong(&fit);
+    fit_clear(&fit);
+    return status;
+}
+
 /* *max_z: of the tried labels; HUGE_VAL where they do not fit. */
 static enum phema_status rate_tried(double *max_z, struct search *search, struct phema_error *err)
 {
-    struct phema_error ignored = {""};
-    struct fit fit = {0};
     *max_z = HUGE_VAL;
-    if (search->tried.n < 3)
-        return PHEMA_OK;
-    enum phema_status status = fit_labels(&fit, &search->tried, search->sample, true, &ignored);
-    if (status == PHEMA_ERR_RESOURCE)
-        return phema_fail(err, status, "%s", ignored.message);
+    bool fails = search->tried.n < 3;
+    enum phema_status status = fails ? PHEMA_OK : fails_first_look(&fails, search, err);
+    if (status || fails)
+        return status;
+    struct fit fit;
+    status = fit_hypothesis(&fit, &search->tried, search, err);
     if (!status && fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z)
         *max_z = fit.max_z;
-    fit_clear(&fit); /* other failures: labels that no series can have */
-    return PHEMA_OK;
+    fit_clear(&fit);
+    return status;
 }
 
 /* Whether the tried labels fit, and better than all before. */
@@ -696,10 +728,11 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
     struct search search = {.series = series, .sample = sample, .checks = checks};
     struct fit fit = {0};
     bool is_compared = is_checked && sample->n_elems >= LEAST_ELEMENTS;
+    enum comparison comparison = is_compared ? COMPARE_AND_LEAVE_OUT : COMPARE_NOTHING;
     checks->z = calloc(series->n + 1, sizeof(*checks->z));
     enum phema_status status = checks->z ? find_groups(&search, err) : phema_fail_memory(err);
     if (!status)
-        status = fit_labels(&fit, &search.tried, sample, is_compared, err);
+        status = fit_labels(&fit, &search.tried, sample, comparison, err);
     if (!status && is_compared)
         status = judge(&search, &fit, err);
     if (!status) {

@@ -236,36 +236,51 @@ static double square_sum(const double *numbers, size_t n)
     return sum;
 }
 
+/* residual: [n_elems] scratch. */
 static void compare_snapshots(const struct comparison *comparison, size_t index,
-                              const struct window *window, double *residuals)
+                              const struct window *window, double *residual)
 {
     const struct phema_sample_rows *sample = comparison->sample;
-    struct phema_leave_one_out *out = comparison->out;
-    bool has_outlier = false;
     for (size_t i = 0; i < window->n; i++) {
         if (!is_own(comparison, index, window, i))
             continue;
-        find_residual(residuals, window, i, sample);
-        double squares = square_sum(residuals, sample->n_elems);
-        out->z[window->first + i] = z_score(window->precision[i], squares, sample);
-        has_outlier |= out->z[window->first + i] > out->limit;
+        find_residual(residual, window, i, sample);
+        double squares = square_sum(residual, sample->n_elems);
+        comparison->out->z[window->first + i] = z_score(window->precision[i], squares, sample);
     }
-    for (size_t i = 0; has_outlier && i < window->n; i++)
-        find_residual(residuals + i * sample->n_elems, window, i, sample);
-    for (size_t i = 0; has_outlier && i < window->n; i++)
-        if (is_own(comparison, index, window, i) && out->z[window->first + i] > out->limit)
-            out->largest_without[window->first + i] = largest_without(window, residuals, i, sample);
+}
+
+/* residuals: [n x n_elems] scratch. */
+static void leave_outliers_out(const struct comparison *comparison, size_t index,
+                               const struct window *window, double *residuals)
+{
+    const struct phema_sample_rows *sample = comparison->sample;
+    struct phema_leave_one_out *out = comparison->out;
+    bool is_filled = false;
+    for (size_t i = 0; i < window->n; i++) {
+        size_t k = window->first + i;
+        if (!is_own(comparison, index, window, i) || !(out->z[k] > out->limit))
+            continue;
+        for (size_t j = 0; !is_filled && j < window->n; j++)
+            find_residual(residuals + j * sample->n_elems, window, j, sample);
+        is_filled = true;
+        out->largest_without[k] = largest_without(window, residuals, i, sample);
+    }
 }
 
 static enum phema_status compare_window(void *context, size_t index, struct phema_error *err)
 {
     const struct comparison *comparison = context;
     struct window window = window_at(index, comparison->problem->n);
-    double *residuals = calloc(window.n * comparison->sample->n_elems, sizeof(*residuals));
+    bool leaves_out = comparison->out->largest_without != NULL;
+    double *residuals =
+        calloc((leaves_out ? window.n : 1) * comparison->sample->n_elems, sizeof(*residuals));
     enum phema_status status =
         residuals ? window_fill(&window, comparison->problem, err) : phema_fail_memory(err);
     if (!status)
         compare_snapshots(comparison, index, &window, residuals);
+    if (!status && leaves_out)
+        leave_outliers_out(comparison, index, &window, residuals);
     window_clear(&window);
     free(residuals);
     return status == PHEMA_NO ? PHEMA_OK : status;
@@ -276,8 +291,11 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
                                    const struct phema_sample_rows *sample, struct phema_error *err)
 {
     size_t n = problem->n;
-    for (size_t k = 0; k < n; k++)
-        out->z[k] = out->largest_without[k] = PHEMA_UNKNOWN;
+    for (size_t k = 0; k < n; k++) {
+        out->z[k] = PHEMA_UNKNOWN;
+        if (out->largest_without)
+            out->largest_without[k] = PHEMA_UNKNOWN;
+    }
     if (n < 3)
         return PHEMA_OK;
     struct comparison comparison = {problem, count_windows(n), sample, out};
