@@ -278,7 +278,8 @@ static void fill_stepwise(struct phema_intervals *intervals)
 phema_quad phema_intervals_bin_end(const struct phema_intervals *intervals)
 {
     uint64_t resolution = intervals->resolution;
-    return (phema_quad)((intervals->step + resolution - 1) / resolution * resolution);
+    uint64_t n_bins = (intervals->step + resolution - 1) / resolution;
+    return (phema_quad)(n_bins * resolution);
 }
 
 /* Weight that b, which ends later, will have on the rest of the bin in which a ends. It is 0 for

@@ -112,7 +112,7 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
         bool is_alone = n_times == n;
         size_t n_chosen = choose_times(order, starts, n_times, n);
         count = list_pairs(NULL, order, n_chosen, is_alone);
-        made = calloc(count + 1, sizeof(*made)); /* never of size 0 */
+        made = calloc(count ? count : 1, sizeof(*made));
         if (made)
             list_pairs(made, order, n_chosen, is_alone);
     }
