@@ -2,16 +2,24 @@
 /* main.c - compares the weights with the best that the stored snapshots allow, and the predicted
  * error with the true one. Parameters move in several ways; their exact averages are kept next to
  * the snapshots. All in memory, one thread, the same figures on every run.
- * Usage: bench_fidelity [--quick]
- * Exit status 1: the goals in tables.h are missed. */
+ * Exit status 1: goals are missed. */
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "goals.h"
+#include "phema/span.h"
 #include "tables.h"
 
-#define MAX_COUNTS 3
+#define MAX_COUNTS 4
+
+static const char usage[] =
+    "usage: bench_fidelity [--quick] [--set tuning|held-out|all] [--regime NAME] [--csv]\n"
+    "  --quick   a few regimes, a quarter of the steps, no goals\n"
+    "  --set     tuning: constants of the program may be chosen on it; held-out: only reported\n"
+    "  --regime  this one alone\n"
+    "  --csv     a line for each target instead of tables and goals\n";
 
 struct extent {
     uint64_t n_steps;
@@ -19,78 +27,158 @@ struct extent {
     size_t n_counts;
 };
 
-static const struct extent whole = {4096, {8, 16, 64}, 3};
-static const struct extent quick = {1024, {8, 16}, 2};
+static const struct extent whole = {4096, {4, 8, 16, 32}, 4};
+static const struct extent quick = {1024, {4, 16}, 2};
 
-static const struct regime *const regimes[] = {
-    &regime_white, &regime_walk,     &regime_drift,      &regime_drop,
-    &regime_mixed, &regime_denoiser, &regime_regression, &regime_classifier};
+struct options {
+    bool is_quick, is_csv;
+    size_t set; /* or ANY */
+    const char *regime;
+};
+
+static bool parse_set(size_t *set, const char *name)
+{
+    for (*set = 0; *set < N_SETS; ++*set)
+        if (strcmp(name, set_names[*set]) == 0)
+            return true;
+    *set = ANY;
+    return strcmp(name, "all") == 0;
+}
+
+static bool parse_options(struct options *options, int argc, char **argv)
+{
+    *options = (struct options){.set = ANY};
+    for (int i = 1; i < argc; i++) {
+        bool has_value = i + 1 < argc;
+        if (strcmp(argv[i], "--quick") == 0)
+            options->is_quick = true;
+        else if (strcmp(argv[i], "--csv") == 0)
+            options->is_csv = true;
+        else if (strcmp(argv[i], "--regime") == 0 && has_value)
+            options->regime = argv[++i];
+        else if (strcmp(argv[i], "--set") == 0 && has_value &&
+                 parse_set(&options->set, argv[i + 1]))
+            i++;
+        else
+            return false;
+    }
+    return true;
+}
+
+static bool is_chosen(const struct options *options, const struct regime *regime)
+{
+    if (options->regime)
+        return strcmp(options->regime, regime->name) == 0;
+    return (options->set == ANY || options->set == regime->set) &&
+           (!options->is_quick || regime->is_quick);
+}
+
+static enum phema_status study_series(struct study_case *one, const struct recording *recording,
+                                      struct phema_error *err)
+{
+    struct stored stored;
+    enum phema_status status = stored_make(&stored, recording, &series_kinds[one->kind],
+                                           one->n_times, study_dtypes[one->dtype], err);
+    if (!status)
+        status = tool_try(one->outcomes, &one->check, &stored, err);
+    stored_clear(&stored);
+    return status;
+}
 
 static enum phema_status study_recording(struct study *study, const struct recording *recording,
-                                         size_t regime, const struct extent *extent,
+                                         size_t regime, const struct extent *extent, bool is_csv,
                                          struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t d = 0; !status && d < N_DTYPES; d++) {
-        for (size_t c = 0; !status && c < extent->n_counts; c++) {
-            struct study_case *one = &study->cases[study->n_cases++];
-            struct stored stored;
-            *one = (struct study_case){
-                .regime = regime, .dtype = study_dtypes[d], .n_times = extent->counts[c]};
-            status = stored_make(&stored, recording, one->n_times, one->dtype, err);
-            if (!status)
-                status = tool_try(one->outcomes, &one->largest_z, &stored, err);
-            stored_clear(&stored);
-        }
+    size_t n = N_KINDS * N_DTYPES * extent->n_counts;
+    for (size_t i = 0; !status && i < n; i++) {
+        struct study_case *one = &study->cases[study->n_cases++];
+        *one = (struct study_case){.regime = regime,
+                                   .kind = i / (N_DTYPES * extent->n_counts),
+                                   .dtype = i / extent->n_counts % N_DTYPES,
+                                   .n_times = extent->counts[i % extent->n_counts]};
+        status = study_series(one, recording, err);
+        if (!status && is_csv)
+            tables_print_csv(one);
     }
     return status;
 }
 
-static enum phema_status study_all(struct study *study, const struct extent *extent,
+static void print_regime(const struct recording *recording)
+{
+    const struct regime *regime = recording->regime;
+    printf("- *%s* (%s): ", regime->name, set_names[regime->set]);
+    regime_print(regime);
+    printf("; %zu parameters\n", recording->n_elems);
+}
+
+static enum phema_status study_all(struct study *study, const struct options *options,
                                    struct phema_error *err)
 {
+    const struct extent *extent = options->is_quick ? &quick : &whole;
     enum phema_status status = PHEMA_OK;
-    for (size_t r = 0; !status && r < ARRAY_LEN(regimes); r++) {
+    for (size_t r = 0; !status && r < n_regimes; r++) {
         struct recording recording;
-        status = recording_make(&recording, regimes[r], extent->n_steps,
+        if (!is_chosen(options, &regimes[r]))
+            continue;
+        status = recording_make(&recording, &regimes[r], extent->n_steps,
                                 extent->counts[extent->n_counts - 1], err);
+        if (!status && !options->is_csv)
+            print_regime(&recording);
         if (!status)
-            printf("- *%s*: %s; %zu parameters\n", regimes[r]->name, regimes[r]->what,
-                   recording.n_elems);
+            status = study_recording(study, &recording, r, extent, options->is_csv, err);
         (void)fflush(stdout);
-        if (!status)
-            status = study_recording(study, &recording, r, extent, err);
         recording_clear(&recording);
     }
     return status;
 }
 
-int main(int argc, char **argv)
+static void print_extent(const struct extent *extent)
 {
-    bool is_quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
-    if (argc > 1 && !is_quick) {
-        (void)fprintf(stderr, "usage: bench_fidelity [--quick]\n");
-        return PHEMA_ERR_USAGE;
-    }
-    const struct extent *extent = is_quick ? &quick : &whole;
-    struct phema_error err = {""};
-    struct study study = {.regimes = regimes, .n_regimes = ARRAY_LEN(regimes)};
-    study.cases = calloc(ARRAY_LEN(regimes) * N_DTYPES * MAX_COUNTS, sizeof(*study.cases));
-    openblas_set_num_threads(1);
-    printf("%llu steps; snapshots of sigma_rel 0.05 and 0.10 at",
-           (unsigned long long)extent->n_steps);
+    printf("%llu steps; %d targets at the end and as many at %g of the run. Series, each with",
+           (unsigned long long)extent->n_steps, N_AVERAGES, MID);
     for (size_t c = 0; c < extent->n_counts; c++)
         printf("%s %zu", c ? "," : "", extent->counts[c]);
-    printf(" times; %d targets from 0.01 to 0.28 at the last one\n\n", N_TARGETS);
-    enum phema_status status =
-        study.cases ? study_all(&study, extent, &err) : phema_fail_memory(&err);
-    printf("\n");
-    if (!status && !tables_print(&study))
-        status = phema_fail_memory(&err);
-    if (status)
+    printf(" times:\n\n");
+    for (size_t k = 0; k < N_KINDS; k++)
+        printf("- `%s`: %s\n", series_kinds[k].name, series_kinds[k].what);
+    printf("\nRegimes:\n\n");
+}
+
+/* Without memory, or on a failure of the solver. */
+static enum phema_status run(struct study *study, const struct options *options,
+                             struct phema_error *err)
+{
+    size_t most = n_regimes * N_KINDS * N_DTYPES * MAX_COUNTS;
+    study->cases = calloc(most, sizeof(*study->cases));
+    study->buffer = calloc(most * N_TARGETS, sizeof(*study->buffer));
+    if (!study->cases || !study->buffer)
+        return phema_fail_memory(err);
+    if (options->is_csv)
+        tables_print_csv_header();
+    else
+        print_extent(options->is_quick ? &quick : &whole);
+    enum phema_status status = study_all(study, options, err);
+    if (status || options->is_csv)
+        return status;
+    tables_print(study);
+    return options->is_quick || goals_check(study) ? PHEMA_OK : PHEMA_NO;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct study study = {0};
+    struct phema_error err = {""};
+    if (!parse_options(&options, argc, argv)) {
+        (void)fputs(usage, stderr);
+        return PHEMA_ERR_USAGE;
+    }
+    openblas_set_num_threads(1);
+    enum phema_status status = run(&study, &options, &err);
+    if (status && status != PHEMA_NO)
         (void)fprintf(stderr, "bench_fidelity: %s\n", err.message);
-    else if (!tables_check(&study))
-        status = PHEMA_NO;
     free(study.cases);
+    free(study.buffer);
     return (int)status;
 }

@@ -1,5 +1,5 @@
-/* recording.h - the record of a movement: snapshots of two averages at equal distances, and the
- * exact target averages, all in float64. */
+/* recording.h - the record of a movement: averages as a trainer keeps them, at equal distances, and
+ * the exact target averages. */
 #ifndef BENCH_FIDELITY_RECORDING_H
 #define BENCH_FIDELITY_RECORDING_H
 
@@ -7,20 +7,29 @@
 #include "phema/profile.h"
 #include "regimes.h"
 
-#define N_WIDTHS  2
-#define MAX_TIMES 64
-#define N_TARGETS 12
+#define MAX_TIMES 32
 
-extern const double snapshot_widths[N_WIDTHS], target_widths[N_TARGETS]; /* sigma_rel */
+/* What the trainer saves. */
+enum tracked { TRACKED_NARROW, TRACKED_WIDE, TRACKED_RAW, TRACKED_EXPONENTIAL, N_TRACKED };
+
+/* Targets: each kind of average at the end of the run, then each at MID of it. */
+#define N_AVERAGES 13
+#define N_ENDS     2
+#define N_TARGETS  (N_AVERAGES * N_ENDS)
+#define MID        (5. / 8)
+
+extern const char *const average_names[N_AVERAGES], *const end_names[N_ENDS];
 
 struct recording {
     const struct regime *regime;
     size_t n_elems, n_times;
     uint64_t n_steps;
-    double gammas[N_WIDTHS], target_gammas[N_TARGETS];
-    /* [n_elems]; those of time k were saved at step (k + 1) n_steps / n_times */
-    double *snapshots[MAX_TIMES][N_WIDTHS];
-    double *truths[N_TARGETS]; /* [n_elems], at the last step */
+    struct phema_profile tracked[N_TRACKED]; /* t is not set */
+    struct phema_profile targets[N_TARGETS];
+    /* [n_elems]; those of time k were saved at step (k + 1) n_steps / n_times. The trainer keeps
+     * its running averages in float32, whatever it stores. */
+    float *snapshots[MAX_TIMES][N_TRACKED];
+    double *truths[N_TARGETS]; /* [n_elems], kept in float64 */
 };
 
 /* n_times divides n_steps */

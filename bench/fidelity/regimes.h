@@ -7,50 +7,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Moving parameters. step moves them from step - 1 to step, for steps 1 to n_steps. */
+/* Constants of the program may be chosen on the tuning set. The held-out one only reports. */
+enum regime_set { SET_TUNING, SET_HELD_OUT, N_SETS };
+
+/* Things that happen in a training and that no label tells. */
+enum event {
+    EVENT_NONE,
+    EVENT_SPIKE, /* a learning rate 20 times too high for some steps, at half-time */
+    EVENT_THAW,  /* the first half of the parameters is frozen until half-time */
+    EVENT_RESET  /* at 40 % the training resumes, and its averages restart from the parameters */
+};
+
+struct regime {
+    const char *name;
+    enum regime_set set;
+    bool is_quick; /* part of --quick */
+    const struct simulation *simulation;
+    const struct task *task; /* a training, unless there is a simulation */
+    const struct schedule *schedule;
+    enum event event;
+    uint64_t seed;
+};
+
+extern const struct regime regimes[];
+extern const size_t n_regimes;
+
+/* What a regime does, in words. */
+void regime_print(const struct regime *regime);
+
+/* Moving parameters. */
 struct movement {
     const struct regime *regime;
     double *params; /* [n] */
     size_t n;
     uint64_t n_steps;
-    void *state; /* the regime's own */
+    void *state; /* of the simulation or training */
 };
 
-struct regime {
-    const char *name, *what;
-    bool (*start)(struct movement *movement); /* false: out of memory */
-    void (*step)(struct movement *movement, uint64_t step);
-    void (*end)(struct movement *movement);
-};
-
-/* synthetic.c */
-extern const struct regime regime_white, regime_walk, regime_drift, regime_drop, regime_mixed;
-/* training.c */
-extern const struct regime regime_denoiser, regime_regression, regime_classifier;
-
-/* SplitMix64; the state is any number. */
-static inline uint64_t random_bits(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
-/* Uniform in [0, 1). */
-static inline double random_unit(uint64_t *state)
-{
-    return (double)(random_bits(state) >> 11) * 0x1p-53;
-}
-
-/* Mean 0, variance 1, a sum of four uniform numbers. Only averages of many steps are used, and
- * those are very nearly normal. */
-static inline double random_normal(uint64_t *state)
-{
-    uint64_t bits = random_bits(state);
-    int64_t sum = (int64_t)(bits & 0xffff) + (int64_t)(bits >> 16 & 0xffff) +
-                  (int64_t)(bits >> 32 & 0xffff) + (int64_t)(bits >> 48);
-    return (double)(sum - 131070) * (1.7320508075688772 / 65536); /* each has 65536^2 / 12 */
-}
+/* false: out of memory */
+bool movement_start(struct movement *movement, const struct regime *regime, uint64_t n_steps);
+/* Moves from step - 1 to step, for steps 1 to n_steps. */
+void movement_step(struct movement *movement, uint64_t step);
+void movement_end(struct movement *movement);
 
 #endif

@@ -9,6 +9,12 @@
 /* Columns below this fraction of the largest are rounding errors of float64. */
 #define ORACLE_RANK 1e-14
 
+const struct series_kind series_kinds[N_KINDS] = {
+    {"two", "sigma_rel 0.05 and 0.10", {TRACKED_NARROW, TRACKED_WIDE}, 2},
+    {"one", "sigma_rel 0.05", {TRACKED_NARROW}, 1},
+    {"raw", "the parameters", {TRACKED_RAW}, 1},
+    {"ema", "exponential, half-life 1.5 % of the run", {TRACKED_EXPONENTIAL}, 1}};
+
 static double rounded(double x, enum phema_dtype dtype)
 {
     if (x == 0)
@@ -26,21 +32,22 @@ void stored_clear(struct stored *stored)
 }
 
 enum phema_status stored_make(struct stored *stored, const struct recording *recording,
-                              size_t n_times, enum phema_dtype dtype, struct phema_error *err)
+                              const struct series_kind *kind, size_t n_times,
+                              enum phema_dtype dtype, struct phema_error *err)
 {
-    size_t n_elems = recording->n_elems;
-    *stored = (struct stored){.recording = recording, .dtype = dtype, .n = n_times * N_WIDTHS};
+    size_t n_elems = recording->n_elems, n_tracked = kind->n_tracked;
+    *stored = (struct stored){.recording = recording, .dtype = dtype, .n = n_times * n_tracked};
     stored->values = malloc(stored->n * n_elems * sizeof(double));
     if (!stored->values)
         return phema_fail_memory(err);
     for (size_t i = 0; i < stored->n; i++) {
-        size_t k = (i / N_WIDTHS + 1) * (recording->n_times / n_times) - 1, width = i % N_WIDTHS;
-        uint64_t step = (k + 1) * (recording->n_steps / recording->n_times);
-        const double *exact = recording->snapshots[k][width];
+        size_t k = (i / n_tracked + 1) * (recording->n_times / n_times) - 1;
+        enum tracked tracked = kind->tracked[i % n_tracked];
+        const float *kept = recording->snapshots[k][tracked];
         for (size_t e = 0; e < n_elems; e++)
-            stored->values[i * n_elems + e] = rounded(exact[e], dtype);
-        stored->profiles[i] =
-            (struct phema_profile){.gamma = recording->gammas[width], .t = (double)step};
+            stored->values[i * n_elems + e] = rounded((double)kept[e], dtype);
+        stored->profiles[i] = recording->tracked[tracked];
+        stored->profiles[i].t = (double)((k + 1) * (recording->n_steps / recording->n_times));
         stored->rounding[i] = phema_dtype_rounding(dtype);
     }
     return PHEMA_OK;

@@ -5,7 +5,17 @@
 #include "phema/dtype.h"
 #include "recording.h"
 
-#define MAX_SNAPSHOTS (MAX_TIMES * N_WIDTHS)
+/* A kind of series: the averages that it has at every time. */
+struct series_kind {
+    const char *name, *what;
+    enum tracked tracked[N_TRACKED];
+    size_t n_tracked;
+};
+
+enum { KIND_TWO_WIDTHS, KIND_ONE_WIDTH, KIND_RAW, KIND_EXPONENTIAL, N_KINDS };
+extern const struct series_kind series_kinds[N_KINDS];
+
+#define MAX_SNAPSHOTS (MAX_TIMES * 2)
 
 struct stored {
     const struct recording *recording;
@@ -17,8 +27,9 @@ struct stored {
 };
 
 /* n_times divides recording->n_times */
-PHEMA_FALLIBLE stored_make(struct stored *stored, const struct recording *recording, size_t n_times,
-                           enum phema_dtype dtype, struct phema_error *err);
+PHEMA_FALLIBLE stored_make(struct stored *stored, const struct recording *recording,
+                           const struct series_kind *kind, size_t n_times, enum phema_dtype dtype,
+                           struct phema_error *err);
 void stored_clear(struct stored *stored);
 
 /* Distance of a weighted sum of the snapshots from a target average, relative to its norm. buffer:

@@ -1,147 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-/* synthetic.c - simulated movements: theta = walk + pull to an optimum + jitter. A regime gives the
- * amount of each at a step. */
+/* synthetic.c - simulated movements: theta = walk + pull to an optimum + jitter. A simulation gives
+ * the amount of each at a step. */
+#include "synthetic.h"
+
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "regimes.h"
+#include "random.h"
 
-#define N_PARAMS 20000
+#define N_PARAMS 8192
 
-struct simulation {
-    double *walks;   /* [n] the random walk, starting at the first parameters */
-    double *optima;  /* [n] */
-    double *walking; /* [n] speed of an element's walk, relative to the regime's */
-    double *shaking; /* [n] amount of its jitter, likewise */
-    uint64_t noise;
+struct state {
+    double walks[N_PARAMS];   /* the random walk, starting at the first parameters */
+    double optima[N_PARAMS];  /* where it is pulled to */
+    double walking[N_PARAMS]; /* speed of an element's walk, relative to the regime's */
+    double shaking[N_PARAMS]; /* amount of its jitter, likewise */
+    uint64_t random;
 };
 
-/* Motion of parameters of size 1 at one step. */
-struct motion_at {
-    double walk;   /* standard deviation of the step of the walk */
-    double pull;   /* remaining fraction of the way to the optimum, before the step */
-    double jitter; /* standard deviation of the jitter, new at every step */
-};
-
-static void end_simulation(struct movement *movement)
+static void mix_sizes(struct state *state)
 {
-    struct simulation *simulation = movement->state;
-    if (simulation) {
-        free(simulation->walks);
-        free(simulation->optima);
-        free(simulation->walking);
-        free(simulation->shaking);
-    }
-    free(simulation);
-    free(movement->params);
-    *movement = (struct movement){0};
-}
-
-static bool start_simulation(struct movement *movement)
-{
-    struct simulation *simulation = calloc(1, sizeof(*simulation));
-    movement->n = N_PARAMS;
-    movement->state = simulation;
-    movement->params = calloc(N_PARAMS, sizeof(double));
-    if (!simulation || !movement->params)
-        return false;
-    simulation->noise = 1;
-    simulation->walks = calloc(N_PARAMS, sizeof(double));
-    simulation->optima = calloc(N_PARAMS, sizeof(double));
-    simulation->walking = calloc(N_PARAMS, sizeof(double));
-    simulation->shaking = calloc(N_PARAMS, sizeof(double));
-    if (!simulation->walks || !simulation->optima || !simulation->walking || !simulation->shaking)
-        return false;
     for (size_t i = 0; i < N_PARAMS; i++) {
-        simulation->walks[i] = random_normal(&simulation->noise);
-        simulation->optima[i] = random_normal(&simulation->noise);
-        simulation->walking[i] = simulation->shaking[i] = 1;
+        double size = pow(10, -3 * random_unit(&state->random));
+        state->walks[i] *= size;
+        state->walking[i] = size * pow(10, -2 * random_unit(&state->random));
+        state->shaking[i] = size * pow(10, -2 * random_unit(&state->random));
     }
-    return true;
 }
 
-/* Sizes over three orders of magnitude, and speeds relative to them over two. */
-static bool start_mixed(struct movement *movement)
+bool simulation_start(struct movement *movement)
 {
-    if (!start_simulation(movement))
+    struct state *state = calloc(1, sizeof(*state));
+    movement->n = N_PARAMS;
+    movement->state = state;
+    movement->params = calloc(N_PARAMS, sizeof(double));
+    if (!state || !movement->params)
         return false;
-    struct simulation *simulation = movement->state;
-    for (size_t i = 0; i < movement->n; i++) {
-        double size = pow(10, -3 * random_unit(&simulation->noise));
-        simulation->walks[i] *= size;
-        simulation->walking[i] = size * pow(10, -2 * random_unit(&simulation->noise));
-        simulation->shaking[i] = size * pow(10, -2 * random_unit(&simulation->noise));
+    state->random = movement->regime->seed;
+    for (size_t i = 0; i < N_PARAMS; i++) {
+        state->walks[i] = random_normal(&state->random);
+        state->optima[i] = random_normal(&state->random);
+        state->walking[i] = state->shaking[i] = 1;
     }
+    if (movement->regime->simulation->is_mixed)
+        mix_sizes(state);
+    memcpy(movement->params, state->walks, sizeof(state->walks));
     return true;
 }
 
-static void move(struct movement *movement, struct motion_at at)
+void simulation_step(struct movement *movement, uint64_t step)
 {
-    struct simulation *simulation = movement->state;
-    uint64_t noise = simulation->noise;
-    for (size_t i = 0; i < movement->n; i++) {
-        double place = simulation->walks[i];
+    struct state *state = movement->state;
+    struct motion_at at =
+        movement->regime->simulation->motion((double)step, (double)movement->n_steps);
+    uint64_t random = state->random;
+    for (size_t i = 0; i < N_PARAMS; i++) {
+        double place = state->walks[i];
         if (at.walk > 0)
-            place += at.walk * simulation->walking[i] * random_normal(&noise);
-        place += at.pull * (simulation->optima[i] - place);
-        simulation->walks[i] = place;
+            place += at.walk * state->walking[i] * random_normal(&random);
+        place += at.pull * (state->optima[i] - place);
+        state->walks[i] = place;
         if (at.jitter > 0)
-            place += at.jitter * simulation->shaking[i] * random_normal(&noise);
+            place += at.jitter * state->shaking[i] * random_normal(&random);
         movement->params[i] = place;
     }
-    simulation->noise = noise;
+    state->random = random;
 }
 
-/* Only jitter, of 5 %. */
-static void step_white(struct movement *movement, uint64_t step)
+void simulation_end(struct movement *movement)
+{
+    free(movement->state);
+    free(movement->params);
+}
+
+static struct motion_at white(double step, double n_steps)
 {
     (void)step;
-    move(movement, (struct motion_at){.jitter = 0.05});
+    (void)n_steps;
+    return (struct motion_at){.jitter = 0.05};
 }
 
-/* A walk as far as the size of the parameters, over the whole run. */
-static void step_walk(struct movement *movement, uint64_t step)
+/* As far as the size of the parameters, over the whole run. */
+static struct motion_at walk(double step, double n_steps)
 {
     (void)step;
-    move(movement, (struct motion_at){.walk = 1 / sqrt((double)movement->n_steps)});
+    return (struct motion_at){.walk = 1 / sqrt(n_steps)};
 }
 
-/* All motion slows down. The variance rate of the walk falls as 1/t, and the distance to the
- * optimum as 1/sqrt(t). Jitter falls as the root of a learning rate of 1/sqrt(t). */
-static void step_drift(struct movement *movement, uint64_t step)
+/* The variance rate of the walk falls as 1/t, and the distance to the optimum as 1/sqrt(t). Jitter
+ * falls as the root of a learning rate of 1/sqrt(t). */
+static struct motion_at drift(double step, double n_steps)
 {
-    double t = (double)step + 0.02 * (double)movement->n_steps;
-    move(movement, (struct motion_at){.walk = 0.15 / sqrt(t),
-                                      .pull = 0.5 / t,
-                                      .jitter = 0.02 * pow(t / (double)movement->n_steps, -0.25)});
+    double t = step + 0.02 * n_steps;
+    return (struct motion_at){
+        .walk = 0.15 / sqrt(t), .pull = 0.5 / t, .jitter = 0.02 * pow(t / n_steps, -0.25)};
 }
 
-/* The learning rate falls to a tenth after 70 % of the run: everything is ten times smaller. */
-static void step_drop(struct movement *movement, uint64_t step)
+/* All amounts in proportion to the learning rate. */
+static struct motion_at at_rate(double rate, double n_steps)
 {
-    double total = (double)movement->n_steps;
-    double rate = (double)step > 0.7 * total ? 0.1 : 1;
-    move(movement, (struct motion_at){.walk = rate * 0.5 / sqrt(total),
-                                      .pull = rate / total,
-                                      .jitter = rate * 0.02});
+    return (struct motion_at){
+        .walk = rate * 0.5 / sqrt(n_steps), .pull = rate / n_steps, .jitter = rate * 0.02};
+}
+
+static struct motion_at drop(double step, double n_steps)
+{
+    return at_rate(step > 0.7 * n_steps ? 0.1 : 1, n_steps);
+}
+
+static struct motion_at fall(double step, double n_steps)
+{
+    return at_rate(1 - (step - 0.5) / n_steps, n_steps);
 }
 
 /* Some elements walk, some shake, most move little. */
-static void step_mixed(struct movement *movement, uint64_t step)
+static struct motion_at slow(double step, double n_steps)
 {
-    double slower = sqrt(0.1 * (double)movement->n_steps / ((double)step + 40));
-    move(movement, (struct motion_at){.walk = slower * 3 / sqrt((double)movement->n_steps),
-                                      .jitter = slower});
+    double slower = sqrt(0.1 * n_steps / (step + 40));
+    return (struct motion_at){.walk = slower * 3 / sqrt(n_steps), .jitter = slower};
 }
 
-const struct regime regime_white = {"white", "jitter around a constant", start_simulation,
-                                    step_white, end_simulation};
-const struct regime regime_walk = {"walk", "a random walk", start_simulation, step_walk,
-                                   end_simulation};
-const struct regime regime_drift = {"drift",
-                                    "a walk, a pull to an optimum and jitter, all slowing down",
-                                    start_simulation, step_drift, end_simulation};
-const struct regime regime_drop = {"drop", "all motion falls to a tenth after 70 % of the run",
-                                   start_simulation, step_drop, end_simulation};
-const struct regime regime_mixed = {"mixed", "sizes and speeds over orders of magnitude",
-                                    start_mixed, step_mixed, end_simulation};
+const struct simulation simulation_white = {"jitter around a constant", white, false};
+const struct simulation simulation_walk = {"a random walk", walk, false};
+const struct simulation simulation_drift = {
+    "a walk, a pull to an optimum and jitter, all slowing down", drift, false};
+const struct simulation simulation_drop = {"all motion falls to a tenth after 70 % of the run",
+                                           drop, false};
+const struct simulation simulation_mixed = {"sizes and speeds over orders of magnitude", slow,
+                                            true};
+const struct simulation simulation_fall = {"all motion falls linearly to 0", fall, false};

@@ -12,11 +12,6 @@
 #define SAMPLE_RUNS ((size_t)128)
 #define RUN_LENGTH  16
 
-struct targets {
-    struct phema_profile profiles[N_TARGETS];
-    struct phema_mix mixes[N_TARGETS];
-};
-
 static size_t sampled(const struct stored *stored, size_t sample)
 {
     size_t run = sample / RUN_LENGTH;
@@ -80,13 +75,18 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
     return status == PHEMA_NO ? PHEMA_OK : status; /* too little information in the distances */
 }
 
-/* The largest z of the leave-one-out check (N25); 0 without a known motion. */
-static enum phema_status find_largest_z(double *largest, const struct seen *seen,
-                                        const struct stored *stored, struct phema_error *err)
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static enum phema_status find_scores(struct check *check, const struct seen *seen,
+                                     const struct stored *stored, struct phema_error *err)
 {
     size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
     double z[MAX_SNAPSHOTS];
-    *largest = 0;
+    *check = (struct check){0, 0};
     if (!seen->has_motion)
         return PHEMA_OK;
     double *values = malloc(stored->n * n_samples * sizeof(*values));
@@ -103,19 +103,12 @@ static enum phema_status find_largest_z(double *largest, const struct seen *seen
                                           .n = stored->n,
                                           .motion = &seen->motion};
     enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
-    for (size_t i = 0; !status && i < stored->n; i++)
-        *largest = fmax(*largest, z[i]);
     free(values);
-    return status;
-}
-
-static void set_targets(struct targets *targets, const struct recording *recording)
-{
-    for (size_t m = 0; m < N_TARGETS; m++) {
-        targets->profiles[m] = (struct phema_profile){.gamma = recording->target_gammas[m],
-                                                      .t = (double)recording->n_steps};
-        targets->mixes[m] = (struct phema_mix){&targets->profiles[m], NULL, 1};
+    if (!status && !isnan(z[0])) {
+        qsort(z, stored->n, sizeof(*z), compare);
+        *check = (struct check){z[stored->n - 1], z[stored->n / 2]};
     }
+    return status;
 }
 
 /* Without known motion its metric is the walk's, as in the program. The two other metrics read no
@@ -124,12 +117,13 @@ static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const st
                                     enum phema_metric metric, const struct seen *seen,
                                     double *buffer, struct phema_error *err)
 {
-    struct targets targets;
-    set_targets(&targets, stored->recording);
+    struct phema_mix targets[N_TARGETS];
+    for (size_t m = 0; m < N_TARGETS; m++)
+        targets[m] = (struct phema_mix){&stored->recording->targets[m], NULL, 1};
     struct phema_problem problem = {.snapshots = stored->profiles,
                                     .rounding = stored->rounding,
                                     .n = stored->n,
-                                    .targets = targets.mixes,
+                                    .targets = targets,
                                     .m = N_TARGETS};
     struct phema_solve_options options = {.metric = metric};
     struct phema_solution solutions[N_TARGETS] = {0};
@@ -150,7 +144,7 @@ static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const st
     return PHEMA_OK;
 }
 
-enum phema_status tool_try(struct outcome outcomes[N_TARGETS], double *largest_z,
+enum phema_status tool_try(struct outcome outcomes[N_TARGETS], struct check *check,
                            const struct stored *stored, struct phema_error *err)
 {
     /* the last one gives the prediction */
@@ -168,7 +162,7 @@ enum phema_status tool_try(struct outcome outcomes[N_TARGETS], double *largest_z
         status = find_motion(&seen, stored, err);
     }
     if (!status)
-        status = find_largest_z(largest_z, &seen, stored, err);
+        status = find_scores(check, &seen, stored, err);
     for (size_t k = 0; !status && k < N_METRICS; k++)
         status = try_metric(outcomes, stored, order[k], &seen, buffer, err);
     phema_motion_clear(&seen.motion);

@@ -14,8 +14,12 @@ struct outcome {
     double predicted_paper;   /* error of the profile metric's weights, if motion is known */
 };
 
-/* largest_z: out: of the leave-one-out check */
-PHEMA_FALLIBLE tool_try(struct outcome outcomes[N_TARGETS], double *largest_z,
+/* Scores z of the snapshots in the leave-one-out check (N26); 0 without a known motion. */
+struct check {
+    double largest, median;
+};
+
+PHEMA_FALLIBLE tool_try(struct outcome outcomes[N_TARGETS], struct check *check,
                         const struct stored *stored, struct phema_error *err);
 
 #endif

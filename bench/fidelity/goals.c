@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/* goals.c - the goals, and the missed ones. */
+#include "goals.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "phema/span.h"
+
+/* Limits for error / oracle of the motion metric, with each dtype. */
+struct goal {
+    size_t kind, least_times, most_times;
+    double mean, worst;
+};
+
+static const struct goal goals[] = {{KIND_TWO_WIDTHS, 16, ANY, 1.06, 1.6},
+                                    {KIND_TWO_WIDTHS, 4, 4, 1.15, HUGE_VAL},
+                                    {KIND_RAW, 16, ANY, 1.10, 2.0},
+                                    {KIND_EXPONENTIAL, 16, ANY, 1.10, 2.0}};
+
+#define WITHIN_TWO   0.92
+#define MOST_TOO_LOW 4 /* true / predicted, without an event */
+
+static bool check_errors(const struct study *study, const struct goal *goal, size_t set,
+                         size_t dtype)
+{
+    struct filter filter = all_cases;
+    filter.set = set;
+    filter.kind = goal->kind;
+    filter.dtype = dtype;
+    filter.least_times = goal->least_times;
+    filter.most_times = goal->most_times;
+    struct sample sample = study_gather(study, &filter, OVER_ORACLE, PHEMA_METRIC_MOTION);
+    double mean = sample_mean(sample), worst = sample_quantile(sample, 1);
+    if (!sample.n || (mean <= goal->mean && worst <= goal->worst))
+        return true;
+    (void)fprintf(stderr, "missed: %s, %s, %s, %s%zu times: error / oracle %.3f in the mean",
+                  set_names[set], series_kinds[goal->kind].name,
+                  phema_dtype_name(study_dtypes[dtype]), goal->most_times == ANY ? "at least " : "",
+                  goal->least_times, mean);
+    (void)fprintf(stderr, " (goal %.2f), %.2f at worst", goal->mean, worst);
+    if (goal->worst < HUGE_VAL)
+        (void)fprintf(stderr, " (goal %.1f)", goal->worst);
+    (void)fprintf(stderr, "\n");
+    return false;
+}
+
+static bool check_predictions(const struct study *study, size_t set)
+{
+    struct filter filter = all_cases;
+    filter.set = set;
+    struct sample sample = study_gather(study, &filter, OVER_PREDICTED, PHEMA_METRIC_MOTION);
+    double share = sample_within_two(sample);
+    if (!sample.n)
+        return true;
+    filter.is_without_events = true;
+    sample = study_gather(study, &filter, OVER_PREDICTED, PHEMA_METRIC_MOTION);
+    double largest = sample_quantile(sample, 1);
+    if (share >= WITHIN_TWO && !(largest > MOST_TOO_LOW))
+        return true;
+    (void)fprintf(stderr,
+                  "missed: %s: predictions within a factor 2 in %.1f %% (goal %.0f), and without "
+                  "an event at most %.2f times too small (goal %d)\n",
+                  set_names[set], 100 * share, 100 * WITHIN_TWO, largest, MOST_TOO_LOW);
+    return false;
+}
+
+bool goals_check(const struct study *study)
+{
+    bool is_reached = true;
+    for (size_t set = 0; set < N_SETS; set++) {
+        for (size_t g = 0; g < ARRAY_LEN(goals); g++)
+            for (size_t d = 0; d < N_DTYPES; d++)
+                is_reached = check_errors(study, &goals[g], set, d) && is_reached;
+        is_reached = check_predictions(study, set) && is_reached;
+    }
+    return is_reached;
+}
