@@ -5,6 +5,6 @@
 #include "study.h"
 
 /* True if all goals are reached, in each set of the study. Prints the missed ones. */
-bool goals_check(const struct study *study);
+bool goals_check(const struct study *study, bool is_quick);
 
 #endif
