@@ -12,8 +12,10 @@
 /* What the trainer saves. */
 enum tracked { TRACKED_NARROW, TRACKED_WIDE, TRACKED_RAW, TRACKED_EXPONENTIAL, N_TRACKED };
 
-/* Targets: each kind of average at the end of the run, then each at MID of it. */
-#define N_AVERAGES 13
+/* Targets: each average at the end of the run, then each at MID of it. The first N_WIDTHS of both
+ * are power functions, the others exponential. */
+#define N_WIDTHS   10
+#define N_AVERAGES (N_WIDTHS + 3)
 #define N_ENDS     2
 #define N_TARGETS  (N_AVERAGES * N_ENDS)
 #define MID        (5. / 8)

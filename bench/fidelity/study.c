@@ -7,7 +7,7 @@
 
 const enum phema_dtype study_dtypes[N_DTYPES] = {PHEMA_F32, PHEMA_F16, PHEMA_BF16};
 const char *const set_names[N_SETS] = {"tuning", "held-out"};
-const struct filter all_cases = {ANY, ANY, ANY, ANY, 0, ANY, false};
+const struct filter all_cases = {ANY, ANY, ANY, ANY, 0, ANY, false, 0, N_TARGETS};
 
 bool filter_accepts(const struct filter *filter, const struct study_case *one)
 {
@@ -45,7 +45,7 @@ struct sample study_gather(const struct study *study, const struct filter *filte
         const struct study_case *one = &study->cases[c];
         if (!filter_accepts(filter, one))
             continue;
-        for (size_t m = 0; m < N_TARGETS; m++) {
+        for (size_t m = filter->first_target; m < filter->end_target; m++) {
             double value = quotient_of(&one->outcomes[m], quotient, metric);
             if (!isnan(value))
                 values[n++] = value;

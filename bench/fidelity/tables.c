@@ -38,15 +38,19 @@ static void print_errors(const struct study *study, const struct filter *filter)
         print_mean_worst(study, filter, metrics[k]);
 }
 
+static void print_quotients(const struct study *study, const struct filter *filter,
+                            enum quotient quotient)
+{
+    struct sample sample = study_gather(study, filter, quotient, PHEMA_METRIC_MOTION);
+    printf(" %.2f, %.2f, %.2f | %.1f %% | %.3g |", sample_quantile(sample, 0.05),
+           sample_quantile(sample, 0.5), sample_quantile(sample, 0.95),
+           100 * sample_within_two(sample), sample_quantile(sample, 1));
+}
+
 static void print_predictions(const struct study *study, const struct filter *filter)
 {
-    static const enum quotient quotients[] = {OVER_PREDICTED, PAPER_OVER_PREDICTED};
-    for (size_t q = 0; q < ARRAY_LEN(quotients); q++) {
-        struct sample sample = study_gather(study, filter, quotients[q], PHEMA_METRIC_MOTION);
-        printf(" %.2f, %.2f, %.2f | %.1f %% | %.3g |", sample_quantile(sample, 0.05),
-               sample_quantile(sample, 0.5), sample_quantile(sample, 0.95),
-               100 * sample_within_two(sample), sample_quantile(sample, 1));
-    }
+    print_quotients(study, filter, OVER_PREDICTED);
+    print_quotients(study, filter, PAPER_OVER_PREDICTED);
 }
 
 /* A row for each set, kind of series and dtype. */
@@ -83,6 +87,31 @@ static void print_by_times(const struct study *study)
             filter.least_times = filter.most_times = counts[i];
             print_mean_worst(study, &filter, PHEMA_METRIC_MOTION);
         }
+        printf("\n");
+    }
+}
+
+static void print_by_target(const struct study *study)
+{
+    static const struct {
+        const char *what;
+        size_t first, end;
+    } groups[] = {{"widths, end", 0, N_WIDTHS},
+                  {"half-lives, end", N_WIDTHS, N_AVERAGES},
+                  {"widths, mid", N_AVERAGES, N_AVERAGES + N_WIDTHS},
+                  {"half-lives, mid", N_AVERAGES + N_WIDTHS, N_TARGETS}};
+    printf("\n| set | targets | `motion` / oracle: mean, worst | true / predicted: 5, 50, 95 %% | "
+           "within a factor 2 | largest |\n|---|---|---|---|---|---|\n");
+    for (size_t row = 0; row < N_SETS * ARRAY_LEN(groups); row++) {
+        struct filter filter = all_cases;
+        filter.set = row / ARRAY_LEN(groups);
+        filter.first_target = groups[row % ARRAY_LEN(groups)].first;
+        filter.end_target = groups[row % ARRAY_LEN(groups)].end;
+        if (!has_cases(study, &filter))
+            continue;
+        printf("| %s | %s |", set_names[filter.set], groups[row % ARRAY_LEN(groups)].what);
+        print_mean_worst(study, &filter, PHEMA_METRIC_MOTION);
+        print_quotients(study, &filter, OVER_PREDICTED);
         printf("\n");
     }
 }
@@ -163,6 +192,7 @@ void tables_print(const struct study *study)
                    "largest | the paper's weights | within a factor 2 | largest "
                    "|\n|---|---|---|---|---|---|---|---|---|\n",
                    print_predictions);
+    print_by_target(study);
     print_by_regime(study);
     print_checks(study);
 }
