@@ -7,7 +7,8 @@
 
 #include "phema/span.h"
 
-/* Limits for error / oracle of the motion metric, with each dtype. */
+/* Limits for error / oracle of the motion metric, with each dtype. The worst is that of series with
+ * true labels: no weights for a profile are right for an average that restarted. */
 struct error_goal {
     size_t kind, least_times, most_times;
     double mean, worst;
@@ -43,8 +44,13 @@ static bool check_errors(const struct study *study, const struct error_goal *goa
     filter.least_times = goal->least_times;
     filter.most_times = goal->most_times;
     struct sample sample = study_gather(study, &filter, OVER_ORACLE, PHEMA_METRIC_MOTION);
-    double mean = sample_mean(sample), worst = sample_quantile(sample, 1);
-    if (!sample.n || (mean <= goal->mean && worst <= goal->worst))
+    if (!sample.n)
+        return true;
+    double mean = sample_mean(sample);
+    filter.is_without_resets = true;
+    double worst =
+        sample_quantile(study_gather(study, &filter, OVER_ORACLE, PHEMA_METRIC_MOTION), 1);
+    if (mean <= goal->mean && !(worst > goal->worst))
         return true;
     (void)fprintf(stderr, "missed: %s, %s, %s, %s%zu times: error / oracle %.3f in the mean",
                   set_names[set], series_kinds[goal->kind].name,
@@ -63,18 +69,24 @@ static bool check_predictions(const struct study *study, const struct goals *goa
     filter.set = set;
     struct sample sample = study_gather(study, &filter, OVER_PREDICTED, PHEMA_METRIC_MOTION);
     double share = sample_within_two(sample);
-    if (!sample.n)
+    if (!sample.n || share >= goals->within_two)
         return true;
+    (void)fprintf(stderr, "missed: %s: predictions within a factor 2 in %.1f %% (goal %.0f)\n",
+                  set_names[set], 100 * share, 100 * goals->within_two);
+    return false;
+}
+
+static bool check_largest(const struct study *study, const struct goals *goals, size_t set)
+{
+    struct filter filter = all_cases;
+    filter.set = set;
     filter.is_without_events = true;
-    sample = study_gather(study, &filter, OVER_PREDICTED, PHEMA_METRIC_MOTION);
+    struct sample sample = study_gather(study, &filter, OVER_PREDICTED, PHEMA_METRIC_MOTION);
     double largest = sample_quantile(sample, 1);
-    if (share >= goals->within_two && !(largest > goals->most_too_low))
+    if (!sample.n || largest <= goals->most_too_low)
         return true;
-    (void)fprintf(stderr,
-                  "missed: %s: predictions within a factor 2 in %.1f %% (goal %.0f), and without "
-                  "an event at most %.2f times too small (goal %g)\n",
-                  set_names[set], 100 * share, 100 * goals->within_two, largest,
-                  goals->most_too_low);
+    (void)fprintf(stderr, "missed: %s: a prediction %.2f times too small, no event (goal %g)\n",
+                  set_names[set], largest, goals->most_too_low);
     return false;
 }
 
@@ -87,6 +99,7 @@ bool goals_check(const struct study *study, bool is_quick)
             for (size_t d = 0; d < N_DTYPES; d++)
                 is_reached = check_errors(study, &goals->errors[g], set, d) && is_reached;
         is_reached = check_predictions(study, goals, set) && is_reached;
+        is_reached = check_largest(study, goals, set) && is_reached;
     }
     return is_reached;
 }

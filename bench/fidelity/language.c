@@ -9,7 +9,7 @@
 #include "random.h"
 #include "training.h"
 
-#define N_SYMBOLS 32
+#define N_SYMBOLS ((size_t)32)
 
 /* ---- The text ---- */
 
@@ -60,16 +60,15 @@ static void lose(double *out, const size_t *wanted, size_t rows)
 
 /* ---- The last symbols ---- */
 
-#define CONTEXT   4
-#define EMBEDDING 12
+#define CONTEXT   ((size_t)4)
+#define EMBEDDING ((size_t)12)
 
 static void *start_language(double *params, uint64_t *random)
 {
     struct mlp *mlp = calloc(1, sizeof(*mlp));
-    draw_table(params, (size_t)N_SYMBOLS * EMBEDDING, random);
+    draw_table(params, N_SYMBOLS * EMBEDDING, random);
     if (mlp)
-        mlp_init(mlp, (size_t)N_SYMBOLS * EMBEDDING, (size_t)CONTEXT * EMBEDDING, N_SYMBOLS, params,
-                 random);
+        mlp_init(mlp, N_SYMBOLS * EMBEDDING, CONTEXT * EMBEDDING, N_SYMBOLS, params, random);
     return mlp;
 }
 
@@ -90,7 +89,7 @@ static void find_language(void *work, double *gradient, const double *params, ui
     lose(mlp->back, wanted, MLP_ROWS);
     mlp_back(mlp, gradient, before, params);
     memset(gradient, 0, sizeof(double) * N_SYMBOLS * EMBEDDING);
-    for (size_t i = 0; i < (size_t)MLP_ROWS * CONTEXT; i++) {
+    for (size_t i = 0; i < MLP_ROWS * CONTEXT; i++) {
         size_t symbol = texts[i / CONTEXT][i % CONTEXT];
         for (size_t e = 0; e < EMBEDDING; e++)
             gradient[symbol * EMBEDDING + e] += before[i * EMBEDDING + e];
@@ -99,15 +98,15 @@ static void find_language(void *work, double *gradient, const double *params, ui
 
 /* ---- Attention ---- */
 
-#define TEXTS  4
+#define TEXTS  ((size_t)4)
 #define LENGTH 12
-#define ROWS   ((size_t)TEXTS * LENGTH) /* each predicts the next symbol */
-#define SIZE   24
-#define HIDDEN 64
+#define ROWS   (TEXTS * LENGTH) /* each predicts the next symbol */
+#define SIZE   ((size_t)24)
+#define HIDDEN ((size_t)64)
 
 /* Offsets of the tables of symbols and places, then the layers. */
-#define AT_PLACES ((size_t)N_SYMBOLS * SIZE)
-#define AT_LAYERS (AT_PLACES + (size_t)LENGTH * SIZE)
+#define AT_PLACES (N_SYMBOLS * SIZE)
+#define AT_LAYERS (AT_PLACES + LENGTH * SIZE)
 
 enum layer { QUERY, KEY, VALUE, MIX, WIDEN, PREDICT, N_ATTENTION_LAYERS };
 
@@ -244,15 +243,15 @@ static void find_attention(void *work, double *gradient, const double *params, u
 }
 
 const struct task task_language = {.what = "language, last four symbols, AdamW",
-                                   .n_params = (size_t)N_SYMBOLS * EMBEDDING +
-                                               MLP_PARAMS((size_t)CONTEXT * EMBEDDING, N_SYMBOLS),
+                                   .n_params = N_SYMBOLS * EMBEDDING +
+                                               MLP_PARAMS(CONTEXT * EMBEDDING, N_SYMBOLS),
                                    .start = start_language,
                                    .find_gradient = find_language,
                                    .is_adam = true,
                                    .weight_decay = 0.05,
                                    .rate = 4e-3};
 const struct task task_attention = {.what = "language, attention, AdamW",
-                                    .n_params = AT_LAYERS + 4 * DENSE_PARAMS((size_t)SIZE, SIZE) +
+                                    .n_params = AT_LAYERS + 4 * DENSE_PARAMS(SIZE, SIZE) +
                                                 DENSE_PARAMS(SIZE, HIDDEN) +
                                                 DENSE_PARAMS(HIDDEN, N_SYMBOLS),
                                     .start = start_attention,

@@ -18,7 +18,7 @@ static const char usage[] =
     "usage: bench_fidelity [--quick] [--set tuning|held-out|all] [--regime NAME] [--csv]\n"
     "  --quick   a few regimes, a quarter of the steps, lower goals\n"
     "  --set     tuning: constants of the program may be chosen on it; held-out: only reported\n"
-    "  --regime  this one alone\n"
+    "  --regime  this one alone, no goals\n"
     "  --csv     a line for each target instead of tables and goals\n"
     "Exit status 1: goals are missed.\n";
 
@@ -95,7 +95,7 @@ static enum phema_status study_recording(struct study *study, const struct recor
                                          struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    size_t n = N_KINDS * N_DTYPES * extent->n_counts;
+    size_t n = extent->n_counts * N_DTYPES * N_KINDS;
     for (size_t i = 0; !status && i < n; i++) {
         struct study_case *one = &study->cases[study->n_cases++];
         *one = (struct study_case){.regime = regime,
@@ -168,7 +168,7 @@ static enum phema_status run(struct study *study, const struct options *options,
     if (status || options->is_csv)
         return status;
     tables_print(study);
-    return goals_check(study, options->is_quick) ? PHEMA_OK : PHEMA_NO;
+    return options->regime || goals_check(study, options->is_quick) ? PHEMA_OK : PHEMA_NO;
 }
 
 int main(int argc, char **argv)

@@ -28,8 +28,8 @@ void softmax(double *row, size_t n);
 
 /* ---- Two hidden layers of SiLU ---- */
 
-#define MLP_ROWS   32 /* examples of a minibatch */
-#define MLP_WIDTH  64 /* of both hidden layers */
+#define MLP_ROWS   ((size_t)32) /* examples of a minibatch */
+#define MLP_WIDTH  ((size_t)64) /* of both hidden layers */
 #define MLP_LAYERS 3
 #define MLP_PARAMS(n_in, n_out)                                                                    \
     (DENSE_PARAMS(n_in, MLP_WIDTH) + DENSE_PARAMS(MLP_WIDTH, MLP_WIDTH) +                          \

@@ -17,7 +17,7 @@ enum tracked { TRACKED_NARROW, TRACKED_WIDE, TRACKED_RAW, TRACKED_EXPONENTIAL, N
 #define N_WIDTHS   10
 #define N_AVERAGES (N_WIDTHS + 3)
 #define N_ENDS     2
-#define N_TARGETS  (N_AVERAGES * N_ENDS)
+#define N_TARGETS  ((size_t)N_AVERAGES * N_ENDS)
 #define MID        (5. / 8)
 
 extern const char *const average_names[N_AVERAGES], *const end_names[N_ENDS];

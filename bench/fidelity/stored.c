@@ -42,12 +42,13 @@ enum phema_status stored_make(struct stored *stored, const struct recording *rec
         return phema_fail_memory(err);
     for (size_t i = 0; i < stored->n; i++) {
         size_t k = (i / n_tracked + 1) * (recording->n_times / n_times) - 1;
+        uint64_t step = (k + 1) * (recording->n_steps / recording->n_times);
         enum tracked tracked = kind->tracked[i % n_tracked];
         const float *kept = recording->snapshots[k][tracked];
         for (size_t e = 0; e < n_elems; e++)
             stored->values[i * n_elems + e] = rounded((double)kept[e], dtype);
         stored->profiles[i] = recording->tracked[tracked];
-        stored->profiles[i].t = (double)((k + 1) * (recording->n_steps / recording->n_times));
+        stored->profiles[i].t = (double)step;
         stored->rounding[i] = phema_dtype_rounding(dtype);
     }
     return PHEMA_OK;

@@ -29,7 +29,7 @@ struct study {
 struct filter {
     size_t set, regime, kind, dtype; /* indices or ANY */
     size_t least_times, most_times;  /* 0, ANY: all */
-    bool is_without_events;
+    bool is_without_events, is_without_resets;
     size_t first_target, end_target; /* those from first_target to end_target - 1 */
 };
 extern const struct filter all_cases;
