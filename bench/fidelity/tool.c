@@ -96,7 +96,7 @@ static enum phema_status find_scores(struct check *check, const struct seen *see
         for (size_t s = 0; s < n_samples; s++)
             values[i * n_samples + s] =
                 stored->values[i * stored->recording->n_elems + sampled(stored, s)];
-    struct phema_leave_one_out out = {z, NULL, HUGE_VAL};
+    struct phema_leave_one_out out = {.z = z, .limit = HUGE_VAL};
     const struct phema_sample_rows rows = {values, NULL, n_samples, seen->mean_square};
     const struct phema_problem problem = {.snapshots = stored->profiles,
                                           .rounding = seen->rounding,

@@ -160,6 +160,9 @@ struct phema_leave_one_out {
     double *largest_without; /* [n] out: the largest z nearby once this one is gone; NaN unless
                               * its z is above the limit. NULL: not wanted */
     double limit;            /* in */
+    double likelihood;       /* out: restricted log likelihood of the labels and the motion, an
+                              * element, but for a constant: of all windows, so that comparisons
+                              * are of one n; NaN: as z */
 };
 
 /* problem: snapshots, rounding and motion; the arrays of out are the caller's.

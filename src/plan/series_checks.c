@@ -135,7 +135,8 @@ static enum phema_status compare(struct fit *fit, const struct labels *labels,
         fit->largest_without = calloc(labels->n + 1, sizeof(*fit->largest_without));
     if (!fit->z || (leaves_out && !fit->largest_without))
         return phema_fail_memory(err);
-    struct phema_leave_one_out out = {fit->z, fit->largest_without, WRONG_Z};
+    struct phema_leave_one_out out = {
+        .z = fit->z, .largest_without = fit->largest_without, .limit = WRONG_Z};
     struct phema_problem problem = {.snapshots = labels->profiles,
                                     .rounding = rounding,
                                     .n = labels->n,

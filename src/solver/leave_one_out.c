@@ -20,6 +20,7 @@ struct window {
     /* of P = K^-1 - K^-1 1 (1' K^-1 1)^-1 1' K^-1 */
     double *coefficients; /* [n x n] P_ij / P_ii */
     double *precision;    /* [n] P_ii, of relative squares */
+    double log_volume;    /* log |K| + log 1' K^-1 1 */
 };
 
 static bool window_alloc(struct window *window, size_t n)
@@ -39,10 +40,11 @@ static void window_clear(struct window *window)
  * Cholesky factor is of S (C + R) S with S = (1 + R)^-1/2, so that K^-1 has its inverse between
  * S / L. */
 struct scaled_system {
-    phema_quad *shrink;  /* [n] S */
-    phema_quad *scale;   /* [n] S / L */
-    phema_quad *inverse; /* [n x n] of S (C + R) S */
-    phema_quad *sums;    /* [n] K^-1 1 */
+    phema_quad *shrink;     /* [n] S */
+    phema_quad *scale;      /* [n] S / L */
+    phema_quad *inverse;    /* [n x n] of S (C + R) S */
+    phema_quad *sums;       /* [n] K^-1 1 */
+    double log_determinant; /* of K */
     phema_fixed *scratch;
 };
 
@@ -93,6 +95,9 @@ static enum phema_status system_invert(struct scaled_system *system, const struc
         column[i] = 1;
         phema_cholesky_solve(&cholesky, column, column, system->scratch);
     }
+    system->log_determinant = 0;
+    for (size_t i = 0; i < n; i++)
+        system->log_determinant -= 2 * log((double)(cholesky.inverses[i] * system->scale[i]));
     phema_cholesky_clear(&cholesky);
     return PHEMA_OK;
 }
@@ -111,6 +116,7 @@ static void window_project(struct window *window, struct scaled_system *system)
         }
         total += system->sums[i];
     }
+    window->log_volume = system->log_determinant + log((double)total);
     for (size_t i = 0; i < n; i++) {
         const phema_quad *row = &system->inverse[i * n];
         phema_quad share = system->sums[i] / total;
@@ -154,6 +160,7 @@ struct comparison {
     size_t n_windows;
     const struct phema_sample_rows *sample;
     struct phema_leave_one_out *out;
+    double *likelihoods; /* [n_windows] */
 };
 
 static const double *row_of(const struct phema_sample_rows *sample, size_t k)
@@ -161,16 +168,25 @@ static const double *row_of(const struct phema_sample_rows *sample, size_t k)
     return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
 }
 
+/* P removes what all snapshots share, so their distances from the newest one do as well as they
+ * do. Being small, distances lose fewer digits. */
+static const double *reference_of(const struct window *window,
+                                  const struct phema_sample_rows *sample)
+{
+    return row_of(sample, window->first + window->n - 1);
+}
+
 /* residual [n_elems]: snapshot i less its prediction. */
 static void find_residual(double *residual, const struct window *window, size_t i,
                           const struct phema_sample_rows *sample)
 {
+    const double *reference = reference_of(window, sample);
     memset(residual, 0, sample->n_elems * sizeof(*residual));
-    for (size_t j = 0; j < window->n; j++) {
+    for (size_t j = 0; j + 1 < window->n; j++) {
         const double *row = row_of(sample, window->first + j);
         double coefficient = window->coefficients[i * window->n + j];
         for (size_t e = 0; e < sample->n_elems; e++)
-            residual[e] += coefficient * row[e];
+            residual[e] += coefficient * (row[e] - reference[e]);
     }
 }
 
@@ -236,18 +252,34 @@ static double square_sum(const double *numbers, size_t n)
     return sum;
 }
 
-/* residual: [n_elems] scratch. */
+/* Sum over the elements of the residual times the distance from the reference: x_i' (P X)_i / P_ii. */
+static double product_sum(const double *residual, const double *row, const double *reference,
+                          size_t n)
+{
+    double sum = 0;
+    for (size_t e = 0; e < n; e++)
+        sum += residual[e] * (row[e] - reference[e]);
+    return sum;
+}
+
+/* Sets z of the window's own snapshots, and the likelihood of all. residual: [n_elems] scratch. */
 static void compare_snapshots(const struct comparison *comparison, size_t index,
                               const struct window *window, double *residual)
 {
     const struct phema_sample_rows *sample = comparison->sample;
+    const double *reference = reference_of(window, sample);
+    double trace = 0; /* of P X X' */
     for (size_t i = 0; i < window->n; i++) {
+        find_residual(residual, window, i, sample);
+        trace += window->precision[i] * product_sum(residual, row_of(sample, window->first + i),
+                                                    reference, sample->n_elems);
         if (!is_own(comparison, index, window, i))
             continue;
-        find_residual(residual, window, i, sample);
         double squares = square_sum(residual, sample->n_elems);
         comparison->out->z[window->first + i] = z_score(window->precision[i], squares, sample);
     }
+    trace /= (double)sample->n_elems * sample->mean_square;
+    comparison->likelihoods[index] = -(window->log_volume + trace) / 2;
 }
 
 /* residuals: [n x n_elems] scratch. */
@@ -281,6 +313,8 @@ static enum phema_status compare_window(void *context, size_t index, struct phem
         compare_snapshots(comparison, index, &window, residuals);
     if (!status && leaves_out)
         leave_outliers_out(comparison, index, &window, residuals);
+    if (status == PHEMA_NO)
+        comparison->likelihoods[index] = PHEMA_UNKNOWN;
     window_clear(&window);
     free(residuals);
     return status == PHEMA_NO ? PHEMA_OK : status;
@@ -291,6 +325,7 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
                                    const struct phema_sample_rows *sample, struct phema_error *err)
 {
     size_t n = problem->n;
+    out->likelihood = PHEMA_UNKNOWN;
     for (size_t k = 0; k < n; k++) {
         out->z[k] = PHEMA_UNKNOWN;
         if (out->largest_without)
@@ -298,7 +333,17 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
     }
     if (n < 3)
         return PHEMA_OK;
-    struct comparison comparison = {problem, count_windows(n), sample, out};
-    return phema_parallel_try(comparison.n_windows, phema_threads_for(n), compare_window,
-                              &comparison, err);
+    struct comparison comparison = {problem, count_windows(n), sample, out, NULL};
+    comparison.likelihoods = calloc(comparison.n_windows, sizeof(*comparison.likelihoods));
+    if (!comparison.likelihoods)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_parallel_try(comparison.n_windows, phema_threads_for(n),
+                                                  compare_window, &comparison, err);
+    double likelihood = 0;
+    for (size_t w = 0; w < comparison.n_windows; w++)
+        likelihood += comparison.likelihoods[w];
+    free(comparison.likelihoods);
+    if (!status)
+        out->likelihood = likelihood;
+    return status;
 }
