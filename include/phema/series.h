@@ -175,13 +175,19 @@ PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_e
 
 /* ---- Sample ---- */
 
-/* The same elements of every snapshot, about 2000 and spread over all averaged tensors: they show
- * how parameters move (phema_motion_fit). The choice follows from the names and shapes of the
- * tensors and from the number of snapshots, not from files or their order. Where snapshots are
- * compressed the elements lie closer together (docs/solver.md). A complex element is 2 numbers. */
+/* The same elements of every snapshot, about 2000: some of each averaged tensor, or with more than
+ * 384 tensors of each few neighbours by name, and more of large ones. They show how parameters move
+ * (phema_motion_fit). A number of a tensor of which few are sampled stands for many: values are
+ * multiplied by the roots of such weights, whose mean is 1, so that plain means of squares estimate
+ * those over the model. The choice follows from the names and shapes of the tensors and from the
+ * number of snapshots, not from files or their order. Where snapshots are compressed the elements
+ * lie closer together, and tensors may have none (docs/solver.md). A complex element is 2 numbers. */
 struct phema_sample {
     size_t n, n_elems;  /* snapshots, numbers of each */
     double *values;     /* [n x n_elems] row-major, row k is snapshot k of the series */
+    size_t *tensors;    /* [n_elems] of the series: all numbers of a tensor are neighbours */
+    double *spacings;   /* [n_elems] between neighbouring numbers of the dtype, the largest of all
+                         * snapshots; multiplied as values are */
     double *rounding;   /* [n] rms of the rounding errors of the dtypes in the files, relative to
                          * sqrt(mean_square) */
     double *sizes;      /* [n] rms of each snapshot's numbers, relative to sqrt(mean_square) */

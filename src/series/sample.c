@@ -23,11 +23,17 @@
 /* Distances are accumulated in this many independent sums, for vector instructions. */
 #define N_LANES 8
 
+struct column {
+    size_t tensor;
+    enum phema_dtype dtype;
+    double weight, root; /* of the weight, once its mean is 1 */
+};
+
 struct sampling {
     const struct phema_series *series;
     struct sample_positions choice;
     struct phema_sample *sample;
-    enum phema_dtype *dtypes;  /* [n_elems] of the columns */
+    struct column *columns;    /* [n_elems] */
     size_t scratch_bytes;      /* for the longest run */
     struct sample_part *parts; /* [n_parts] */
     size_t n_parts;
@@ -151,11 +157,26 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     sample->values = calloc(sample->n * sample->n_elems + 1, sizeof(double));
     sample->rounding = calloc(sample->n + 1, sizeof(double));
     sample->sizes = calloc(sample->n + 1, sizeof(double));
-    sampling->dtypes = calloc(sample->n_elems + 1, sizeof(*sampling->dtypes));
-    if (!sample->values || !sample->rounding || !sample->sizes || !sampling->dtypes ||
-        !allocate_parts(sampling))
+    sample->tensors = calloc(sample->n_elems + 1, sizeof(*sample->tensors));
+    sample->spacings = calloc(sample->n_elems + 1, sizeof(*sample->spacings));
+    sampling->columns = calloc(sample->n_elems + 1, sizeof(*sampling->columns));
+    if (!sample->values || !sample->rounding || !sample->sizes || !sample->tensors ||
+        !sample->spacings || !sampling->columns || !allocate_parts(sampling))
         return phema_fail_memory(err);
     return PHEMA_OK;
+}
+
+static void fill_columns(struct sampling *sampling)
+{
+    const struct sample_positions *choice = &sampling->choice;
+    for (size_t r = 0; r < choice->n; r++) {
+        const struct tensor_run *run = &choice->runs[r];
+        enum phema_dtype dtype = sampling->series->tensors[run->tensor].tensor.dtype;
+        size_t end = run->column + (size_t)(run->n * numbers_per_element(dtype));
+        for (size_t i = run->column; i < end; i++)
+            sampling->columns[i] =
+                (struct column){run->tensor, number_dtype(dtype), run->weight, 1};
+    }
 }
 
 static int compare_runs(const void *a, const void *b, void *context)
@@ -193,8 +214,6 @@ static enum phema_status read_run(struct sample_part *part, size_t k, const stru
     double *row = sampling->sample->values + k * sampling->sample->n_elems;
     for (size_t i = 0; i < n; i++)
         row[run->column + i] = phema_element_widen(dtype, data, i);
-    for (size_t i = 0; k == 0 && i < n; i++) /* all snapshots have the same */
-        sampling->dtypes[run->column + i] = dtype;
     return PHEMA_OK;
 }
 
@@ -275,7 +294,7 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
         if (is_usable(sample, i))
             kept[n++] = i;
     for (size_t i = 0; i < n; i++)
-        sampling->dtypes[i] = sampling->dtypes[kept[i]];
+        sampling->columns[i] = sampling->columns[kept[i]];
     for (size_t k = 0; k < sample->n; k++)
         for (size_t i = 0; i < n; i++)
             sample->values[k * n + i] = sample->values[k * sample->n_elems + kept[i]];
@@ -289,6 +308,31 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
     return PHEMA_OK;
 }
 
+/* Multiplies the values by the roots of their weights, with which plain means over the sample
+ * estimate those over the model. */
+static void weigh_values(struct sampling *sampling)
+{
+    struct phema_sample *sample = sampling->sample;
+    size_t n = sample->n_elems;
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += sampling->columns[i].weight;
+    for (size_t i = 0; i < n; i++) {
+        sample->tensors[i] = sampling->columns[i].tensor;
+        sampling->columns[i].root = sqrt(sampling->columns[i].weight * ((double)n / total));
+    }
+    for (size_t k = 0; k < sample->n; k++) {
+        double *row = sample->values + k * n;
+        for (size_t i = 0; i < n; i++) {
+            const struct column *column = &sampling->columns[i];
+            double spacing = column->root * phema_element_spacing(column->dtype, row[i]);
+            sample->spacings[i] = fmax(sample->spacings[i], spacing);
+            sample->rounding[k] += spacing * spacing;
+            row[i] *= column->root;
+        }
+    }
+}
+
 /* A rounding error is uniform over the spacing of numbers, so its variance is spacing^2 / 12. */
 static enum phema_status set_squares(struct sampling *sampling, struct phema_error *err)
 {
@@ -296,14 +340,10 @@ static enum phema_status set_squares(struct sampling *sampling, struct phema_err
     double squares = 0, n = (double)sample->n_elems;
     for (size_t k = 0; k < sample->n; k++) {
         const double *row = sample->values + k * sample->n_elems;
-        double errors = 0;
         squares = 0;
-        for (size_t i = 0; i < sample->n_elems; i++) {
-            double spacing = phema_element_spacing(sampling->dtypes[i], row[i]);
-            errors += spacing * spacing;
+        for (size_t i = 0; i < sample->n_elems; i++)
             squares += row[i] * row[i];
-        }
-        sample->rounding[k] = errors / 12 / n;
+        sample->rounding[k] /= 12 * n;
         sample->sizes[k] = squares / n;
     }
     sample->mean_square = squares / n;
@@ -332,12 +372,16 @@ static enum phema_status fill_sample(struct sampling *sampling, uint64_t max_ram
     status = allocate(sampling, max_ram_bytes, err);
     if (status)
         return status;
+    fill_columns(sampling);
     status = phema_parallel_try(sampling->n_parts, (unsigned)sampling->n_parts, read_part, sampling,
                                 err);
     if (status)
         return status;
     status = drop_columns(sampling, err);
-    return status ? status : set_squares(sampling, err);
+    if (status)
+        return status;
+    weigh_values(sampling);
+    return set_squares(sampling, err);
 }
 
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
@@ -347,7 +391,7 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
     struct sampling sampling = {.series = series, .sample = &sample};
     enum phema_status status = fill_sample(&sampling, max_ram_bytes, err);
     sample_positions_clear(&sampling.choice);
-    free(sampling.dtypes);
+    free(sampling.columns);
     free_parts(&sampling);
     if (status)
         phema_sample_clear(&sample);
@@ -361,6 +405,8 @@ void phema_sample_clear(struct phema_sample *sample)
     free(sample->values);
     free(sample->rounding);
     free(sample->sizes);
+    free(sample->tensors);
+    free(sample->spacings);
     *sample = (struct phema_sample){0};
 }
 

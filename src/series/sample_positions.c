@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sample_positions.c - stratified choice of elements. A model is a row of blocks of a few
- * neighbouring elements, tensor after tensor by name. The row is divided into equal strata and one
- * block is drawn from each, so that every element is equally likely. The choice depends on names,
- * shapes, dtypes, the number of snapshots and their compression, not on files or the order of
- * tensors in them. */
+/* sample_positions.c - stratified choice of elements. Tensors are taken by name. Each gets some
+ * elements, and large ones get more. The elements of a tensor are a row of blocks of neighbours:
+ * the row is divided into equal strata and one block is drawn from each. The choice depends on
+ * names, shapes, dtypes, the number of snapshots and their compression, not on files or the order
+ * of tensors in them. */
 #include "sparse_read.h"
 
 #include <stdlib.h>
@@ -20,12 +20,17 @@
 #define MAX_VALUE_BYTES ((uint64_t)64 << 20)
 #define LEAST_NUMBERS   64
 
-/* Short blocks cover more of the model, long blocks need fewer reads. A multiple of 8, so that
- * blocks begin and end on bytes and on whole elements. A short read is mostly latency, so that a
- * long block costs no more. */
-#define SHORTEST_BLOCK 16
-#define LONGEST_BLOCK  64
-#define MAX_READS      32768 /* for all snapshots: some 40 ms from the page cache */
+/* Short runs cover more of the model, long runs need fewer reads. A short read is mostly latency,
+ * so that a long run costs no more. */
+#define SHORTEST_RUN 16
+#define LONGEST_RUN  64
+#define MAX_READS    32768 /* for all snapshots: some 40 ms from the page cache */
+
+/* Half of the numbers are shared out equally, but no tensor needs more than a run for that. A share
+ * begins and ends on bytes and on whole elements of any dtype. Above so many tensors, neighbours by
+ * name share one. */
+#define LEAST_SHARE          4
+#define MOST_SHARES(numbers) ((numbers) / LEAST_SHARE * 3 / 4)
 
 /* Where snapshots are compressed, blocks lie in this many windows, which span few frames: a frame
  * must be decompressed from its beginning. */
@@ -46,7 +51,7 @@ uint64_t numbers_per_element(enum phema_dtype dtype)
 
 struct row {
     const struct phema_series *series;
-    size_t *tensors; /* [n_tensors] averaged ones, by name */
+    size_t *tensors; /* [n_tensors] averaged ones, by name; borrowed in a part of the row */
     size_t n_tensors;
     uint64_t block; /* numbers in a block; the last one of a tensor may have fewer */
     uint64_t n_numbers, n_blocks;
@@ -94,6 +99,7 @@ static enum phema_status count_numbers(struct row *row, struct phema_error *err)
 {
     uint64_t ignored;
     bool fits = true;
+    row->n_numbers = 0;
     for (size_t i = 0; fits && i < row->n_tensors; i++)
         fits = phema_size_add(&row->n_numbers, row->n_numbers, n_numbers_of(row, row->tensors[i]));
     if (!fits || !phema_size_mul(&ignored, row->n_numbers, WANTED_NUMBERS))
@@ -130,7 +136,8 @@ static uint64_t stratum_start(uint64_t low, uint64_t high, uint64_t n, uint64_t 
     return low + size / n * i + size % n * i / n;
 }
 
-/* One block from each of n strata of [low, high), which has at least n blocks; ascending. */
+/* One block from each of n strata of [low, high), which has at least n blocks; ascending. Other
+ * seeds give other draws. */
 static void draw_blocks(uint64_t *blocks, size_t n, uint64_t low, uint64_t high, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++) {
@@ -163,7 +170,7 @@ static void add_run(struct sample_positions *choice, size_t tensor, uint64_t fir
         last->n += n / per_element;
     else
         choice->runs[choice->n++] =
-            (struct tensor_run){tensor, first / per_element, n / per_element, choice->n_numbers};
+            (struct tensor_run){tensor, first / per_element, n / per_element, choice->n_numbers, 0};
     choice->n_numbers += (size_t)n;
 }
 
@@ -184,6 +191,97 @@ static void add_blocks(struct sample_positions *choice, const struct row *row,
     }
 }
 
+/* Draws n blocks of the row and gives their numbers the weight that they then have. */
+static enum phema_status add_draw(struct sample_positions *choice, const struct row *row, size_t n,
+                                  bool has_windows, struct phema_error *err)
+{
+    uint64_t *blocks = calloc(n, sizeof(*blocks));
+    struct tensor_run *runs = realloc(choice->runs, (choice->n + n) * sizeof(*runs));
+    choice->runs = runs ? runs : choice->runs;
+    if (!blocks || !runs) {
+        free(blocks);
+        return phema_fail_memory(err);
+    }
+    if (has_windows)
+        draw_windows(blocks, n, row);
+    else
+        draw_blocks(blocks, n, 0, row->n_blocks, choice->n_numbers);
+    size_t first_run = choice->n, first_number = choice->n_numbers;
+    add_blocks(choice, row, blocks, n);
+    double weight = (double)row->n_numbers / (double)(choice->n_numbers - first_number);
+    for (size_t i = first_run; i < choice->n; i++)
+        choice->runs[i].weight = weight;
+    free(blocks);
+    return PHEMA_OK;
+}
+
+/* ---- Shares ---- */
+
+struct shares {
+    uint64_t wanted;  /* numbers in all */
+    uint64_t longest; /* numbers of a run, up to the double of that */
+    size_t n;         /* tensors, or groups of neighbours by name */
+    uint64_t least;   /* numbers of each share */
+};
+
+static struct shares plan_shares(const struct row *row)
+{
+    uint64_t n_snapshots = row->series->n ? row->series->n : 1;
+    uint64_t wanted = MAX_VALUE_BYTES / sizeof(double) / n_snapshots;
+    struct shares shares = {.longest = SHORTEST_RUN, .n = row->n_tensors};
+    shares.wanted = wanted > WANTED_NUMBERS  ? WANTED_NUMBERS
+                    : wanted < LEAST_NUMBERS ? LEAST_NUMBERS
+                                             : wanted;
+    while (shares.longest < LONGEST_RUN &&
+           n_snapshots * (shares.wanted / shares.longest) > MAX_READS)
+        shares.longest *= 2;
+    uint64_t by_reads = MAX_READS / n_snapshots / 2, by_numbers = MOST_SHARES(shares.wanted);
+    uint64_t most = by_reads < by_numbers ? by_reads : by_numbers;
+    if (shares.n > most)
+        shares.n = most ? most : 1;
+    shares.least = shares.wanted / 2 / shares.n / LEAST_SHARE * LEAST_SHARE;
+    shares.least = shares.least > shares.longest ? shares.longest
+                   : shares.least < LEAST_SHARE  ? LEAST_SHARE
+                                                 : shares.least;
+    return shares;
+}
+
+/* Runs of a part of the row, from all of whose numbers about so many are wanted. */
+static enum phema_status add_share(struct sample_positions *choice, struct row *part,
+                                   uint64_t numbers, uint64_t longest, struct phema_error *err)
+{
+    numbers = numbers < part->n_numbers ? numbers : part->n_numbers;
+    uint64_t n_runs = numbers > longest ? numbers / longest : 1;
+    uint64_t length = numbers / n_runs / LEAST_SHARE * LEAST_SHARE;
+    set_blocks(part, length > LEAST_SHARE ? length : LEAST_SHARE);
+    uint64_t n = part->n_blocks * numbers / part->n_numbers;
+    return add_draw(choice, part, n ? (size_t)n : 1, false, err);
+}
+
+/* What small tensors leave of their shares goes to those behind them. A small model is read whole. */
+static enum phema_status add_shares(struct sample_positions *choice, const struct row *row,
+                                    const struct shares *shares, struct phema_error *err)
+{
+    uint64_t shared = shares->wanted - shares->n * shares->least, seen = 0;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; !status && i < shares->n; i++) {
+        size_t first = i * row->n_tensors / shares->n, end = (i + 1) * row->n_tensors / shares->n;
+        struct row part = {
+            .series = row->series, .tensors = row->tensors + first, .n_tensors = end - first};
+        status = count_numbers(&part, err);
+        if (status)
+            return status;
+        seen += part.n_numbers;
+        uint64_t due = (i + 1) * shares->least + shared * seen / row->n_numbers;
+        uint64_t numbers = due - (choice->n_numbers < due ? choice->n_numbers : due);
+        if (row->n_numbers <= shares->wanted)
+            numbers = row->n_numbers;
+        status = add_share(choice, &part, numbers > shares->least ? numbers : shares->least,
+                           shares->longest, err);
+    }
+    return status;
+}
+
 static bool is_compressed(const struct phema_series *series)
 {
     bool is_compressed = false;
@@ -195,32 +293,13 @@ static bool is_compressed(const struct phema_series *series)
 static enum phema_status choose_runs(struct sample_positions *choice, struct row *row,
                                      struct phema_error *err)
 {
-    uint64_t n_snapshots = row->series->n ? row->series->n : 1;
-    uint64_t wanted = MAX_VALUE_BYTES / sizeof(double) / n_snapshots;
-    wanted = wanted > WANTED_NUMBERS  ? WANTED_NUMBERS
-             : wanted < LEAST_NUMBERS ? LEAST_NUMBERS
-                                      : wanted;
-    uint64_t block = SHORTEST_BLOCK;
-    while (block < LONGEST_BLOCK && n_snapshots * (wanted / block) > MAX_READS)
-        block *= 2;
-    set_blocks(row, block);
-    uint64_t n = row->n_blocks; /* a small model is read whole */
-    if (row->n_numbers > wanted)
-        n = row->n_blocks * wanted / row->n_numbers;
-    n = n ? n : 1;
-    uint64_t *blocks = calloc(n, sizeof(*blocks));
-    choice->runs = calloc(n, sizeof(*choice->runs));
-    if (!blocks || !choice->runs) {
-        free(blocks);
-        return phema_fail_memory(err);
-    }
-    if (is_compressed(row->series) && row->n_blocks > N_WINDOWS * (WINDOW_NUMBERS / block))
-        draw_windows(blocks, (size_t)n, row);
-    else
-        draw_blocks(blocks, (size_t)n, 0, row->n_blocks, 0);
-    add_blocks(choice, row, blocks, (size_t)n);
-    free(blocks);
-    return PHEMA_OK;
+    struct shares shares = plan_shares(row);
+    set_blocks(row, shares.longest);
+    if (!is_compressed(row->series) ||
+        row->n_blocks <= N_WINDOWS * (WINDOW_NUMBERS / shares.longest))
+        return add_shares(choice, row, &shares, err);
+    uint64_t n = row->n_blocks * shares.wanted / row->n_numbers;
+    return add_draw(choice, row, n ? (size_t)n : 1, true, err);
 }
 
 PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,

@@ -11,6 +11,7 @@ struct tensor_run {
     size_t tensor;
     uint64_t first, n;
     size_t column;
+    double weight; /* numbers of the model that each of them stands for */
 };
 
 /* ---- sample_positions.c ---- */

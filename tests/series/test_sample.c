@@ -160,7 +160,24 @@ static size_t tensor_of(double number)
     return best;
 }
 
-/* Tensors are in the order of names and their elements ascend, so each occurs at most once. */
+static uint64_t size_of(size_t tensor)
+{
+    return (uint64_t)(layout[tensor].rows * (layout[tensor].columns ? layout[tensor].columns : 1));
+}
+
+/* The number of an element, whose value is multiplied by the root of a weight: snapshots that
+ * follow each other differ by 1/4. */
+static double number_at(const struct phema_sample *sample, size_t i, double *root)
+{
+    *root = (sample->values[(N_SNAPSHOTS - 1) * sample->n_elems + i] - sample->values[i]) * 4 /
+            (N_SNAPSHOTS - 1);
+    double number = sample->values[i] / *root;
+    assert_near(number, round(number), 1e-3);
+    return round(number);
+}
+
+/* Tensors are in the order of names and their elements ascend, so each occurs at most once. Each
+ * tensor has some, and its weights add up to its part of the model. */
 static void elements_equal_those_in_the_files(void **state)
 {
     (void)state;
@@ -168,29 +185,94 @@ static void elements_equal_those_in_the_files(void **state)
     struct phema_sample sample = read_files("elements", N_SNAPSHOTS);
     assert_in_range(sample.n_elems, 1950, 2048);
     size_t counts[ARRAY_LEN(layout)] = {0};
-    double squares = 0;
+    double squares = 0, weights[ARRAY_LEN(layout)] = {0}, before = 0;
     for (size_t i = 0; i < sample.n_elems; i++) {
-        double number = sample.values[i];
+        double root, number = number_at(&sample, i, &root);
         size_t t = tensor_of(number);
-        double at = number - layout[t].first;
-        assert_true(at == floor(at));
-        assert_true(at < (double)(layout[t].rows * (layout[t].columns ? layout[t].columns : 1)));
+        assert_true(number - layout[t].first < (double)size_of(t));
         counts[t]++;
+        weights[t] += root * root;
         if (i > 0) {
-            size_t before = tensor_of(sample.values[i - 1]);
-            assert_true(t == before ? number > sample.values[i - 1]
-                                    : strcmp(layout[before].name, layout[t].name) < 0);
+            size_t last = tensor_of(before);
+            assert_true(t == last ? number > before
+                                  : strcmp(layout[last].name, layout[t].name) < 0);
+            assert_true((t == last) == (sample.tensors[i] == sample.tensors[i - 1]));
         }
+        before = number;
         for (size_t k = 1; k < N_SNAPSHOTS; k++)
-            assert_true(sample.values[k * sample.n_elems + i] == number + (double)k / 4);
-        double last = sample.values[(N_SNAPSHOTS - 1) * sample.n_elems + i];
-        squares += last * last;
+            assert_near(sample.values[k * sample.n_elems + i], root * (number + (double)k / 4),
+                        1e-9 * number);
+        double newest = sample.values[(N_SNAPSHOTS - 1) * sample.n_elems + i];
+        squares += newest * newest;
+        double spacing = phema_element_spacing(layout[t].dtype, number + 0.5);
+        assert_near(sample.spacings[i], root * spacing, 1e-9 * spacing);
     }
-    /* 60000, 20000, 5000 of 85107 elements; strata have about 660 elements */
-    assert_near((double)counts[0], 2048 * 60000 / 85107.0, 32);
-    assert_near((double)counts[4], 2048 * 20000 / 85107.0, 32);
-    assert_near((double)counts[2], 2048 * 5000 / 85107.0, 32);
+    static const size_t wanted[] = {1403, 0, 131, 18, 478, 7}; /* 16 and a part of 1968 */
+    for (size_t t = 0; t < ARRAY_LEN(layout); t++) {
+        assert_near((double)counts[t], (double)wanted[t], 16);
+        if (counts[t])
+            assert_near(weights[t] / (double)sample.n_elems, (double)size_of(t) / 85107, 1e-7);
+    }
+    assert_int_equal(counts[5], 7);
     assert_near(sample.mean_square, squares / (double)sample.n_elems, 1e-12 * sample.mean_square);
+    phema_sample_clear(&sample);
+}
+
+static size_t elements_of_many(size_t tensor)
+{
+    return tensor % 3 ? tensor % 7 + 1 : 400;
+}
+
+/* Small tensors between large ones, by name. */
+static struct phema_sample read_many(size_t n_tensors)
+{
+    struct phema_strbuf header = {0}, file = {0};
+    size_t at = 0;
+    for (size_t t = 0; t < n_tensors; t++) {
+        size_t n = elements_of_many(t);
+        phema_strbuf_printf(
+            &header, "%s\"%05zu\":{\"dtype\":\"F32\",\"shape\":[%zu],\"data_offsets\":[%zu,%zu]}",
+            t ? "," : "{", t, n, at, at + 4 * n);
+        at += 4 * n;
+    }
+    put_text(&header, "}");
+    put_int(&file, header.size, 8);
+    put(&file, header.data, header.size);
+    static const float one = 1;
+    for (size_t i = 0; i < at / 4; i++)
+        put(&file, &one, sizeof(one));
+    char *path = file_of("many", 0);
+    write_text(path, &file);
+    free(path);
+    phema_strbuf_clear(&header);
+    return read_files("many", 1);
+}
+
+static void every_tensor_has_a_share(void **state)
+{
+    (void)state;
+    static const size_t n_tensors[] = {20, 100, 384};
+    for (size_t i = 0; i < ARRAY_LEN(n_tensors); i++) {
+        struct phema_sample sample = read_many(n_tensors[i]);
+        assert_in_range(sample.n_elems, 1400, 2048);
+        size_t counts[384] = {0};
+        for (size_t e = 0; e < sample.n_elems; e++)
+            counts[sample.tensors[e]]++;
+        for (size_t t = 0; t < n_tensors[i]; t++)
+            assert_true(counts[t] == elements_of_many(t) || counts[t] >= 1 + (t % 3 == 0) * 3);
+        phema_sample_clear(&sample);
+    }
+}
+
+/* Of 2000, five or six neighbours share one. */
+static void many_tensors_are_sampled_evenly(void **state)
+{
+    (void)state;
+    struct phema_sample sample = read_many(2000);
+    assert_in_range(sample.n_elems, 1400, 2048);
+    assert_true(sample.tensors[0] < 6 && sample.tensors[sample.n_elems - 1] >= 1994);
+    for (size_t e = 1; e < sample.n_elems; e++)
+        assert_in_range(sample.tensors[e] - sample.tensors[e - 1], 0, 10);
     phema_sample_clear(&sample);
 }
 
@@ -556,6 +638,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_equal_those_in_the_files),
+        cmocka_unit_test(every_tensor_has_a_share),
+        cmocka_unit_test(many_tensors_are_sampled_evenly),
         cmocka_unit_test(every_format_gives_the_same_sample),
         cmocka_unit_test(formats_may_be_mixed),
         cmocka_unit_test(rounding_follows_from_the_dtypes),
