@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "phema/solver.h"
 #include "phema/span.h"
 
 /* The verdict of the program: labels are wrong. */
@@ -145,7 +146,7 @@ static void print_by_regime(const struct study *study)
 
 static void print_check(const struct study *study, const struct filter *filter)
 {
-    struct check most = {0, 0};
+    struct check most = {0};
     size_t n = 0, n_wrong = 0;
     for (size_t c = 0; c < study->n_cases; c++) {
         const struct study_case *one = &study->cases[c];
@@ -153,10 +154,12 @@ static void print_check(const struct study *study, const struct filter *filter)
             continue;
         most.largest = fmax(most.largest, one->check.largest);
         most.median = fmax(most.median, one->check.median);
+        most.outlier = fmax(most.outlier, one->check.outlier);
         n++;
-        n_wrong += one->check.largest > WRONG_Z || one->check.median > WRONG_MEDIAN;
+        n_wrong += one->check.largest > WRONG_Z || one->check.median > WRONG_MEDIAN ||
+                   one->check.outlier > PHEMA_TENSOR_OUTLIER;
     }
-    printf(" %.2f, %.2f", most.largest, most.median);
+    printf(" %.2f, %.2f, %.1f", most.largest, most.median, most.outlier);
     if (n_wrong)
         printf(" (%zu of %zu wrong)", n_wrong, n);
     printf(" |");
@@ -166,7 +169,7 @@ static void print_check(const struct study *study, const struct filter *filter)
  * modelled. */
 static void print_checks(const struct study *study)
 {
-    printf("\n| regime: largest z, largest median | two | one | raw | ema "
+    printf("\n| regime: largest z, median, tensor | two | one | raw | ema "
            "|\n|---|---|---|---|---|\n");
     for (size_t r = 0; r < n_regimes; r++) {
         struct filter filter = all_cases;

@@ -7,6 +7,7 @@
 
 #include "phema/dtype.h"
 #include "phema/solver.h"
+#include "phema/sort.h"
 
 /* The sample that motion is fitted to: runs of neighbours, which are cheap to read from a file. */
 #define SAMPLE_RUNS ((size_t)128)
@@ -75,10 +76,18 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
     return status == PHEMA_NO ? PHEMA_OK : status; /* too little information in the distances */
 }
 
-static int compare(const void *a, const void *b)
+/* values and spacings of the sample, and its runs as tensors. */
+static void fill_rows(double *values, double *spacings, size_t *runs, const struct stored *stored)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
+    for (size_t i = 0; i < stored->n; i++) {
+        for (size_t s = 0; s < n_samples; s++) {
+            double x = stored->values[i * stored->recording->n_elems + sampled(stored, s)];
+            values[i * n_samples + s] = x;
+            spacings[s] = fmax(spacings[s], phema_element_spacing(stored->dtype, x));
+            runs[s] = s / RUN_LENGTH;
+        }
+    }
 }
 
 static enum phema_status find_scores(struct check *check, const struct seen *seen,
@@ -86,27 +95,34 @@ static enum phema_status find_scores(struct check *check, const struct seen *see
 {
     size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
     double z[MAX_SNAPSHOTS];
-    *check = (struct check){0, 0};
+    *check = (struct check){0};
     if (!seen->has_motion)
         return PHEMA_OK;
-    double *values = malloc(stored->n * n_samples * sizeof(*values));
-    if (!values)
+    double *values = calloc((stored->n + 1) * n_samples, sizeof(*values));
+    size_t *runs = calloc(n_samples, sizeof(*runs));
+    if (!values || !runs) {
+        free(values);
+        free(runs);
         return phema_fail_memory(err);
-    for (size_t i = 0; i < stored->n; i++)
-        for (size_t s = 0; s < n_samples; s++)
-            values[i * n_samples + s] =
-                stored->values[i * stored->recording->n_elems + sampled(stored, s)];
+    }
+    double *spacings = values + stored->n * n_samples;
+    fill_rows(values, spacings, runs, stored);
     struct phema_leave_one_out out = {.z = z, .limit = HUGE_VAL};
-    const struct phema_sample_rows rows = {values, NULL, n_samples, seen->mean_square};
+    const struct phema_sample_rows rows = {.values = values,
+                                           .n_elems = n_samples,
+                                           .mean_square = seen->mean_square,
+                                           .tensors = runs,
+                                           .spacings = spacings};
     const struct phema_problem problem = {.snapshots = stored->profiles,
                                           .rounding = seen->rounding,
                                           .n = stored->n,
                                           .motion = &seen->motion};
     enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
     free(values);
+    free(runs);
     if (!status && !isnan(z[0])) {
-        qsort(z, stored->n, sizeof(*z), compare);
-        *check = (struct check){z[stored->n - 1], z[stored->n / 2]};
+        qsort(z, stored->n, sizeof(*z), phema_compare_doubles);
+        *check = (struct check){z[stored->n - 1], z[stored->n / 2], out.outlier.ratio};
     }
     return status;
 }

@@ -14,9 +14,10 @@ struct outcome {
     double predicted_paper;   /* error of the profile metric's weights, if motion is known */
 };
 
-/* Scores z of the snapshots in the leave-one-out check (N26); 0 without a known motion. */
+/* The leave-one-out check; 0 without a known motion. */
 struct check {
-    double largest, median;
+    double largest, median; /* score z (N26) */
+    double outlier;         /* the largest ratio of a run of the sample, taken for a tensor */
 };
 
 PHEMA_FALLIBLE tool_try(struct outcome outcomes[N_TARGETS], struct check *check,

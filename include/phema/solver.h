@@ -150,7 +150,23 @@ struct phema_sample_rows {
     const double *values; /* [n x n_elems] row-major */
     const size_t *order;  /* [n] the row of each snapshot; NULL: in order */
     size_t n_elems;
-    double mean_square; /* the unit of squared distances */
+    double mean_square;    /* the unit of squared distances */
+    const size_t *tensors; /* [n_elems] elements of a tensor are neighbours; NULL: unknown */
+    const double
+        *spacings; /* [n_elems] of the numbers in which tensors are stored; NULL likewise */
+};
+
+/* The residuals of damaged tensors are so many times as large as those of the same tensor in other
+ * snapshots, at least (docs/numerics.md). */
+#define PHEMA_TENSOR_OUTLIER 10
+
+/* The tensor of one snapshot that is farthest from its prediction, compared with the same tensor in
+ * the other snapshots. */
+struct phema_tensor_outlier {
+    size_t snapshot, tensor;
+    double ratio; /* 0: no tensor is off by half of its size or more */
+    size_t n_outliers,
+        n_compared; /* tensors of this snapshot above PHEMA_TENSOR_OUTLIER, and all */
 };
 
 /* How far each snapshot is from what all others predict, in the distance that the motion expects
@@ -163,6 +179,7 @@ struct phema_leave_one_out {
     double likelihood;       /* out: restricted log likelihood of the labels and the motion, an
                               * element, but for a constant: of all windows, so that comparisons
                               * are of one n; NaN: as z */
+    struct phema_tensor_outlier outlier; /* out, where tensors are known; the largest ratio */
 };
 
 /* problem: snapshots, rounding and motion; the arrays of out are the caller's.

@@ -53,6 +53,7 @@ struct fit {
     double *z;
     double *largest_without; /* [n]; NULL: not asked for */
     double max_z, median_z;
+    struct phema_tensor_outlier outlier;
 };
 
 static bool labels_alloc(struct labels *labels, size_t n)
@@ -141,9 +142,14 @@ static enum phema_status compare(struct fit *fit, const struct labels *labels,
                                     .rounding = rounding,
                                     .n = labels->n,
                                     .motion = &fit->motion};
-    struct phema_sample_rows rows = {sample->values, labels->rows, sample->n_elems,
-                                     sample->mean_square};
+    struct phema_sample_rows rows = {.values = sample->values,
+                                     .order = labels->rows,
+                                     .n_elems = sample->n_elems,
+                                     .mean_square = sample->mean_square,
+                                     .tensors = leaves_out ? sample->tensors : NULL,
+                                     .spacings = sample->spacings};
     enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
+    fit->outlier = out.outlier;
     return status ? status : rate(fit, labels->n, err);
 }
 
@@ -699,6 +705,29 @@ static enum phema_status describe_event(struct search *search, struct phema_erro
     return describe(search, err);
 }
 
+/* A snapshot most of whose tensors are off is of another training, or has another label. */
+static bool has_damaged_tensor(const struct phema_tensor_outlier *outlier)
+{
+    return outlier->ratio > PHEMA_TENSOR_OUTLIER && outlier->n_outliers * 2 <= outlier->n_compared;
+}
+
+static enum phema_status describe_damage(struct search *search,
+                                         const struct phema_tensor_outlier *outlier,
+                                         struct phema_error *err)
+{
+    const struct phema_tensor *tensor = &search->series->tensors[outlier->tensor].tensor;
+    struct phema_name_buffer shown;
+    struct phema_strbuf *text = explain(search, outlier->snapshot);
+    size_t n_others = outlier->n_outliers - 1;
+    phema_strbuf_printf(text, "'%s': tensor '%s'", label_of(search, outlier->snapshot),
+                        phema_name_escape(&shown, tensor->name, tensor->name_size));
+    if (n_others)
+        phema_strbuf_printf(text, " and %zu other%s are", n_others, n_others == 1 ? "" : "s");
+    phema_strbuf_printf(text, "%s not what the other snapshots predict: zeroed or damaged",
+                        n_others ? "" : " is");
+    return describe(search, err);
+}
+
 static enum phema_status judge(struct search *search, const struct fit *fit,
                                struct phema_error *err)
 {
@@ -709,6 +738,10 @@ static enum phema_status judge(struct search *search, const struct fit *fit,
     if (isnan(fit->max_z))
         return PHEMA_OK;
     checks->verdict = PHEMA_SERIES_FITS;
+    if (has_damaged_tensor(&fit->outlier)) {
+        checks->verdict = PHEMA_SERIES_WRONG;
+        return describe_damage(search, &fit->outlier, err);
+    }
     if (is_wrong(fit)) {
         checks->verdict = PHEMA_SERIES_WRONG;
         search->best = fit->max_z;

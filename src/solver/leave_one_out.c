@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* leave_one_out.c - each snapshot against the one that the others predict (docs/numerics.md, N25).
  * One inverse of the motion's Gram matrix gives the prediction of every snapshot from all others. */
-#include "phema/solver.h"
+#include "leave_one_out.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cholesky.h"
 #include "gram.h"
@@ -15,25 +14,19 @@
 #define WINDOW ((size_t)24)
 #define WHOLE  ((size_t)32) /* up to this many, one window holds all */
 
-struct window {
-    size_t first, n;
-    /* of P = K^-1 - K^-1 1 (1' K^-1 1)^-1 1' K^-1 */
-    double *coefficients; /* [n x n] P_ij / P_ii */
-    double *precision;    /* [n] P_ii, of relative squares */
-    double log_volume;    /* log |K| + log 1' K^-1 1 */
-};
-
 static bool window_alloc(struct window *window, size_t n)
 {
     window->coefficients = calloc(n * n, sizeof(double));
     window->precision = calloc(n, sizeof(double));
-    return window->coefficients && window->precision;
+    window->residuals = calloc(n * window->sample->n_elems, sizeof(double));
+    return window->coefficients && window->precision && window->residuals;
 }
 
 static void window_clear(struct window *window)
 {
     free(window->coefficients);
     free(window->precision);
+    free(window->residuals);
 }
 
 /* K = L (C + R) L, with L the lengths and C the cosines of the Gram matrix, and R = N / L^2. The
@@ -155,74 +148,80 @@ static enum phema_status window_fill(struct window *window, const struct phema_p
 
 /* ---- Residuals ---- */
 
+struct window_result {
+    double likelihood;
+    struct phema_tensor_outlier outlier;
+};
+
 struct comparison {
     const struct phema_problem *problem;
     size_t n_windows;
     const struct phema_sample_rows *sample;
     struct phema_leave_one_out *out;
-    double *likelihoods; /* [n_windows] */
+    struct window_result *results; /* [n_windows] */
 };
-
-static const double *row_of(const struct phema_sample_rows *sample, size_t k)
-{
-    return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
-}
 
 /* P removes what all snapshots share, so their distances from the newest one do as well as they
  * do. Being small, distances lose fewer digits. */
-static const double *reference_of(const struct window *window,
-                                  const struct phema_sample_rows *sample)
+static const double *reference_of(const struct window *window)
 {
-    return row_of(sample, window->first + window->n - 1);
+    return window_row(window, window->n - 1);
 }
 
-/* residual [n_elems]: snapshot i less its prediction. */
-static void find_residual(double *residual, const struct window *window, size_t i,
-                          const struct phema_sample_rows *sample)
+static void find_residual(const struct window *window, size_t i)
 {
-    const double *reference = reference_of(window, sample);
-    memset(residual, 0, sample->n_elems * sizeof(*residual));
+    size_t n_elems = window->sample->n_elems;
+    const double *reference = reference_of(window);
+    double *residual = window->residuals + i * n_elems;
     for (size_t j = 0; j + 1 < window->n; j++) {
-        const double *row = row_of(sample, window->first + j);
+        const double *row = window_row(window, j);
         double coefficient = window->coefficients[i * window->n + j];
-        for (size_t e = 0; e < sample->n_elems; e++)
+        for (size_t e = 0; e < n_elems; e++)
             residual[e] += coefficient * (row[e] - reference[e]);
     }
 }
 
-static double z_score(double precision, double squares, const struct phema_sample_rows *sample)
+static double z_score(const struct window *window, double squares)
 {
-    return sqrt(precision * squares / ((double)sample->n_elems * sample->mean_square));
+    return sqrt(squares / ((double)window->sample->n_elems * window->sample->mean_square));
 }
 
-/* The largest z of the others once snapshot i is gone: P loses a row and a column, which changes
- * it by a matrix of rank one. */
-static double largest_without(const struct window *window, const double *residuals, size_t i,
-                              const struct phema_sample_rows *sample)
+double window_squares_without(const struct window *window, size_t i, size_t j, size_t first,
+                              size_t end)
 {
-    const double *gone = residuals + i * sample->n_elems;
-    double largest = 0;
-    for (size_t j = 0; j < window->n; j++) {
-        const double *residual = residuals + j * sample->n_elems;
-        double towards = window->coefficients[j * window->n + i];
-        double kept = 1 - towards * window->coefficients[i * window->n + j];
-        double squares = 0;
-        for (size_t e = 0; e < sample->n_elems; e++) {
-            double left = residual[e] - towards * gone[e];
-            squares += left * left;
-        }
-        if (j != i && kept > 0)
-            largest = fmax(largest, z_score(window->precision[j] / kept, squares, sample));
+    const double *gone = window_residual(window, i), *residual = window_residual(window, j);
+    double towards = window->coefficients[j * window->n + i];
+    double kept = 1 - towards * window->coefficients[i * window->n + j];
+    if (kept <= 0)
+        return 0;
+    double squares = 0;
+    for (size_t e = first; e < end; e++) {
+        double left = residual[e] - towards * gone[e];
+        squares += left * left;
     }
-    return largest;
+    return window->precision[j] / kept * squares;
 }
 
-static struct window window_at(size_t index, size_t n)
+/* The largest z of the others once snapshot i is gone. */
+static double largest_without(const struct window *window, size_t i)
 {
+    double largest = 0;
+    for (size_t j = 0; j < window->n; j++)
+        if (j != i)
+            largest =
+                fmax(largest, window_squares_without(window, i, j, 0, window->sample->n_elems));
+    return z_score(window, largest);
+}
+
+static struct window window_at(const struct comparison *comparison, size_t index)
+{
+    size_t n = comparison->problem->n, first = index * (WINDOW / 2);
+    struct window window = {.n = n, .sample = comparison->sample};
     if (n <= WHOLE)
-        return (struct window){.first = 0, .n = n};
-    size_t first = index * (WINDOW / 2);
-    return (struct window){.first = first + WINDOW < n ? first : n - WINDOW, .n = WINDOW};
+        return window;
+    window.first = first + WINDOW < n ? first : n - WINDOW;
+    window.n = WINDOW;
+    return window;
 }
 
 static size_t count_windows(size_t n)
@@ -238,7 +237,7 @@ static bool is_own(const struct comparison *comparison, size_t index, const stru
     bool is_begun = index == 0 || i >= WINDOW / 4;
     bool is_late = !is_last && i >= WINDOW * 3 / 4;
     if (is_last && index > 0) {
-        struct window before = window_at(index - 1, comparison->problem->n);
+        struct window before = window_at(comparison, index - 1);
         is_begun = window->first + i >= before.first + WINDOW * 3 / 4;
     }
     return is_begun && !is_late;
@@ -252,7 +251,7 @@ static double square_sum(const double *numbers, size_t n)
     return sum;
 }
 
-/* Sum over the elements of the residual times the distance from the reference: x_i' (P X)_i / P_ii. */
+/* Sum over the elements of the residual times the distance from the reference. */
 static double product_sum(const double *residual, const double *row, const double *reference,
                           size_t n)
 {
@@ -262,62 +261,51 @@ static double product_sum(const double *residual, const double *row, const doubl
     return sum;
 }
 
-/* Sets z of the window's own snapshots, and the likelihood of all. residual: [n_elems] scratch. */
-static void compare_snapshots(const struct comparison *comparison, size_t index,
-                              const struct window *window, double *residual)
+static double find_likelihood(const struct window *window)
 {
-    const struct phema_sample_rows *sample = comparison->sample;
-    const double *reference = reference_of(window, sample);
+    size_t n_elems = window->sample->n_elems;
     double trace = 0; /* of P X X' */
-    for (size_t i = 0; i < window->n; i++) {
-        find_residual(residual, window, i, sample);
-        trace += window->precision[i] * product_sum(residual, row_of(sample, window->first + i),
-                                                    reference, sample->n_elems);
-        if (!is_own(comparison, index, window, i))
-            continue;
-        double squares = square_sum(residual, sample->n_elems);
-        comparison->out->z[window->first + i] = z_score(window->precision[i], squares, sample);
-    }
-    trace /= (double)sample->n_elems * sample->mean_square;
-    comparison->likelihoods[index] = -(window->log_volume + trace) / 2;
+    for (size_t i = 0; i < window->n; i++)
+        trace +=
+            window->precision[i] * product_sum(window_residual(window, i), window_row(window, i),
+                                               reference_of(window), n_elems);
+    return -(window->log_volume + trace / ((double)n_elems * window->sample->mean_square)) / 2;
 }
 
-/* residuals: [n x n_elems] scratch. */
-static void leave_outliers_out(const struct comparison *comparison, size_t index,
-                               const struct window *window, double *residuals)
+static void compare_snapshot(const struct comparison *comparison, struct window_result *result,
+                             const struct window *window, size_t i)
 {
-    const struct phema_sample_rows *sample = comparison->sample;
     struct phema_leave_one_out *out = comparison->out;
-    bool is_filled = false;
-    for (size_t i = 0; i < window->n; i++) {
-        size_t k = window->first + i;
-        if (!is_own(comparison, index, window, i) || !(out->z[k] > out->limit))
-            continue;
-        for (size_t j = 0; !is_filled && j < window->n; j++)
-            find_residual(residuals + j * sample->n_elems, window, j, sample);
-        is_filled = true;
-        out->largest_without[k] = largest_without(window, residuals, i, sample);
-    }
+    size_t k = window->first + i, n_elems = window->sample->n_elems;
+    double squares = square_sum(window_residual(window, i), n_elems);
+    out->z[k] = z_score(window, window->precision[i] * squares);
+    if (out->largest_without && out->z[k] > out->limit)
+        out->largest_without[k] = largest_without(window, i);
+    if (window->sample->tensors)
+        tensor_outliers_find(&result->outlier, window, i);
 }
 
 static enum phema_status compare_window(void *context, size_t index, struct phema_error *err)
 {
     const struct comparison *comparison = context;
-    struct window window = window_at(index, comparison->problem->n);
-    bool leaves_out = comparison->out->largest_without != NULL;
-    double *residuals =
-        calloc((leaves_out ? window.n : 1) * comparison->sample->n_elems, sizeof(*residuals));
-    enum phema_status status =
-        residuals ? window_fill(&window, comparison->problem, err) : phema_fail_memory(err);
-    if (!status)
-        compare_snapshots(comparison, index, &window, residuals);
-    if (!status && leaves_out)
-        leave_outliers_out(comparison, index, &window, residuals);
-    if (status == PHEMA_NO)
-        comparison->likelihoods[index] = PHEMA_UNKNOWN;
+    struct window_result *result = &comparison->results[index];
+    struct window window = window_at(comparison, index);
+    enum phema_status status = window_fill(&window, comparison->problem, err);
+    for (size_t i = 0; !status && i < window.n; i++)
+        find_residual(&window, i);
+    for (size_t i = 0; !status && i < window.n; i++)
+        if (is_own(comparison, index, &window, i))
+            compare_snapshot(comparison, result, &window, i);
+    result->likelihood = status ? PHEMA_UNKNOWN : find_likelihood(&window);
     window_clear(&window);
-    free(residuals);
     return status == PHEMA_NO ? PHEMA_OK : status;
+}
+
+static void add_result(struct phema_leave_one_out *out, const struct window_result *result)
+{
+    out->likelihood += result->likelihood;
+    if (result->outlier.ratio > out->outlier.ratio)
+        out->outlier = result->outlier;
 }
 
 PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
@@ -326,6 +314,7 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
 {
     size_t n = problem->n;
     out->likelihood = PHEMA_UNKNOWN;
+    out->outlier = (struct phema_tensor_outlier){0};
     for (size_t k = 0; k < n; k++) {
         out->z[k] = PHEMA_UNKNOWN;
         if (out->largest_without)
@@ -334,16 +323,14 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
     if (n < 3)
         return PHEMA_OK;
     struct comparison comparison = {problem, count_windows(n), sample, out, NULL};
-    comparison.likelihoods = calloc(comparison.n_windows, sizeof(*comparison.likelihoods));
-    if (!comparison.likelihoods)
+    comparison.results = calloc(comparison.n_windows, sizeof(*comparison.results));
+    if (!comparison.results)
         return phema_fail_memory(err);
     enum phema_status status = phema_parallel_try(comparison.n_windows, phema_threads_for(n),
                                                   compare_window, &comparison, err);
-    double likelihood = 0;
-    for (size_t w = 0; w < comparison.n_windows; w++)
-        likelihood += comparison.likelihoods[w];
-    free(comparison.likelihoods);
-    if (!status)
-        out->likelihood = likelihood;
+    out->likelihood = status ? PHEMA_UNKNOWN : 0;
+    for (size_t w = 0; !status && w < comparison.n_windows; w++)
+        add_result(out, &comparison.results[w]);
+    free(comparison.results);
     return status;
 }

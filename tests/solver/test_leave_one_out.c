@@ -62,6 +62,30 @@ static void clear_series(struct series *series)
     free(series->values);
 }
 
+/* Ten tensors of five elements, stored with these distances between numbers. */
+static struct phema_leave_one_out score_tensors(const struct series *series, double spacing)
+{
+    struct phema_error err = {""};
+    double z[200], spacings[N_ELEMS];
+    size_t tensors[N_ELEMS];
+    for (size_t e = 0; e < N_ELEMS; e++) {
+        tensors[e] = 70 + e / 5;
+        spacings[e] = spacing;
+    }
+    struct phema_leave_one_out out = {.z = z, .limit = HUGE_VAL};
+    const struct phema_problem problem = {.snapshots = series->snapshots,
+                                          .rounding = series->rounding,
+                                          .n = series->n,
+                                          .motion = &series->motion};
+    const struct phema_sample_rows rows = {.values = series->values,
+                                           .n_elems = N_ELEMS,
+                                           .mean_square = 0.5,
+                                           .tensors = tensors,
+                                           .spacings = spacings};
+    assert_ok(phema_leave_one_out(&out, &problem, &rows, &err), &err);
+    return out;
+}
+
 /* Returns the likelihood. */
 static double score(double *z, double *without, const struct series *series, const size_t *order,
                     double limit)
@@ -72,7 +96,8 @@ static double score(double *z, double *without, const struct series *series, con
                                           .rounding = series->rounding,
                                           .n = series->n,
                                           .motion = &series->motion};
-    const struct phema_sample_rows rows = {series->values, order, N_ELEMS, 0.5};
+    const struct phema_sample_rows rows = {
+        .values = series->values, .order = order, .n_elems = N_ELEMS, .mean_square = 0.5};
     assert_ok(phema_leave_one_out(&out, &problem, &rows, &err), &err);
     return out.likelihood;
 }
@@ -328,6 +353,35 @@ static void likelihood_prefers_the_labels_of_a_walk(void **state)
     clear_series(&series);
 }
 
+/* A tensor zeroed in one snapshot is found, wherever that is, and nothing else. */
+static void damaged_tensors_are_found(void **state)
+{
+    (void)state;
+    struct series series;
+    make_series(&series, 100);
+    static const size_t n[] = {7, 12, 32, 100};
+    for (size_t i = 0; i < ARRAY_LEN(n); i++) {
+        series.n = n[i];
+        assert_true(score_tensors(&series, 0).outlier.ratio < 5);
+        for (size_t k = 0; k<n[i]; k += n[i]> 32 ? 7 : 1) {
+            double *tensor = series.values + k * N_ELEMS + 15, kept[10];
+            memcpy(kept, tensor, sizeof(kept));
+            memset(tensor, 0, sizeof(kept));
+            struct phema_tensor_outlier outlier = score_tensors(&series, 1e-4).outlier;
+            assert_int_equal(outlier.snapshot, k);
+            assert_true(outlier.tensor == 73 || outlier.tensor == 74);
+            assert_int_equal(outlier.n_compared, 10);
+            assert_int_equal(outlier.n_outliers, 2);
+            assert_true(score_tensors(&series, 0.2).outlier.ratio < PHEMA_TENSOR_OUTLIER);
+            memcpy(tensor, kept, sizeof(kept));
+        }
+    }
+    series.n = 4; /* fifteen numbers in the others are too few to tell */
+    assert_int_equal(score_tensors(&series, 0).outlier.n_compared, 0);
+    series.n = 100;
+    clear_series(&series);
+}
+
 static void fewer_than_three_say_nothing(void **state)
 {
     (void)state;
@@ -349,6 +403,7 @@ int main(void)
         cmocka_unit_test(rows_are_in_the_order_given),
         cmocka_unit_test(likelihood_is_that_of_its_definition),
         cmocka_unit_test(likelihood_prefers_the_labels_of_a_walk),
+        cmocka_unit_test(damaged_tensors_are_found),
         cmocka_unit_test(unknown_rounding_counts_as_that_of_float32),
         cmocka_unit_test(fewer_than_three_say_nothing),
     };

@@ -1,0 +1,38 @@
+/* leave_one_out.h - a window of snapshots and the residuals of each from what the others predict. */
+#ifndef SOLVER_LEAVE_ONE_OUT_H
+#define SOLVER_LEAVE_ONE_OUT_H
+
+#include "phema/solver.h"
+
+struct window {
+    size_t first, n;
+    /* of P = K^-1 - K^-1 1 (1' K^-1 1)^-1 1' K^-1 */
+    double *coefficients; /* [n x n] P_ij / P_ii */
+    double *precision;    /* [n] P_ii, of relative squares */
+    double log_volume;    /* log |K| + log 1' K^-1 1 */
+    double *residuals;    /* [n x n_elems] (P X)_i / P_ii */
+    const struct phema_sample_rows *sample;
+};
+
+static inline const double *window_row(const struct window *window, size_t i)
+{
+    const struct phema_sample_rows *sample = window->sample;
+    size_t k = window->first + i;
+    return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
+}
+
+static inline const double *window_residual(const struct window *window, size_t i)
+{
+    return window->residuals + i * window->sample->n_elems;
+}
+
+/* The sum of squares over elements [first, end) of the residual of snapshot j once i is gone, times
+ * its precision: P loses a row and a column, which changes it by a matrix of rank one. 0: it says
+ * nothing without i. */
+double window_squares_without(const struct window *window, size_t i, size_t j, size_t first,
+                              size_t end);
+
+/* tensor_outliers.c: replaces out if snapshot i has a tensor with a larger ratio. */
+void tensor_outliers_find(struct phema_tensor_outlier *out, const struct window *window, size_t i);
+
+#endif
