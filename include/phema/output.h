@@ -146,6 +146,7 @@ struct phema_provenance {
     const char *program, *command, *accumulator;
     double time, sigma_rel, gamma; /* of the target; NaN: absent */
     const char *spec;              /* of the target; NULL: absent */
+    const char *verdict, *reason;  /* of the checks of the snapshots; NULL: absent */
     struct phema_provenance_input *inputs;
     size_t n_inputs;
     struct phema_provenance_rule *rules;

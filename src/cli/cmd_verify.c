@@ -210,6 +210,35 @@ static bool is_equal(const struct phema_verification *found)
     return found->n == 0 && found->n_other_bytes == 0;
 }
 
+static void write_checks_json(struct phema_json_out *json, const struct phema_provenance *recorded)
+{
+    if (!recorded->verdict) {
+        phema_json_out_null(json, "recorded_checks");
+        return;
+    }
+    phema_json_out_open(json, "recorded_checks", '{');
+    phema_json_out_string(json, "verdict", recorded->verdict);
+    if (recorded->reason)
+        phema_json_out_string(json, "reason", recorded->reason);
+    else
+        phema_json_out_null(json, "reason");
+    phema_json_out_close(json, '}');
+}
+
+/* What synth said of the snapshots when it made the output. */
+static void write_checks_line(struct phema_strbuf *text, const struct phema_provenance *recorded)
+{
+    bool is_wrong = recorded->verdict && strcmp(recorded->verdict, "wrong") == 0;
+    bool is_doubtful = recorded->verdict && strcmp(recorded->verdict, "doubtful") == 0;
+    if (!is_wrong && !is_doubtful)
+        return;
+    phema_strbuf_puts(text, is_wrong ? "  made of snapshots that do not fit their labels: "
+                                     : "  made of snapshots in doubt: ");
+    phema_strbuf_puts_escaped(text,
+                              recorded->reason ? recorded->reason : "the reason is not recorded");
+    phema_strbuf_puts(text, "\n");
+}
+
 static void write_json(struct phema_strbuf *text, const struct verifying *verifying)
 {
     const struct phema_verification *found = &verifying->found;
@@ -219,6 +248,7 @@ static void write_json(struct phema_strbuf *text, const struct verifying *verify
     phema_json_out_path(&json, "file", verifying->args->out);
     phema_json_out_bool(&json, "equal", is_equal(found));
     phema_json_out_bool(&json, "same_weights", verifying->are_weights_same);
+    write_checks_json(&json, verifying->recorded);
     phema_json_out_u64(&json, "snapshots", verifying->recorded->n_inputs);
     phema_json_out_u64(&json, "elements", found->n_elems);
     phema_json_out_u64(&json, "tiles", found->n_tiles);
@@ -282,6 +312,7 @@ static void write_lines(struct phema_strbuf *text, const struct verifying *verif
     }
     if (verifying->n_changed > MAX_NAMED)
         phema_strbuf_printf(text, "  and %zu more snapshots\n", verifying->n_changed - MAX_NAMED);
+    write_checks_line(text, verifying->recorded);
 }
 
 /* ---- The verb ---- */

@@ -155,6 +155,9 @@ static enum phema_status read_record(struct phema_provenance *provenance,
     provenance->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
     provenance->gamma = number_or_nan(phema_json_get(target, "gamma"));
     provenance->spec = phema_json_path(&provenance->memory, target, "spec");
+    const struct phema_json *checks = phema_json_get(record, "checks");
+    provenance->verdict = copy_string(provenance, phema_json_get(checks, "verdict"));
+    provenance->reason = copy_string(provenance, phema_json_get(checks, "reason"));
     enum phema_status status = read_inputs(provenance, phema_json_get(record, "snapshots"), err);
     if (!status)
         status = read_rules(provenance, phema_json_get(record, "rules"), err);

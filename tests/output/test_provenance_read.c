@@ -24,14 +24,18 @@ static void every_field_is_read(void **state)
     (void)state;
     struct phema_provenance *recorded = NULL;
     struct phema_error err = {""};
-    const char *text = HEAD ONE ",\"target\":{\"time\":100,\"sigma_rel\":0.1,\"gamma\":null,"
-                                "\"spec\":\"raw\"},\"rules\":[{\"pattern\":\"x\",\"copy\":true},"
-                                "{\"pattern\":\"y\",\"weights\":[-1e-300]}]}";
+    const char *text =
+        HEAD ONE ",\"target\":{\"time\":100,\"sigma_rel\":0.1,\"gamma\":null,"
+                 "\"spec\":\"raw\"},\"checks\":{\"verdict\":\"wrong\","
+                 "\"reason\":\"'a' is a copy\"},\"rules\":[{\"pattern\":\"x\",\"copy\":true},"
+                 "{\"pattern\":\"y\",\"weights\":[-1e-300]}]}";
     assert_ok(parse(&recorded, text, &err), &err);
     assert_string_equal(recorded->program, "p 1");
     assert_string_equal(recorded->command, "c d");
     assert_true(recorded->time == 100 && recorded->sigma_rel == 0.1 && isnan(recorded->gamma));
     assert_string_equal(recorded->spec, "raw");
+    assert_string_equal(recorded->verdict, "wrong");
+    assert_string_equal(recorded->reason, "'a' is a copy");
     assert_int_equal(recorded->n_inputs, 1);
     assert_string_equal(recorded->inputs[0].file, "a");
     assert_string_equal(recorded->inputs[0].digest, "ab");
@@ -60,6 +64,7 @@ static void rows_are_read(void **state)
                        "\"weights\":[1,0]}]}";
     assert_ok(parse(&recorded, text, &err), &err);
     assert_string_equal(recorded->command, "c \xFF");
+    assert_true(!recorded->verdict && !recorded->reason);
     const struct phema_provenance_input *inputs = recorded->inputs;
     assert_string_equal(inputs[0].file, "\xFE");
     assert_true(inputs[0].time == 7 && inputs[0].sigma_rel == 0.1 && inputs[0].gamma == 6.9);
