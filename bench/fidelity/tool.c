@@ -58,6 +58,51 @@ static double mean_square_apart(const struct stored *stored, size_t i, size_t j)
     return sum / (double)(SAMPLE_RUNS * RUN_LENGTH);
 }
 
+/* Elements of all snapshots, and of the sample's runs, taken for tensors. */
+struct elements {
+    double *values, *spacings; /* [n x samples], [samples] */
+    size_t *runs;              /* [samples] */
+};
+
+static void elements_clear(struct elements *elements)
+{
+    free(elements->values);
+    free(elements->spacings);
+    free(elements->runs);
+}
+
+static enum phema_status elements_take(struct elements *elements, const struct stored *stored,
+                                       struct phema_error *err)
+{
+    size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
+    *elements =
+        (struct elements){calloc(stored->n * n_samples, sizeof(double)),
+                          calloc(n_samples, sizeof(double)), calloc(n_samples, sizeof(size_t))};
+    if (!elements->values || !elements->spacings || !elements->runs) {
+        elements_clear(elements);
+        return phema_fail_memory(err);
+    }
+    for (size_t i = 0; i < stored->n; i++) {
+        for (size_t s = 0; s < n_samples; s++) {
+            double x = stored->values[i * stored->recording->n_elems + sampled(stored, s)];
+            double spacing = phema_element_spacing(stored->dtype, x);
+            elements->values[i * n_samples + s] = x;
+            elements->spacings[s] = fmax(elements->spacings[s], spacing);
+            elements->runs[s] = s / RUN_LENGTH;
+        }
+    }
+    return PHEMA_OK;
+}
+
+static struct phema_sample_rows rows_of(const struct elements *elements, const struct seen *seen)
+{
+    return (struct phema_sample_rows){.values = elements->values,
+                                      .n_elems = SAMPLE_RUNS * RUN_LENGTH,
+                                      .mean_square = seen->mean_square,
+                                      .tensors = elements->runs,
+                                      .spacings = elements->spacings};
+}
+
 static enum phema_status find_motion(struct seen *seen, const struct stored *stored,
                                      struct phema_error *err)
 {
@@ -69,57 +114,39 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
         return status;
     for (size_t p = 0; p < n_pairs; p++)
         pairs[p].square = mean_square_apart(stored, pairs[p].i, pairs[p].j) / seen->mean_square;
-    status = phema_motion_fit(&seen->motion, stored->profiles, stored->n, seen->rounding, pairs,
-                              n_pairs, err);
+    struct elements elements;
+    status = elements_take(&elements, stored, err);
+    if (!status) {
+        const struct phema_sample_rows rows = rows_of(&elements, seen);
+        const struct phema_motion_data data = {stored->profiles, seen->rounding, stored->n, pairs,
+                                               n_pairs,          &rows};
+        status = phema_motion_fit(&seen->motion, &data, err);
+        elements_clear(&elements);
+    }
     free(pairs);
     seen->has_motion = !status;
     return status == PHEMA_NO ? PHEMA_OK : status; /* too little information in the distances */
 }
 
-/* values and spacings of the sample, and its runs as tensors. */
-static void fill_rows(double *values, double *spacings, size_t *runs, const struct stored *stored)
-{
-    size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
-    for (size_t i = 0; i < stored->n; i++) {
-        for (size_t s = 0; s < n_samples; s++) {
-            double x = stored->values[i * stored->recording->n_elems + sampled(stored, s)];
-            values[i * n_samples + s] = x;
-            spacings[s] = fmax(spacings[s], phema_element_spacing(stored->dtype, x));
-            runs[s] = s / RUN_LENGTH;
-        }
-    }
-}
-
 static enum phema_status find_scores(struct check *check, const struct seen *seen,
                                      const struct stored *stored, struct phema_error *err)
 {
-    size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
     double z[MAX_SNAPSHOTS];
     *check = (struct check){0};
     if (!seen->has_motion)
         return PHEMA_OK;
-    double *values = calloc((stored->n + 1) * n_samples, sizeof(*values));
-    size_t *runs = calloc(n_samples, sizeof(*runs));
-    if (!values || !runs) {
-        free(values);
-        free(runs);
-        return phema_fail_memory(err);
-    }
-    double *spacings = values + stored->n * n_samples;
-    fill_rows(values, spacings, runs, stored);
+    struct elements elements;
+    enum phema_status status = elements_take(&elements, stored, err);
+    if (status)
+        return status;
     struct phema_leave_one_out out = {.z = z, .limit = HUGE_VAL};
-    const struct phema_sample_rows rows = {.values = values,
-                                           .n_elems = n_samples,
-                                           .mean_square = seen->mean_square,
-                                           .tensors = runs,
-                                           .spacings = spacings};
+    const struct phema_sample_rows rows = rows_of(&elements, seen);
     const struct phema_problem problem = {.snapshots = stored->profiles,
                                           .rounding = seen->rounding,
                                           .n = stored->n,
                                           .motion = &seen->motion};
-    enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
-    free(values);
-    free(runs);
+    status = phema_leave_one_out(&out, &problem, &rows, err);
+    elements_clear(&elements);
     if (!status && !isnan(z[0])) {
         qsort(z, stored->n, sizeof(*z), phema_compare_doubles);
         *check = (struct check){z[stored->n - 1], z[stored->n / 2], out.outlier.ratio};

@@ -48,7 +48,7 @@ struct phema_solve_options {
 /* How the parameters of one training move, in units of the mean square of a parameter: a random
  * walk of variance rate wander(t) with white jitter on top, whose variance times its correlation
  * time is jitter(t). Both are constant within an interval; interval k is (ends[k-1], ends[k]], the
- * first one from 0. With d the difference of two profiles and D its tail integral, the
+ * first one from 0. Ends are times of snapshots, and eighths of what lies between them. With d the difference of two profiles and D its tail integral, the
  * squared distance of two averages is integral wander D^2 + integral jitter d^2 (N8). */
 struct phema_motion {
     size_t n_intervals;
@@ -72,14 +72,35 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
                                   const struct phema_profile *snapshots, size_t n,
                                   struct phema_error *err);
 
-/* Fits the motion of the parameters to distances between snapshots. rounding [n]: relative rms of
- * each snapshot. Distances that are mostly rounding are not used.
+/* Elements of snapshots, borrowed. */
+struct phema_sample_rows {
+    const double *values; /* [n x n_elems] row-major */
+    const size_t *order;  /* [n] the row of each snapshot; NULL: in order */
+    size_t n_elems;
+    double mean_square;    /* the unit of squared distances */
+    const size_t *tensors; /* [n_elems] elements of a tensor are neighbours; NULL: unknown */
+    const double
+        *spacings; /* [n_elems] of the numbers in which tensors are stored; NULL likewise */
+};
+
+/* What a motion is fitted to. */
+struct phema_motion_data {
+    const struct phema_profile *snapshots; /* [n] by time */
+    const double *rounding;                /* [n] relative rms of each; NULL: all 0 */
+    size_t n;
+    const struct phema_distance *distances; /* [n_distances] */
+    size_t n_distances;
+    /* [n] chooses among the kinds of motion by their likelihood; NULL: v is constant within the
+     * intervals between snapshots, and there is jitter where the distances show it clearly */
+    const struct phema_sample_rows *sample;
+};
+
+/* Fits the motion of the parameters to distances between snapshots. Distances that are mostly
+ * rounding are not used.
  * PHEMA_NO            fewer than three distances are left; with a message
  * PHEMA_ERR_INPUTS    as phema_weights_solve
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *motion, const struct phema_profile *snapshots,
-                                size_t n, const double *rounding,
-                                const struct phema_distance *distances, size_t n_distances,
+PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *motion, const struct phema_motion_data *data,
                                 struct phema_error *err);
 void phema_motion_clear(struct phema_motion *motion);
 
@@ -144,17 +165,6 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m);
 /* Averages that a training keeps in float32 have at least this relative rms error, whatever dtype
  * stores them (docs/numerics.md). */
 #define PHEMA_FLOAT32_FLOOR 3e-7
-
-/* Elements of snapshots, borrowed. */
-struct phema_sample_rows {
-    const double *values; /* [n x n_elems] row-major */
-    const size_t *order;  /* [n] the row of each snapshot; NULL: in order */
-    size_t n_elems;
-    double mean_square;    /* the unit of squared distances */
-    const size_t *tensors; /* [n_elems] elements of a tensor are neighbours; NULL: unknown */
-    const double
-        *spacings; /* [n_elems] of the numbers in which tensors are stored; NULL likewise */
-};
 
 /* The residuals of damaged tensors are so many times as large as those of the same tensor in other
  * snapshots, at least (docs/numerics.md). */

@@ -21,6 +21,7 @@
 /* Labels explain a wrong series if they fit as well as those of honest ones. */
 #define EXPLAINED_Z        2.0
 #define EXPLAINED_MEDIAN_Z 1.5
+#define ROUGH_Z            5.0 /* under the simplest motion */
 
 /* With fewer elements, z itself scatters: by 1 / sqrt(2 elements) and more. */
 #define LEAST_ELEMENTS 64
@@ -54,6 +55,13 @@ struct fit {
     double *largest_without; /* [n]; NULL: not asked for */
     double max_z, median_z;
     struct phema_tensor_outlier outlier;
+};
+
+enum comparison {
+    COMPARE_NOTHING,
+    COMPARE_ROUGHLY, /* under the simplest motion */
+    COMPARE_SNAPSHOTS,
+    COMPARE_AND_LEAVE_OUT
 };
 
 static bool labels_alloc(struct labels *labels, size_t n)
@@ -109,22 +117,37 @@ static enum phema_status measure_distances(struct phema_distance **distances, si
     return status;
 }
 
+static struct phema_sample_rows rows_of(const struct phema_sample *sample,
+                                        const struct labels *labels)
+{
+    return (struct phema_sample_rows){.values = sample->values,
+                                      .order = labels->rows,
+                                      .n_elems = sample->n_elems,
+                                      .mean_square = sample->mean_square,
+                                      .tensors = sample->tensors,
+                                      .spacings = sample->spacings};
+}
+
 static enum phema_status fit_motion(struct fit *fit, const struct labels *labels,
                                     const double *rounding, const struct phema_sample *sample,
-                                    struct phema_error *err)
+                                    bool is_rough, struct phema_error *err)
 {
     struct phema_distance *distances = NULL;
     size_t n_distances = 0;
     enum phema_status status = measure_distances(&distances, &n_distances, labels, sample, err);
     if (status)
         return status;
-    status = phema_motion_fit(&fit->motion, labels->profiles, labels->n, rounding, distances,
-                              n_distances, err);
+    const struct phema_sample_rows rows = rows_of(sample, labels);
+    const struct phema_motion_data data = {.snapshots = labels->profiles,
+                                           .rounding = rounding,
+                                           .n = labels->n,
+                                           .distances = distances,
+                                           .n_distances = n_distances,
+                                           .sample = is_rough ? NULL : &rows};
+    status = phema_motion_fit(&fit->motion, &data, err);
     free(distances);
     return status;
 }
-
-enum comparison { COMPARE_NOTHING, COMPARE_SNAPSHOTS, COMPARE_AND_LEAVE_OUT };
 
 static enum phema_status compare(struct fit *fit, const struct labels *labels,
                                  const double *rounding, const struct phema_sample *sample,
@@ -142,12 +165,9 @@ static enum phema_status compare(struct fit *fit, const struct labels *labels,
                                     .rounding = rounding,
                                     .n = labels->n,
                                     .motion = &fit->motion};
-    struct phema_sample_rows rows = {.values = sample->values,
-                                     .order = labels->rows,
-                                     .n_elems = sample->n_elems,
-                                     .mean_square = sample->mean_square,
-                                     .tensors = leaves_out ? sample->tensors : NULL,
-                                     .spacings = sample->spacings};
+    struct phema_sample_rows rows = rows_of(sample, labels);
+    if (!leaves_out)
+        rows.tensors = NULL;
     enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
     fit->outlier = out.outlier;
     return status ? status : rate(fit, labels->n, err);
@@ -164,7 +184,8 @@ static enum phema_status fit_labels(struct fit *fit, const struct labels *labels
         return phema_fail_memory(err);
     for (size_t k = 0; k < labels->n; k++)
         rounding[k] = sample->rounding[labels->rows[k]];
-    enum phema_status status = fit_motion(fit, labels, rounding, sample, err);
+    enum phema_status status =
+        fit_motion(fit, labels, rounding, sample, comparison == COMPARE_ROUGHLY, err);
     if (!status && comparison != COMPARE_NOTHING)
         status = compare(fit, labels, rounding, sample, comparison, err);
     free(rounding);
@@ -237,10 +258,11 @@ static size_t newest_begin(const struct search *search)
 
 /* fit: without numbers where no series can have the labels. */
 static enum phema_status fit_hypothesis(struct fit *fit, const struct labels *labels,
-                                        const struct search *search, struct phema_error *err)
+                                        const struct search *search, enum comparison comparison,
+                                        struct phema_error *err)
 {
     struct phema_error ignored = {""};
-    enum phema_status status = fit_labels(fit, labels, search->sample, COMPARE_SNAPSHOTS, &ignored);
+    enum phema_status status = fit_labels(fit, labels, search->sample, comparison, &ignored);
     if (status == PHEMA_ERR_RESOURCE)
         return phema_fail(err, status, "%s", ignored.message);
     return PHEMA_OK;
@@ -250,14 +272,11 @@ static enum phema_status fails_first_look(bool *fails, const struct search *sear
                                           struct phema_error *err)
 {
     const struct labels *tried = &search->tried;
-    *fails = false;
-    if (tried->n < 2 * FIRST_LOOK)
-        return PHEMA_OK;
+    size_t n = tried->n < FIRST_LOOK ? tried->n : FIRST_LOOK, first = tried->n - n;
     struct fit fit;
-    struct labels newest = {tried->profiles + tried->n - FIRST_LOOK,
-                            tried->rows + tried->n - FIRST_LOOK, FIRST_LOOK};
-    enum phema_status status = fit_hypothesis(&fit, &newest, search, err);
-    *fails = !status && is_wrong(&fit);
+    struct labels newest = {tried->profiles + first, tried->rows + first, n};
+    enum phema_status status = fit_hypothesis(&fit, &newest, search, COMPARE_ROUGHLY, err);
+    *fails = !status && (fit.max_z > ROUGH_Z || fit.median_z > WRONG_MEDIAN_Z);
     fit_clear(&fit);
     return status;
 }
@@ -271,7 +290,7 @@ static enum phema_status rate_tried(double *max_z, struct search *search, struct
     if (status || fails)
         return status;
     struct fit fit;
-    status = fit_hypothesis(&fit, &search->tried, search, err);
+    status = fit_hypothesis(&fit, &search->tried, search, COMPARE_SNAPSHOTS, err);
     if (!status && fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z)
         *max_z = fit.max_z;
     fit_clear(&fit);

@@ -8,6 +8,8 @@
 /* |EMA 0.05 - EMA 0.10| / |EMA| at the end of a run, measured in real trainings. */
 #define WANDERED ((phema_quad)0.03)
 
+#define FLOAT64_ROUNDING 1e-12 /* at most */
+
 /* Integral of (Q_0.05 - Q_0.10)^2 over a training time of 1. The gammas are the roots of
  * phema_gamma_from_sigma_rel; a model good to a factor needs no more digits. */
 static phema_quad widths_apart(void)
@@ -30,12 +32,21 @@ phema_quad phema_error_unit(const struct phema_problem *problem, bool is_motion)
     return WANDERED * WANDERED / (widths_apart() * (phema_quad)end);
 }
 
+/* Relative rms error of a snapshot. An average in float32 or less was kept in float32. */
+static double noise_of(const struct phema_problem *problem, size_t i)
+{
+    double rounding = problem->rounding ? problem->rounding[i] : 0;
+    bool is_average = problem->snapshots[i].shape != PHEMA_SHAPE_RAW;
+    return is_average && rounding > FLOAT64_ROUNDING ? fmax(rounding, PHEMA_FLOAT32_FLOOR)
+                                                     : rounding;
+}
+
 void phema_error_ridge(phema_quad *ridge, const struct phema_problem *problem, bool is_motion)
 {
     phema_quad unit = phema_error_unit(problem, is_motion);
     for (size_t i = 0; i < problem->n; i++) {
-        phema_quad rounding = problem->rounding ? (phema_quad)problem->rounding[i] : 0;
-        ridge[i] = rounding * rounding / unit;
+        phema_quad noise = (phema_quad)noise_of(problem, i);
+        ridge[i] = noise * noise / unit;
     }
 }
 
@@ -60,7 +71,7 @@ static void predict(struct phema_solution *solution, const struct phema_problem 
 {
     double rounded = 0;
     for (size_t i = 0; problem->rounding && i < problem->n; i++)
-        rounded = hypot(rounded, problem->rounding[i] * solution->weights[i]);
+        rounded = hypot(rounded, noise_of(problem, i) * solution->weights[i]);
     double moved = (double)phema_quad_sqrt(moved_squared);
     solution->predicted.profile = hypot(moved, (double)sum - solution->sum);
     solution->predicted.rounding = rounded;

@@ -1,243 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
-/* motion_fit.c - fits the random walk and the jitter of the parameters to distances between
- * snapshots (docs/numerics.md): powers of time first, then a factor for every interval. */
+/* motion_fit.c - fits the motion of the parameters to distances between snapshots (docs/numerics.md,
+ * section 6): amplitudes of each interval, how v falls within the intervals, and which kind of
+ * motion is the likeliest. */
 #include "phema/solver.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/arena.h"
+#include "motion_intervals.h"
 
-#include "motion_pairs.h"
-
-#define N_POWERS        4  /* t^0 ... t^-3 */
-#define N_ROUNDS        60 /* of scaling the intervals */
 #define LEAST_DISTANCES 3
 #define MOST_ROUNDING   0.75 /* of a squared distance */
 
-/* Keeps intervals with little influence on any distance near the powers of time. */
-#define RELUCTANCE 0.3
-
-/* With jitter, the misfit must be below this fraction of the misfit of a random walk alone. */
-#define EARNED 0.8
-
-struct fit {
-    struct phema_motion_terms terms;     /* of the distances that are used */
-    double *seen;                        /* [n_pairs] squared distances without the rounding */
-    double *walked, *jittered;           /* [n_pairs] for an amplitude of 1 t^-q */
-    double *pulls, *loads;               /* [n_intervals] */
-    double *wander_alone, *jitter_alone; /* [n_intervals] */
-    struct phema_arena memory;           /* of all arrays but the terms' */
-};
-
-/* ---- Logarithms that are the same on every machine: + - * / alone ---- */
-
-static double log_of(double x)
-{
-    int exponent = 0;
-    double mantissa = frexp(x, &exponent);
-    if (mantissa < 0.70710678118654752) {
-        mantissa *= 2;
-        exponent--;
-    }
-    double s = (mantissa - 1) / (mantissa + 1); /* |s| < 0.172: s^22 < 2e-17 */
-    double sum = 0;
-    for (int k = 21; k >= 1; k -= 2)
-        sum = sum * s * s + 1.0 / k;
-    return 2 * s * sum + exponent * 0.69314718055994531;
-}
-
-static double exp_of(double x)
-{
-    double bounded = fmax(-600, fmin(600, x));
-    int halvings = 0;
-    for (; fabs(bounded) > 0.25; halvings++)
-        bounded /= 2;
-    double sum = 1;
-    for (int k = 14; k >= 1; k--)
-        sum = 1 + sum * bounded / k;
-    for (; halvings > 0; halvings--)
-        sum *= sum;
-    return sum;
-}
-
-/* ---- Powers of time ---- */
-
-static double power_of(double base, int exponent)
-{
-    double product = 1;
-    for (int i = 0; i < exponent; i++)
-        product *= base;
-    return product;
-}
-
-/* The time of an interval in t^-q: its middle, in units of the last end. */
-static double middle_of(const struct phema_motion_terms *terms, size_t k)
-{
-    double begin = k ? terms->ends[k - 1] : 0;
-    return (begin + terms->ends[k]) / 2 / terms->ends[terms->n_intervals - 1];
-}
-
-static void sum_powers(double *sums, const struct phema_motion_terms *terms, bool of_walk,
-                       int power)
-{
-    for (size_t p = 0; p < terms->n_pairs; p++) {
-        sums[p] = 0;
-        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++) {
-            const struct phema_motion_term *term = &terms->items[s];
-            sums[p] += (of_walk ? term->walk : term->jitter) /
-                       power_of(middle_of(terms, term->interval), power);
-        }
-    }
-}
-
-/* Least squares of b x + c y against 1, where x and y are relative to the measured squares; b, c >=
- * 0. */
-static void fit_two(double *b, double *c, const struct fit *fit, bool only_wanders)
-{
-    double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0;
-    for (size_t p = 0; p < fit->terms.n_pairs; p++) {
-        double x = fit->walked[p] / fit->seen[p];
-        double y = fit->jittered[p] / fit->seen[p];
-        xx += x * x;
-        xy += x * y;
-        yy += y * y;
-        x1 += x;
-        y1 += y;
-    }
-    if (only_wanders)
-        yy = xy = y1 = 0;
-    double determinant = xx * yy - xy * xy;
-    *b = determinant > 0 ? (x1 * yy - y1 * xy) / determinant : -1;
-    *c = determinant > 0 ? (y1 * xx - x1 * xy) / determinant : -1;
-    if (*b >= 0 && *c >= 0)
-        return;
-    /* one of them alone: the one with the smaller residual, which is 1 - x1^2 / xx */
-    bool walks = xx > 0 && (yy <= 0 || x1 * x1 * yy >= y1 * y1 * xx);
-    *b = walks ? x1 / xx : 0;
-    *c = !walks && yy > 0 ? y1 / yy : 0;
-}
-
-static double misfit_of(const struct fit *fit, double b, double c)
-{
-    double sum = 0;
-    for (size_t p = 0; p < fit->terms.n_pairs; p++) {
-        double modelled = b * fit->walked[p] + c * fit->jittered[p];
-        if (!(modelled > 0))
-            return HUGE_VAL;
-        sum += fabs(log_of(fit->seen[p] / modelled));
-    }
-    return sum / (double)fit->terms.n_pairs;
-}
-
-static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_wanders)
-{
-    double best_b = 0, best_c = 0;
-    motion->misfit = HUGE_VAL;
-    for (int q = 0; q < N_POWERS; q++) {
-        sum_powers(fit->walked, &fit->terms, true, q);
-        for (int r = 0; r < N_POWERS; r++) {
-            double b, c;
-            sum_powers(fit->jittered, &fit->terms, false, r);
-            fit_two(&b, &c, fit, only_wanders);
-            double misfit = misfit_of(fit, b, c);
-            if (misfit < motion->misfit) {
-                motion->misfit = misfit;
-                motion->wander_power = q;
-                motion->jitter_power = r;
-                best_b = b;
-                best_c = c;
-            }
-        }
-    }
-    for (size_t k = 0; k < motion->n_intervals; k++) {
-        double middle = middle_of(&fit->terms, k);
-        motion->wander[k] = best_b / power_of(middle, motion->wander_power);
-        motion->jitter[k] = best_c / power_of(middle, motion->jitter_power);
-    }
-}
-
-/* ---- A factor for every interval ---- */
-
-static double part_of(const struct phema_motion *motion, const struct phema_motion_term *term)
-{
-    return motion->wander[term->interval] * term->walk +
-           motion->jitter[term->interval] * term->jitter;
-}
-
-/* The modelled square of a distance */
-static double model_pair(const struct phema_motion *motion, const struct phema_motion_terms *terms,
-                         size_t pair)
-{
-    double modelled = 0;
-    for (size_t s = terms->starts[pair]; s < terms->starts[pair + 1]; s++)
-        modelled += part_of(motion, &terms->items[s]);
-    return modelled;
-}
-
-/* One round: a distance that is modelled too short by a factor pulls at the intervals that it
- * passes, at each by the interval's share in the distance. */
-static void scale_intervals(struct phema_motion *motion, struct fit *fit)
-{
-    const struct phema_motion_terms *terms = &fit->terms;
-    memset(fit->pulls, 0, motion->n_intervals * sizeof(*fit->pulls));
-    memset(fit->loads, 0, motion->n_intervals * sizeof(*fit->loads));
-    for (size_t p = 0; p < terms->n_pairs; p++) {
-        double modelled = model_pair(motion, terms, p);
-        if (!(modelled > 0))
-            continue;
-        double missing = log_of(fit->seen[p] / modelled);
-        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++) {
-            double term = part_of(motion, &terms->items[s]) / modelled;
-            fit->pulls[terms->items[s].interval] += term * missing;
-            fit->loads[terms->items[s].interval] += term;
-        }
-    }
-    for (size_t k = 0; k < motion->n_intervals; k++) {
-        double factor = exp_of(fit->pulls[k] / (fit->loads[k] + RELUCTANCE));
-        motion->wander[k] *= factor;
-        motion->jitter[k] *= factor;
-    }
-}
-
-/* Returns the mean |log(seen / modelled)| of the distances that the intervals give. */
-static double fit_intervals(struct phema_motion *motion, struct fit *fit)
-{
-    double sum = 0;
-    for (int round = 0; round < N_ROUNDS; round++)
-        scale_intervals(motion, fit);
-    for (size_t p = 0; p < fit->terms.n_pairs; p++) {
-        double modelled = model_pair(motion, &fit->terms, p);
-        if (!(modelled > 0))
-            return HUGE_VAL;
-        sum += fabs(log_of(fit->seen[p] / modelled));
-    }
-    return sum / (double)fit->terms.n_pairs;
-}
-
 /* Powers of time never fit a motion exactly, and jitter makes up for that where it can. The fitted
  * jitter is wrong then, by far for targets of which it is a large part. So jitter is used only
- * where a random walk alone, whose intervals are scaled as well, leaves a clearly larger misfit than
- * both. */
-static void keep_simpler(struct phema_motion *motion, struct fit *fit, double both)
+ * where it leaves less than this fraction of the misfit of a random walk alone. */
+#define EARNED 0.8
+
+#define PIECES           8  /* of each interval; v is constant in a piece */
+#define N_SHAPES         5  /* rounds of shapes within the intervals */
+#define N_ROUNDS_A_SHAPE 15 /* of scaling the intervals */
+#define MOST_SLOPE       5.0
+#define MOST_FIRST_SLOPE 3.0
+
+#define MARGIN  0.02         /* of likelihood an element, for a kind of motion to be preferred */
+#define N_RATED ((size_t)16) /* snapshots, the newest, that likelihoods are of */
+
+/* ---- Shapes within the intervals ---- */
+
+/* The mean of (1 - x)^power over one of the pieces of [0, 1]. */
+static double end_shape(size_t piece, int power)
 {
-    size_t n = motion->n_intervals;
-    struct phema_motion walk = *motion;
-    walk.wander = fit->wander_alone;
-    walk.jitter = fit->jitter_alone;
-    fit_powers(&walk, fit, true);
-    if (!isfinite(walk.misfit))
-        return;
-    if (both < EARNED * fit_intervals(&walk, fit))
-        return;
-    memcpy(motion->wander, walk.wander, n * sizeof(double));
-    memcpy(motion->jitter, walk.jitter, n * sizeof(double));
-    motion->wander_power = walk.wander_power;
-    motion->jitter_power = walk.jitter_power;
+    double from = 1 - (double)piece / PIECES, to = 1 - (double)(piece + 1) / PIECES;
+    return (phema_motion_power(from, power + 1) - phema_motion_power(to, power + 1)) * PIECES /
+           (power + 1);
 }
 
-/* ---- Together ---- */
+/* exp(slope x), x from -1/2 to 1/2, in as few steps as are fine enough. */
+static double slope_shape(size_t piece, double slope)
+{
+    double size = fabs(slope);
+    size_t n_joined = size < 0.25 ? 8 : size < 0.5 ? 4 : size < 1 ? 2 : 1;
+    size_t first = piece - piece % n_joined;
+    double middle = (double)first + (double)n_joined / 2;
+    return phema_motion_exp(slope * (middle / PIECES - 0.5));
+}
+
+static void set_shape(struct phema_motion_work *work, int end_power)
+{
+    size_t n_intervals = work->terms.n_intervals;
+    for (size_t k = 0; k < work->pieces.n_intervals; k++) {
+        size_t interval = k / work->n_pieces, piece = k % work->n_pieces;
+        work->shape[k] = interval + 1 == n_intervals && end_power
+                             ? end_shape(piece, end_power)
+                             : slope_shape(piece, work->slopes[interval]);
+    }
+}
+
+/* Terms of whole intervals, whose pieces have their shapes. */
+static void join_pieces(struct phema_motion_work *work)
+{
+    struct phema_motion_terms *terms = &work->terms;
+    const struct phema_motion_terms *pieces = &work->pieces;
+    size_t n = 0;
+    for (size_t p = 0; p < pieces->n_pairs; p++) {
+        terms->starts[p] = n;
+        for (size_t s = pieces->starts[p]; s < pieces->starts[p + 1]; s++) {
+            const struct phema_motion_term *piece = &pieces->items[s];
+            size_t interval = piece->interval / work->n_pieces;
+            if (n == terms->starts[p] || terms->items[n - 1].interval != interval)
+                terms->items[n++] = (struct phema_motion_term){.interval = interval};
+            terms->items[n - 1].walk += work->shape[piece->interval] * piece->walk;
+            terms->items[n - 1].jitter += piece->jitter;
+        }
+    }
+    terms->starts[pieces->n_pairs] = n;
+}
+
+static double smaller(double a, double b)
+{
+    return a * b <= 0 ? 0 : fabs(a) < fabs(b) ? a : b;
+}
+
+/* The slope within an interval is the smaller one of those to its neighbours: none at peaks. The
+ * motion of the first interval may only fall, and that of the last only go on falling. */
+static void find_slopes(struct phema_motion_work *work, const struct phema_motion *motion)
+{
+    size_t n = work->terms.n_intervals;
+    for (size_t k = 0; k < n; k++) {
+        double mean = 0;
+        for (size_t piece = 0; piece < work->n_pieces; piece++)
+            mean += work->shape[k * work->n_pieces + piece] / PIECES;
+        work->heights[k] = phema_motion_log(motion->wander[k] * mean);
+    }
+    for (size_t k = 0; k < n; k++) {
+        double before = k ? work->heights[k] - work->heights[k - 1] : 0;
+        double after = k + 1 < n ? work->heights[k + 1] - work->heights[k] : fmin(before, 0);
+        double slope = k ? smaller(before, after) : fmax(fmin(after, 0), -MOST_FIRST_SLOPE);
+        work->slopes[k] = fmax(-MOST_SLOPE, fmin(MOST_SLOPE, slope));
+    }
+}
+
+/* v is constant within the intervals. */
+static void set_even(struct phema_motion_work *work)
+{
+    memset(work->slopes, 0, work->terms.n_intervals * sizeof(*work->slopes));
+    set_shape(work, 0);
+    join_pieces(work);
+}
+
+/* Fits shapes and factors in turn, from the factors of even intervals. */
+static void fit_shape(struct phema_motion *motion, struct phema_motion_work *work, int end_power)
+{
+    memset(work->slopes, 0, work->terms.n_intervals * sizeof(*work->slopes));
+    for (int round = 0; round < N_SHAPES; round++) {
+        if (round > 0)
+            find_slopes(work, motion);
+        set_shape(work, end_power);
+        join_pieces(work);
+        for (int i = 0; i < N_ROUNDS_A_SHAPE; i++)
+            phema_motion_scale_intervals(motion, work);
+    }
+}
+
+/* ---- What is fitted ---- */
 
 /* Of the distances those that are more than rounding, and their squares without it; returns how
  * many. */
@@ -280,77 +167,211 @@ static size_t compact(struct phema_profile *kept, size_t *places,
     return n_kept;
 }
 
-/* Sets seen and terms. */
-static enum phema_status find_terms(struct fit *fit, const struct phema_profile *snapshots,
-                                    size_t n, const double *rounding,
-                                    const struct phema_distance *distances, size_t n_distances,
-                                    struct phema_error *err)
+/* Sets seen and pieces. */
+static enum phema_status find_pieces(struct phema_motion_work *work,
+                                     const struct phema_motion_data *data, struct phema_error *err)
 {
-    struct phema_arena *memory = &fit->memory;
+    size_t n = data->n, n_distances = data->n_distances;
+    struct phema_arena *memory = &work->memory;
     struct phema_distance *chosen = phema_arena_array(memory, n_distances, sizeof(*chosen));
     struct phema_profile *kept = phema_arena_array(memory, n, sizeof(*kept));
     size_t *places = phema_arena_array(memory, n, sizeof(*places));
-    fit->seen = phema_arena_array(memory, n_distances, sizeof(double));
-    if (!chosen || !kept || !places || !fit->seen)
+    work->seen = phema_arena_array(memory, n_distances, sizeof(double));
+    if (!chosen || !kept || !places || !work->seen)
         return phema_fail_memory(err);
-    size_t n_chosen = choose(chosen, fit->seen, distances, n_distances, rounding);
+    size_t n_chosen = choose(chosen, work->seen, data->distances, n_distances, data->rounding);
     if (n_chosen < LEAST_DISTANCES)
         return phema_fail(err, PHEMA_NO,
                           "%zu of %zu distances between snapshots are more than their rounding; "
                           "expected at least %d",
                           n_chosen, n_distances, LEAST_DISTANCES);
-    size_t n_kept = compact(kept, places, snapshots, n, distances, n_distances);
+    size_t n_kept = compact(kept, places, data->snapshots, n, data->distances, n_distances);
     for (size_t d = 0; d < n_chosen; d++) {
         chosen[d].i = places[chosen[d].i] - 1;
         chosen[d].j = places[chosen[d].j] - 1;
     }
-    return phema_motion_terms_find(&fit->terms, kept, n_kept, chosen, n_chosen, err);
+    return phema_motion_terms_find(&work->pieces, kept, n_kept, work->n_pieces, chosen, n_chosen,
+                                   err);
 }
 
-static enum phema_status fit_motion(struct phema_motion *motion, struct fit *fit,
-                                    struct phema_error *err)
+static bool alloc_work(struct phema_motion_work *work)
 {
-    size_t n_pairs = fit->terms.n_pairs, n_intervals = fit->terms.n_intervals;
-    struct phema_arena *memory = &fit->memory;
+    size_t n_pieces = work->pieces.n_intervals, n_pairs = work->pieces.n_pairs;
+    struct phema_arena *memory = &work->memory;
+    struct phema_motion_terms *terms = &work->terms;
+    terms->n_pairs = n_pairs;
+    terms->n_intervals = n_pieces / work->n_pieces;
+    terms->ends = phema_arena_array(memory, terms->n_intervals, sizeof(double));
+    terms->starts = phema_arena_array(memory, n_pairs + 1, sizeof(size_t));
+    terms->items = phema_arena_array(memory, work->pieces.starts[n_pairs], sizeof(*terms->items));
+    work->shape = phema_arena_array(memory, n_pieces, sizeof(double));
+    work->slopes = phema_arena_array(memory, terms->n_intervals, sizeof(double));
+    work->heights = phema_arena_array(memory, terms->n_intervals, sizeof(double));
+    work->pulls = phema_arena_array(memory, terms->n_intervals, sizeof(double));
+    work->loads = phema_arena_array(memory, terms->n_intervals, sizeof(double));
+    work->walked = phema_arena_array(memory, n_pairs, sizeof(double));
+    work->jittered = phema_arena_array(memory, n_pairs, sizeof(double));
+    if (!terms->ends || !terms->starts || !terms->items || !work->shape || !work->slopes ||
+        !work->heights || !work->pulls || !work->loads || !work->walked || !work->jittered)
+        return false;
+    for (size_t k = 0; k < terms->n_intervals; k++)
+        terms->ends[k] = work->pieces.ends[(k + 1) * work->n_pieces - 1];
+    return true;
+}
+
+static bool alloc_motion(struct phema_motion *motion, size_t n_intervals,
+                         struct phema_arena *memory)
+{
     motion->n_intervals = n_intervals;
-    motion->ends = calloc(n_intervals, sizeof(double));
-    motion->wander = calloc(n_intervals, sizeof(double));
-    motion->jitter = calloc(n_intervals, sizeof(double));
-    fit->walked = phema_arena_array(memory, n_pairs, sizeof(double));
-    fit->jittered = phema_arena_array(memory, n_pairs, sizeof(double));
-    fit->pulls = phema_arena_array(memory, n_intervals, sizeof(double));
-    fit->loads = phema_arena_array(memory, n_intervals, sizeof(double));
-    fit->wander_alone = phema_arena_array(memory, n_intervals, sizeof(double));
-    fit->jitter_alone = phema_arena_array(memory, n_intervals, sizeof(double));
-    if (!motion->ends || !motion->wander || !motion->jitter || !fit->walked || !fit->jittered ||
-        !fit->pulls || !fit->loads || !fit->wander_alone || !fit->jitter_alone)
+    motion->wander = phema_arena_array(memory, n_intervals, sizeof(double));
+    motion->jitter = phema_arena_array(memory, n_intervals, sizeof(double));
+    return motion->wander && motion->jitter;
+}
+
+/* The motion of the pieces, with equal neighbours joined. */
+static enum phema_status keep(struct phema_motion *out, const struct phema_motion *motion,
+                              const struct phema_motion_work *work, struct phema_error *err)
+{
+    size_t n = work->pieces.n_intervals;
+    *out = (struct phema_motion){.misfit = motion->misfit,
+                                 .wander_power = motion->wander_power,
+                                 .jitter_power = motion->jitter_power};
+    out->ends = calloc(n, sizeof(double));
+    out->wander = calloc(n, sizeof(double));
+    out->jitter = calloc(n, sizeof(double));
+    if (!out->ends || !out->wander || !out->jitter) {
+        phema_motion_clear(out);
         return phema_fail_memory(err);
-    memcpy(motion->ends, fit->terms.ends, n_intervals * sizeof(double));
-    fit_powers(motion, fit, false);
-    if (!isfinite(motion->misfit))
-        return phema_fail(err, PHEMA_NO,
-                          "the distances between the snapshots do not say how parameters moved");
-    keep_simpler(motion, fit, fit_intervals(motion, fit));
+    }
+    for (size_t k = 0; k < n; k++) {
+        size_t interval = k / work->n_pieces;
+        double wander = motion->wander[interval] * work->shape[k];
+        double jitter = motion->jitter[interval];
+        size_t last = out->n_intervals - 1;
+        if (!k || wander != out->wander[last] || jitter != out->jitter[last])
+            last = out->n_intervals++;
+        out->ends[last] = work->pieces.ends[k];
+        out->wander[last] = wander;
+        out->jitter[last] = jitter;
+    }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_profile *snapshots,
-                                size_t n, const double *rounding,
-                                const struct phema_distance *distances, size_t n_distances,
+/* ---- The kinds of motion ---- */
+
+struct choice {
+    const struct phema_motion_data *data;
+    struct phema_motion best;
+    double likelihood; /* of the best, of the newest snapshots, an element */
+};
+
+/* The likelihood of the newest snapshots; unknown where they depend on each other. */
+static enum phema_status rate(double *likelihood, const struct phema_motion *motion,
+                              const struct phema_motion_data *data, struct phema_error *err)
+{
+    double z[N_RATED];
+    size_t n = data->n < N_RATED ? data->n : N_RATED, first = data->n - n;
+    struct phema_leave_one_out out = {.z = z, .limit = HUGE_VAL};
+    struct phema_sample_rows rows = *data->sample;
+    rows.tensors = NULL;
+    if (rows.order)
+        rows.order += first;
+    else
+        rows.values += first * rows.n_elems;
+    const struct phema_problem problem = {.snapshots = data->snapshots + first,
+                                          .rounding =
+                                              data->rounding ? data->rounding + first : NULL,
+                                          .n = n,
+                                          .motion = motion};
+    enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
+    *likelihood = out.likelihood;
+    return status;
+}
+
+/* Takes a motion in place of the best one if it is likelier by the margin, or if no likelihood is
+ * known. */
+static enum phema_status consider(struct choice *choice, const struct phema_motion *motion,
+                                  const struct phema_motion_work *work, struct phema_error *err)
+{
+    struct phema_motion candidate;
+    double likelihood = PHEMA_UNKNOWN;
+    enum phema_status status = keep(&candidate, motion, work, err);
+    if (status)
+        return status;
+    if (choice->data->sample)
+        status = rate(&likelihood, &candidate, choice->data, err);
+    bool is_first = choice->best.n_intervals == 0;
+    if (status || (!is_first && likelihood <= choice->likelihood + MARGIN)) {
+        phema_motion_clear(&candidate);
+        return status;
+    }
+    struct phema_motion before = choice->best;
+    choice->best = candidate;
+    choice->likelihood = likelihood;
+    phema_motion_clear(&before);
+    return PHEMA_OK;
+}
+
+/* A walk whose shape follows the falling of v, and that ends as a power of the time that is left. */
+static enum phema_status consider_shapes(struct choice *choice, const struct phema_motion *walk,
+                                         struct phema_motion_work *work, struct phema_error *err)
+{
+    static const int end_powers[] = {0, 1, 2, 4};
+    struct phema_motion shaped = {0};
+    if (!alloc_motion(&shaped, walk->n_intervals, &work->memory))
+        return phema_fail_memory(err);
+    shaped.misfit = walk->misfit;
+    shaped.wander_power = walk->wander_power;
+    for (size_t p = 0; p < ARRAY_LEN(end_powers); p++) {
+        memcpy(shaped.wander, walk->wander, walk->n_intervals * sizeof(double));
+        fit_shape(&shaped, work, end_powers[p]);
+        enum phema_status status = consider(choice, &shaped, work, err);
+        if (status)
+            return status;
+    }
+    set_even(work);
+    return PHEMA_OK;
+}
+
+static enum phema_status choose_motion(struct choice *choice, struct phema_motion_work *work,
+                                       struct phema_error *err)
+{
+    struct phema_motion walk = {0}, both = {0};
+    if (!alloc_work(work) || !alloc_motion(&walk, work->terms.n_intervals, &work->memory) ||
+        !alloc_motion(&both, work->terms.n_intervals, &work->memory))
+        return phema_fail_memory(err);
+    set_even(work);
+    phema_motion_fit_powers(&both, work, false);
+    if (!isfinite(both.misfit))
+        return phema_fail(err, PHEMA_NO,
+                          "the distances between the snapshots do not say how parameters moved");
+    phema_motion_fit_powers(&walk, work, true);
+    if (!isfinite(walk.misfit))
+        return consider(choice, &both, work, err);
+    bool is_jittery =
+        phema_motion_fit_intervals(&both, work) < EARNED * phema_motion_fit_intervals(&walk, work);
+    if (!choice->data->sample)
+        return consider(choice, is_jittery ? &both : &walk, work, err);
+    enum phema_status status = consider_shapes(choice, &walk, work, err);
+    if (!status)
+        status = consider(choice, &walk, work, err);
+    return status || !is_jittery ? status : consider(choice, &both, work, err);
+}
+
+PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_motion_data *data,
                                 struct phema_error *err)
 {
-    struct phema_motion motion = {0};
-    struct fit fit = {0};
-    enum phema_status status =
-        find_terms(&fit, snapshots, n, rounding, distances, n_distances, err);
+    struct phema_motion_work work = {.n_pieces = data->sample ? PIECES : 1};
+    struct choice choice = {.data = data};
+    enum phema_status status = find_pieces(&work, data, err);
     if (!status)
-        status = fit_motion(&motion, &fit, err);
-    phema_motion_terms_clear(&fit.terms);
-    phema_arena_clear(&fit.memory);
+        status = choose_motion(&choice, &work, err);
+    phema_motion_terms_clear(&work.pieces);
+    phema_arena_clear(&work.memory);
     if (status)
-        phema_motion_clear(&motion);
+        phema_motion_clear(&choice.best);
     else
-        *out = motion;
+        *out = choice.best;
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "phema/array.h"
+#include "phema/sort.h"
 
 #include "intervals.h"
 
@@ -137,7 +138,7 @@ struct table {
     long double *both;         /* [n_times x n_pairs] */
     long double *densities;    /* [n_times x n_pairs] */
     long double *open_bins;    /* [n_times x n_pairs] of a, b both ending there */
-    size_t *intervals;         /* [n_times] of the terms, in which one of the set lies */
+    size_t *intervals;         /* [n_times] the piece in which one of the set lies */
     struct phema_arena memory; /* of all arrays */
 };
 
@@ -198,21 +199,39 @@ static enum phema_status fill_table(struct table *table, struct phema_error *err
     return PHEMA_OK;
 }
 
-/* Intervals are those between the snapshots' times; the set may divide them further. */
-static bool find_intervals(struct phema_motion_terms *terms, struct table *table)
+/* Divides the intervals between the snapshots' times into pieces. */
+static bool find_pieces(struct phema_motion_terms *terms, const struct phema_profile *snapshots,
+                        size_t n, size_t n_pieces)
 {
-    const struct phema_profile_set *set = &table->set;
-    terms->ends = calloc(set->n_times, sizeof(*terms->ends));
-    if (!terms->ends)
-        return false;
-    for (size_t t = 0, next = 0; t < set->n_times; t++) {
-        table->intervals[t] = terms->n_intervals;
-        if (set->members[set->by_time[next]].time == t)
-            terms->ends[terms->n_intervals++] = (double)set->times[t];
-        while (next + 1 < set->n && set->members[set->by_time[next]].time == t)
-            next++;
+    double *times = calloc(n + 1, sizeof(*times));
+    terms->ends = calloc(n * n_pieces + 1, sizeof(*terms->ends));
+    for (size_t i = 0; times && i < n; i++)
+        times[i] = snapshots[i].t;
+    if (times)
+        qsort(times, n, sizeof(*times), phema_compare_doubles);
+    double begin = 0;
+    for (size_t i = 0; times && terms->ends && i < n; i++) {
+        if (times[i] == begin)
+            continue;
+        for (size_t k = 1; k < n_pieces; k++)
+            terms->ends[terms->n_intervals++] =
+                begin + (times[i] - begin) * (double)k / (double)n_pieces;
+        begin = terms->ends[terms->n_intervals++] = times[i];
     }
-    return true;
+    free(times);
+    return times && terms->ends;
+}
+
+/* The piece in which each interval of the set lies: the set divides them at other times as well. */
+static void assign_pieces(struct table *table, const struct phema_motion_terms *terms)
+{
+    size_t piece = 0;
+    for (size_t t = 0; t < table->set.n_times; t++) {
+        while (piece + 1 < terms->n_intervals &&
+               (phema_quad)terms->ends[piece] < table->set.times[t])
+            piece++;
+        table->intervals[t] = piece;
+    }
 }
 
 struct row {                          /* one pair of snapshots, from its later end backwards */
@@ -316,18 +335,23 @@ static enum phema_status find_terms(struct phema_motion_terms *terms, struct tab
     status = fill_table(table, err);
     if (status)
         return status;
-    bool has_memory = find_intervals(terms, table) && measure_pairs(terms, table, pairs);
-    return has_memory ? PHEMA_OK : phema_fail_memory(err);
+    assign_pieces(table, terms);
+    return measure_pairs(terms, table, pairs) ? PHEMA_OK : phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
                                        const struct phema_profile *snapshots, size_t n,
-                                       const struct phema_distance *pairs, size_t n_pairs,
-                                       struct phema_error *err)
+                                       size_t n_pieces, const struct phema_distance *pairs,
+                                       size_t n_pairs, struct phema_error *err)
 {
-    const struct phema_problem problem = {.snapshots = snapshots, .n = n};
     struct phema_motion_terms terms = {.n_pairs = n_pairs};
     struct table table = {0};
+    if (!find_pieces(&terms, snapshots, n, n_pieces)) {
+        phema_motion_terms_clear(&terms);
+        return phema_fail_memory(err);
+    }
+    const struct phema_motion pieces = {.n_intervals = terms.n_intervals, .ends = terms.ends};
+    const struct phema_problem problem = {.snapshots = snapshots, .n = n, .motion = &pieces};
     enum phema_status status = find_terms(&terms, &table, &problem, pairs, err);
     phema_profile_set_clear(&table.set);
     phema_arena_clear(&table.memory);

@@ -233,7 +233,7 @@ static size_t time_index(const struct phema_profile_set *set, phema_quad t)
     return found ? (size_t)(found - set->times) : 0;
 }
 
-/* Ends; and, in continuous time, all other boundaries before the last end. */
+/* Ends; and all other boundaries before the last end, in whole steps where steps are followed. */
 static bool index_times(struct phema_profile_set *set, const struct phema_profile *profiles,
                         const struct phema_motion *motion)
 {
@@ -252,9 +252,11 @@ static bool index_times(struct phema_profile_set *set, const struct phema_profil
     for (size_t k = 0; !set->is_stepwise && k < set->n_families; k++)
         if (phema_family_breaks(&set->families[k], &found) && found < last)
             set->times[set->n_times++] = found;
-    for (size_t k = 0; k < n_motions; k++)
-        if (motion->ends[k] > 0 && (phema_quad)motion->ends[k] < last)
-            set->times[set->n_times++] = (phema_quad)motion->ends[k];
+    for (size_t k = 0; k < n_motions; k++) {
+        double end = set->is_stepwise ? floor(motion->ends[k]) : motion->ends[k];
+        if (end > 0 && (phema_quad)end < last)
+            set->times[set->n_times++] = (phema_quad)end;
+    }
     qsort(set->times, set->n_times, sizeof(*set->times), compare_quads);
     size_t n = 1;
     for (size_t i = 1; i < set->n_times; i++)

@@ -73,8 +73,9 @@ static void prediction_is_the_models(void **state)
         double rounded = 0;
         double lambda = 0;
         for (size_t i = 0; i < N; i++) {
-            rounded += pow(rounding[i] * s->weights[i], 2);
-            lambda += rounding[i] * rounding[i] / (wander(1000) * (double)N * targets[k].t);
+            double noise = rounding[i] > 0 ? fmax(rounding[i], PHEMA_FLOAT32_FLOOR) : 0;
+            rounded += pow(noise * s->weights[i], 2);
+            lambda += noise * noise / (wander(1000) * (double)N * targets[k].t);
         }
         assert_near(s->predicted.profile, profile, 1e-4 * profile);
         assert_near(s->predicted.rounding, sqrt(rounded), 1e-14);

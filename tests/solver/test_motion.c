@@ -42,6 +42,16 @@ static double integrate(double (*f)(const struct phema_profile *, double),
     return sum * (u - l) / 4000;
 }
 
+/* Without a sample. */
+static enum phema_status fit(struct phema_motion *motion, const struct phema_profile *snapshots,
+                             size_t n, const double *rounding,
+                             const struct phema_distance *distances, size_t n_distances,
+                             struct phema_error *err)
+{
+    const struct phema_motion_data data = {snapshots, rounding, n, distances, n_distances, NULL};
+    return phema_motion_fit(motion, &data, err);
+}
+
 static void pairs_are_of_one_time_or_neighbours(void **state)
 {
     (void)state;
@@ -88,7 +98,7 @@ static void many_times_are_thinned(void **state)
     }
     assert_true(first <= 5 && last == N_TIMES && widest <= 5);
     struct phema_motion motion;
-    assert_ok(phema_motion_fit(&motion, many, ARRAY_LEN(many), NULL, pairs, n_pairs, &err), &err);
+    assert_ok(fit(&motion, many, ARRAY_LEN(many), NULL, pairs, n_pairs, &err), &err);
     assert_int_equal(motion.n_intervals, 64);
     assert_near(motion.ends[63], N_TIMES, 0);
     phema_motion_clear(&motion);
@@ -105,7 +115,7 @@ static void terms_are_integrals(void **state)
     size_t n_pairs = 0;
     struct phema_error err = {""};
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
-    assert_ok(phema_motion_terms_find(&shares, snapshots, N, pairs, n_pairs, &err), &err);
+    assert_ok(phema_motion_terms_find(&shares, snapshots, N, 1, pairs, n_pairs, &err), &err);
     assert_int_equal(shares.n_intervals, 8);
     for (size_t p = 0; p < n_pairs; p++) {
         const struct phema_profile *a = &snapshots[pairs[p].i];
@@ -183,7 +193,7 @@ static void powers_of_time_are_found(void **state)
     struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
     struct phema_error err = {""};
-    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     assert_int_equal(motion.n_intervals, 8);
     assert_int_equal(motion.wander_power, 2);
     assert_int_equal(motion.jitter_power, 0);
@@ -202,7 +212,7 @@ static void powers_of_time_are_found(void **state)
         rounding[i] = 1e-4 * (double)(1 + i % 3);
     for (size_t p = 0; p < n_pairs; p++)
         distances[p].square += pow(rounding[distances[p].i], 2) + pow(rounding[distances[p].j], 2);
-    assert_ok(phema_motion_fit(&motion, snapshots, N, rounding, distances, n_pairs, &err), &err);
+    assert_ok(fit(&motion, snapshots, N, rounding, distances, n_pairs, &err), &err);
     assert_near(motion.wander[7], falling(750), 1e-3 * falling(750));
     phema_motion_clear(&motion);
     free(distances);
@@ -220,7 +230,7 @@ static void sudden_changes_are_found(void **state)
             square_of(&snapshots[distances[p].i], &snapshots[distances[p].j], dropping, dropping);
     struct phema_motion motion;
     struct phema_error err = {""};
-    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     for (size_t k = 2; k < 8; k++) {
         double ratio = motion.wander[k] / dropping(motion.ends[k] - 50);
         if (!(ratio > 0.6 && ratio < 1.6))
@@ -255,7 +265,7 @@ static void a_walk_is_fitted_without_jitter(void **state)
     assert_int_equal(n_pairs, N - 1 + N - 2);
     struct phema_motion motion;
     struct phema_error err = {""};
-    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     for (size_t k = 2; k < N; k++) { /* the first ones have little effect */
         double ratio = motion.wander[k] / slowing(motion.ends[k] - 25);
         if (!(ratio > 0.7 && ratio < 1.4) || motion.jitter[k] != 0)
@@ -276,15 +286,144 @@ static void too_few_distances_are_refused(void **state)
     double coarse[N];
     for (size_t i = 0; i < N; i++)
         coarse[i] = 0.5; /* large compared with distances of 1e-2 */
-    assert_fails(phema_motion_fit(&motion, snapshots, N, coarse, distances, n_pairs, &err),
-                 PHEMA_NO, &err, "0 of 36 distances");
-    assert_fails(phema_motion_fit(&motion, snapshots, N, NULL, distances, 2, &err), PHEMA_NO, &err,
+    assert_fails(fit(&motion, snapshots, N, coarse, distances, n_pairs, &err), PHEMA_NO, &err,
+                 "0 of 36 distances");
+    assert_fails(fit(&motion, snapshots, N, NULL, distances, 2, &err), PHEMA_NO, &err,
                  "2 of 2 distances");
     for (size_t p = 0; p < n_pairs; p++)
         distances[p].square = p % 2 ? (double)NAN : 0; /* not finite, or of equal files */
-    assert_fails(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), PHEMA_NO,
-                 &err, "0 of 36");
+    assert_fails(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), PHEMA_NO, &err,
+                 "0 of 36");
     free(distances);
+}
+
+/* ---- Shapes within the intervals, with a sample ---- */
+
+#define N_STEPS 800
+#define N_ELEMS ((size_t)400)
+
+/* Elements that walk with variance v at each step, and the averages of the series. */
+static void walk_elements(double *values, const struct phema_profile *snapshots,
+                          double variance_of(double))
+{
+    uint64_t state = 3;
+    for (size_t e = 0; e < N_ELEMS; e++) {
+        double x = 1, averages[N] = {0};
+        for (int step = 1; step <= N_STEPS; step++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            x += (state >> 63 ? 1 : -1) * sqrt(variance_of(step - 0.5));
+            for (size_t i = 0; i < N; i++) {
+                double beta = pow(1 - 1.0 / step, snapshots[i].gamma + 1);
+                if (step <= (int)snapshots[i].t)
+                    averages[i] = beta * averages[i] + (1 - beta) * x;
+            }
+        }
+        for (size_t i = 0; i < N; i++)
+            values[i * N_ELEMS + e] = averages[i];
+    }
+}
+
+static double falling_to_nothing(double t)
+{
+    return 1e-5 * pow(1 - t / N_STEPS, 2);
+}
+
+static double constant(double t)
+{
+    (void)t;
+    return 1e-6;
+}
+
+static double falling_apace(double t)
+{
+    return 1e-5 * exp(-t / 100);
+}
+
+static double jumping(double t)
+{
+    return t > 400 && t <= 500 ? 1e-5 : 1e-6;
+}
+
+/* The amplitude of the walk at a time. */
+static double wander_at(const struct phema_motion *motion, double t)
+{
+    size_t k = 0;
+    while (k + 1 < motion->n_intervals && motion->ends[k] < t)
+        k++;
+    return motion->wander[k];
+}
+
+static void fit_walk(struct phema_motion *motion, double variance_of(double))
+{
+    struct phema_profile snapshots[N];
+    struct phema_error err = {""};
+    size_t n_pairs = 0;
+    struct phema_distance *pairs = NULL;
+    double *values = calloc(N * N_ELEMS, sizeof(*values));
+    assert_non_null(values);
+    make_series(snapshots);
+    walk_elements(values, snapshots, variance_of);
+    assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
+    for (size_t p = 0; p < n_pairs; p++) {
+        const double *a = values + pairs[p].i * N_ELEMS, *b = values + pairs[p].j * N_ELEMS;
+        for (size_t e = 0; e < N_ELEMS; e++)
+            pairs[p].square += (a[e] - b[e]) * (a[e] - b[e]) / (double)N_ELEMS;
+    }
+    const struct phema_sample_rows rows = {.values = values, .n_elems = N_ELEMS, .mean_square = 1};
+    const struct phema_motion_data data = {snapshots, NULL, N, pairs, n_pairs, &rows};
+    assert_ok(phema_motion_fit(motion, &data, &err), &err);
+    free(pairs);
+    free(values);
+}
+
+/* The ratio to the truth at the middle of the first and the last eighth of an interval. */
+static void assert_follows(const struct phema_motion *motion, double variance_of(double),
+                           double begin, double most)
+{
+    const double times[] = {begin + 100 * 1.0 / 16, begin + 100 * 15.0 / 16};
+    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+        double ratio = wander_at(motion, times[i]) / variance_of(times[i]);
+        if (!(ratio < most && ratio > 1 / most))
+            fail_msg("at %g: %g of the truth", times[i], ratio);
+    }
+}
+
+static void a_walk_that_falls_is_followed_within_intervals(void **state)
+{
+    (void)state;
+    struct phema_motion motion;
+    fit_walk(&motion, falling_apace); /* by exp(1/2) from the middle of an interval to its end */
+    for (double begin = 300; begin <= 700; begin += 100)
+        assert_follows(&motion, falling_apace, begin, 1.3);
+    phema_motion_clear(&motion);
+}
+
+static void a_walk_may_end_as_a_power_of_the_time_that_is_left(void **state)
+{
+    (void)state;
+    struct phema_motion motion;
+    fit_walk(&motion, falling_to_nothing);
+    assert_follows(&motion, falling_to_nothing, 700, 1.7); /* even: 85 times the truth */
+    phema_motion_clear(&motion);
+}
+
+static void an_even_walk_stays_even(void **state)
+{
+    (void)state;
+    struct phema_motion motion;
+    fit_walk(&motion, constant);
+    for (double begin = 300; begin <= 700; begin += 100)
+        assert_follows(&motion, constant, begin, 1.3);
+    phema_motion_clear(&motion);
+}
+
+static void peaks_are_flat(void **state)
+{
+    (void)state;
+    struct phema_motion motion;
+    fit_walk(&motion, jumping);
+    assert_follows(&motion, jumping, 400, 1.3);
+    phema_motion_clear(&motion);
 }
 
 /* predicted.total^2 is E(w) for any weights, and the metric's own weights minimise it. */
@@ -296,7 +435,7 @@ static void the_metric_is_the_expected_error(void **state)
     struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
     struct phema_error err = {""};
-    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     double rounding[N];
     for (size_t i = 0; i < N; i++)
         rounding[i] = 2e-4;
@@ -400,6 +539,10 @@ int main(void)
         cmocka_unit_test(sudden_changes_are_found),
         cmocka_unit_test(a_walk_is_fitted_without_jitter),
         cmocka_unit_test(too_few_distances_are_refused),
+        cmocka_unit_test(a_walk_that_falls_is_followed_within_intervals),
+        cmocka_unit_test(a_walk_may_end_as_a_power_of_the_time_that_is_left),
+        cmocka_unit_test(an_even_walk_stays_even),
+        cmocka_unit_test(peaks_are_flat),
         cmocka_unit_test(the_metric_is_the_expected_error),
         cmocka_unit_test(without_a_motion_there_is_no_such_metric),
         cmocka_unit_test(differences_and_raw_targets),
