@@ -23,6 +23,13 @@
 #define EXPLAINED_MEDIAN_Z 1.5
 #define ROUGH_Z            5.0 /* under the simplest motion */
 
+/* The least median of these series is 0.87. Only where rounding exceeds motion it is smaller. Averages
+ * labelled as raw, or as shorter ones, have 0.2 to 0.8. Labels explain such a series if their median
+ * is not as small, and if they are likeliest: the largest z hardly tells them apart. */
+#define SMOOTH_MEDIAN_Z          0.5
+#define EXPLAINED_LEAST_MEDIAN_Z 0.75
+#define LIKELIER                 0.02 /* an element */
+
 /* With fewer elements, z itself scatters: by 1 / sqrt(2 elements) and more. */
 #define LEAST_ELEMENTS 64
 
@@ -53,7 +60,7 @@ struct fit {
     struct phema_motion motion;
     double *z;
     double *largest_without; /* [n]; NULL: not asked for */
-    double max_z, median_z;
+    double max_z, median_z, likelihood;
     struct phema_tensor_outlier outlier;
 };
 
@@ -170,6 +177,7 @@ static enum phema_status compare(struct fit *fit, const struct labels *labels,
         rows.tensors = NULL;
     enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
     fit->outlier = out.outlier;
+    fit->likelihood = out.likelihood;
     return status ? status : rate(fit, labels->n, err);
 }
 
@@ -209,7 +217,8 @@ struct search {
     size_t n_groups;
     struct labels tried;
     double best; /* the largest z of the best explanation so far */
-    double given;
+    /* the likelihood of the best; NaN: labels are rated by their largest z */
+    double likelihood;
     struct phema_strbuf text; /* of the best */
     size_t suspect;           /* of the best; SIZE_MAX: none alone */
 };
@@ -281,18 +290,23 @@ static enum phema_status fails_first_look(bool *fails, const struct search *sear
     return status;
 }
 
-/* *max_z: of the tried labels; HUGE_VAL where they do not fit. */
-static enum phema_status rate_tried(double *max_z, struct search *search, struct phema_error *err)
+/* *max_z and *likelihood of the tried labels; HUGE_VAL and -HUGE_VAL where they do not fit. */
+static enum phema_status rate_tried(double *max_z, double *likelihood, struct search *search,
+                                    struct phema_error *err)
 {
     *max_z = HUGE_VAL;
+    *likelihood = -HUGE_VAL;
     bool fails = search->tried.n < 3;
     enum phema_status status = fails ? PHEMA_OK : fails_first_look(&fails, search, err);
     if (status || fails)
         return status;
     struct fit fit;
     status = fit_hypothesis(&fit, &search->tried, search, COMPARE_SNAPSHOTS, err);
-    if (!status && fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z)
+    if (!status && fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z) {
         *max_z = fit.max_z;
+        if (fit.median_z >= EXPLAINED_LEAST_MEDIAN_Z)
+            *likelihood = fit.likelihood;
+    }
     fit_clear(&fit);
     return status;
 }
@@ -300,11 +314,15 @@ static enum phema_status rate_tried(double *max_z, struct search *search, struct
 /* Whether the tried labels fit, and better than all before. */
 static enum phema_status try_labels(bool *is_better, struct search *search, struct phema_error *err)
 {
-    double max_z;
-    enum phema_status status = rate_tried(&max_z, search, err);
-    *is_better = !status && max_z < CLEARLY * search->best;
-    if (*is_better)
+    double max_z, likelihood;
+    bool is_by_z = isnan(search->likelihood);
+    enum phema_status status = rate_tried(&max_z, &likelihood, search, err);
+    *is_better = !status && (is_by_z ? max_z < CLEARLY * search->best
+                                     : likelihood > search->likelihood + LIKELIER);
+    if (*is_better && is_by_z)
         search->best = max_z;
+    else if (*is_better)
+        search->likelihood = likelihood;
     return status;
 }
 
@@ -405,6 +423,12 @@ static enum phema_status try_exchange_of_times(struct search *search, size_t g,
 
 /* ---- All snapshots ---- */
 
+static bool has_same_width(const struct phema_profile *a, const struct phema_profile *b)
+{
+    return a->shape == b->shape && (a->shape != PHEMA_SHAPE_POWER || a->gamma == b->gamma) &&
+           (a->shape != PHEMA_SHAPE_EMA || a->half_life == b->half_life);
+}
+
 /* Snapshots at each time, if all times have the same profiles but for their ends; else 0. */
 static size_t common_group(const struct search *search)
 {
@@ -416,8 +440,7 @@ static size_t common_group(const struct search *search)
         for (size_t i = 0; i < n; i++) {
             const struct phema_profile *first = &snapshots[i].profile;
             const struct phema_profile *other = &snapshots[search->group[g] + i].profile;
-            if (first->shape != other->shape || first->update_every != other->update_every ||
-                (first->shape == PHEMA_SHAPE_POWER && first->gamma != other->gamma))
+            if (!has_same_width(first, other) || first->update_every != other->update_every)
                 return 0;
         }
     }
@@ -448,9 +471,15 @@ static enum phema_status say_widths(struct search *search, size_t n, struct phem
     enum phema_status status = phema_strbuf_check(&fit, err);
     if (!status)
         status = phema_strbuf_check(&given, err);
-    if (!status)
-        phema_strbuf_printf(explain(search, SIZE_MAX), "the snapshots fit %s%s, not %s",
-                            are_widths ? "sigma_rel " : "", fit.data, given.data);
+    const char *kind = are_widths ? "sigma_rel " : "";
+    if (!status && isnan(search->likelihood))
+        phema_strbuf_printf(explain(search, SIZE_MAX), "the snapshots fit %s%s, not %s", kind,
+                            fit.data, given.data);
+    else if (!status)
+        phema_strbuf_printf(
+            explain(search, SIZE_MAX),
+            "neighbouring snapshots are more alike than the label %s says: they fit %s%s",
+            given.data, kind, fit.data);
     phema_strbuf_clear(&fit);
     phema_strbuf_clear(&given);
     return status;
@@ -467,8 +496,7 @@ static enum phema_status try_widths(struct search *search, const struct phema_pr
     }
     bool is_given = true;
     for (size_t i = 0; i < n; i++)
-        is_given = is_given && widths[i].shape == search->series->snapshots[i].profile.shape &&
-                   widths[i].gamma == search->series->snapshots[i].profile.gamma;
+        is_given = is_given && has_same_width(&widths[i], &search->series->snapshots[i].profile);
     bool is_better = false;
     enum phema_status status = is_given ? PHEMA_OK : try_labels(&is_better, search, err);
     return !status && is_better ? say_widths(search, n, err) : status;
@@ -612,12 +640,48 @@ static enum phema_status search_near(struct search *search, size_t k, struct phe
     return status ? status : try_without(search, k, err);
 }
 
+/* Whether most neighbours are apart by clearly more than their rounding, which may repeat: then the
+ * others predict a snapshot better than its labels say. */
+static bool is_moving(const struct search *search)
+{
+    const struct phema_sample *sample = search->sample;
+    size_t n_moved = 0;
+    for (size_t k = 1; k < sample->n; k++) {
+        double a = fmax(sample->rounding[k - 1], PHEMA_FLOAT32_FLOOR),
+               b = fmax(sample->rounding[k], PHEMA_FLOAT32_FLOOR);
+        n_moved += phema_sample_distance(sample, k - 1, k) > 100 * (a * a + b * b);
+    }
+    return 2 * n_moved > sample->n;
+}
+
+/* Usual widths for the newest snapshots, which are more alike than their labels say: averages taken
+ * for raw, or for shorter ones. A training that hardly changes its direction would look the same. */
+static enum phema_status search_longer(struct search *search, struct phema_error *err)
+{
+    size_t n = common_group(search);
+    struct phema_profile *widths = calloc(n + 1, sizeof(*widths));
+    if (!widths)
+        return phema_fail_memory(err);
+    bool is_known = n > 0 && is_moving(search);
+    for (size_t i = 0; i < n; i++) {
+        widths[i] = search->series->snapshots[i].profile;
+        is_known =
+            is_known && (widths[i].shape == PHEMA_SHAPE_POWER ||
+                         widths[i].shape == PHEMA_SHAPE_EMA || widths[i].shape == PHEMA_SHAPE_RAW);
+    }
+    search->likelihood = -HUGE_VAL;
+    enum phema_status status = is_known ? try_usual(search, widths, n, 0, 0, err) : PHEMA_OK;
+    search->likelihood = PHEMA_UNKNOWN;
+    free(widths);
+    return status;
+}
+
 static enum phema_status search_all(struct search *search, struct phema_error *err)
 {
     size_t n = common_group(search);
     reset(search, newest_begin(search), search->n_groups);
-    double max_z;
-    enum phema_status status = rate_tried(&max_z, search, err);
+    double max_z, ignored;
+    enum phema_status status = rate_tried(&max_z, &ignored, search, err);
     if (status || isfinite(max_z)) /* what is wrong lies before them */
         return status;
     if (n && search->group[1] == n) {
@@ -767,10 +831,13 @@ static enum phema_status judge(struct search *search, const struct fit *fit,
         enum phema_status status = search_labels(search, fit, err);
         return status ? status : describe(search, err);
     }
-    if (fit->max_z <= EVENT_Z)
-        return PHEMA_OK;
+    enum phema_status status =
+        fit->median_z < SMOOTH_MEDIAN_Z ? search_longer(search, err) : PHEMA_OK;
+    bool is_longer = search->text.size > 0;
+    if (status || (!is_longer && fit->max_z <= EVENT_Z))
+        return status;
     checks->verdict = PHEMA_SERIES_DOUBTFUL;
-    return describe_event(search, err);
+    return is_longer ? describe(search, err) : describe_event(search, err);
 }
 
 PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phema_motion *motion,
@@ -778,7 +845,8 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
                                   const struct phema_sample *sample, bool is_checked,
                                   struct phema_error *err)
 {
-    struct search search = {.series = series, .sample = sample, .checks = checks};
+    struct search search = {
+        .series = series, .sample = sample, .checks = checks, .likelihood = PHEMA_UNKNOWN};
     struct fit fit = {0};
     bool is_compared = is_checked && sample->n_elems >= LEAST_ELEMENTS;
     enum comparison comparison = is_compared ? COMPARE_AND_LEAVE_OUT : COMPARE_NOTHING;
