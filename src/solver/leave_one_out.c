@@ -168,16 +168,31 @@ static const double *reference_of(const struct window *window)
     return window_row(window, window->n - 1);
 }
 
+/* Four rows at a time: the sum is loaded and stored less often. */
+static void add_rows(double *restrict sum, const double *const rows[4],
+                     const double coefficients[4], const double *restrict reference, size_t n_elems)
+{
+    const double *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2],
+                           *restrict d = rows[3];
+    for (size_t e = 0; e < n_elems; e++)
+        sum[e] += coefficients[0] * (a[e] - reference[e]) +
+                  coefficients[1] * (b[e] - reference[e]) +
+                  coefficients[2] * (c[e] - reference[e]) + coefficients[3] * (d[e] - reference[e]);
+}
+
 static void find_residual(const struct window *window, size_t i)
 {
-    size_t n_elems = window->sample->n_elems;
-    const double *reference = reference_of(window);
-    double *residual = window->residuals + i * n_elems;
-    for (size_t j = 0; j + 1 < window->n; j++) {
-        const double *row = window_row(window, j);
-        double coefficient = window->coefficients[i * window->n + j];
-        for (size_t e = 0; e < n_elems; e++)
-            residual[e] += coefficient * (row[e] - reference[e]);
+    size_t n_elems = window->sample->n_elems, newest = window->n - 1;
+    for (size_t j = 0; j < newest; j += 4) {
+        const double *rows[4];
+        double coefficients[4];
+        for (size_t r = 0; r < 4; r++) {
+            size_t k = j + r < newest ? j + r : newest; /* which adds nothing */
+            rows[r] = window_row(window, k);
+            coefficients[r] = window->coefficients[i * window->n + k];
+        }
+        add_rows(window->residuals + i * n_elems, rows, coefficients, reference_of(window),
+                 n_elems);
     }
 }
 
