@@ -70,6 +70,13 @@ struct phema_plan_rule {
     size_t n_tensors;        /* that follow it, 0 where the series has no tensors */
 };
 
+/* Among the SPECs of targets: the newest snapshot as it is. Its profile is that of the snapshot, and
+ * nothing is solved for. */
+#define PHEMA_TARGET_NEWEST "newest"
+
+/* The snapshot that ends at this time; of several the raw one, or the narrowest. SIZE_MAX: none. */
+size_t phema_series_find_newest(const struct phema_series *series, double time);
+
 struct phema_target {
     double named_time, time;
     double sigma_rel, gamma; /* of a power function, else NaN */
@@ -86,6 +93,8 @@ struct phema_target {
     size_t n_left_out; /* snapshots later than the target */
     size_t n_repeated; /* snapshots left out because another one is the same average */
     size_t newest;     /* the last snapshot that is not later: the source of copies */
+    bool is_stored;    /* a snapshot as it is, of weight 1: PHEMA_TARGET_NEWEST */
+    size_t stored;     /* that snapshot */
     /* for the provenance: the exponent was given; a file of weights has the width or SPEC, the time
      * */
     bool is_by_gamma, is_width_in_file, is_time_in_file;
@@ -141,6 +150,12 @@ struct phema_plan {
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err);
 void phema_plan_free(struct phema_plan *plan); /* takes NULL */
+
+/* Predicted distance of the exact averages of two targets of one time, relative to |theta|, in the
+ * model of the predicted errors; NaN where these are unknown.
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE phema_plan_distance(double *out, const struct phema_plan *plan, size_t a, size_t b,
+                                   struct phema_error *err);
 
 /* Writes "motion": {...}: amplitudes by interval and the rounding of the snapshots. Nothing where
  * the motion is unknown. */

@@ -23,7 +23,9 @@ static void write_command(struct phema_strbuf *text, const struct phema_target *
 {
     struct phema_name_buffer number;
     phema_strbuf_puts(text, "posthoc-ema synth");
-    if (target->is_by_gamma)
+    if (target->is_stored)
+        phema_strbuf_puts(text, " --profile " PHEMA_TARGET_NEWEST);
+    else if (target->is_by_gamma)
         phema_strbuf_printf(text, " --gamma %s", phema_number_format(&number, target->gamma));
     else if (!isnan(target->sigma_rel) && !target->is_width_in_file)
         phema_strbuf_printf(text, " --sigma-rel %s",

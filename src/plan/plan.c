@@ -79,9 +79,23 @@ static bool set_merge_weights(double *weights, const struct solver_input *input,
     return mix->n_parts > 0;
 }
 
-/* A merge of raw snapshots has exactly the weights of its definition, free of rounding and ridge,
- * so that no other file is read. */
-static enum phema_status use_merge_weights(struct solver_input *input, struct phema_error *err)
+/* Sets weights [problem.n], which are 0, if the target is a snapshot as it is. */
+static bool set_stored_weight(double *weights, const struct solver_input *input,
+                              const struct phema_target *target)
+{
+    for (size_t x = 0; x < input->problem.n && target->is_stored; x++)
+        if (input->index[x] == target->stored) {
+            weights[x] = 1;
+            return true;
+        }
+    return false;
+}
+
+/* A snapshot as it is and a merge of raw snapshots have exactly the weights of their definition,
+ * free of rounding and ridge, so that no other file is read. */
+static enum phema_status use_exact_weights(struct solver_input *input,
+                                           const struct phema_target *targets,
+                                           struct phema_error *err)
 {
     const struct phema_problem *problem = &input->problem;
     double *weights = phema_arena_array(&input->memory, problem->n, sizeof(*weights));
@@ -89,7 +103,8 @@ static enum phema_status use_merge_weights(struct solver_input *input, struct ph
         return phema_fail_memory(err);
     for (size_t j = 0; j < problem->m; j++) {
         memset(weights, 0, problem->n * sizeof(*weights));
-        if (!set_merge_weights(weights, input, &problem->targets[j]))
+        if (!set_stored_weight(weights, input, &targets[j]) &&
+            !set_merge_weights(weights, input, &problem->targets[j]))
             continue;
         struct phema_problem alone = *problem;
         alone.targets = &problem->targets[j];
@@ -130,7 +145,7 @@ static enum phema_status solve_input(struct solver_input *input, const struct ph
     enum phema_status status = phema_weights_solve(input->solutions, &input->problem, options, err);
     if (status)
         return status;
-    status = use_merge_weights(input, err);
+    status = use_exact_weights(input, targets, err);
     if (status)
         return status;
     if (!input->has_true_labels) {

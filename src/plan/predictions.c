@@ -69,6 +69,34 @@ void phema_plan_advice_clear(struct phema_plan_advice *advice)
     *advice = (struct phema_plan_advice){0};
 }
 
+/* ---- Distance of two averages ---- */
+
+/* The error of one average in place of the other: its profiles are snapshots without rounding. */
+PHEMA_FALLIBLE phema_plan_distance(double *out, const struct phema_plan *plan, size_t a, size_t b,
+                                   struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    const struct phema_mix *mix = &plan->targets[b].mix;
+    const struct phema_problem problem = {.snapshots = mix->parts,
+                                          .n = mix->n_parts,
+                                          .targets = &plan->targets[a].mix,
+                                          .m = 1,
+                                          .run_end = series->snapshots[series->n - 1].time,
+                                          .motion = plan->motion};
+    struct phema_solution solution = {.weights = calloc(mix->n_parts, sizeof(double))};
+    enum phema_status status = solution.weights ? PHEMA_OK : phema_fail_memory(err);
+    for (size_t i = 0; !status && i < mix->n_parts; i++)
+        solution.weights[i] = mix->factors ? mix->factors[i] : 1;
+    if (!status)
+        status = phema_weights_evaluate(&solution, &problem, err);
+    free(solution.weights);
+    if (status)
+        return phema_fail_in(err, status, "%s", series->root);
+    bool is_known = plan->checks.verdict != PHEMA_SERIES_WRONG;
+    *out = is_known ? solution.predicted.total : PHEMA_UNKNOWN;
+    return PHEMA_OK;
+}
+
 /* ---- Error against width ---- */
 
 /* The solver takes about 0.1 s for this many snapshots, and seconds for a thousand. */

@@ -81,6 +81,7 @@ struct phema_target rules_column(const struct phema_plan_rule *rule,
     column.solution = (struct phema_solution){.weights = NULL};
     column.sigma_rel = rule->sigma_rel;
     column.gamma = rule->gamma;
+    column.is_stored = false;
     return column;
 }
 

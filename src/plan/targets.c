@@ -133,6 +133,45 @@ static enum phema_status set_spec(struct phema_target *target, struct phema_plan
     return PHEMA_OK;
 }
 
+size_t phema_series_find_newest(const struct phema_series *series, double time)
+{
+    size_t found = SIZE_MAX;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        if (snapshot->time != time)
+            continue;
+        if (snapshot->profile.shape == PHEMA_SHAPE_RAW)
+            return k;
+        if (found == SIZE_MAX || snapshot->sigma_rel < series->snapshots[found].sigma_rel)
+            found = k;
+    }
+    return found;
+}
+
+static enum phema_status set_newest(struct phema_target *target, struct phema_plan *plan,
+                                    struct phema_error *err)
+{
+    size_t k = phema_series_find_newest(plan->series, target->time);
+    struct phema_profile *profile = phema_arena_alloc(&plan->memory, sizeof(*profile));
+    if (!profile)
+        return phema_fail_memory(err);
+    struct phema_name_buffer time;
+    if (k == SIZE_MAX)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          PHEMA_TARGET_NEWEST ": no snapshot of %s ends at %s", plan->series->root,
+                          phema_number_format(&time, target->named_time));
+    const struct phema_snapshot *snapshot = &plan->series->snapshots[k];
+    *profile = snapshot->profile;
+    profile->label = target_label;
+    target->mix = (struct phema_mix){.parts = profile, .n_parts = 1};
+    target->kind = snapshot->kind;
+    target->spec = snapshot->spec;
+    target->file_part = PHEMA_TARGET_NEWEST;
+    target->is_stored = true;
+    target->stored = k;
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE target_resolve_spec(struct phema_target *target, struct phema_plan *plan,
                                    const char *text, struct phema_error *err)
 {
@@ -143,7 +182,7 @@ PHEMA_FALLIBLE target_resolve_spec(struct phema_target *target, struct phema_pla
 
 /* ---- Options ---- */
 
-/* specs: [options->n_profiles], shared by all times */
+/* specs: [options->n_profiles], shared by all times; NULL for the newest snapshot as it is */
 static enum phema_status set_option(struct phema_target *target, struct phema_plan *plan,
                                     const struct phema_plan_options *options,
                                     struct phema_spec **specs, size_t index,
@@ -154,7 +193,9 @@ static enum phema_status set_option(struct phema_target *target, struct phema_pl
     index -= options->n_sigma_rels;
     if (index < options->n_gammas)
         return set_gamma(target, plan, options->gammas[index], err);
-    enum phema_status status = set_spec(target, plan, specs[index - options->n_gammas], err);
+    struct phema_spec *spec = specs[index - options->n_gammas];
+    enum phema_status status =
+        spec ? set_spec(target, plan, spec, err) : set_newest(target, plan, err);
     return status ? phema_fail_in(err, status, "--profile") : PHEMA_OK;
 }
 
@@ -166,6 +207,9 @@ static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan 
     if (!*out)
         return phema_fail_memory(err);
     for (size_t i = 0; i < options->n_profiles; i++) {
+        (*out)[i] = NULL;
+        if (strcmp(options->profiles[i], PHEMA_TARGET_NEWEST) == 0)
+            continue;
         enum phema_status status = read_spec(&(*out)[i], plan, options->profiles[i], err);
         if (status)
             return phema_fail_in(err, status, "--profile");
