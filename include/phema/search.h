@@ -16,11 +16,13 @@
 /* Refined widths are at least a quarter of the tolerance apart: a few steps of the resolution. */
 #define PHEMA_SEARCH_MIN_TOLERANCE 1e-3
 
+/* sigma_rel 0 is the newest snapshot as it is, the one candidate that is no average. */
 struct phema_search_point {
     double sigma_rel, time;
 };
 
 bool phema_search_point_equals(struct phema_search_point a, struct phema_search_point b);
+bool phema_search_is_newest(struct phema_search_point point);
 
 struct phema_search_score {
     struct phema_search_point at;
@@ -35,33 +37,44 @@ struct phema_search {
     size_t n_widths;
     const double *times; /* [n_times] each is searched separately */
     size_t n_times;
-    double tolerance; /* of sigma_rel, at least PHEMA_SEARCH_MIN_TOLERANCE */
+    bool has_newest;    /* the newest snapshot is a candidate as it is ... */
+    double newest_time; /* ... of this time */
+    double tolerance;   /* of sigma_rel, at least PHEMA_SEARCH_MIN_TOLERANCE */
+    double noise;       /* standard deviation of one score; 0: none */
     bool maximizes;
 };
 
 /* Most candidates made in one pass: they are on the disk at the same time. */
 #define PHEMA_SEARCH_MOST_BATCH 64
 
-/* n evenly spaced widths from first to last, both exact and the others rounded; n > 1. */
+/* n widths from first to last in equal ratios, both exact and the others rounded; n > 1. */
 void phema_search_grid(double *out, size_t n, double first, double last);
 
 /* Up to `most` points to score next, none scored already; 0: the search is complete.
- * First all widths at all times. Then it refines around the best width of the most promising time:
- * at the vertex of the parabola through that width and its neighbours, and at the golden section of
- * the gaps to them, until neither gap is wider than the tolerance. If the score has a single
- * optimum, that optimum is within the tolerance of the best width.
+ * First all widths at all times, and the newest snapshot. Then it refines around the best width of
+ * the most promising time: at the vertex of the parabola in log sigma_rel through that width and
+ * its neighbours, or in the middle of a gap to them, until neither gap is wider than the tolerance.
+ * If the score has a single optimum, that optimum is within the tolerance of the best width.
+ * With noise it also ends where scores do not differ by more than twice the standard deviation of
+ * their difference.
  *   scores  [n] at distinct points; scores outside the range and of other times are ignored */
 size_t phema_search_next(struct phema_search_point *out, size_t most,
                          const struct phema_search *search, const struct phema_search_score *scores,
                          size_t n);
 
-/* True if the search has this time and the width lies within its range. */
+/* True if the search has this time and the width lies within its range, or it is the newest. */
 bool phema_search_includes(const struct phema_search *search, struct phema_search_point point);
 
 struct phema_search_best {
-    const struct phema_search_score *score; /* one of the scores */
-    double below, above; /* the neighbouring scored widths at its time, or NaN at an end */
-    bool is_settled;     /* neither neighbour is farther than the tolerance */
+    const struct phema_search_score *score;  /* one of the scores */
+    const struct phema_search_score *width;  /* the best of the averages; NULL: none is finite */
+    const struct phema_search_score *newest; /* NULL: without a finite score */
+    double below, above; /* the scored widths beside the best one at its time, or NaN at an end */
+    /* the widths around the best one that are as good within the noise; NaN without noise */
+    double equal_from, equal_to;
+    bool is_newest_equal; /* likewise */
+    bool is_settled;      /* neither gap beside the best width is wider than the tolerance, or noise
+                      * hides what is in it */
 };
 
 /* false: no score is finite. */

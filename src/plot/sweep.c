@@ -8,7 +8,8 @@
 #include "phema/number.h"
 
 #define SWEEP_BOX     320
-#define LARGEST_SCORE 1e100 /* differences of scores must be finite */
+#define LARGEST_SCORE 1e100    /* differences of scores must be finite */
+#define NEWEST        "newest" /* in place of a width: a snapshot that is no average */
 
 /* ---- Reading ---- */
 
@@ -19,6 +20,7 @@ struct score {
 struct scores {
     struct score *items; /* [n] by width, then by score */
     size_t n, capacity;
+    double newest;     /* score of the newest snapshot as it is; NaN: none */
     size_t n_left_out; /* lines without a finite score */
     size_t sigma_column, score_column;
     bool has_columns;
@@ -111,8 +113,9 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
     struct phema_name_buffer shown;
     struct phema_span width = field_at(line, scores->sigma_column);
     struct phema_span value = field_at(line, scores->score_column);
-    if (!phema_decimal_parse(&score.sigma_rel, width) ||
-        !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM))
+    bool is_newest = is_text(width, NEWEST);
+    if (!is_newest && (!phema_decimal_parse(&score.sigma_rel, width) ||
+                       !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM)))
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no sigma_rel between 0 and %g",
                           phema_name_escape(&shown, (const char *)width.data, width.size),
                           PHEMA_SIGMA_REL_SUPREMUM);
@@ -124,9 +127,12 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
     if (isfinite(score.score) && fabs(score.score) > LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score of at most %g, found %g",
                           LARGEST_SCORE, score.score);
-    if (isfinite(score.score))
+    if (isfinite(score.score) && !is_newest)
         return add(scores, score, err);
-    scores->n_left_out++;
+    if (isfinite(score.score))
+        scores->newest = score.score;
+    else
+        scores->n_left_out++;
     return PHEMA_OK;
 }
 
@@ -196,6 +202,8 @@ static void fit(struct panel *panel, const struct scores *scores)
         min = fmin(min, scores->items[i].score);
         max = fmax(max, scores->items[i].score);
     }
+    min = fmin(min, scores->newest); /* fmin and fmax ignore NaN */
+    max = fmax(max, scores->newest);
     double size = fmax(fabs(min), fabs(max));
     double border = max > min ? (max - min) / 10 : size > 1e-280 ? size / 10 : 1;
     border = fmax(border, size * 1e-9); /* ticks must stay distinct as doubles */
@@ -206,6 +214,22 @@ static void fit(struct panel *panel, const struct scores *scores)
     double margin = fmax(last > first ? (last - first) / 20 : last / 10, 1e-280);
     panel->x.min = fmax(first - margin, 0);
     panel->x.max = last + margin;
+}
+
+/* A dashed line across the panel, whose axes are fitted. */
+static void draw_newest(struct phema_picture *picture, struct panel *panel, double score)
+{
+    struct series *line = panel_series(picture, panel, SERIES_LINE, NEWEST, 2);
+    if (!line)
+        return;
+    line->x[0] = panel->x.min;
+    line->x[1] = panel->x.max;
+    line->y[0] = line->y[1] = score;
+    line->pen =
+        (struct pen){.color = COLOR_BLACK, .width = 1.2, .opacity = 0.6, .dash = 5, .gap = 4};
+    struct phema_name_buffer text;
+    line->legend = picture_text(picture, "the newest snapshot as it is: score %s",
+                                phema_number_format(&text, score));
 }
 
 static void draw(struct phema_picture *picture, const struct scores *scores, bool maximizes)
@@ -237,12 +261,14 @@ static void draw(struct phema_picture *picture, const struct scores *scores, boo
     panel->x.label = "sigma_rel [standard deviation in time / training time]";
     panel->y.label = maximizes ? "score (higher is better)" : "score (lower is better)";
     fit(panel, scores);
+    if (!isnan(scores->newest))
+        draw_newest(picture, panel, scores->newest);
 }
 
 PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, size_t *n_left_out,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err)
 {
-    struct scores scores = {0};
+    struct scores scores = {.newest = PHEMA_UNKNOWN};
     struct phema_picture *picture = NULL;
     enum phema_status status = read_scores(&scores, sweep->csv, err);
     if (!status)

@@ -21,6 +21,7 @@
 #define SERIES  "# snapshots "
 #define COLUMNS "sigma_rel,time,score,seconds,predicted_error"
 #define MADE    "# made "
+#define NEWEST  "newest" /* in place of a width */
 
 #define HEADER_LINES 5
 
@@ -148,7 +149,9 @@ PHEMA_FALLIBLE phema_journal_add(struct phema_journal *journal,
     struct phema_name_buffer width, time, value, error;
     struct phema_strbuf line = {0};
     phema_strbuf_printf(
-        &line, "%s,%s,%s,%.3f,%s\n", phema_number_format(&width, score->at.sigma_rel),
+        &line, "%s,%s,%s,%.3f,%s\n",
+        phema_search_is_newest(score->at) ? NEWEST
+                                          : phema_number_format(&width, score->at.sigma_rel),
         phema_number_format(&time, score->at.time),
         isnan(score->score) ? "nan" : phema_number_format(&value, score->score), score->seconds,
         isnan(score->predicted_error) ? "" : phema_number_format(&error, score->predicted_error));
@@ -171,18 +174,27 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
 
 /* ---- Reading ---- */
 
+/* A width above 0, or the newest snapshot. */
+static bool read_width(double *sigma_rel, struct phema_span field)
+{
+    *sigma_rel = 0;
+    if (field.size == strlen(NEWEST) && memcmp(field.data, NEWEST, field.size) == 0)
+        return true;
+    return phema_decimal_parse(sigma_rel, field) && isfinite(*sigma_rel) && *sigma_rel > 0;
+}
+
 /* The columns after the score may be missing. */
 static bool read_score(struct phema_search_score *out, struct phema_span line)
 {
     *out = (struct phema_search_score){.predicted_error = PHEMA_UNKNOWN};
-    if (!phema_decimal_parse(&out->at.sigma_rel, phema_span_split(&line, ',')) ||
+    if (!read_width(&out->at.sigma_rel, phema_span_split(&line, ',')) ||
         !phema_decimal_parse(&out->at.time, phema_span_split(&line, ',')) ||
         !phema_decimal_parse(&out->score, phema_span_split(&line, ',')))
         return false;
     struct phema_span seconds = phema_span_split(&line, ','), error = phema_span_split(&line, ',');
     return (!seconds.size || phema_decimal_parse(&out->seconds, seconds)) &&
            (!error.size || phema_decimal_parse(&out->predicted_error, error)) && !line.size &&
-           isfinite(out->at.sigma_rel) && isfinite(out->at.time);
+           isfinite(out->at.time);
 }
 
 static bool is_name(const char *name, size_t size)

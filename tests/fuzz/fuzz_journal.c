@@ -63,14 +63,19 @@ static void check_next(const struct phema_search_score *scores, size_t n)
                                         .n_widths = N_WIDTHS,
                                         .times = &time,
                                         .n_times = 1,
+                                        .has_newest = n % 3,
+                                        .newest_time = time,
                                         .tolerance = 0.005,
+                                        .noise = n % 5 ? 0 : 0.25,
                                         .maximizes = n % 2};
     struct phema_search_point asked[MOST_ASKED];
     size_t n_asked = phema_search_next(asked, MOST_ASKED, &search, scores, n);
     fuzz_require(n_asked <= MOST_ASKED, "no more points than were asked for");
     for (size_t i = 0; i < n_asked; i++) {
-        fuzz_require(asked[i].time == time && asked[i].sigma_rel >= widths[0] &&
-                         asked[i].sigma_rel <= widths[N_WIDTHS - 1],
+        bool is_newest = search.has_newest && phema_search_is_newest(asked[i]);
+        fuzz_require(asked[i].time == time &&
+                         (is_newest || (asked[i].sigma_rel >= widths[0] &&
+                                        asked[i].sigma_rel <= widths[N_WIDTHS - 1])),
                      "what is asked for lies in the range");
         for (size_t j = 0; j < n; j++)
             fuzz_require(asked[i].time != scores[j].at.time ||

@@ -71,6 +71,16 @@ static void lines_without_a_finite_score_are_counted(void **state)
                   "score,scores,0.1,1\n", 4);
 }
 
+static void the_newest_snapshot_is_no_width(void **state)
+{
+    (void)state;
+    assert_scores("sigma_rel,score\nnewest,-3\n0.1,1\n", "score,scores,0.1,1\n", 0);
+    assert_scores("sigma_rel,score\nnewest,nan\n0.1,1\n", "score,scores,0.1,1\n", 1);
+    static const char alone[] = "sigma_rel,score\nnewest,1\n", large[] = "0.1,1\nnewest,1e101\n";
+    assert_refused(alone, strlen(alone), "expected lines of sigma_rel,score");
+    assert_refused(large, strlen(large), "line 2: expected a score of at most");
+}
+
 static void an_invalid_line_is_named(void **state)
 {
     (void)state;
@@ -131,6 +141,7 @@ int main(void)
         cmocka_unit_test(numbers_alone_are_two_columns),
         cmocka_unit_test(scores_of_one_width_are_in_order),
         cmocka_unit_test(lines_without_a_finite_score_are_counted),
+        cmocka_unit_test(the_newest_snapshot_is_no_width),
         cmocka_unit_test(an_invalid_line_is_named),
         cmocka_unit_test(overlong_numbers_are_refused),
         cmocka_unit_test(too_many_scores_are_refused),

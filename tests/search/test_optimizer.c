@@ -35,6 +35,25 @@ static double cliff(double x, double time, double optimum)
     return x < optimum ? exp((optimum - x) * 60) : 1 + 0.05 * (x - optimum);
 }
 
+/* In log sigma_rel steep above the optimum and flat below it, or the other way round. */
+static double steep_above(double x, double time, double optimum)
+{
+    (void)time;
+    return x * x * x / (3 * optimum * optimum * optimum) - log(x / optimum);
+}
+
+static double steep_below(double x, double time, double optimum)
+{
+    (void)time;
+    return optimum / x + x * x / (2 * optimum * optimum);
+}
+
+static double log_parabola(double x, double time, double optimum)
+{
+    (void)time;
+    return log(x / optimum) * log(x / optimum);
+}
+
 static double valley(double x, double time, double optimum)
 {
     double shifted = optimum + (time - 2) * 0.03;
@@ -55,8 +74,7 @@ static void search_all(struct run *run, size_t batch, function score, double opt
         size_t before = run->n;
         for (size_t i = 0; i < n; i++) {
             double x = points[i].sigma_rel;
-            assert_true(x >= run->search.widths[0]);
-            assert_true(x <= run->search.widths[run->search.n_widths - 1]);
+            assert_true(phema_search_includes(&run->search, points[i]));
             for (size_t k = 0; k < run->n; k++) /* no point twice */
                 assert_false(run->scores[k].at.sigma_rel == x &&
                              run->scores[k].at.time == points[i].time);
@@ -85,13 +103,14 @@ static void assert_found(const struct run *run, double optimum)
     assert_near(best.score->at.sigma_rel, optimum, run->search.tolerance + 1e-4);
 }
 
-static void the_grid_is_even_and_has_four_digits(void **state)
+static void the_grid_has_equal_ratios_and_four_digits(void **state)
 {
     (void)state;
-    double widths[8];
-    phema_search_grid(widths, 8, 0.02, 0.25);
-    static const double wanted[] = {0.02, 0.0529, 0.0857, 0.1186, 0.1514, 0.1843, 0.2171, 0.25};
-    for (size_t i = 0; i < 8; i++)
+    double widths[6];
+    phema_search_grid(widths, 6, 0.02, 0.25);
+    /* 0.02 * 12.5^(i / 5) */
+    static const double wanted[] = {0.02, 0.0331, 0.0549, 0.091, 0.1509, 0.25};
+    for (size_t i = 0; i < 6; i++)
         assert_near(widths[i], wanted[i], 0); /* the doubles nearest to the decimals */
     phema_search_grid(widths, 2, 0.123456, 0.2);
     assert_near(widths[0], 0.123456, 0); /* the ends are exact */
@@ -103,17 +122,44 @@ static void a_single_optimum_is_found_in_few_evaluations(void **state)
     static const struct {
         function score;
         size_t most;
-    } cases[] = {{parabola, 16}, {distance, 19}, {cliff, 25}};
+    } cases[] = {{parabola, 14},    {log_parabola, 12}, {steep_above, 14},
+                 {steep_below, 14}, {distance, 14},     {cliff, 18}};
     static const size_t batches[] = {1, 2, 3, 4, 8};
     for (size_t c = 0; c < ARRAY_LEN(cases); c++)
         for (size_t b = 0; b < ARRAY_LEN(batches); b++)
             for (int i = 0; i <= 230; i++) {
-                double widths[8], optimum = 0.02 + i * 0.001;
-                struct run run = {.search = range(widths, 8, 0.02, 0.25, 0.005)};
+                double widths[6], optimum = 0.02 + i * 0.001;
+                struct run run = {.search = range(widths, 6, 0.02, 0.25, 0.005)};
                 search_all(&run, batches[b], cases[c].score, optimum);
                 assert_found(&run, optimum);
                 assert_true(run.n <= cases[c].most);
             }
+}
+
+/* former: means of a search that begins with 8 evenly spaced widths, and refines by a parabola in
+ * sigma_rel and golden sections of both gaps at once. */
+static void evaluations_are_no_more_than_those_of_golden_sections(void **state)
+{
+    (void)state;
+    static const struct {
+        function score;
+        double tolerance, former;
+    } cases[] = {
+        {parabola, 0.005, 11.89},     {parabola, 0.001, 13.12},    {log_parabola, 0.005, 12.32},
+        {log_parabola, 0.001, 15.36}, {steep_above, 0.005, 11.89}, {steep_above, 0.001, 13.23},
+        {steep_below, 0.005, 12.13},  {steep_below, 0.001, 15.06}, {distance, 0.005, 12.12},
+        {distance, 0.001, 15.52},     {cliff, 0.005, 14.65},       {cliff, 0.001, 21.41}};
+    for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+        size_t n = 0;
+        for (int i = 0; i <= 230; i++) {
+            double widths[6], optimum = 0.02 + i * 0.001;
+            struct run run = {.search = range(widths, 6, 0.02, 0.25, cases[c].tolerance)};
+            search_all(&run, 4, cases[c].score, optimum);
+            assert_found(&run, optimum);
+            n += run.n;
+        }
+        assert_true((double)n / 231 <= cases[c].former);
+    }
 }
 
 static void the_optimum_is_within_the_tolerance(void **state)
@@ -167,6 +213,123 @@ static void scores_that_are_not_finite_are_the_worst(void **state)
     struct phema_search_best best;
     assert_true(phema_search_find_best(&best, &run.search, run.scores, run.n));
     assert_true(isfinite(best.score->score));
+}
+
+/* ---- Noise ---- */
+
+static uint64_t noise_state;
+
+/* Normal to a few percent: the sum of 12 uniform numbers, of an LCG. */
+static double draw_noise(void)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++) {
+        noise_state = noise_state * 6364136223846793005u + 1442695040888963407u;
+        sum += (double)(noise_state >> 11) / 9007199254740992.0;
+    }
+    return sum;
+}
+
+static double noisy_parabola(double x, double time, double optimum)
+{
+    return log_parabola(x, time, optimum) + 0.01 * draw_noise();
+}
+
+static double noisy_slope(double x, double time, double optimum)
+{
+    return steep_above(x, time, optimum) + 0.01 * draw_noise();
+}
+
+/* The width found is worse than the optimum by about the noise of one score, on average, and takes
+ * at least two evaluations less than a search that does not know the noise. */
+static void noise_ends_the_search(void **state)
+{
+    (void)state;
+    static const function noisy[] = {noisy_parabola, noisy_slope};
+    static const function exact[] = {log_parabola, steep_above};
+    for (size_t c = 0; c < ARRAY_LEN(noisy); c++) {
+        size_t n[2] = {0, 0};
+        double loss[2] = {0, 0};
+        for (int knows_noise = 0; knows_noise < 2; knows_noise++) {
+            noise_state = 1;
+            for (int i = 0; i <= 230; i++) {
+                double widths[6], optimum = 0.02 + i * 0.001;
+                struct run run = {.search = range(widths, 6, 0.02, 0.25, 0.001)};
+                struct phema_search_best best;
+                run.search.noise = knows_noise ? 0.01 : 0;
+                search_all(&run, 4, noisy[c], optimum);
+                assert_true(phema_search_find_best(&best, &run.search, run.scores, run.n));
+                assert_true(best.is_settled);
+                n[knows_noise] += run.n;
+                loss[knows_noise] +=
+                    exact[c](best.width->at.sigma_rel, 1, optimum) - exact[c](optimum, 1, optimum);
+            }
+        }
+        assert_true(n[1] + (size_t)2 * 231 <= n[0]);
+        assert_true(loss[1] / 231 <= 0.01);
+    }
+}
+
+static void widths_equal_within_the_noise_are_contiguous(void **state)
+{
+    (void)state;
+    double widths[2];
+    struct phema_search search = range(widths, 2, 0.05, 0.25, 0.005);
+    static const struct phema_search_score scores[] = {
+        {.at = {0.05, 1}, .score = 1.02}, /* as good, but a worse one lies between */
+        {.at = {0.08, 1}, .score = 1.03}, {.at = {0.1, 1}, .score = 1.028},
+        {.at = {0.12, 1}, .score = 1},    {.at = {0.15, 1}, .score = 1.02},
+        {.at = {0.25, 1}, .score = 1.5},  {.at = {0, 1}, .score = 1.025}};
+    struct phema_search_best best;
+    assert_true(phema_search_find_best(&best, &search, scores, ARRAY_LEN(scores)));
+    assert_true(isnan(best.equal_from) && isnan(best.equal_to));
+    assert_false(best.is_newest_equal || best.is_settled);
+    search.noise = 0.01; /* 2 sqrt 2 of it is 0.0283 */
+    search.has_newest = true;
+    search.newest_time = 1;
+    assert_true(phema_search_find_best(&best, &search, scores, ARRAY_LEN(scores)));
+    assert_near(best.equal_from, 0.1, 0);
+    assert_near(best.equal_to, 0.15, 0);
+    assert_true(best.is_newest_equal && best.is_settled);
+}
+
+/* ---- The newest snapshot ---- */
+
+static double better_as_it_is(double x, double time, double optimum)
+{
+    return x == 0 ? 2 : parabola(x, time, optimum);
+}
+
+static double worse_as_it_is(double x, double time, double optimum)
+{
+    return x == 0 ? 4 : parabola(x, time, optimum);
+}
+
+static void the_newest_snapshot_is_scored_once_and_may_win(void **state)
+{
+    (void)state;
+    double widths[6];
+    struct run run = {.search = range(widths, 6, 0.02, 0.25, 0.005)}, without = run;
+    struct phema_search_best best;
+    run.search.has_newest = true;
+    run.search.newest_time = 0.5;
+    search_all(&without, 4, parabola, 0.12);
+    for (int wins = 0; wins < 2; wins++) {
+        search_all(&run, 4, wins ? better_as_it_is : worse_as_it_is, 0.12);
+        assert_int_equal(run.n, without.n + 1);
+        assert_true(phema_search_find_best(&best, &run.search, run.scores, run.n));
+        assert_true(phema_search_is_newest(run.scores[6].at)); /* after the grid */
+        assert_ptr_equal(best.newest, &run.scores[6]);
+        assert_near(best.newest->at.time, 0.5, 0);
+        assert_ptr_equal(best.score, wins ? best.newest : best.width);
+        assert_near(best.width->at.sigma_rel, 0.12, 0.005);
+        assert_true(best.is_settled);
+    }
+    run.search.newest_time = 1; /* the score of another time is ignored */
+    assert_true(phema_search_find_best(&best, &run.search, run.scores, run.n));
+    assert_null(best.newest);
+    assert_int_equal(
+        phema_search_next(&(struct phema_search_point){0}, 1, &run.search, run.scores, run.n), 1);
 }
 
 static double nothing(double x, double time, double optimum)
@@ -251,8 +414,8 @@ static void scores_outside_the_range_are_ignored(void **state)
     double widths[3];
     struct phema_search search = range(widths, 3, 0.1, 0.2, 0.005);
     const struct phema_search_score scores[] = {{.at = {0.05, 1}, .score = -9},
-                                                {.at = {0.15, 2}, .score = -9},
-                                                {.at = {0.15, 1}, .score = 1}};
+                                                {.at = {0.1414, 2}, .score = -9},
+                                                {.at = {0.1414, 1}, .score = 1}};
     struct phema_search_best best;
     assert_true(phema_search_find_best(&best, &search, scores, 3));
     assert_ptr_equal(best.score, &scores[2]);
@@ -263,11 +426,15 @@ static void scores_outside_the_range_are_ignored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_grid_is_even_and_has_four_digits),
+        cmocka_unit_test(the_grid_has_equal_ratios_and_four_digits),
         cmocka_unit_test(a_single_optimum_is_found_in_few_evaluations),
+        cmocka_unit_test(evaluations_are_no_more_than_those_of_golden_sections),
         cmocka_unit_test(the_optimum_is_within_the_tolerance),
         cmocka_unit_test(maximising_equals_minimising_the_negated_score),
         cmocka_unit_test(scores_that_are_not_finite_are_the_worst),
+        cmocka_unit_test(noise_ends_the_search),
+        cmocka_unit_test(widths_equal_within_the_noise_are_contiguous),
+        cmocka_unit_test(the_newest_snapshot_is_scored_once_and_may_win),
         cmocka_unit_test(without_a_finite_score_nothing_is_best),
         cmocka_unit_test(the_narrowest_of_equal_scores_is_best),
         cmocka_unit_test(the_best_of_several_times_is_refined),

@@ -171,19 +171,24 @@ PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *ser
     return PHEMA_OK;
 }
 
-/* Sets the targets as options would: all at one time. */
+/* Sets the targets as options would: widths, then the newest snapshot, all at one time. */
 static void set_targets(struct search_pass *pass, const struct searching *searching,
                         const struct phema_search_point *points, size_t n)
 {
     *pass =
         (struct search_pass){.common = searching->values->common, .run = searching->values->run};
     pass->common.is_quiet = !pass->common.is_verbose;
-    for (size_t i = 0; i < n; i++)
-        pass->widths[i] = points[i].sigma_rel;
-    pass->time = points[0].time;
+    static const char *const newest[] = {PHEMA_TARGET_NEWEST};
     struct phema_plan_options *options = &pass->run.plan.options;
+    for (size_t i = 0; i < n; i++) {
+        if (phema_search_is_newest(points[i]))
+            options->n_profiles = 1;
+        else
+            pass->widths[options->n_sigma_rels++] = points[i].sigma_rel;
+    }
+    pass->time = points[0].time;
     options->sigma_rels = pass->widths;
-    options->n_sigma_rels = n;
+    options->profiles = newest;
     options->ats = &pass->time;
     options->n_ats = 1;
     pass->run.plan.max_error = PHEMA_UNKNOWN;
@@ -207,6 +212,14 @@ static enum phema_status plan(const struct searching *searching, struct search_p
     return status;
 }
 
+PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err)
+{
+    set_targets(pass, searching, points, n);
+    return plan(searching, pass, err);
+}
+
 static enum phema_status name_outputs(const struct searching *searching, struct search_pass *pass,
                                       struct phema_error *err)
 {
@@ -228,6 +241,12 @@ static enum phema_status name_outputs(const struct searching *searching, struct 
     return status;
 }
 
+struct phema_search_point search_point_of(const struct phema_target *target)
+{
+    return (struct phema_search_point){target->is_stored ? 0 : target->sigma_rel,
+                                       target->named_time};
+}
+
 static enum phema_status set_candidate(struct candidate *candidate, struct searching *searching,
                                        const struct cli_prepared *prepared, size_t j,
                                        struct phema_error *err)
@@ -235,7 +254,7 @@ static enum phema_status set_candidate(struct candidate *candidate, struct searc
     const struct phema_target *target = &prepared->plan->targets[j];
     const char *path = prepared->outputs.items[j].path, *name = file_name(path);
     struct stat st;
-    candidate->at = (struct phema_search_point){target->sigma_rel, target->named_time};
+    candidate->at = search_point_of(target);
     candidate->predicted_error = target->solution.predicted.total;
     enum phema_status status = PHEMA_OK;
     if (lstat(path, &st))

@@ -15,38 +15,49 @@
 #define DEFAULT_BATCH     4
 
 /* Widths of the coarse grid: at one time, at each of several. */
-#define DEFAULT_COARSE       8
+#define DEFAULT_COARSE       6
 #define DEFAULT_COARSE_TIMES 5
 #define MOST_COARSE          1000
 
-/* The most evaluations that refining takes with a single optimum: 0.02:0.28 to the least
- * tolerance. */
+/* The newest snapshot, and what refining takes from 0.02:0.25 to the least tolerance where scores
+ * are smooth. */
 #define DEFAULT_REFINING 17
 
 /* ---- The range ---- */
 
-static size_t count_coarse(const struct searching *searching, double range)
+/* Equal ratios: the first two widths are nearest to each other. */
+static double first_gap(double first, double last, size_t n)
+{
+    return first * (pow(last / first, 1 / (double)(n - 1)) - 1);
+}
+
+static size_t count_coarse(const struct searching *searching, double first, double last)
 {
     const struct search_values *values = searching->values;
     bool has_times = values->run.plan.options.n_ats > 1;
-    double fitting = floor(range / searching->search.tolerance + 1e-9) + 1;
     size_t n = has_times ? DEFAULT_COARSE_TIMES : DEFAULT_COARSE;
     if (values->coarse)
         return (size_t)values->coarse;
-    return (double)n > fitting ? (fitting < 2 ? 2 : (size_t)fitting) : n;
+    while (n > 2 && first_gap(first, last, n) < searching->search.tolerance)
+        n--;
+    return n;
 }
 
-/* "0.02:0.25": even steps */
+/* "0.02:0.25": equal ratios */
 static enum phema_status use_range(struct searching *searching, double first, double last,
                                    struct phema_error *err)
 {
+    double gamma = 0;
     if (!(last - first >= PHEMA_SEARCH_RESOLUTION))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--sigma-rel: expected a range from a lower to a higher width, found %g "
                           "to %g",
                           first, last);
-    size_t n = count_coarse(searching, last - first);
-    if (n < 2 || n > MOST_COARSE || (last - first) / (double)(n - 1) < PHEMA_SEARCH_RESOLUTION)
+    if (phema_gamma_from_sigma_rel(&gamma, first, err) ||
+        phema_gamma_from_sigma_rel(&gamma, last, err))
+        return phema_fail_in(err, PHEMA_ERR_TARGET, "--sigma-rel");
+    size_t n = count_coarse(searching, first, last);
+    if (n < 2 || n > MOST_COARSE || first_gap(first, last, n) < PHEMA_SEARCH_RESOLUTION)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--coarse: expected from 2 to %d widths, at least %g apart, found %zu "
                           "from %g to %g",
@@ -218,6 +229,12 @@ static enum phema_status read_numbers(struct searching *searching, struct phema_
         !(searching->search.tolerance < 1))
         return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: expected %g or more, found %g",
                           PHEMA_SEARCH_MIN_TOLERANCE, values->tolerance);
+    if (!isnan(values->noise) && (!(values->noise > 0) || !isfinite(values->noise)))
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "--noise: expected the standard deviation of one score, above 0, found %g",
+            values->noise);
+    searching->search.noise = isnan(values->noise) ? 0 : values->noise;
     if (!isnan(values->timeout) && !(values->timeout > 0))
         return phema_fail(err, PHEMA_ERR_USAGE, "--timeout: expected more than 0 seconds, found %g",
                           values->timeout);
@@ -244,7 +261,8 @@ static enum phema_status read_numbers(struct searching *searching, struct phema_
 static enum phema_status search(struct searching *searching, struct phema_error *err)
 {
     enum phema_status (*const steps[])(struct searching *, struct phema_error *) = {
-        check_command, read_numbers, read_out, search_identify, search_open, search_run};
+        check_command, read_numbers, read_out,      search_identify,
+        search_open,   search_run,   search_compare};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < ARRAY_LEN(steps) && !status; i++)
         status = steps[i](searching, err);
@@ -310,10 +328,12 @@ static const struct cli_opt rows[] = {
              "grid and 17)",
      .flags = CLI_POSITIVE},
     {"coarse", NUMBERS, CLI_COUNT, FIELD(coarse), "N",
-     .help = "widths to begin with (default 8; 5 at each of\nseveral times)",
+     .help = "widths to begin with, in equal ratios (default 6; 5\nat each of several times)",
      .flags = CLI_POSITIVE},
     {"tolerance", NUMBERS, CLI_REAL, FIELD(tolerance), "D",
      .help = "how near the best width shall be to the optimum\n(default 0.005)"},
+    {"noise", NUMBERS, CLI_REAL, FIELD(noise), "X",
+     .help = "standard deviation of one score; differences that\nit hides are not refined"},
     {"batch", NUMBERS, CLI_COUNT, FIELD(batch), "N",
      .help = "candidates made in one pass, which lie on the disk\ntogether (default 4)",
      .flags = CLI_POSITIVE},

@@ -27,12 +27,23 @@ static bool find_best(struct phema_search_best *best, const struct searching *se
     return phema_journal_find_best(best, searching->journal, &searching->search);
 }
 
+/* "0.1", or "newest": the newest snapshot as it is */
+static const char *candidate_format(struct phema_name_buffer *buffer,
+                                    const struct phema_search_point *at)
+{
+    if (!phema_search_is_newest(*at))
+        return phema_number_format(buffer, at->sigma_rel);
+    (void)snprintf(buffer->text, sizeof(buffer->text), PHEMA_TARGET_NEWEST);
+    return buffer->text;
+}
+
 /* "sigma_rel 0.1", with the time if there are several. */
 static void write_point(struct phema_strbuf *out, const struct searching *searching,
                         const struct phema_search_point *at)
 {
     struct phema_name_buffer width, time;
-    phema_strbuf_printf(out, "sigma_rel %s", phema_number_format(&width, at->sigma_rel));
+    phema_strbuf_printf(out, "%s%s", phema_search_is_newest(*at) ? "" : "sigma_rel ",
+                        candidate_format(&width, at));
     if (searching->search.n_times > 1)
         phema_strbuf_printf(out, " at %s", phema_number_format(&time, at->time));
 }
@@ -78,6 +89,15 @@ void search_report_score(const struct searching *searching, const struct phema_s
     phema_strbuf_clear(&text);
 }
 
+/* Of the newest snapshot, which is no average, sigma_rel is null. */
+static void write_point_json(struct phema_json_out *out, const struct phema_search_point *at)
+{
+    bool is_newest = phema_search_is_newest(*at);
+    phema_json_out_number(out, "sigma_rel", is_newest ? PHEMA_UNKNOWN : at->sigma_rel);
+    phema_json_out_bool(out, "is_newest", is_newest);
+    phema_json_out_number(out, "time", at->time);
+}
+
 static void report_wait_json(const struct searching *searching, double elapsed_s)
 {
     struct phema_strbuf text = {0};
@@ -85,8 +105,7 @@ static void report_wait_json(const struct searching *searching, double elapsed_s
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "evaluation", count(searching) + 1);
     phema_json_out_u64(&out, "evaluations", searching->most);
-    phema_json_out_number(&out, "sigma_rel", searching->scored_at.sigma_rel);
-    phema_json_out_number(&out, "time", searching->scored_at.time);
+    write_point_json(&out, &searching->scored_at);
     phema_json_out_number(&out, "elapsed_seconds", elapsed_s);
     phema_json_out_close(&out, '}');
     say(&text);
@@ -113,7 +132,7 @@ void search_report_wait(void *context, double elapsed_s)
     phema_strbuf_printf(&text, ": the command runs, %s", terminal_duration(&took, elapsed_s));
     if (find_best(&best, searching))
         phema_strbuf_printf(&text, "; best %s at %s", score_format(&value, best.score->score),
-                            phema_number_format(&width, best.score->at.sigma_rel));
+                            candidate_format(&width, &best.score->at));
     progress_line(progress, text.is_failed ? NULL : text.data);
     phema_strbuf_clear(&text);
 }
@@ -138,12 +157,17 @@ void search_report_failure(const struct searching *searching,
     }
 }
 
+/* Where the best width lies among the scored ones. */
 static void write_between(struct phema_strbuf *out, const struct phema_search_best *best)
 {
-    struct phema_name_buffer below, above;
+    struct phema_name_buffer below, above, from, to;
     const char *low = phema_number_format(&below, best->below);
     const char *high = phema_number_format(&above, best->above);
-    if (isnan(best->below) || isnan(best->above))
+    if (best->equal_from < best->equal_to)
+        phema_strbuf_printf(out, "; the widths from %s to %s are equally good within the noise",
+                            phema_number_format(&from, best->equal_from),
+                            phema_number_format(&to, best->equal_to));
+    else if (isnan(best->below) || isnan(best->above))
         phema_strbuf_printf(out,
                             "; it is the %s end of --sigma-rel, beyond which a better one may lie",
                             isnan(best->below) ? "lower" : "upper");
@@ -154,29 +178,61 @@ static void write_between(struct phema_strbuf *out, const struct phema_search_be
                             low, high);
 }
 
+/* The best candidate, and the best width where that is another one. */
+static void write_best(struct phema_strbuf *out, const struct searching *searching,
+                       const struct phema_search_best *best)
+{
+    struct phema_name_buffer value;
+    write_point(out, searching, &best->score->at);
+    if (best->score == best->newest)
+        phema_strbuf_printf(out, ", the snapshot %s as it is,", searching->newest);
+    phema_strbuf_printf(out, " with score %s", score_format(&value, best->score->score));
+    if (best->width && best->score != best->width) {
+        phema_strbuf_puts(out, "; the best average is ");
+        write_point(out, searching, &best->width->at);
+        phema_strbuf_printf(out, " with score %s", score_format(&value, best->width->score));
+    }
+    if (best->width)
+        write_between(out, best);
+    if (best->is_newest_equal && best->score == best->newest)
+        phema_strbuf_puts(out, "; newest is as good within the noise");
+    else if (best->is_newest_equal)
+        phema_strbuf_printf(out, "; newest, the snapshot %s, is as good within the noise",
+                            searching->newest);
+}
+
+/* Scores of averages that differ by less than their error do not tell widths apart. */
+static void warn_of_errors(const struct searching *searching)
+{
+    const struct comparison *compared = &searching->compared;
+    struct phema_name_buffer at, other;
+    if (compared->predicted_error > compared->distance)
+        cli_say("warning: %s and %s differ by %.1e of |theta|, less than their predicted error of "
+                "%.1e: the scores do not tell them apart",
+                candidate_format(&at, &compared->at), candidate_format(&other, &compared->other),
+                compared->distance, compared->predicted_error);
+}
+
 void search_report_end(const struct searching *searching)
 {
     struct phema_search_best best;
     if (searching->values->common.is_quiet || !find_best(&best, searching))
         return;
-    struct phema_name_buffer value;
     struct phema_strbuf text = {0};
     phema_strbuf_printf(&text, "%zu evaluation%s in %zu pass%s; the best is ",
                         searching->n_evaluated, searching->n_evaluated == 1 ? "" : "s",
                         searching->n_passes, searching->n_passes == 1 ? "" : "es");
-    write_point(&text, searching, &best.score->at);
-    phema_strbuf_printf(&text, " with score %s", score_format(&value, best.score->score));
-    write_between(&text, &best);
+    write_best(&text, searching, &best);
     say(&text);
     phema_strbuf_clear(&text);
+    warn_of_errors(searching);
 }
 
 static void write_score_json(struct phema_json_out *out, const char *key,
                              const struct phema_search_score *score, const char *file)
 {
     phema_json_out_open(out, key, '{');
-    phema_json_out_number(out, "sigma_rel", score->at.sigma_rel);
-    phema_json_out_number(out, "time", score->at.time);
+    write_point_json(out, &score->at);
     phema_json_out_number(out, "score", score->score);
     phema_json_out_number(out, "seconds", score->seconds);
     phema_json_out_number(out, "predicted_error", score->predicted_error);
@@ -184,6 +240,30 @@ static void write_score_json(struct phema_json_out *out, const char *key,
         phema_json_out_path(out, "file", file);
     else if (key)
         phema_json_out_null(out, "file");
+    phema_json_out_close(out, '}');
+}
+
+/* The best width, what is as good within the noise, and how far apart averages are. */
+static void write_precision_json(struct phema_json_out *out, const struct searching *searching,
+                                 const struct phema_search_best *best)
+{
+    const struct comparison *compared = &searching->compared;
+    if (best->width)
+        write_score_json(out, "best_width", best->width,
+                         best->width == best->score ? searching->best_path : NULL);
+    else
+        phema_json_out_null(out, "best_width");
+    phema_json_out_number(out, "equal_from", best->equal_from);
+    phema_json_out_number(out, "equal_to", best->equal_to);
+    phema_json_out_bool(out, "is_newest_equal", best->is_newest_equal);
+    if (isnan(compared->distance)) {
+        phema_json_out_null(out, "nearest");
+        return;
+    }
+    phema_json_out_open(out, "nearest", '{');
+    write_point_json(out, &compared->other);
+    phema_json_out_number(out, "distance", compared->distance);
+    phema_json_out_number(out, "predicted_error", compared->predicted_error);
     phema_json_out_close(out, '}');
 }
 
@@ -199,6 +279,11 @@ static void write_json(struct phema_strbuf *text, const struct searching *search
     phema_json_out_bool(&out, "is_settled", best->is_settled);
     phema_json_out_number(&out, "below", best->below);
     phema_json_out_number(&out, "above", best->above);
+    write_precision_json(&out, searching, best);
+    if (searching->newest)
+        phema_json_out_path(&out, "newest", searching->newest);
+    else
+        phema_json_out_null(&out, "newest");
     phema_json_out_u64(&out, "evaluations", searching->n_evaluated);
     phema_json_out_u64(&out, "passes", searching->n_passes);
     phema_json_out_path(&out, "scores_file", searching->scores_path);
@@ -222,7 +307,7 @@ void search_write(struct phema_strbuf *out, const struct searching *searching)
     }
     const struct phema_search_score *score = best.score;
     struct phema_name_buffer width, time, value;
-    phema_strbuf_printf(out, "%s %s %s", phema_number_format(&width, score->at.sigma_rel),
+    phema_strbuf_printf(out, "%s %s %s", candidate_format(&width, &score->at),
                         phema_number_format(&time, score->at.time),
                         phema_number_format(&value, score->score));
     if (searching->best_path) {

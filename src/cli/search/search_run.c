@@ -29,6 +29,27 @@ static enum phema_status set_times(struct searching *searching, const struct phe
     return PHEMA_OK;
 }
 
+/* The newest snapshot that is not later than every average. */
+static enum phema_status set_newest(struct searching *searching, const struct phema_series *series,
+                                    struct phema_error *err)
+{
+    struct phema_search *search = &searching->search;
+    double latest = search->times[0];
+    for (size_t t = 1; t < search->n_times; t++)
+        latest = fmax(latest, search->times[t]);
+    size_t last = series->n;
+    while (last > 0 && series->snapshots[last - 1].named_time > latest)
+        last--;
+    if (!last)
+        return PHEMA_OK;
+    const struct phema_snapshot *at = &series->snapshots[last - 1];
+    const char *label = series->snapshots[phema_series_find_newest(series, at->time)].label;
+    search->has_newest = true;
+    search->newest_time = at->named_time;
+    searching->newest = phema_arena_copy(&searching->arena, label, strlen(label));
+    return searching->newest ? PHEMA_OK : phema_fail_memory(err);
+}
+
 static enum phema_status identify(struct searching *searching, struct phema_series *series,
                                   struct phema_error *err)
 {
@@ -42,6 +63,8 @@ static enum phema_status identify(struct searching *searching, struct phema_seri
         return status;
     report_series(&searching->values->common, series);
     status = set_times(searching, series, err);
+    if (!status)
+        status = set_newest(searching, series, err);
     return status ? status : search_digest(searching->snapshots, series, err);
 }
 

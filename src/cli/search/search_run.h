@@ -16,7 +16,14 @@ struct search_values {
     enum { KEEP_BEST, KEEP_ALL, KEEP_NONE } keep;
     bool is_shell, minimizes, maximizes;
     uint64_t coarse, evaluations, batch;
-    double tolerance, timeout;
+    double tolerance, noise, timeout;
+};
+
+/* The best candidate, and the one whose average is nearest to its own. */
+struct comparison {
+    struct phema_search_point at, other;
+    double distance;        /* predicted, relative to |theta|; NaN: unknown */
+    double predicted_error; /* the larger one of both */
 };
 
 struct searching {
@@ -27,6 +34,7 @@ struct searching {
     const char *scores_path;      /* of the journal, in that directory */
     const char *out;              /* OUT as a template of the candidates' names */
     uint64_t most, batch;         /* evaluations in all, candidates of a pass */
+    const char *newest;           /* the newest snapshot, as series name it */
     char snapshots[PHEMA_DIGEST]; /* identifies the snapshots that the scores are for */
     struct phema_journal *journal;
     struct progress progress;
@@ -34,11 +42,12 @@ struct searching {
     char *best_path;              /* of the candidate at best_at, if it exists */
     struct phema_search_point best_at;
     struct phema_search_point scored_at; /* of the candidate whose command runs */
+    struct comparison compared;          /* at the end */
     struct phema_arena arena;
 };
 
-/* Opens the series and closes it again: the times of the averages, and a digest of the
- * snapshots. */
+/* Opens the series and closes it again: the times of the averages, the newest snapshot, and a digest
+ * of the snapshots. */
 PHEMA_FALLIBLE search_identify(struct searching *searching, struct phema_error *err);
 /* Makes the directory and opens the journal. */
 PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err);
@@ -75,6 +84,14 @@ struct search_pass {
 PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *series,
                              struct phema_error *err);
 
+/* The point of a target of a pass. */
+struct phema_search_point search_point_of(const struct phema_target *target);
+
+/* Plans n points of one time without making them. The caller clears pass->prepared. */
+PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err);
+
 /* Makes the candidates of n points of one time. Call search_pass_end also after a failure. */
 PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
                                 const struct phema_search_point *points, size_t n,
@@ -88,6 +105,12 @@ void candidate_keep(struct candidate *candidate);
 /* Removes scored candidates that --keep does not keep. At the end also those without a score: a
  * killed run may have made candidates that are not wanted any more. */
 void search_tidy(const struct searching *searching, bool is_end);
+
+/* ---- comparison.c ---- */
+
+/* Compares the best candidate with its neighbours: of the best width those beside it, of the newest
+ * snapshot the best width. */
+PHEMA_FALLIBLE search_compare(struct searching *searching, struct phema_error *err);
 
 /* ---- print.c ---- */
 void search_report_start(const struct searching *searching, bool was_cut);

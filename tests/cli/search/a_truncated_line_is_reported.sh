@@ -5,7 +5,7 @@ search() { "$phema" search --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 --exec 'echo
 search >/dev/null 2>&1
 size=$(stat -c %s search/scores.csv)
 truncate -s $((size - 12)) search/scores.csv
-tail -n 1 search/scores.csv | cut -c1-11
+tail -n 1 search/scores.csv | cut -c1-14
 echo
 search 2>&1
 grep -c '^0' search/scores.csv

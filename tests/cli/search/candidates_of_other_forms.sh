@@ -3,7 +3,7 @@
 cat >evaluate <<'EOT'
 #!/bin/sh
 "$phema" inspect --json "$1" | sed -n 's/^ "format": "\(.*\)",$/\1/p' >>forms
-basename "$1" | sed -E 's/^[a-z]*-[0-9]*-(0\.[0-9]+).*/\1/'
+basename "$1" | sed -E 's/newest/0.9/; s/^[a-z]*-[0-9]*-(0\.[0-9]+).*/\1/'
 EOT
 chmod +x evaluate
 export phema

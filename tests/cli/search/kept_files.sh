@@ -1,6 +1,6 @@
 # --keep best, all or none. search never removes files that it did not make, whatever scores.csv contains.
 "$phema" gen -q --count 4 run >/dev/null
-score='echo {}'
+score="sh -c 'echo \"\$1\" | sed s/newest/0.9/' sh {}"
 search() { "$phema" search -q --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 --exec "$score" \
     --score-regex '(0\.[0-9]+)\.safetensors$' "$@"; }
 for keep in best all none; do
