@@ -15,19 +15,20 @@ enum phema_family_form {
     PHEMA_FAMILY_EXPONENTIAL, /* F = e^(-rate (T - t)) */
     PHEMA_FAMILY_RAMPED,      /* a power up to the turn, exponential from there */
     PHEMA_FAMILY_COSINE,      /* F = sin^2(pi/2 (t - origin) / (end - origin)), normalised at T */
-    PHEMA_FAMILY_RAW,         /* F = 0: all weight is at T */
+    PHEMA_FAMILY_RAW,         /* F = 0: all weight is at T; any other form until its reset */
     PHEMA_FAMILY_TABLE        /* step by step only */
 };
 
 struct phema_family {
     enum phema_family_form form;
     phema_quad power;                /* power, ramped */
-    phema_quad origin;               /* power, cosine */
+    phema_quad origin;               /* power, ramped, cosine, table: of its clock */
     phema_quad end;                  /* cosine */
     phema_quad rate;                 /* exponential, ramped */
-    phema_quad turn;                 /* ramped: rate turn = power */
+    phema_quad turn;                 /* ramped: rate turn = power; on its clock */
     phema_quad ramp;                 /* ramped: of the profile */
     uint64_t every;                  /* power: update_every, at least 1 */
+    phema_quad reset;                /* all forms: F = 0 before; 0: never */
     const struct phema_betas *betas; /* table: borrowed */
     bool is_snapshots;               /* some snapshot is of this family */
     size_t last_time;                /* index of the last end of an average of this family */
@@ -37,8 +38,10 @@ struct phema_family {
 struct phema_family phema_family_of(const struct phema_profile *profile);
 bool phema_family_equals(const struct phema_family *a, const struct phema_family *b);
 
-/* Finds the time after 0 at which the form of the family changes; returns how many, 0 or 1. */
-size_t phema_family_breaks(const struct phema_family *family, phema_quad *found);
+/* Finds the times after 0 at which the form of the family changes; returns how many. */
+#define PHEMA_FAMILY_MAX_BREAKS 2
+size_t phema_family_breaks(const struct phema_family *family,
+                           phema_quad found[PHEMA_FAMILY_MAX_BREAKS]);
 
 /* F(from; to), from <= to. Not for tables. */
 phema_quad phema_family_decay(const struct phema_family *family, phema_quad from, phema_quad to);

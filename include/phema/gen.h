@@ -5,7 +5,8 @@
  * 1/c)^(gamma+1), or for snapshots with update_every U > 1 that of ema-pytorch. Exponential
  * averages and tables start from the parameters before training; windows and the like are one
  * average for each time. Only integer arithmetic, IEEE +-*, sqrt and fma: the same bytes on every
- * machine. */
+ * machine. After a reset the averages of snapshots, not the exact ones, go on as copies of the
+ * parameters (phema_profile_reset); files of the step of the reset are from before it. */
 #ifndef PHEMA_GEN_H
 #define PHEMA_GEN_H
 
@@ -38,12 +39,14 @@ struct phema_gen_options {
     struct phema_gen_kinds truths; /* exact averages */
     const uint64_t *truth_times;   /* [n] steps of the exact averages; n = 0: the last step only */
     size_t n_truth_times;
-    enum phema_dtype dtype;       /* F16, BF16, F32, F64: of the snapshots */
-    enum phema_dtype truth_dtype; /* of the truths */
-    uint64_t n_tensors;           /* > 0 */
-    uint64_t n_params;            /* in all tensors together, >= n_tensors */
-    uint64_t update_every;        /* of the power functions among the snapshots, >= 1 */
-    bool hides_update_every;      /* omitted in the files, as in those of ema-pytorch */
+    enum phema_dtype dtype;           /* F16, BF16, F32, F64: of the snapshots */
+    enum phema_dtype truth_dtype;     /* of the truths */
+    uint64_t n_tensors;               /* > 0 */
+    uint64_t n_params;                /* in all tensors together, >= n_tensors */
+    uint64_t update_every;            /* of the power functions among the snapshots, >= 1 */
+    bool hides_update_every;          /* omitted in the files, as in those of ema-pytorch */
+    const struct phema_reset *resets; /* [n_resets] of the averages of snapshots, ascending */
+    size_t n_resets;
     bool is_raw; /* raw snapshots as well, without profile, as trainers write them */
     uint64_t seed;
     unsigned n_threads;

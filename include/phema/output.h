@@ -128,6 +128,7 @@ struct phema_provenance_input {
     double time, sigma_rel, gamma;
     const char *spec;      /* of other shapes than power */
     uint64_t update_every; /* 1 where the row has none */
+    double reset, origin;  /* 0 where the row has none */
     uint64_t bytes;
     const char *digest;             /* NULL: the version that made it did not identify its inputs */
     bool has_data_sum;              /* all inputs have one, or none */

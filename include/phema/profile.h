@@ -52,7 +52,28 @@ struct phema_profile {
     double ramp;                     /* ramped: > 0 */
     double length;                   /* window, cosine, minus-sqrt: [time], at most t */
     const struct phema_betas *betas; /* table: borrowed */
+    /* power, EMA, ramped, table: at the time reset the average became a copy of the parameters
+     * (0: never), so that F = 0 before; its steps count from origin, 0 or at most reset */
+    double reset, origin; /* [time], before t; whole numbers where steps are followed */
 };
+
+/* A training that was resumed at a time without its averages: they became copies of the
+ * parameters, and went on with the step count, or with a count that began anew. */
+struct phema_reset {
+    double at; /* [time] */
+    bool restarts_count;
+};
+
+/* Reads "T" or "T,counter", for each of n texts; *out, of the arena, ascends.
+ * PHEMA_ERR_USAGE  no such text, a time that is not above 0 and below 2^53, or a time twice */
+PHEMA_FALLIBLE phema_resets_parse(struct phema_reset **out, struct phema_arena *arena,
+                                  const char *const *texts, size_t n, struct phema_error *err);
+
+/* The profile of the same average after the resets [n], ascending, that are earlier than its end.
+ * An average that ends with a reset was kept before.
+ * PHEMA_ERR_INPUTS  a window or the like that reaches back beyond a reset: it is no recurrence */
+PHEMA_FALLIBLE phema_profile_reset(struct phema_profile *profile, const struct phema_reset *resets,
+                                   size_t n, struct phema_error *err);
 
 /* A target: a sum of profiles, each times its factor. Factors add up to 1, or to 0 for the
  * difference of two averages (a task vector); the weights add up to the same (N7). */
@@ -81,7 +102,9 @@ double phema_power_beta(double gamma, uint64_t step);
  *   window, cosine, minus-sqrt
  *            F(step-1)/F(step) with the end t of the profile, 0 up to its begin, 1 after its end
  *   table    the listed beta, or 1
- *   raw      0 */
+ *   raw      0
+ * Where the average was reset: 0 at that step; from there on, as above, of steps counted from the
+ * origin. Steps before the reset have no influence on it. */
 double phema_profile_beta(const struct phema_profile *profile, uint64_t step);
 /* Time back from t in which half of the weight lies: t (1 - 2^(-1/(gamma+1))); and its inverse. */
 double phema_half_life_from_gamma(double gamma, double t);

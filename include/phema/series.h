@@ -121,7 +121,9 @@ struct phema_series_options {
     size_t n_input_sigmas;
     const char *const *input_profiles; /* SPECs [n] by index, or one for all; for files without */
     size_t n_input_profiles;
-    uint64_t update_every; /* 0: not given */
+    uint64_t update_every;     /* 0: not given */
+    const char *const *resets; /* [n] "T" or "T,counter", T a named time */
+    size_t n_resets;
 
     /* tensors */
     const char *const *includes; /* [n] regular expressions on the names of tensors */

@@ -15,7 +15,7 @@ struct gen_values {
     struct phema_gen_options options;
     const char *directory;
     struct cli_reals truth_at;
-    struct cli_texts input_profile, truth_profile;
+    struct cli_texts input_profile, truth_profile, reset_at;
     unsigned dtype, truth_dtype, format; /* CLI_CHOICE */
     uint64_t threads;
     struct phema_claims *claims; /* the files that tables of profiles were read from */
@@ -128,7 +128,15 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
                            options->steps, err);
     if (status)
         return status;
-    return read_times(&options->truth_times, &args->common.arena, &args->truth_at, err);
+    status = read_times(&options->truth_times, &args->common.arena, &args->truth_at, err);
+    if (status)
+        return status;
+    struct phema_reset *resets = NULL;
+    status = phema_resets_parse(&resets, &args->common.arena, args->reset_at.items,
+                                args->reset_at.n, err);
+    options->resets = resets;
+    options->n_resets = args->reset_at.n;
+    return status ? phema_fail_in(err, status, "--reset-at") : PHEMA_OK;
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
@@ -188,6 +196,9 @@ static const struct cli_opt rows[] = {
      .flags = CLI_POSITIVE},
     {"hide-update-every", TARGET, CLI_FLAG, FIELD(options.hides_update_every),
      .help = "files do not say how often they were touched, as\nthose of ema-pytorch do not"},
+    {"reset-at", TARGET, CLI_TEXTS, FIELD(reset_at), "T[,counter]",
+     .help = "after step T, the averages of snapshots become\ncopies of the parameters; counter: "
+             "and\ncount from 0 (repeatable)"},
     {"tensors", TARGET, CLI_COUNT, FIELD(options.n_tensors), "N",
      .help = "tensors in each file (default 8)", .flags = CLI_POSITIVE},
     {"params", TARGET, CLI_COUNT, FIELD(options.n_params), "N",

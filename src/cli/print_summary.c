@@ -335,6 +335,10 @@ void report_snapshot_json(struct phema_json_out *out, const struct phema_snapsho
     report_profile_json(out, snapshot->kind, snapshot->spec);
     if (snapshot->profile.update_every > 1)
         phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
+    if (snapshot->profile.reset > 0)
+        phema_json_out_number(out, "reset_at", snapshot->profile.reset);
+    if (snapshot->profile.origin > 0)
+        phema_json_out_number(out, "counted_from", snapshot->profile.origin);
     phema_json_out_close(out, '}');
 }
 

@@ -62,6 +62,11 @@ const struct cli_opt cli_series_rows[] = {
      .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "
              "pytorch-posthoc-ema: 10 unless\nset otherwise)",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+    {"reset-at", INPUT, CLI_TEXTS, SERIES_LIST(resets), "T[,counter]",
+     .help =
+         "the training was resumed at time T, and its\naverages restarted there as copies of the "
+         "weights;\ncounter: their step count, too (repeatable)",
+     .flags = CLI_SHAPES_BYTES},
     {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), "steps|images|kimg|tokens",
      .help = "what times count (a label: ratios matter)", .flags = CLI_SHAPES_BYTES},
     {"from", INPUT, CLI_REAL, FIELD(options.series.from), "T",

@@ -228,8 +228,7 @@ enum phema_status phema_gen(const char *directory, const struct phema_gen_option
     if (status)
         return status;
     struct gen_training training;
-    status = gen_training_init(&training, options->seed, options->steps, request.averages,
-                               request.n_averages, err);
+    status = gen_training_init(&training, options, request.averages, request.n_averages, err);
     if (!status)
         status = write_into(directory, options, &training, &request, err);
     gen_training_clear(&training);

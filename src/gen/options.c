@@ -157,11 +157,12 @@ static bool is_same_average(const struct phema_profile *a, const struct phema_pr
 
 /* Finds or adds an average; its index. */
 static enum phema_status find_average(size_t *index, struct gen_request *request,
-                                      const struct phema_profile *profile, uint64_t first,
-                                      uint64_t last, struct phema_error *err)
+                                      const struct gen_average *wanted, struct phema_error *err)
 {
     for (size_t i = 0; i < request->n_averages; i++) {
-        if (is_same_average(&request->averages[i].profile, profile)) {
+        const struct gen_average *average = &request->averages[i];
+        if (is_same_average(&average->profile, &wanted->profile) &&
+            average->is_reset == wanted->is_reset) {
             *index = i;
             return PHEMA_OK;
         }
@@ -172,8 +173,7 @@ static enum phema_status find_average(size_t *index, struct gen_request *request
                           "for each of their times",
                           MAX_AVERAGES);
     *index = request->n_averages++;
-    request->averages[*index] =
-        (struct gen_average){.profile = *profile, .first = first, .last = last};
+    request->averages[*index] = *wanted;
     return PHEMA_OK;
 }
 
@@ -186,15 +186,16 @@ static enum phema_status find_average_at(size_t *index, struct gen_request *requ
         *index = kind->average;
         return PHEMA_OK;
     }
-    struct phema_profile profile = kind->profile;
-    profile.t = (double)time;
-    if (!(profile.length <= profile.t))
+    struct gen_average wanted = {.profile = kind->profile, .last = time};
+    struct phema_profile *profile = &wanted.profile;
+    profile->t = (double)time;
+    if (!(profile->length <= profile->t))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: is longer than the training at step %" PRIu64
                           "; use a shorter length, or later times",
                           kind->text, time);
-    uint64_t first = (uint64_t)floor(profile.t - profile.length) + 1;
-    return find_average(index, request, &profile, first, time, err);
+    wanted.first = (uint64_t)floor(profile->t - profile->length) + 1;
+    return find_average(index, request, &wanted, err);
 }
 
 /* One file of each kind. */
@@ -272,6 +273,27 @@ static enum phema_status check_truth_times(const struct phema_gen_options *optio
     return PHEMA_OK;
 }
 
+static enum phema_status check_resets(const struct phema_gen_options *options,
+                                      const struct gen_request *request, struct phema_error *err)
+{
+    for (size_t i = 0; i < options->n_resets; i++) {
+        double at = options->resets[i].at;
+        struct phema_name_buffer shown;
+        if (!(at >= 1 && at < (double)options->steps && at == floor(at)))
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "resets of averages (--reset-at): expected steps from 1 to %" PRIu64
+                              ", found %s",
+                              options->steps - 1, phema_number_format(&shown, at));
+    }
+    for (size_t k = 0; options->n_resets && k < request->n_snapshot_kinds; k++)
+        if (gen_has_begin(&request->kinds[k].profile))
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "%s: is no average that is kept step by step, and cannot be reset "
+                              "(--reset-at)",
+                              request->kinds[k].text);
+    return PHEMA_OK;
+}
+
 static enum phema_status count_files(uint64_t *n_files, const struct gen_request *request,
                                      const struct phema_gen_options *options,
                                      struct phema_error *err)
@@ -310,7 +332,8 @@ static enum phema_status allocate(struct gen_request *request,
 }
 
 /* Finds the averages of kinds that need one for all times. */
-static enum phema_status find_averages(struct gen_request *request, uint64_t steps,
+static enum phema_status find_averages(struct gen_request *request,
+                                       const struct phema_gen_options *options,
                                        struct phema_error *err)
 {
     for (size_t k = 0; k < request->n_snapshot_kinds + request->n_truth_kinds; k++) {
@@ -318,8 +341,12 @@ static enum phema_status find_averages(struct gen_request *request, uint64_t ste
         if (kind->profile.shape == PHEMA_SHAPE_RAW) {
             kind->average = GEN_RAW;
         } else if (!gen_has_begin(&kind->profile)) {
-            enum phema_status status =
-                find_average(&kind->average, request, &kind->profile, 1, steps, err);
+            struct gen_average wanted = {.profile = kind->profile,
+                                         .first = 1,
+                                         .last = options->steps,
+                                         .is_reset =
+                                             options->n_resets && k < request->n_snapshot_kinds};
+            enum phema_status status = find_average(&kind->average, request, &wanted, err);
             if (status)
                 return status;
         }
@@ -343,13 +370,16 @@ static enum phema_status resolve(struct gen_request *request,
                            options->update_every, err);
     if (status)
         return status;
+    status = check_resets(options, request, err);
+    if (status)
+        return status;
     for (size_t k = 0; k < request->n_snapshot_kinds; k++)
         request->kinds[k].hides_update_every = options->hides_update_every;
     status = resolve_kinds(request->kinds + request->n_snapshot_kinds, request->n_truth_kinds,
                            truths, 1, err);
     if (status)
         return status;
-    status = find_averages(request, options->steps, err);
+    status = find_averages(request, options, err);
     return status ? status : list_items(request, options, err);
 }
 

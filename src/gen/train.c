@@ -56,16 +56,24 @@ static double *betas_of_like(const struct gen_average *averages, size_t i)
     return NULL;
 }
 
-static bool fill_betas(struct gen_average *averages, size_t i)
+static bool fill_betas(const struct gen_training *training, size_t i)
 {
+    struct gen_average *averages = training->averages;
     struct gen_average *average = &averages[i];
     average->betas = betas_of_like(averages, i);
     average->borrows_betas = average->betas != NULL;
     if (average->borrows_betas)
         return true;
     average->betas = calloc(average->last - average->first + 1, sizeof(double));
-    for (uint64_t step = average->first; average->betas && step <= average->last; step++)
-        average->betas[step - average->first] = phema_profile_beta(&average->profile, step);
+    uint64_t origin = 0; /* of the step count */
+    size_t n_resets = average->is_reset ? training->n_resets : 0, next = 0;
+    for (uint64_t step = average->first; average->betas && step <= average->last; step++) {
+        for (; next < n_resets && training->resets[next].at < (double)step; next++)
+            if (training->resets[next].restarts_count)
+                origin = (uint64_t)training->resets[next].at;
+        average->betas[step - average->first] =
+            phema_profile_beta(&average->profile, step - origin);
+    }
     return average->betas != NULL;
 }
 
@@ -75,14 +83,21 @@ bool gen_has_begin(const struct phema_profile *profile)
            profile->shape == PHEMA_SHAPE_MINUS_SQRT;
 }
 
-enum phema_status gen_training_init(struct gen_training *training, uint64_t seed, uint64_t steps,
+enum phema_status gen_training_init(struct gen_training *training,
+                                    const struct phema_gen_options *options,
                                     struct gen_average *averages, size_t n, struct phema_error *err)
 {
-    *training = (struct gen_training){seed, steps, NULL, averages, n};
+    uint64_t steps = options->steps;
+    *training = (struct gen_training){.seed = options->seed,
+                                      .steps = steps,
+                                      .resets = options->resets,
+                                      .n_resets = options->n_resets,
+                                      .averages = averages,
+                                      .n_averages = n};
     training->walk_sizes = calloc(steps + 1, sizeof(double));
     bool is_complete = training->walk_sizes != NULL;
     for (size_t i = 0; is_complete && i < n; i++)
-        is_complete = fill_betas(averages, i);
+        is_complete = fill_betas(training, i);
     if (!is_complete) {
         gen_training_clear(training);
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for %llu steps",
@@ -159,9 +174,27 @@ static void average(double *restrict average, const double *restrict parameters,
         average[i] = beta * average[i] + rest * parameters[i];
 }
 
+static bool is_reset_at(const struct gen_training *training, uint64_t step)
+{
+    for (size_t i = 0; i < training->n_resets; i++)
+        if (training->resets[i].at == (double)step)
+            return true;
+    return false;
+}
+
+static void reset_averages(struct gen_state *state, const struct gen_training *training,
+                           const struct gen_run *run)
+{
+    for (size_t j = 0; j < training->n_averages; j++)
+        if (training->averages[j].is_reset)
+            memcpy(state->averages + j * GEN_RUN_ELEMS, state->parameters, run->n * sizeof(double));
+}
+
 void gen_run_step(struct gen_state *state, const struct gen_training *training,
                   const struct gen_run *run, uint64_t step)
 {
+    if (is_reset_at(training, step - 1)) /* its files are written */
+        reset_averages(state, training, run);
     move(state, run, step_key(training, step), training->walk_sizes[step]);
     for (size_t j = 0; j < training->n_averages; j++) {
         const struct gen_average *at = &training->averages[j];

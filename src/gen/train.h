@@ -4,9 +4,7 @@
 #ifndef GEN_TRAIN_H
 #define GEN_TRAIN_H
 
-#include "phema/error.h"
-#include "phema/profile.h"
-#include "phema/span.h"
+#include "phema/gen.h"
 
 /* Parameters that are simulated together: the working set (four arrays or so) stays in the
  * second-level cache. */
@@ -17,6 +15,7 @@ struct gen_average {
     uint64_t first, last; /* steps at which it changes */
     double *betas;        /* [last - first + 1] from step first on; 1: no change */
     bool borrows_betas;
+    bool is_reset; /* at the resets of the training */
 };
 
 /* True for shapes with zero weight before a beginning: they need one average for each end. */
@@ -25,13 +24,16 @@ bool gen_has_begin(const struct phema_profile *profile);
 struct gen_training {
     uint64_t seed, steps;
     double *walk_sizes; /* [steps + 1] by step: standard deviation of the motion, scale 1 */
+    const struct phema_reset *resets; /* [n_resets] ascending, borrowed */
+    size_t n_resets;
     struct gen_average *averages;
     size_t n_averages;
 };
 
-/* averages: [n], with profile, first and last; borrowed, their betas owned. Averages of the same
+/* averages: [n], with profile, first, last and is_reset; borrowed, their betas owned. Averages of the same
  * shape with different ends, all at whole steps, share their betas. */
-PHEMA_FALLIBLE gen_training_init(struct gen_training *training, uint64_t seed, uint64_t steps,
+PHEMA_FALLIBLE gen_training_init(struct gen_training *training,
+                                 const struct phema_gen_options *options,
                                  struct gen_average *averages, size_t n, struct phema_error *err);
 void gen_training_clear(struct gen_training *training); /* takes the half-built */
 

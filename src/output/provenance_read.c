@@ -60,6 +60,10 @@ static enum phema_status read_input(struct phema_provenance *provenance, size_t 
     input->spec = phema_json_path(&provenance->memory, value, "profile");
     if (!phema_json_u64(&input->update_every, phema_json_get(value, "update_every")))
         input->update_every = 1;
+    if (!is_finite_number(&input->reset, phema_json_get(value, "reset_at")))
+        input->reset = 0;
+    if (!is_finite_number(&input->origin, phema_json_get(value, "counted_from")))
+        input->origin = 0;
     const struct phema_json *data = phema_json_get(value, PROVENANCE_DATA_DIGEST);
     input->has_data_sum = data != NULL;
     if ((data && !read_sum(&input->data_sum, data)) ||
@@ -376,6 +380,8 @@ static enum phema_status check_row(const struct phema_provenance_input *input,
         {"sigma_rel", input->sigma_rel, snapshot->sigma_rel},
         {"gamma", input->gamma, snapshot->gamma},
         {"update_every", (double)input->update_every, (double)(update_every ? update_every : 1)},
+        {"reset_at", input->reset, snapshot->profile.reset},
+        {"counted_from", input->origin, snapshot->profile.origin},
     };
     enum phema_status status =
         check_facts("snapshot", snapshot->label, "series", facts, ARRAY_LEN(facts), err);

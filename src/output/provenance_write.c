@@ -56,6 +56,10 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
             phema_json_out_path(out, "profile", snapshot->spec);
         if (snapshot->profile.update_every > 1)
             phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
+        if (snapshot->profile.reset > 0)
+            phema_json_out_number(out, "reset_at", snapshot->profile.reset);
+        if (snapshot->profile.origin > 0)
+            phema_json_out_number(out, "counted_from", snapshot->profile.origin);
         phema_json_out_number(out, "weight", target->solution.weights[k]);
         phema_json_out_u64(out, "bytes", phema_snapshot_bytes(snapshot));
         /* a forecast does not compute digests; zeros of the same length keep the size right */

@@ -27,6 +27,7 @@ static enum phema_status solve_by_labels(struct solver_input *labels,
     published.run_end = 0;
     for (size_t k = 0; k < published.n; k++) {
         labels->snapshots[k].update_every = 1;
+        labels->snapshots[k].reset = labels->snapshots[k].origin = 0;
         labels->snapshots[k].t = series->snapshots[k].named_time;
     }
     for (size_t j = 0; j < published.m; j++)

@@ -19,30 +19,33 @@ size_t solver_input_count_used(const struct phema_series *series, double time)
     return is_between ? series->n : n;
 }
 
-/* How often an average was updated until its end: power functions updated every U steps, and
+/* How often an average was updated until a time: power functions updated every U steps, and
  * tables. */
-static double count_updates(const struct phema_profile *profile)
+static double count_updates(const struct phema_profile *profile, double t)
 {
+    double time = t - profile->origin;
     if (profile->shape == PHEMA_SHAPE_TABLE)
-        return (double)phema_betas_count(profile->betas, profile->t);
-    return floor((profile->t - 1) / (double)profile->update_every);
+        return (double)phema_betas_count(profile->betas, time);
+    return time < 1 ? 0 : floor((time - 1) / (double)profile->update_every);
 }
 
 /* With updates every U steps, snapshots between two updates are the same average. Up to the second
- * update all widths are the same: the parameters of the first step. Snapshots between two steps of
- * a table are the same as well. Only the last of them can be solved for. Averages that are updated
- * at every step never coincide. */
+ * update, and from a reset to the next one, all widths are the same parameters. Snapshots between
+ * two steps of a table are the same as well. Only the last of them can be solved for. Averages that
+ * are updated at every step never coincide. */
 static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
 {
     const struct phema_profile *a = &first->profile, *b = &second->profile;
-    if (a->shape != b->shape || a->betas != b->betas)
+    if (a->shape != b->shape || a->betas != b->betas || a->reset != b->reset ||
+        a->origin != b->origin)
         return false;
     if (a->shape == PHEMA_SHAPE_TABLE)
-        return a->t != b->t && count_updates(a) == count_updates(b);
+        return a->t != b->t && count_updates(a, a->t) == count_updates(b, b->t);
     if (a->shape != PHEMA_SHAPE_POWER || a->update_every <= 1 || a->update_every != b->update_every)
         return false;
-    double updates = count_updates(a);
-    return updates == count_updates(b) && (updates == 0 || (a->gamma == b->gamma && a->t != b->t));
+    double updates = count_updates(a, a->t);
+    return updates == count_updates(b, b->t) &&
+           (updates == count_updates(a, a->reset) || (a->gamma == b->gamma && a->t != b->t));
 }
 
 static bool is_repeated(const struct phema_series *series, size_t k, size_t n)
@@ -82,7 +85,8 @@ PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema
         input->index[x] = k;
         input->snapshots[x] = series->snapshots[k].profile;
         rounding[x] = series->snapshots[k].rounding;
-        input->has_true_labels = input->has_true_labels && input->snapshots[x].update_every <= 1;
+        input->has_true_labels = input->has_true_labels && input->snapshots[x].update_every <= 1 &&
+                                 input->snapshots[x].reset == 0;
     }
     for (size_t j = 0; j < m; j++) {
         input->targets[j] = (struct phema_profile){

@@ -19,7 +19,7 @@ struct solver_input {
     struct phema_profile *snapshots;  /* problem.snapshots */
     struct phema_profile *targets;    /* [problem.m] power functions of problem.targets */
     struct phema_solution *solutions; /* out of the solver: [problem.m] */
-    bool has_true_labels;             /* no snapshot has an update_every above 1 */
+    bool has_true_labels;             /* no snapshot has an update_every above 1 or was reset */
     struct phema_arena memory;
 };
 

@@ -22,14 +22,16 @@ static double share_between(double at, double begin, double end, double before, 
     return before + (after - before) * ((at - begin) / (end - begin));
 }
 
-/* Updated at steps 1, 1 + U, ...: the weight of step s is spread over (s - U, s]. */
-static double updated_at(const struct phema_family *family, double end, double t)
+/* Updated at steps 1, 1 + U, ...: the weight of step s is spread over (s - U, s], or over the time
+ * since a reset. Times are counted from the origin. */
+static double updated_at(const struct phema_family *family, double end, double reset, double t)
 {
     double every = (double)family->every;
     double last = t < 1 ? 0 : 1 + every * floor((t - 1) / every);
     double next = t < 1 ? 1 : last + every;
     if (next > end && t >= 1)
         return 1;
+    last = fmax(last, reset);
     phema_quad all = phema_log_updates(family->every, (phema_quad)end);
     double before = 0;
     if (last > 0)
@@ -42,18 +44,20 @@ static double updated_at(const struct phema_family *family, double end, double t
 
 /* Backwards through steps and times; kept: product of the betas after step j, the weight before its
  * end. The weight of the first listed step is spread over one step. */
-static void follow_betas(double *out, const struct phema_betas *betas, double end,
-                         const double *times, size_t n)
+static void follow_betas(double *out, const struct phema_profile *profile, const double *times,
+                         size_t n)
 {
-    size_t j = phema_betas_count(betas, end);
+    const struct phema_betas *betas = profile->betas;
+    size_t j = phema_betas_count(betas, profile->t - profile->origin);
     double kept = 1;
     for (size_t i = n; i-- > 0;) {
-        double t = times[i];
+        double t = times[i] - profile->origin;
         double step = 0, begin = 0;
         for (; j > 0; j--) {
             step = (double)betas->steps[j - 1];
-            begin = j > 1 ? (double)betas->steps[j - 2] : step - 1;
-            if (t > begin)
+            begin = fmax(j > 1 ? (double)betas->steps[j - 2] : step - 1,
+                         profile->reset - profile->origin);
+            if (t > begin || t >= step)
                 break;
             kept *= betas->betas[j - 1];
         }
@@ -66,17 +70,18 @@ void phema_profile_cumulative(double *out, const struct phema_profile *profile, 
                               size_t n)
 {
     struct phema_family family = phema_family_of(profile);
-    if (family.form == PHEMA_FAMILY_TABLE) {
-        follow_betas(out, family.betas, profile->t, times, n);
-        return;
-    }
+    if (family.form == PHEMA_FAMILY_TABLE)
+        follow_betas(out, profile, times, n);
     for (size_t i = 0; i < n; i++) {
         double t = times[i] < 0 ? 0 : times[i];
         if (t >= profile->t)
             out[i] = 1;
+        else if (t < profile->reset)
+            out[i] = 0;
         else if (family.every > 1)
-            out[i] = updated_at(&family, profile->t, t);
-        else
+            out[i] = updated_at(&family, profile->t - profile->origin,
+                                profile->reset - profile->origin, t - profile->origin);
+        else if (family.form != PHEMA_FAMILY_TABLE)
             out[i] = (double)phema_family_decay(&family, (phema_quad)t, (phema_quad)profile->t);
     }
 }
@@ -148,6 +153,9 @@ static double table_beta(const struct phema_betas *betas, uint64_t step)
 
 double phema_profile_beta(const struct phema_profile *profile, uint64_t step)
 {
+    if (profile->reset > 0 && (double)step <= profile->reset)
+        return (double)step == profile->reset ? 0 : 1;
+    step -= (uint64_t)profile->origin;
     switch (profile->shape) {
     case PHEMA_SHAPE_POWER:
         return power_beta(profile, step);

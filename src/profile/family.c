@@ -28,7 +28,8 @@ static phema_quad ln_2(void)
 
 struct phema_family phema_family_of(const struct phema_profile *profile)
 {
-    struct phema_family family = {.every = 1};
+    struct phema_family family = {
+        .every = 1, .reset = (phema_quad)profile->reset, .origin = (phema_quad)profile->origin};
     phema_quad begin = (phema_quad)profile->t - (phema_quad)profile->length;
     switch (profile->shape) {
     case PHEMA_SHAPE_POWER:
@@ -74,13 +75,21 @@ bool phema_family_equals(const struct phema_family *a, const struct phema_family
 {
     return a->form == b->form && a->power == b->power && a->origin == b->origin &&
            a->end == b->end && a->rate == b->rate && a->turn == b->turn && a->every == b->every &&
-           a->betas == b->betas;
+           a->betas == b->betas && a->reset == b->reset;
 }
 
-size_t phema_family_breaks(const struct phema_family *family, phema_quad *found)
+size_t phema_family_breaks(const struct phema_family *family,
+                           phema_quad found[PHEMA_FAMILY_MAX_BREAKS])
 {
-    *found = family->form == PHEMA_FAMILY_RAMPED ? family->turn : family->origin;
-    return *found > 0;
+    size_t n = 0;
+    phema_quad changes = family->origin;
+    if (family->form == PHEMA_FAMILY_RAMPED)
+        changes += family->turn;
+    if (changes > 0)
+        found[n++] = changes;
+    if (family->reset > 0)
+        found[n++] = family->reset;
+    return n;
 }
 
 static phema_quad risen(const struct phema_family *family, phema_quad t)
@@ -96,6 +105,8 @@ phema_quad phema_family_decay(const struct phema_family *family, phema_quad from
 {
     if (from == to)
         return 1;
+    if (from < family->reset)
+        return 0;
     switch (family->form) {
     case PHEMA_FAMILY_POWER:
         if (from <= family->origin)
@@ -104,9 +115,10 @@ phema_quad phema_family_decay(const struct phema_family *family, phema_quad from
     case PHEMA_FAMILY_EXPONENTIAL:
         return phema_quad_exp(-family->rate * (to - from));
     case PHEMA_FAMILY_RAMPED: {
-        phema_quad turn = family->turn < from ? from : family->turn > to ? to : family->turn;
-        phema_quad before = turn > from ? phema_quad_pow(from / turn, family->power) : 1;
-        return before * phema_quad_exp(-family->rate * (to - turn));
+        phema_quad begin = from - family->origin, end = to - family->origin;
+        phema_quad turn = family->turn < begin ? begin : family->turn > end ? end : family->turn;
+        phema_quad before = turn > begin ? phema_quad_pow(begin / turn, family->power) : 1;
+        return before * phema_quad_exp(-family->rate * (end - turn));
     }
     case PHEMA_FAMILY_COSINE:
         return from <= family->origin ? 0 : risen(family, from) / risen(family, to);
@@ -128,7 +140,9 @@ struct phema_local phema_family_local(const struct phema_family *family, phema_q
                                 .length = u - l,
                                 .decay = phema_family_decay(family, l, u)};
     if (family->form == PHEMA_FAMILY_RAMPED)
-        local.form = u <= family->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
+        local.form = local.to <= family->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
+    if (l < family->reset)
+        local.form = PHEMA_FAMILY_RAW;
     local.is_zero = local.form == PHEMA_FAMILY_RAW || local.to <= 0;
     return local;
 }

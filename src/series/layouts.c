@@ -12,6 +12,11 @@ static double images_from_kimg(double kimg)
     return floor((kimg * 1000 + 999) / 1024) * 1024;
 }
 
+double phema_series_clock(const struct phema_series *series, double named_time)
+{
+    return series->clock ? series->clock(named_time) : named_time - series->named_ahead;
+}
+
 const struct layout layout_own = {
     .name = "own",
     .pattern = "^(?<prefix>.*)-(?<time>[0-9]+(?:\\.[0-9]+)?)-(?<sigma>[0-9]+\\.[0-9]+)"

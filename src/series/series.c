@@ -75,8 +75,8 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
             snapshot->rounding = rounding;
         series->has_profiles = series->has_profiles && snapshot->kind;
     }
-    enum phema_status status = PHEMA_OK;
-    if (series->n_tensors)
+    enum phema_status status = profile_resets_apply(builder, err);
+    if (!status && series->n_tensors)
         status = tensor_table_find_tied(&builder->tensor_table, err);
     return status ? status : keep_notes(series, &builder->notes, err);
 }
@@ -197,11 +197,6 @@ void phema_series_close(struct phema_series *series)
     phema_arena_clear(&series->memory);
     phema_claims_free(series->claims);
     free(series);
-}
-
-double phema_series_clock(const struct phema_series *series, double named_time)
-{
-    return series->clock ? series->clock(named_time) : named_time - series->named_ahead;
 }
 
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i)

@@ -54,4 +54,13 @@ PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct
 PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
                                     struct candidate *candidate, struct phema_error *err);
 
+/* ---- profile_resets.c ---- */
+
+/* --reset-at: changes the profiles of the snapshots after a reset. All snapshots and the clock of
+ * the series are known.
+ * PHEMA_ERR_USAGE     an invalid time
+ * PHEMA_ERR_INPUTS    no snapshot is later than a reset, or a profile cannot be reset
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE profile_resets_apply(struct series_builder *builder, struct phema_error *err);
+
 #endif

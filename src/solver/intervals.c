@@ -22,6 +22,7 @@ struct pair_sums {
 struct family_sums {
     long double power, rate; /* of the family */
     long double origin, span, half_life, ramp;
+    uint64_t reset;    /* its step, 0: none */
     struct sum single; /* sum_j F_j */
     long double drop;  /* 1 - beta at this step */
     long double open;  /* weight in the bin of this step, so far */
@@ -133,16 +134,19 @@ static enum phema_status begin_steps(struct phema_intervals *intervals, struct p
             .span = (long double)(family->end - family->origin),
             .half_life = (long double)(family->turn * family->ramp),
             .ramp = (long double)family->ramp,
+            .reset = (uint64_t)family->reset,
         };
     }
     return PHEMA_OK;
 }
 
 /* beta = F(c-1)/F(c) = ((c-1-o)/(c-o))^power; with update_every U > 1 it is (c/(c+1))^power where
- * (c-1) mod U = 0, else 1, and the first call copies. */
+ * (c-1) mod U = 0, else 1, and the first call copies. Then c counts from the origin o as well, which
+ * is a whole number. */
 static long double power_drop(const struct family_sums *sums, uint64_t every, uint64_t step)
 {
     if (every > 1) {
+        step -= (uint64_t)sums->origin;
         if (step == 1)
             return 1;
         if ((step - 1) % every != 0)
@@ -171,22 +175,27 @@ static long double cosine_drop(const struct family_sums *sums, uint64_t step)
 static long double ramped_drop(const struct family_sums *sums, uint64_t step)
 {
     const long double ln_2 = 0.693147180559945309417232121458176568L;
-    long double ramped = sums->ramp * (long double)step;
+    long double ramped = sums->ramp * ((long double)step - sums->origin);
     return -expm1l(-ln_2 / (ramped < sums->half_life ? ramped : sums->half_life));
 }
 
 static long double table_drop(struct family_sums *sums, const struct phema_betas *betas,
                               uint64_t step)
 {
+    step -= (uint64_t)sums->origin;
+    while (sums->next_beta < betas->n && betas->steps[sums->next_beta] < step)
+        sums->next_beta++; /* up to the reset */
     if (sums->next_beta == betas->n || betas->steps[sums->next_beta] != step)
         return 0;
     return 1 - (long double)betas->betas[sums->next_beta++];
 }
 
-/* 1 - beta at a step */
+/* 1 - beta at a step. A reset makes the steps before it irrelevant. */
 static long double find_drop(struct family_sums *sums, const struct phema_family *family,
                              uint64_t step)
 {
+    if (step <= sums->reset)
+        return step == sums->reset;
     switch (family->form) {
     case PHEMA_FAMILY_POWER:
         return power_drop(sums, family->every, step);

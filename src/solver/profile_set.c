@@ -88,6 +88,31 @@ static enum phema_status check_shape(const struct phema_profile *profile, struct
     return PHEMA_OK;
 }
 
+/* A window and the like cannot be reset, and raw parameters need not be. */
+static enum phema_status check_reset(const struct phema_profile *profile, bool is_stepwise,
+                                     struct phema_error *err)
+{
+    if (profile->reset == 0 && profile->origin == 0)
+        return PHEMA_OK;
+    enum phema_shape shape = profile->shape;
+    if (shape != PHEMA_SHAPE_POWER && shape != PHEMA_SHAPE_EMA && shape != PHEMA_SHAPE_RAMPED &&
+        shape != PHEMA_SHAPE_TABLE)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "only an average that is kept step by step can be reset");
+    if (!(profile->origin >= 0 && profile->origin <= profile->reset && profile->reset < profile->t))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "expected a reset before the time %.17g and not before its count began, "
+                          "found %.17g and %.17g",
+                          profile->t, profile->reset, profile->origin);
+    if (is_stepwise &&
+        (profile->reset != floor(profile->reset) || profile->origin != floor(profile->origin)))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "with update_every above 1 or a table of betas a reset is at a whole "
+                          "step, found %.17g",
+                          profile->reset);
+    return PHEMA_OK;
+}
+
 static enum phema_status check_numbers(const struct phema_profile *profile, bool is_stepwise,
                                        struct phema_error *err)
 {
@@ -98,6 +123,8 @@ static enum phema_status check_numbers(const struct phema_profile *profile, bool
         return phema_fail(err, PHEMA_ERR_INPUTS, "expected a time below 2^53, found %.17g",
                           profile->t);
     enum phema_status status = check_shape(profile, err);
+    if (!status)
+        status = check_reset(profile, is_stepwise, err);
     if (status)
         return status;
     if (is_stepwise && profile->t != floor(profile->t))
@@ -239,8 +266,9 @@ static bool index_times(struct phema_profile_set *set, const struct phema_profil
 {
     size_t n_members = set->n + set->n_parts;
     size_t n_motions = motion ? motion->n_intervals : 0;
-    set->times = phema_arena_array(&set->memory, n_members + set->n_families + n_motions,
-                                   sizeof(*set->times));
+    size_t n_breaks = PHEMA_FAMILY_MAX_BREAKS * set->n_families;
+    set->times =
+        phema_arena_array(&set->memory, n_members + n_breaks + n_motions, sizeof(*set->times));
     if (!set->times)
         return false;
     phema_quad last = 0;
@@ -248,10 +276,13 @@ static bool index_times(struct phema_profile_set *set, const struct phema_profil
         set->times[set->n_times++] = (phema_quad)profiles[i].t;
         last = (phema_quad)profiles[i].t > last ? (phema_quad)profiles[i].t : last;
     }
-    phema_quad found = 0;
-    for (size_t k = 0; !set->is_stepwise && k < set->n_families; k++)
-        if (phema_family_breaks(&set->families[k], &found) && found < last)
-            set->times[set->n_times++] = found;
+    for (size_t k = 0; !set->is_stepwise && k < set->n_families; k++) {
+        phema_quad found[PHEMA_FAMILY_MAX_BREAKS];
+        size_t n = phema_family_breaks(&set->families[k], found);
+        for (size_t i = 0; i < n; i++)
+            if (found[i] < last)
+                set->times[set->n_times++] = found[i];
+    }
     for (size_t k = 0; k < n_motions; k++) {
         double end = set->is_stepwise ? floor(motion->ends[k]) : motion->ends[k];
         if (end > 0 && (phema_quad)end < last)
@@ -301,7 +332,8 @@ static void index_families(struct phema_profile_set *set, const struct phema_pro
             set->families[set->n_families++] = family;
         set->families[k].is_snapshots |= i < set->n;
         set->members[i].family = k;
-        set->is_plain = set->is_plain && family.form == PHEMA_FAMILY_POWER && family.origin == 0;
+        set->is_plain = set->is_plain && family.form == PHEMA_FAMILY_POWER && family.origin == 0 &&
+                        family.reset == 0;
     }
 }
 
@@ -321,14 +353,19 @@ static phema_quad decay_between(const struct phema_profile_set *set, size_t k, s
     phema_quad end = set->times[to];
     if (from == to)
         return 1;
+    if (begin < family->reset)
+        return 0;
     if (has_trail(set, family)) {
         const struct phema_trail *trail = set->trails + k * set->n_times;
         bool is_kept = trail[from].n_zeros == trail[to].n_zeros;
         return is_kept ? phema_quad_exp(trail[to].log - trail[from].log) : 0;
     }
+    if (family->every > 1 && begin == family->origin)
+        return 0; /* the first update copies the parameters */
     if (family->every > 1)
-        return phema_quad_exp(family->power * (phema_log_updates(family->every, end) -
-                                               phema_log_updates(family->every, begin)));
+        return phema_quad_exp(family->power *
+                              (phema_log_updates(family->every, end - family->origin) -
+                               phema_log_updates(family->every, begin - family->origin)));
     return phema_family_decay(family, begin, end);
 }
 
@@ -348,12 +385,14 @@ phema_quad phema_profile_set_decay(const struct phema_profile_set *set, size_t f
 }
 
 static void follow_table(struct phema_trail *trail, const struct phema_profile_set *set,
-                         const struct phema_betas *betas)
+                         const struct phema_family *family)
 {
+    const struct phema_betas *betas = family->betas;
     struct phema_trail now = {0};
     size_t i = 0;
     for (size_t t = 0; t < set->n_times; t++) {
-        for (; i < betas->n && (phema_quad)betas->steps[i] <= set->times[t]; i++) {
+        phema_quad until = set->times[t] - family->origin;
+        for (; i < betas->n && (phema_quad)betas->steps[i] <= until; i++) {
             if (betas->betas[i] > 0)
                 now.log += (phema_quad)logl((long double)betas->betas[i]);
             else
@@ -370,7 +409,8 @@ static void follow_ramp(struct phema_trail *trail, const struct phema_profile_se
     phema_quad inverses = 0;
     uint64_t step = 0;
     for (size_t t = 0; t < set->n_times; t++) {
-        for (uint64_t end = (uint64_t)set->times[t]; step < end;) {
+        phema_quad until = set->times[t] - family->origin;
+        for (uint64_t end = until > 0 ? (uint64_t)until : 0; step < end;) {
             phema_quad ramped = family->ramp * (phema_quad)++step;
             inverses += 1 / (ramped < half_life ? ramped : half_life);
         }
@@ -391,7 +431,7 @@ static bool build_decays(struct phema_profile_set *set)
         const struct phema_family *family = &set->families[k];
         size_t first = k * set->n_times;
         if (family->form == PHEMA_FAMILY_TABLE)
-            follow_table(set->trails + first, set, family->betas);
+            follow_table(set->trails + first, set, family);
         else if (has_trail(set, family))
             follow_ramp(set->trails + first, set, family);
         for (size_t t = 0; t < set->n_times; t++) {

@@ -302,6 +302,8 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
         if (snapshot->update_every > 1 || snapshot->shape == PHEMA_SHAPE_TABLE)
             snapshot->t = fmax(1, floor(snapshot->t));
         snapshot->length = fmin(snapshot->length, snapshot->t);
+        if (snapshot->t <= snapshot->reset)
+            snapshot->reset = snapshot->origin = 0;
         rounding[i] = saving->rounding;
     }
     enum phema_status status = snapshots && rounding

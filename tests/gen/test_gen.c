@@ -67,7 +67,19 @@ struct recurrence {
     const char *directory;
     double gamma;
     size_t update_every;
+    const struct phema_reset *resets;
+    size_t n_resets;
 };
+
+/* The reset after a step, which the average of the last step does not see; or NULL. */
+static const struct phema_reset *reset_after(const struct recurrence *recurrence, unsigned step,
+                                             unsigned last)
+{
+    for (size_t i = 0; step < last && i < recurrence->n_resets; i++)
+        if (recurrence->resets[i].at == step)
+            return &recurrence->resets[i];
+    return NULL;
+}
 
 /* The average after the steps up to last, from the raw files. For update_every > 1 it has
  * ema-pytorch's form. */
@@ -75,7 +87,9 @@ static long double *recompute(const struct recurrence *recurrence, unsigned last
                               double *largest)
 {
     long double *average = NULL;
+    unsigned origin = 0;
     for (unsigned step = 1; step <= last; step++) {
+        unsigned count = step - origin;
         char name[64];
         (void)snprintf(name, sizeof(name), "snapshot-%07u-raw.safetensors", step);
         double *theta = read_values(recurrence->directory, name, n);
@@ -85,14 +99,21 @@ static long double *recompute(const struct recurrence *recurrence, unsigned last
             for (size_t i = 0; i < *n; i++)
                 average[i] = (long double)theta[i];
         }
-        bool is_updated = (step - 1) % recurrence->update_every == 0;
-        long double now = recurrence->update_every == 1 ? step : step + 1;
+        if (count == 1) /* the first call copies */
+            for (size_t i = 0; i < *n; i++)
+                average[i] = (long double)theta[i];
+        bool is_updated = (count - 1) % recurrence->update_every == 0;
+        long double now = recurrence->update_every == 1 ? count : count + 1;
         long double beta = powl(1 - 1 / now, (long double)recurrence->gamma + 1);
         for (size_t i = 0; i < *n; i++) {
             *largest = fmax(*largest, fabs(theta[i]));
             if (is_updated)
                 average[i] = beta * average[i] + (1 - beta) * (long double)theta[i];
         }
+        const struct phema_reset *reset = reset_after(recurrence, step, last);
+        for (size_t i = 0; reset && i < *n; i++)
+            average[i] = (long double)theta[i];
+        origin = reset && reset->restarts_count ? step : origin;
         free(theta);
     }
     return average;
@@ -113,7 +134,11 @@ static void averages_are_those_of_the_stored_parameters(void **state)
         static const unsigned times[] = {1, 2, 8, 33, N_STEPS};
         for (size_t t = 0; t < ARRAY_LEN(times); t++) {
             (void)snprintf(name, sizeof(name), "snapshot-%07u-0.050.safetensors", times[t]);
-            struct recurrence recurrence = {directory, gamma_of(directory, name, 0.05), every};
+            struct recurrence recurrence = {
+                .directory = directory,
+                .gamma = gamma_of(directory, name, 0.05),
+                .update_every = every,
+            };
             size_t n = 0;
             double largest = 0;
             long double *wanted = recompute(&recurrence, times[t], &n, &largest);
@@ -123,12 +148,53 @@ static void averages_are_those_of_the_stored_parameters(void **state)
         }
         /* truths are updated at every step */
         (void)snprintf(name, sizeof(name), "truth/truth-%07u-0.150.safetensors", N_STEPS);
-        struct recurrence recurrence = {directory, gamma_of(directory, name, 0.15), 1};
+        struct recurrence recurrence = {
+            .directory = directory, .gamma = gamma_of(directory, name, 0.15), .update_every = 1};
         size_t n = 0;
         double largest = 0;
         long double *wanted = recompute(&recurrence, N_STEPS, &n, &largest);
         check_average(directory, name, wanted, n, largest);
         free(wanted);
+        free(directory);
+    }
+}
+
+/* Copies of the parameters after steps 9 and 23, with another step count after the latter. */
+static void resets_are_copies_of_the_stored_parameters(void **state)
+{
+    (void)state;
+    static const struct phema_reset resets[] = {{9, false}, {23, true}};
+    for (size_t every = 1; every <= 4; every += 3) {
+        struct phema_gen_options options = small_options();
+        options.count = N_STEPS;
+        options.is_raw = true;
+        options.dtype = options.truth_dtype = PHEMA_F64;
+        options.update_every = every;
+        options.resets = resets;
+        options.n_resets = ARRAY_LEN(resets);
+        options.truths.sigmas = sigmas; /* 0.05, as of snapshots */
+        char name[64];
+        (void)snprintf(name, sizeof(name), "reset-%zu", every);
+        char *directory = generate(name, &options);
+        struct recurrence recurrence = {.directory = directory,
+                                        .update_every = every,
+                                        .resets = resets,
+                                        .n_resets = ARRAY_LEN(resets)};
+        static const unsigned times[] = {9, 10, 13, 23, 24, 25, N_STEPS};
+        for (size_t t = 0; t <= ARRAY_LEN(times); t++) {
+            bool is_truth = t == ARRAY_LEN(times);
+            unsigned time = is_truth ? N_STEPS : times[t];
+            (void)snprintf(name, sizeof(name), "%s-%07u-0.050.safetensors",
+                           is_truth ? "truth/truth" : "snapshot", time);
+            recurrence.gamma = gamma_of(directory, name, 0.05);
+            recurrence.n_resets = is_truth ? 0 : ARRAY_LEN(resets);
+            recurrence.update_every = is_truth ? 1 : every;
+            size_t n = 0;
+            double largest = 0;
+            long double *wanted = recompute(&recurrence, time, &n, &largest);
+            check_average(directory, name, wanted, n, largest);
+            free(wanted);
+        }
         free(directory);
     }
 }
@@ -381,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(averages_are_those_of_the_stored_parameters),
+        cmocka_unit_test(resets_are_copies_of_the_stored_parameters),
         cmocka_unit_test(bytes_do_not_depend_on_threads_or_cpu),
         cmocka_unit_test(numbers_are_the_same_on_every_machine),
         cmocka_unit_test(tensors_are_a_few_large_and_many_small),

@@ -24,13 +24,13 @@ static phema_quad ln_2(void)
  * from. */
 static phema_quad before(const struct phema_profile *p, phema_quad from, phema_quad at)
 {
-    phema_quad t = from + at;
-    phema_quad end = (phema_quad)p->t;
+    phema_quad t = (from - (phema_quad)p->origin) + at;
+    phema_quad end = (phema_quad)p->t - (phema_quad)p->origin;
     phema_quad x =
         p->length > 0 ? ((from - (end - (phema_quad)p->length)) + at) / (phema_quad)p->length : 0;
     if (t >= end)
         return 1;
-    if (p->length > 0 && x <= 0)
+    if ((p->length > 0 && x <= 0) || from + at < (phema_quad)p->reset)
         return 0;
     switch (p->shape) {
     case PHEMA_SHAPE_POWER:
@@ -64,12 +64,12 @@ static phema_quad before(const struct phema_profile *p, phema_quad from, phema_q
 /* The derivative of before */
 static phema_quad density(const struct phema_profile *p, phema_quad from, phema_quad at)
 {
-    phema_quad t = from + at;
-    phema_quad end = (phema_quad)p->t;
+    phema_quad t = (from - (phema_quad)p->origin) + at;
+    phema_quad end = (phema_quad)p->t - (phema_quad)p->origin;
     phema_quad length = (phema_quad)p->length;
     phema_quad f = before(p, from, at);
     phema_quad x = length > 0 ? ((from - (end - length)) + at) / length : 0;
-    if (t >= end || (length > 0 && x <= 0))
+    if (t >= end || f == 0 || (length > 0 && x <= 0))
         return 0;
     switch (p->shape) {
     case PHEMA_SHAPE_POWER:
@@ -132,15 +132,16 @@ static size_t breaks_of(double *found, const struct phema_profile *p)
 {
     found[0] = p->t;
     found[1] = p->length > 0 ? p->t - p->length : 0;
-    found[2] = p->shape == PHEMA_SHAPE_RAMPED ? p->half_life / p->ramp : 0;
-    return 3;
+    found[2] = p->shape == PHEMA_SHAPE_RAMPED ? p->origin + p->half_life / p->ramp : 0;
+    found[3] = p->reset;
+    return 4;
 }
 
 static phema_quad product(function *f, const struct phema_profile *a, const struct phema_profile *b)
 {
-    double breaks[7] = {0};
+    double breaks[9] = {0};
     double end = fmin(a->t, b->t);
-    size_t n = 1 + breaks_of(breaks + 1, a) + breaks_of(breaks + 4, b);
+    size_t n = 1 + breaks_of(breaks + 1, a) + breaks_of(breaks + 5, b);
     qsort(breaks, n, sizeof(*breaks), compare);
     phema_quad sum = 0;
     for (size_t i = 1; i < n; i++)
@@ -167,6 +168,24 @@ static const struct phema_profile shapes[] = {
     {.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 1000, .length = 400},
     {.shape = PHEMA_SHAPE_RAW, .t = 1000},
     {.shape = PHEMA_SHAPE_RAW, .t = 550},
+    {.gamma = 6.94, .t = 1000, .reset = 550},
+    {.gamma = 2.5, .t = 930, .reset = 310.5, .origin = 310.5},
+    {.gamma = 2.5, .t = 940, .reset = 820, .origin = 310.5},
+    {.shape = PHEMA_SHAPE_EMA, .t = 900, .half_life = 90, .reset = 820},
+    {.shape = PHEMA_SHAPE_EMA, .t = 900, .half_life = 90, .reset = 820, .origin = 820},
+    {.shape = PHEMA_SHAPE_RAMPED, .t = 1000, .half_life = 50, .ramp = 0.125, .reset = 310.5},
+    {.shape = PHEMA_SHAPE_RAMPED,
+     .t = 1000,
+     .half_life = 50,
+     .ramp = 0.125,
+     .reset = 400,
+     .origin = 400},
+    {.shape = PHEMA_SHAPE_RAMPED,
+     .t = 1000,
+     .half_life = 50,
+     .ramp = 0.125,
+     .reset = 960,
+     .origin = 400},
 };
 
 static phema_quad cosine_of(const struct phema_gram *gram, size_t i, size_t j)
@@ -180,6 +199,28 @@ static void assert_digits(phema_quad got, phema_quad wanted, phema_quad scale, s
     double error = (double)(phema_quad_abs(got - wanted) / scale);
     if (!(error <= 1e-25))
         fail_msg("shapes %zu and %zu: off by %.1e of %.17g", i, j, error, (double)wanted);
+}
+
+/* The weight on the very time of a reset: what a copy has left of it. */
+static phema_quad peak_of(const struct phema_profile *p)
+{
+    return p->reset > 0 ? before(p, (phema_quad)p->reset, 0) : 0;
+}
+
+static phema_quad density_before(const struct phema_profile *p, phema_quad t)
+{
+    return t <= (phema_quad)p->t && t > (phema_quad)p->reset
+               ? density(p, t, -(phema_quad)1e-28 * (phema_quad)p->t)
+               : 0;
+}
+
+/* Of the peaks of resets, each one unit wide, as of those of raw profiles. */
+static phema_quad peak_product(const struct phema_profile *a, const struct phema_profile *b)
+{
+    phema_quad of_a = peak_of(a), of_b = peak_of(b);
+    phema_quad sum = of_a * density_before(b, (phema_quad)a->reset) +
+                     of_b * density_before(a, (phema_quad)b->reset);
+    return a->reset == b->reset ? sum + of_a * of_b : sum;
 }
 
 /* Products without an integral. The density of a raw profile is a peak one unit wide. The density
@@ -197,11 +238,15 @@ static phema_quad white_product(size_t i, size_t j)
         return a->t == b->t;
     if (a->shape == PHEMA_SHAPE_RAW && a->t > b->t)
         return 0;
+    if (a->shape == PHEMA_SHAPE_RAW && a->t == b->reset)
+        return peak_of(b);
+    if (a->shape == PHEMA_SHAPE_RAW && a->t < b->reset)
+        return 0;
     if (a->shape == PHEMA_SHAPE_RAW) /* just before its end, because b may end there too */
         return density(b, (phema_quad)a->t, -(phema_quad)1e-28 * (phema_quad)a->t);
     if (a->shape == PHEMA_SHAPE_MINUS_SQRT && i == j)
         return (4 + phema_quad_log((phema_quad)a->length)) / (4 * (phema_quad)a->length);
-    return product(density, a, b);
+    return product(density, a, b) + peak_product(a, b);
 }
 
 static void products_of_shapes_are_the_integrals(void **state)
@@ -307,22 +352,40 @@ static const struct phema_profile stepwise[] = {
     {.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 61, .length = 15},
     {.shape = PHEMA_SHAPE_RAW, .t = 64},
     {.shape = PHEMA_SHAPE_RAW, .t = 40},
+    {.gamma = 6.94, .t = 60, .reset = 17},
+    {.gamma = 2.5, .t = 64, .reset = 33, .origin = 33},
+    {.gamma = 2.5, .t = 62, .reset = 40, .origin = 17},
+    {.shape = PHEMA_SHAPE_TABLE, .t = 64, .betas = &table, .reset = 20},
+    {.shape = PHEMA_SHAPE_TABLE, .t = 64, .betas = &table, .reset = 17, .origin = 17},
+    {.shape = PHEMA_SHAPE_EMA, .t = 64, .half_life = 6, .reset = 40},
+    {.shape = PHEMA_SHAPE_RAMPED,
+     .t = 64,
+     .half_life = 4,
+     .ramp = 0.125,
+     .reset = 17,
+     .origin = 17},
+    {.shape = PHEMA_SHAPE_RAMPED, .t = 63, .half_life = 4, .ramp = 0.125, .reset = 21},
 };
 
 static phema_quad beta_of(const struct phema_profile *p, uint64_t step)
 {
     if (p->shape == PHEMA_SHAPE_RAW)
         return 0;
+    if ((double)step < p->reset)
+        return (phema_quad)0.5; /* does not matter */
+    if ((double)step == p->reset)
+        return 0;
+    uint64_t count = step - (uint64_t)p->origin;
     if (p->shape == PHEMA_SHAPE_TABLE) {
         for (size_t i = 0; i < table.n; i++)
-            if (table_steps[i] == step)
+            if (table_steps[i] == count)
                 return (phema_quad)table_betas[i];
         return 1;
     }
     if (p->shape == PHEMA_SHAPE_EMA || p->shape == PHEMA_SHAPE_RAMPED) {
         double half_life = p->half_life;
         if (p->shape == PHEMA_SHAPE_RAMPED)
-            half_life = fmin(half_life, p->ramp * (double)step);
+            half_life = fmin(half_life, p->ramp * (double)count);
         return phema_quad_exp(-ln_2() / (phema_quad)half_life);
     }
     phema_quad now = before(p, (phema_quad)step, 0);
@@ -407,6 +470,12 @@ static void invalid_profiles_are_refused(void **state)
         {{.shape = PHEMA_SHAPE_TABLE, .t = 10, .betas = &outside}, "beta from 0 to 1"},
         {{.shape = PHEMA_SHAPE_TABLE, .t = 9.5, .betas = &table}, "whole number"},
         {{.shape = PHEMA_SHAPE_TABLE, .t = 2e9, .betas = &table}, "at most 1e9 steps"},
+        {{.t = 10, .reset = 10}, "before the time 10"},
+        {{.t = 10, .reset = 4, .origin = 5}, "not before its count"},
+        {{.t = 10, .reset = PHEMA_UNKNOWN}, "expected a reset"},
+        {{.t = 10, .reset = 2.5, .update_every = 2}, "at a whole step"},
+        {{.shape = PHEMA_SHAPE_RAW, .t = 10, .reset = 5}, "kept step by step"},
+        {{.shape = PHEMA_SHAPE_WINDOW, .t = 10, .length = 6, .reset = 5}, "kept step by step"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct phema_grams grams;

@@ -19,4 +19,10 @@ echo "$?"
 echo "$?"
 "$phema" gen -j 2000 run
 echo "$?"
+for at in 4096 0 1.5 x 10,20 10,counter; do
+    "$phema" gen --reset-at "$at" --reset-at 10 run
+    echo "$?"
+done
+"$phema" gen --reset-at 10 --input-profile window:20 run
+echo "$?"
 ls
