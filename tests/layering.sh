@@ -11,7 +11,7 @@ cd "$1" || exit 1
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader json library mapped_file memory
         memory_profile number parallel path quad regex sort span strbuf"
-    [profile]="family quadrature"
+    [profile]="family quadrature schedule"
     [output]="sink"
     [gpu]="cuda_plugin"
 )
