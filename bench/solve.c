@@ -95,8 +95,11 @@ static enum phema_status fit(struct bench *bench, double *seconds, struct phema_
         double scatter = 1 + 0.1 * sin((double)p);
         pairs[p].square = 1e-3 * (0.05 * t + fabs(apart)) / (0.1 * end + t) * scatter;
     }
-    const struct phema_motion_data data = {bench->snapshots, bench->rounding, bench->n, pairs,
-                                           n_pairs, NULL};
+    const struct phema_motion_data data = {.snapshots = bench->snapshots,
+                                           .rounding = bench->rounding,
+                                           .n = bench->n,
+                                           .distances = pairs,
+                                           .n_distances = n_pairs};
     status = phema_motion_fit(&bench->motion, &data, err);
     *seconds = now() - start;
     free(pairs);

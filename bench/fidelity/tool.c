@@ -118,8 +118,12 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
     status = elements_take(&elements, stored, err);
     if (!status) {
         const struct phema_sample_rows rows = rows_of(&elements, seen);
-        const struct phema_motion_data data = {stored->profiles, seen->rounding, stored->n, pairs,
-                                               n_pairs,          &rows};
+        const struct phema_motion_data data = {.snapshots = stored->profiles,
+                                               .rounding = seen->rounding,
+                                               .n = stored->n,
+                                               .distances = pairs,
+                                               .n_distances = n_pairs,
+                                               .sample = &rows};
         status = phema_motion_fit(&seen->motion, &data, err);
         elements_clear(&elements);
     }

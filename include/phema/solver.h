@@ -8,6 +8,7 @@
 
 #include "phema/error.h"
 #include "phema/profile.h"
+#include "phema/schedule.h"
 
 enum phema_metric {
     PHEMA_METRIC_WALK,    /* parameters wander: integral of (cumulative difference)^2, sum w = 1 */
@@ -93,6 +94,9 @@ struct phema_motion_data {
     /* [n] chooses among the kinds of motion by their likelihood; NULL: v is constant within the
      * intervals between snapshots, and there is jitter where the distances show it clearly */
     const struct phema_sample_rows *sample;
+    /* of the learning rate: the walk's rate is its square times what changes smoothly. Used with a
+     * sample only; NULL: unknown */
+    const struct phema_schedule *schedule;
 };
 
 /* Fits the motion of the parameters to distances between snapshots. Distances that are mostly

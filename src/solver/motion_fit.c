@@ -23,6 +23,7 @@
 #define N_ROUNDS_A_SHAPE 15 /* of scaling the intervals */
 #define MOST_SLOPE       5.0
 #define MOST_FIRST_SLOPE 3.0
+#define LEAST_KNOWN      1e-6 /* of v where the learning rate is 0 */
 
 #define MARGIN  0.02         /* of likelihood an element, for a kind of motion to be preferred */
 #define N_RATED ((size_t)16) /* snapshots, the newest, that likelihoods are of */
@@ -52,9 +53,9 @@ static void set_shape(struct phema_motion_work *work, int end_power)
     size_t n_intervals = work->terms.n_intervals;
     for (size_t k = 0; k < work->pieces.n_intervals; k++) {
         size_t interval = k / work->n_pieces, piece = k % work->n_pieces;
-        work->shape[k] = interval + 1 == n_intervals && end_power
-                             ? end_shape(piece, end_power)
-                             : slope_shape(piece, work->slopes[interval]);
+        work->shape[k] = work->known[k] * (interval + 1 == n_intervals && end_power
+                                               ? end_shape(piece, end_power)
+                                               : slope_shape(piece, work->slopes[interval]));
     }
 }
 
@@ -92,7 +93,7 @@ static void find_slopes(struct phema_motion_work *work, const struct phema_motio
         double mean = 0;
         for (size_t piece = 0; piece < work->n_pieces; piece++)
             mean += work->shape[k * work->n_pieces + piece] / PIECES;
-        work->heights[k] = phema_motion_log(motion->wander[k] * mean);
+        work->heights[k] = phema_motion_log(motion->wander[k] * mean) - work->levels[k];
     }
     for (size_t k = 0; k < n; k++) {
         double before = k ? work->heights[k] - work->heights[k - 1] : 0;
@@ -105,9 +106,28 @@ static void find_slopes(struct phema_motion_work *work, const struct phema_motio
 /* v is constant within the intervals. */
 static void set_even(struct phema_motion_work *work)
 {
-    memset(work->slopes, 0, work->terms.n_intervals * sizeof(*work->slopes));
-    set_shape(work, 0);
+    for (size_t k = 0; k < work->pieces.n_intervals; k++)
+        work->shape[k] = 1;
     join_pieces(work);
+}
+
+/* v is in proportion to the square of the learning rate, times what changes smoothly. */
+static void set_known(struct phema_motion_work *work, const struct phema_schedule *schedule)
+{
+    for (size_t interval = 0; interval < work->terms.n_intervals; interval++) {
+        size_t first = interval * work->n_pieces;
+        const double *ends = work->pieces.ends + first;
+        double begin = interval ? ends[-1] : 0, end = ends[work->n_pieces - 1];
+        double whole = schedule ? phema_schedule_mean_square(schedule, begin, end) : 0;
+        work->levels[interval] = whole > 0 ? phema_motion_log(whole) : 0;
+        for (size_t k = 0; k < work->n_pieces; k++) {
+            double from = k ? ends[k - 1] : begin;
+            work->known[first + k] =
+                whole > 0
+                    ? fmax(phema_schedule_mean_square(schedule, from, ends[k]) / whole, LEAST_KNOWN)
+                    : 1;
+        }
+    }
 }
 
 /* Fits shapes and factors in turn, from the factors of even intervals. */
@@ -204,6 +224,8 @@ static bool alloc_work(struct phema_motion_work *work)
     terms->ends = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     terms->starts = phema_arena_array(memory, n_pairs + 1, sizeof(size_t));
     terms->items = phema_arena_array(memory, work->pieces.starts[n_pairs], sizeof(*terms->items));
+    work->known = phema_arena_array(memory, n_pieces, sizeof(double));
+    work->levels = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     work->shape = phema_arena_array(memory, n_pieces, sizeof(double));
     work->slopes = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     work->heights = phema_arena_array(memory, terms->n_intervals, sizeof(double));
@@ -211,8 +233,9 @@ static bool alloc_work(struct phema_motion_work *work)
     work->loads = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     work->walked = phema_arena_array(memory, n_pairs, sizeof(double));
     work->jittered = phema_arena_array(memory, n_pairs, sizeof(double));
-    if (!terms->ends || !terms->starts || !terms->items || !work->shape || !work->slopes ||
-        !work->heights || !work->pulls || !work->loads || !work->walked || !work->jittered)
+    if (!terms->ends || !terms->starts || !terms->items || !work->known || !work->levels ||
+        !work->shape || !work->slopes || !work->heights || !work->pulls || !work->loads ||
+        !work->walked || !work->jittered)
         return false;
     for (size_t k = 0; k < terms->n_intervals; k++)
         terms->ends[k] = work->pieces.ends[(k + 1) * work->n_pieces - 1];
@@ -317,12 +340,14 @@ static enum phema_status consider_shapes(struct choice *choice, const struct phe
                                          struct phema_motion_work *work, struct phema_error *err)
 {
     static const int end_powers[] = {0, 1, 2, 4};
+    size_t n_powers = choice->data->schedule ? 1 : ARRAY_LEN(end_powers);
     struct phema_motion shaped = {0};
     if (!alloc_motion(&shaped, walk->n_intervals, &work->memory))
         return phema_fail_memory(err);
+    set_known(work, choice->data->schedule);
     shaped.misfit = walk->misfit;
     shaped.wander_power = walk->wander_power;
-    for (size_t p = 0; p < ARRAY_LEN(end_powers); p++) {
+    for (size_t p = 0; p < n_powers; p++) {
         memcpy(shaped.wander, walk->wander, walk->n_intervals * sizeof(double));
         fit_shape(&shaped, work, end_powers[p]);
         enum phema_status status = consider(choice, &shaped, work, err);

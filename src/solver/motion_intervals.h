@@ -11,12 +11,14 @@ struct phema_motion_work {
     struct phema_motion_terms pieces; /* of the distances that are used */
     struct phema_motion_terms terms;  /* the same for whole intervals */
     double *seen;                     /* [n_pairs] squared distances without the rounding */
-    double *shape;                    /* [pieces] of the walk, relative to its interval's */
-    double *slopes;                   /* [n_intervals] of log v, over the interval */
-    double *heights;                  /* [n_intervals] log of the mean of v */
-    double *walked, *jittered;        /* [n_pairs] for an amplitude of 1 t^-q */
-    double *pulls, *loads;            /* [n_intervals] */
-    struct phema_arena memory;        /* of all arrays but the pieces' */
+    double *known;   /* [pieces] mean square of the learning rate, relative to its interval's */
+    double *levels;  /* [n_intervals] log of that of the interval; 0 where it is not known */
+    double *shape;   /* [pieces] of the walk, relative to its interval's */
+    double *slopes;  /* [n_intervals] of log v, over the interval */
+    double *heights; /* [n_intervals] log of the mean of v, less the level */
+    double *walked, *jittered; /* [n_pairs] for an amplitude of 1 t^-q */
+    double *pulls, *loads;     /* [n_intervals] */
+    struct phema_arena memory; /* of all arrays but the pieces' */
 };
 
 /* Powers of time (N21). Sets all members but ends; misfit: HUGE_VAL where nothing fits. */

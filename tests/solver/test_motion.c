@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "motion_pairs.h"
@@ -48,7 +49,11 @@ static enum phema_status fit(struct phema_motion *motion, const struct phema_pro
                              const struct phema_distance *distances, size_t n_distances,
                              struct phema_error *err)
 {
-    const struct phema_motion_data data = {snapshots, rounding, n, distances, n_distances, NULL};
+    const struct phema_motion_data data = {.snapshots = snapshots,
+                                           .rounding = rounding,
+                                           .n = n,
+                                           .distances = distances,
+                                           .n_distances = n_distances};
     return phema_motion_fit(motion, &data, err);
 }
 
@@ -353,7 +358,8 @@ static double wander_at(const struct phema_motion *motion, double t)
     return motion->wander[k];
 }
 
-static void fit_walk(struct phema_motion *motion, double variance_of(double))
+static void fit_walk(struct phema_motion *motion, double variance_of(double),
+                     const struct phema_schedule *schedule)
 {
     struct phema_profile snapshots[N];
     struct phema_error err = {""};
@@ -370,7 +376,12 @@ static void fit_walk(struct phema_motion *motion, double variance_of(double))
             pairs[p].square += (a[e] - b[e]) * (a[e] - b[e]) / (double)N_ELEMS;
     }
     const struct phema_sample_rows rows = {.values = values, .n_elems = N_ELEMS, .mean_square = 1};
-    const struct phema_motion_data data = {snapshots, NULL, N, pairs, n_pairs, &rows};
+    const struct phema_motion_data data = {.snapshots = snapshots,
+                                           .n = N,
+                                           .distances = pairs,
+                                           .n_distances = n_pairs,
+                                           .sample = &rows,
+                                           .schedule = schedule};
     assert_ok(phema_motion_fit(motion, &data, &err), &err);
     free(pairs);
     free(values);
@@ -392,7 +403,8 @@ static void a_walk_that_falls_is_followed_within_intervals(void **state)
 {
     (void)state;
     struct phema_motion motion;
-    fit_walk(&motion, falling_apace); /* by exp(1/2) from the middle of an interval to its end */
+    fit_walk(&motion, falling_apace,
+             NULL); /* by exp(1/2) from the middle of an interval to its end */
     for (double begin = 300; begin <= 700; begin += 100)
         assert_follows(&motion, falling_apace, begin, 1.3);
     phema_motion_clear(&motion);
@@ -402,16 +414,41 @@ static void a_walk_may_end_as_a_power_of_the_time_that_is_left(void **state)
 {
     (void)state;
     struct phema_motion motion;
-    fit_walk(&motion, falling_to_nothing);
+    fit_walk(&motion, falling_to_nothing, NULL);
     assert_follows(&motion, falling_to_nothing, 700, 1.7); /* even: 85 times the truth */
     phema_motion_clear(&motion);
+}
+
+/* The rate falls in the middle of an interval, as no slope can. */
+static double stepping(double t)
+{
+    return t <= 650 ? 1e-5 : 1e-7;
+}
+
+static void a_known_learning_rate_is_followed(void **state)
+{
+    (void)state;
+    struct phema_motion motion;
+    struct phema_schedule *schedule = NULL;
+    struct phema_error err = {""};
+    FILE *file = fopen("test_motion_schedule.csv", "w");
+    assert_non_null(file);
+    (void)fputs("step,lr\n0,1\n650,1\n651,0.1\n800,0.1\n", file);
+    assert_int_equal(fclose(file), 0);
+    assert_ok(phema_schedule_parse(&schedule, "test_motion_schedule.csv", N_STEPS, &err), &err);
+    fit_walk(&motion, stepping, schedule);
+    assert_follows(&motion, stepping, 600, 1.3);
+    assert_follows(&motion, stepping, 700, 1.3);
+    phema_motion_clear(&motion);
+    phema_schedule_free(schedule);
+    assert_int_equal(remove("test_motion_schedule.csv"), 0);
 }
 
 static void an_even_walk_stays_even(void **state)
 {
     (void)state;
     struct phema_motion motion;
-    fit_walk(&motion, constant);
+    fit_walk(&motion, constant, NULL);
     for (double begin = 300; begin <= 700; begin += 100)
         assert_follows(&motion, constant, begin, 1.3);
     phema_motion_clear(&motion);
@@ -421,7 +458,7 @@ static void peaks_are_flat(void **state)
 {
     (void)state;
     struct phema_motion motion;
-    fit_walk(&motion, jumping);
+    fit_walk(&motion, jumping, NULL);
     assert_follows(&motion, jumping, 400, 1.3);
     phema_motion_clear(&motion);
 }
@@ -541,6 +578,7 @@ int main(void)
         cmocka_unit_test(too_few_distances_are_refused),
         cmocka_unit_test(a_walk_that_falls_is_followed_within_intervals),
         cmocka_unit_test(a_walk_may_end_as_a_power_of_the_time_that_is_left),
+        cmocka_unit_test(a_known_learning_rate_is_followed),
         cmocka_unit_test(an_even_walk_stays_even),
         cmocka_unit_test(peaks_are_flat),
         cmocka_unit_test(the_metric_is_the_expected_error),
