@@ -79,7 +79,7 @@ static enum phema_status fit_sample(struct phema_motion *motion, struct phema_se
                                     struct phema_error *err)
 {
     enum phema_status status = check_sizes(checks, series, sample, err);
-    return status ? status : series_checks_make(checks, motion, series, sample, is_checked, err);
+    return status ? status : series_checks_make(checks, motion, series, NULL, sample, is_checked, err);
 }
 
 /* Fails with PHEMA_NO where the sample shows no motion. */

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* series_fit.c - fits a motion to labels, and compares each snapshot with what the others predict. */
+#include "series_fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "phema/sort.h"
+
+bool labels_alloc(struct labels *labels, size_t n)
+{
+    *labels = (struct labels){calloc(n + 1, sizeof(*labels->profiles)),
+                              calloc(n + 1, sizeof(*labels->rows)), 0};
+    return labels->profiles && labels->rows;
+}
+
+void labels_clear(struct labels *labels)
+{
+    free(labels->profiles);
+    free(labels->rows);
+}
+
+void fit_clear(struct fit *fit)
+{
+    phema_motion_clear(&fit->motion);
+    free(fit->z);
+    free(fit->largest_without);
+    *fit = (struct fit){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
+}
+
+/* Sets max_z and median_z; NaN where nothing could be compared. */
+static enum phema_status rate(struct fit *fit, size_t n, struct phema_error *err)
+{
+    double *sorted = calloc(n + 1, sizeof(*sorted));
+    if (!sorted)
+        return phema_fail_memory(err);
+    size_t n_known = 0;
+    for (size_t k = 0; k < n; k++)
+        if (!isnan(fit->z[k]))
+            sorted[n_known++] = fit->z[k];
+    qsort(sorted, n_known, sizeof(*sorted), phema_compare_doubles);
+    fit->max_z = n_known ? sorted[n_known - 1] : PHEMA_UNKNOWN;
+    fit->median_z = n_known ? sorted[n_known / 2] : PHEMA_UNKNOWN;
+    free(sorted);
+    return PHEMA_OK;
+}
+
+static enum phema_status measure_distances(struct phema_distance **distances, size_t *n_distances,
+                                           const struct labels *labels,
+                                           const struct phema_sample *sample,
+                                           struct phema_error *err)
+{
+    enum phema_status status =
+        phema_motion_pairs(distances, n_distances, labels->profiles, labels->n, err);
+    for (size_t d = 0; !status && d < *n_distances; d++) {
+        struct phema_distance *distance = &(*distances)[d];
+        distance->square =
+            phema_sample_distance(sample, labels->rows[distance->i], labels->rows[distance->j]);
+    }
+    return status;
+}
+
+static struct phema_sample_rows rows_of(const struct phema_sample *sample,
+                                        const struct labels *labels)
+{
+    return (struct phema_sample_rows){.values = sample->values,
+                                      .order = labels->rows,
+                                      .n_elems = sample->n_elems,
+                                      .mean_square = sample->mean_square,
+                                      .tensors = sample->tensors,
+                                      .spacings = sample->spacings};
+}
+
+static enum phema_status fit_motion(struct fit *fit, const struct labels *labels,
+                                    const double *rounding, const struct phema_sample *sample,
+                                    const struct phema_schedule *schedule, bool is_rough,
+                                    struct phema_error *err)
+{
+    struct phema_distance *distances = NULL;
+    size_t n_distances = 0;
+    enum phema_status status = measure_distances(&distances, &n_distances, labels, sample, err);
+    if (status)
+        return status;
+    const struct phema_sample_rows rows = rows_of(sample, labels);
+    const struct phema_motion_data data = {.snapshots = labels->profiles,
+                                           .rounding = rounding,
+                                           .n = labels->n,
+                                           .distances = distances,
+                                           .n_distances = n_distances,
+                                           .sample = is_rough ? NULL : &rows,
+                                           .schedule = schedule};
+    status = phema_motion_fit(&fit->motion, &data, err);
+    free(distances);
+    return status;
+}
+
+static enum phema_status compare(struct fit *fit, const struct labels *labels,
+                                 const double *rounding, const struct phema_sample *sample,
+                                 enum comparison comparison, struct phema_error *err)
+{
+    bool leaves_out = comparison == COMPARE_AND_LEAVE_OUT;
+    fit->z = calloc(labels->n + 1, sizeof(*fit->z));
+    if (leaves_out)
+        fit->largest_without = calloc(labels->n + 1, sizeof(*fit->largest_without));
+    if (!fit->z || (leaves_out && !fit->largest_without))
+        return phema_fail_memory(err);
+    struct phema_leave_one_out out = {
+        .z = fit->z, .largest_without = fit->largest_without, .limit = WRONG_Z};
+    struct phema_problem problem = {.snapshots = labels->profiles,
+                                    .rounding = rounding,
+                                    .n = labels->n,
+                                    .motion = &fit->motion};
+    struct phema_sample_rows rows = rows_of(sample, labels);
+    if (!leaves_out)
+        rows.tensors = NULL;
+    enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
+    fit->outlier = out.outlier;
+    fit->likelihood = out.likelihood;
+    return status ? status : rate(fit, labels->n, err);
+}
+
+enum phema_status fit_labels(struct fit *fit, const struct labels *labels,
+                             const struct phema_sample *sample,
+                             const struct phema_schedule *schedule, enum comparison comparison,
+                             struct phema_error *err)
+{
+    *fit = (struct fit){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
+    double *rounding = calloc(labels->n + 1, sizeof(*rounding));
+    if (!rounding)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < labels->n; k++)
+        rounding[k] = sample->rounding[labels->rows[k]];
+    enum phema_status status =
+        fit_motion(fit, labels, rounding, sample, schedule, comparison == COMPARE_ROUGHLY, err);
+    if (!status && comparison != COMPARE_NOTHING)
+        status = compare(fit, labels, rounding, sample, comparison, err);
+    free(rounding);
+    if (status)
+        fit_clear(fit);
+    return status;
+}
+
+bool fit_is_wrong(const struct fit *fit)
+{
+    return fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
+}
