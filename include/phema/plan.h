@@ -4,6 +4,7 @@
 #define PHEMA_PLAN_H
 
 #include "phema/memory_profile.h"
+#include "phema/schedule.h"
 #include "phema/series.h"
 #include "phema/solver.h"
 
@@ -116,7 +117,8 @@ struct phema_plan_options {
     const char *const *rules;
     size_t n_rules;
     enum phema_checks checks;
-    bool is_conversion; /* one checkpoint with the weight 1 */
+    const char *schedule; /* of the learning rate: SPEC or path (schedule.h); NULL: unknown */
+    bool is_conversion;   /* one checkpoint with the weight 1 */
     struct phema_solve_options solve;
     struct phema_memory_profile *memory_profile; /* NULL: no record */
 };
@@ -125,9 +127,10 @@ struct phema_plan {
     struct phema_series *series;
     struct phema_target *targets; /* [m]: all averages at the first time, then at the next */
     size_t m;
-    struct phema_arena memory;   /* of the targets */
-    struct phema_motion *motion; /* of the parameters; NULL: not sampled, or unknown */
-    char *unmoved;               /* the reason why it is unknown and metric walk replaces motion */
+    struct phema_arena memory;       /* of the targets */
+    struct phema_schedule *schedule; /* of the learning rate; NULL: unknown */
+    struct phema_motion *motion;     /* of the parameters; NULL: not sampled, or unknown */
+    char *unmoved; /* the reason why it is unknown and metric walk replaces motion */
     struct phema_series_checks checks;
     const char *metric; /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
@@ -141,6 +144,7 @@ struct phema_plan {
 /* Opens the series and solves for the weights. The caller frees the plan.
  * PHEMA_ERR_USAGE     no target, weights and a target that contradict each other, an invalid rule
  *                     or SPEC
+ * PHEMA_ERR_FILE      a schedule that cannot be read
  * PHEMA_ERR_INPUTS    checks is PHEMA_CHECKS_ERROR, and the snapshots do not fit their labels
  * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that separates tensors of one
  *                     storage; a quantised tensor is averaged without its scale, or with it

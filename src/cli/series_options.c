@@ -120,6 +120,10 @@ const struct cli_opt cli_metric_rows[] = {
      .help = "what the least squares measures (default motion:\nas parameters were seen to move, "
              "else walk);\nprofile gives the paper's and EDM2's weights",
      .flags = CLI_SHAPES_BYTES},
+    {"schedule", NUMBERS, CLI_TEXT, FIELD(options.schedule), "SPEC|FILE",
+     .help = "the learning rate of the training: cosine, linear,\nwsd:decay=10%,end=0.1, ..., or a "
+             "log with step and\nlr (CSV or JSON lines)",
+     .flags = CLI_SHAPES_BYTES},
     {"ridge", NUMBERS, CLI_TEXT, FIELD(ridge), "auto|none|VALUE",
      .help =
          "how much large weights cost (default auto: what\nrounding of the files makes of them)",
@@ -198,10 +202,10 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
         PHEMA_METRIC_WALK, PHEMA_METRIC_PROFILE};
     *out = values->options;
     if (out->weights_file && (cli_is_given(common, "metric") || cli_is_given(common, "ridge") ||
-                              cli_is_given(common, "solver")))
+                              cli_is_given(common, "solver") || out->schedule))
         return phema_fail(
             err, PHEMA_ERR_USAGE,
-            "--weights: weights are used as given; --metric, --ridge and --solver are "
+            "--weights: weights are used as given; --metric, --schedule, --ridge and --solver are "
             "about solving for them");
     out->solve.metric = metrics[values->metric];
     out->solve.factorer = phema_gpu_factorer();

@@ -277,6 +277,20 @@ static enum phema_status open_series(struct phema_plan *plan,
     return status ? status : rules_match(plan, err);
 }
 
+static enum phema_status read_schedule(struct phema_plan *plan,
+                                       const struct phema_plan_options *options,
+                                       struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    if (!options->schedule)
+        return PHEMA_OK;
+    double end = series->snapshots[series->n - 1].time;
+    enum phema_status status = phema_schedule_parse(&plan->schedule, options->schedule, end, err);
+    if (!status && !phema_schedule_is_spec(options->schedule))
+        status = phema_claims_add_input(series->claims, options->schedule, "the schedule", err);
+    return status ? phema_fail_in(err, status, "--schedule") : PHEMA_OK;
+}
+
 static enum phema_status fill_plan(struct phema_plan *plan,
                                    const struct phema_plan_options *options,
                                    struct phema_error *err)
@@ -287,6 +301,8 @@ static enum phema_status fill_plan(struct phema_plan *plan,
     if (options->is_conversion)
         return weights_use_one(plan, err);
     status = rules_check_quantised(plan, err);
+    if (!status)
+        status = read_schedule(plan, options, err);
     if (status)
         return status;
     status = options->weights_file ? weights_file_use(plan, options, err)
@@ -337,6 +353,7 @@ void phema_plan_free(struct phema_plan *plan)
     free(plan->motion);
     free(plan->unmoved);
     phema_series_checks_clear(&plan->checks);
+    phema_schedule_free(plan->schedule);
     phema_series_close(plan->series);
     phema_arena_clear(&plan->memory);
     free(plan);

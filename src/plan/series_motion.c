@@ -75,11 +75,13 @@ static enum phema_status check_sizes(struct phema_series_checks *checks,
 /* PHEMA_NO: the sample shows no motion; checks may be set all the same. */
 static enum phema_status fit_sample(struct phema_motion *motion, struct phema_series_checks *checks,
                                     const struct phema_series *series,
+                                    const struct phema_schedule *schedule,
                                     const struct phema_sample *sample, bool is_checked,
                                     struct phema_error *err)
 {
     enum phema_status status = check_sizes(checks, series, sample, err);
-    return status ? status : series_checks_make(checks, motion, series, NULL, sample, is_checked, err);
+    return status ? status
+                  : series_checks_make(checks, motion, series, schedule, sample, is_checked, err);
 }
 
 /* Fails with PHEMA_NO where the sample shows no motion. */
@@ -94,7 +96,7 @@ static enum phema_status sample_motion(struct phema_plan *plan,
     if (status)
         return status;
     struct phema_motion motion = {0};
-    status = fit_sample(&motion, &plan->checks, series, &sample,
+    status = fit_sample(&motion, &plan->checks, series, plan->schedule, &sample,
                         options->checks != PHEMA_CHECKS_OFF, err);
     if (!status)
         plan->motion = calloc(1, sizeof(*plan->motion));
@@ -122,7 +124,7 @@ PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
     if (status)
         return status;
     struct phema_motion motion = {0};
-    status = fit_sample(&motion, out, series, &sample, true, err);
+    status = fit_sample(&motion, out, series, NULL, &sample, true, err);
     phema_motion_clear(&motion);
     phema_sample_clear(&sample);
     if (status && out->verdict == PHEMA_SERIES_WRONG)
