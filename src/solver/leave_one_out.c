@@ -201,22 +201,6 @@ static double z_score(const struct window *window, double squares)
     return sqrt(squares / ((double)window->sample->n_elems * window->sample->mean_square));
 }
 
-double window_squares_without(const struct window *window, size_t i, size_t j, size_t first,
-                              size_t end)
-{
-    const double *gone = window_residual(window, i), *residual = window_residual(window, j);
-    double towards = window->coefficients[j * window->n + i];
-    double kept = 1 - towards * window->coefficients[i * window->n + j];
-    if (kept <= 0)
-        return 0;
-    double squares = 0;
-    for (size_t e = first; e < end; e++) {
-        double left = residual[e] - towards * gone[e];
-        squares += left * left;
-    }
-    return window->precision[j] / kept * squares;
-}
-
 /* The largest z of the others once snapshot i is gone. */
 static double largest_without(const struct window *window, size_t i)
 {

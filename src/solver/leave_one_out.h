@@ -29,8 +29,21 @@ static inline const double *window_residual(const struct window *window, size_t 
 /* The sum of squares over elements [first, end) of the residual of snapshot j once i is gone, times
  * its precision: P loses a row and a column, which changes it by a matrix of rank one. 0: it says
  * nothing without i. */
-double window_squares_without(const struct window *window, size_t i, size_t j, size_t first,
-                              size_t end);
+static inline double window_squares_without(const struct window *window, size_t i, size_t j,
+                                            size_t first, size_t end)
+{
+    const double *gone = window_residual(window, i), *residual = window_residual(window, j);
+    double towards = window->coefficients[j * window->n + i];
+    double kept = 1 - towards * window->coefficients[i * window->n + j];
+    if (kept <= 0)
+        return 0;
+    double squares = 0;
+    for (size_t e = first; e < end; e++) {
+        double left = residual[e] - towards * gone[e];
+        squares += left * left;
+    }
+    return window->precision[j] / kept * squares;
+}
 
 /* tensor_outliers.c: replaces out if snapshot i has a tensor with a larger ratio. */
 void tensor_outliers_find(struct phema_tensor_outlier *out, const struct window *window, size_t i);
