@@ -16,7 +16,9 @@ search --sigma-rel 0.09:0.11 --tolerance 0.001 -q rounded
 "$phema" gen -q --count 1 single >/dev/null
 "$phema" search -q --sigma-rel 0.05,0.1 --tolerance 0.5 --json --keep none --exec './evaluate {}' single model |
     awk '/"distance"/ { printf "%.6f\n", $2 }'
-echo '#!/bin/sh
-case $1 in *-newest.*) echo 1 ;; *) echo 2 ;; esac' >evaluate
+cat >evaluate <<'EOF'
+#!/bin/sh
+case $1 in *-newest.*) echo 1 ;; *) echo 2 ;; esac
+EOF
 "$phema" search --sigma-rel 0.05,0.1 --tolerance 0.5 --exec './evaluate {}' run same 2>&1 | grep warning |
     sed -E 's/[0-9]\.[0-9]e-[0-9]+ of \|/@ of |/; s/[0-9]\.[0-9]e-[0-9]+:/@:/'
