@@ -246,8 +246,9 @@ static void unknown_rounding_counts_as_that_of_float32(void **state)
 /* <Q_a, Q_b> of power functions, t_a <= t_b (N15). */
 static phema_quad walk_product(const struct phema_profile *a, const struct phema_profile *b)
 {
-    phema_quad x = (phema_quad)a->gamma + 1, y = (phema_quad)b->gamma + 1, t = a->t;
-    return t * (1 - 1 / (x + 1) - phema_quad_pow(t / b->t, y) * (1 / (y + 1) - 1 / (x + y + 1)));
+    phema_quad x = (phema_quad)a->gamma + 1, y = (phema_quad)b->gamma + 1, t = (phema_quad)a->t;
+    return t * (1 - 1 / (x + 1) -
+                phema_quad_pow(t / (phema_quad)b->t, y) * (1 / (y + 1) - 1 / (x + y + 1)));
 }
 
 /* Solves K y = b in quad by elimination; returns log |K|. K is overwritten, b becomes y [n x m]. */
@@ -282,10 +283,10 @@ static double likelihood_by_elimination(const struct series *series, double wand
     for (size_t i = 0; i < n; i++) {
         for (size_t j = i; j < n; j++)
             matrix[i * n + j] = matrix[j * n + i] =
-                wander * walk_product(&series->snapshots[i], &series->snapshots[j]);
-        matrix[i * n + i] += (phema_quad)series->rounding[i] * series->rounding[i];
+                (phema_quad)wander * walk_product(&series->snapshots[i], &series->snapshots[j]);
+        matrix[i * n + i] += (phema_quad)series->rounding[i] * (phema_quad)series->rounding[i];
         for (size_t e = 0; e < N_ELEMS; e++)
-            solved[i * m + e] = series->values[i * N_ELEMS + e];
+            solved[i * m + e] = (phema_quad)series->values[i * N_ELEMS + e];
         solved[i * m + N_ELEMS] = 1;
     }
     double log_determinant = eliminate(matrix, solved, n, m);
@@ -295,14 +296,14 @@ static double likelihood_by_elimination(const struct series *series, double wand
     for (size_t e = 0; e < N_ELEMS; e++) {
         phema_quad sum = 0;
         for (size_t i = 0; i < n; i++) {
-            trace += series->values[i * N_ELEMS + e] * solved[i * m + e];
+            trace += (phema_quad)series->values[i * N_ELEMS + e] * solved[i * m + e];
             sum += solved[i * m + e];
         }
         trace -= sum * sum / total;
     }
     free(matrix);
     free(solved);
-    return -(log_determinant + log((double)total) + (double)(trace / N_ELEMS / 0.5)) / 2;
+    return -(log_determinant + log((double)total) + (double)trace / N_ELEMS / 0.5) / 2;
 }
 
 static void likelihood_is_that_of_its_definition(void **state)
