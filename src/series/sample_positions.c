@@ -165,12 +165,15 @@ static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
 static void add_run(struct sample_positions *choice, size_t tensor, uint64_t first, uint64_t n,
                     uint64_t per_element)
 {
-    struct tensor_run *last = choice->n ? &choice->runs[choice->n - 1] : NULL;
-    if (last && last->tensor == tensor && last->first + last->n == first / per_element)
-        last->n += n / per_element;
-    else
-        choice->runs[choice->n++] =
+    struct tensor_run *next = choice->runs + choice->n;
+    if (choice->n && next[-1].tensor == tensor &&
+        next[-1].first + next[-1].n == first / per_element) {
+        next[-1].n += n / per_element;
+    } else {
+        *next =
             (struct tensor_run){tensor, first / per_element, n / per_element, choice->n_numbers, 0};
+        choice->n++;
+    }
     choice->n_numbers += (size_t)n;
 }
 
