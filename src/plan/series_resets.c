@@ -7,8 +7,10 @@
 #include "phema/number.h"
 
 #define N_PLACES 8 /* tried between two times; the best is then refined */
-#define MOST_GROUPS                                                                                \
-    6 /* after the first snapshot that does not fit; the averages before that suffer, too */
+
+/* Groups from the first snapshot on that does not fit, where the onset is looked for: the averages
+ * before it suffer, too. */
+#define MOST_GROUPS 6
 
 struct reset_guess {
     double named_time, max_z, likelihood;
@@ -30,12 +32,10 @@ static enum phema_status rate_reset(struct reset_guess *guess, struct search *se
         if (profile->reset < assumed.at && phema_profile_reset(profile, &assumed, 1, &ignored))
             return PHEMA_OK;
     }
+    if (!(assumed.at > 0) || search->tried.n < 3)
+        return PHEMA_OK;
     struct fit fit;
-    enum phema_status status = PHEMA_OK;
-    if (assumed.at > 0 && search->tried.n >= 3)
-        status = search_fit(&fit, &search->tried, search, COMPARE_ROUGHLY, err);
-    else
-        return status;
+    enum phema_status status = search_fit(&fit, &search->tried, search, COMPARE_ROUGHLY, err);
     if (!status && !isnan(fit.max_z)) {
         guess->max_z = fit.max_z;
         guess->likelihood = fit.likelihood;
