@@ -13,10 +13,10 @@ compare() { # name, arguments of both
     [ -n "${sanitize-}" ] && planned=0 measured=0
     awk -v name="$name" -v r0="$(number read_bytes plan.json)" -v r1="$(number read_bytes synth.json)" \
         -v w0="$(number write_bytes plan.json)" -v w1="$(number written_bytes synth.json)" \
-        -v p="$planned" -v m="$measured" 'BEGIN {
+        -v p="$planned" -v m="$measured" -v slack="${slack-2097152}" 'BEGIN {
         read = r0 == r1 ? "read" : "read " r0 " " r1
         written = w0 == w1 ? "written" : "written " w0 " " w1
-        memory = m <= p && p <= 1.05 * m + 2097152 ? "memory" : "memory " p " " m
+        memory = m <= p && p <= 1.05 * m + slack ? "memory" : "memory " p " " m
         print name ": " read ", " written ", " memory }'
 }
 "$phema" gen -q --count 8 --steps 40 --params 4M --dtype f16 --no-sync run >/dev/null
@@ -27,7 +27,8 @@ for file in pair/*.safetensors; do
     zstd -q "$file" -o "packed/$(basename "$file").zst"
 done
 compare "one target" --sigma-rel 0.1 run out.safetensors
-compare "threads" -j7 --sigma-rel 0.1 run out.safetensors
+# On a busy machine some threads are done before others begin.
+slack=10485760 compare "threads" -j7 --sigma-rel 0.1 run out.safetensors
 compare "a sweep" --sigma-rel 0.05:0.25:0.01 run sweep/
 compare "two times" --sigma-rel 0.05,0.1 --at 30,40 run times/
 compare "float32" --dtype f32 --sigma-rel 0.1 run out.safetensors
