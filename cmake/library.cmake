@@ -14,7 +14,7 @@ endif()
 
 add_library(libposthoc-ema SHARED ${library_objects})
 target_link_libraries(libposthoc-ema PRIVATE PkgConfig::JANSSON PkgConfig::ZLIB PkgConfig::XXHASH
-    PkgConfig::ZSTD PkgConfig::MPFR PkgConfig::PCRE2 Threads::Threads ${CMAKE_DL_LIBS} m)
+    PkgConfig::ZSTD PkgConfig::MPFR PkgConfig::PCRE2 ${PHEMA_URING_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
 set_target_properties(libposthoc-ema PROPERTIES OUTPUT_NAME posthoc-ema LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION} SOVERSION ${PHEMA_SOVERSION})
 

@@ -30,6 +30,9 @@ foreach(prefix ZLIB JANSSON PCRE2 ZSTD XXHASH)
     phema_link_archives(PkgConfig::${prefix} ${prefix})
 endforeach()
 phema_link_archives(PkgConfig::MPFR MPFR gmp)
+if(PHEMA_URING_LIBRARY)
+    phema_link_archives(PkgConfig::URING URING)
+endif()
 add_link_options(-static-libgcc)
 
 # cairo: from its archive where there is one, which Debian 13 and later lack. Otherwise the program loads

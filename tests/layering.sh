@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # public headers with other names than their modules
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader json library mapped_file memory
-        memory_profile number parallel path quad regex sort span strbuf"
+        memory_profile number parallel path quad read_queue regex sort span strbuf"
     [profile]="family quadrature schedule"
     [output]="sink"
     [gpu]="cuda_plugin"
@@ -70,6 +70,7 @@ only_in 'jansson\.h' src/base/json_read.c
 only_in 'zlib\.h' src/base/checksum.c
 only_in 'xxhash\.h' src/base/checksum.c src/base/checksum_avx2.c src/base/checksum_avx512.c
 only_in '(lapacke|cblas)\.h'
+only_in 'liburing\.h' src/base/read_uring.c
 only_in 'pcre2\.h' src/base/regex.c
 only_in 'zstd' src/formats/zstd/decoder.c src/writer/zstd_encoder.c
 only_in 'mpfr\.h' src/solver/mpfr_system.c
