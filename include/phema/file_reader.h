@@ -8,6 +8,7 @@
 
 #include "phema/error.h"
 #include "phema/mapped_file.h"
+#include "phema/read_queue.h"
 
 enum phema_io {
     PHEMA_IO_AUTO, /* one of the next two, file by file */
@@ -30,6 +31,16 @@ PHEMA_FALLIBLE phema_file_reader_open(struct phema_file_reader **out, const stru
                                       bool is_direct, struct phema_error *err);
 void phema_file_reader_close(struct phema_file_reader *reader); /* takes NULL */
 
+/* A direct reader that the filesystem refuses later reads through the page cache instead, from the
+ * first refusal on. Without this call, such a read fails. */
+void phema_file_reader_allow_cache(struct phema_file_reader *reader);
+
+/* Whether the file can be opened for reads past the page cache. */
+bool phema_file_can_be_direct(const struct phema_file *file);
+
+/* Whether most of the file is in the page cache; true where the kernel does not tell. */
+bool phema_file_is_cached(const struct phema_file *file);
+
 /* Alignment of buffers, and the bytes that a buffer needs beyond those that are read past the page
  * cache. */
 #define PHEMA_INPUT_ALIGNMENT ((size_t)4096)
@@ -43,6 +54,14 @@ void phema_file_reader_close(struct phema_file_reader *reader); /* takes NULL */
 PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_file_reader *reader,
                                       uint64_t offset, size_t size, uint8_t *buffer,
                                       struct phema_error *err);
+
+/* The same read for a queue: prepare, then submit unless read->size is 0 (a hole), then complete when
+ * the queue has returned the read, which sets *data. read->user is the reader.
+ *   buffer  [size + PHEMA_INPUT_ROOM], aligned to PHEMA_INPUT_ALIGNMENT */
+void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader *reader,
+                               uint64_t offset, size_t size, uint8_t *buffer);
+PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, const struct phema_read *read,
+                                          struct phema_error *err);
 
 /* Hints for the page cache, which never fail. prefetch: the kernel begins to read. is_cached: the
  * byte is in the page cache; false where the kernel does not tell. evict: drops pages that lie

@@ -210,9 +210,10 @@ void phema_reader_close(struct phema_reader *reader); /* takes NULL */
 /* How a reader accesses tensors that lie in C order and in one place. All other tensors, and
  * compressed files, stay mapped. */
 struct phema_reading {
-    enum phema_io io;
-    bool maps_local;  /* auto: files of local filesystems are mapped, others are read */
-    bool drops_cache; /* the files leave nothing in the page cache */
+    enum phema_io io;              /* auto: read */
+    const enum phema_io *of_files; /* [files of the checkpoint] chosen for each; NULL: io for all. A
+                                    * filesystem may refuse direct reads that io does not demand */
+    bool drops_cache;              /* the files leave nothing in the page cache */
 };
 /* Called before the first read; opens every file of the checkpoint for which the mapping is not
  * enough. Without this call, everything is mapped.
@@ -241,6 +242,16 @@ void phema_reader_release(const struct phema_reader *reader, size_t file, uint64
 PHEMA_FALLIBLE phema_reader_read(const uint8_t **data, struct phema_reader *reader,
                                  const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                  void *scratch, struct phema_error *err);
+
+/* The same read, for a queue (phema/read_queue.h), if the elements lie in one piece of a file that is
+ * read past the page cache. prepare: false if they do not. Submit the read unless its size is 0, and
+ * complete it when the queue has returned it.
+ *   buffer  as scratch, aligned to PHEMA_INPUT_ALIGNMENT */
+bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *reader,
+                          const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                          uint8_t *buffer);
+PHEMA_FALLIBLE phema_reader_complete(const uint8_t **data, const struct phema_read *read,
+                                     const struct phema_tensor *tensor, struct phema_error *err);
 
 /* Releases the mapped pages of elements [first, first + n), which have been read. */
 void phema_tensor_release(const struct phema_checkpoint *checkpoint,

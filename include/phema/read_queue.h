@@ -26,6 +26,7 @@ struct phema_read {
     size_t size;   /* bytes that are asked for */
     size_t needed; /* bytes that must arrive, at most size: others may lie after the file's end */
     size_t block;  /* reads continue at multiples of it: 1, or the alignment of O_DIRECT */
+    size_t first;  /* of them, the first that the caller wants: for messages alone */
     void *user;    /* the caller's */
 
     /* The queue's. */

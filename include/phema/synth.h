@@ -37,6 +37,9 @@ struct phema_synth_options {
     bool replaces, syncs;
     enum phema_io io; /* how files of snapshots are read */
     bool drops_cache; /* removes inputs and outputs from the page cache */
+    /* Reads past the page cache that are in flight at once, of all threads; 0: as many as raise the
+     * rate, within a fixed memory. */
+    uint64_t io_depth;
     /* Limit of the process' anonymous memory; 0: that of the control group, if it has one. Tiles
      * shrink to fit, then targets are split over several passes. */
     uint64_t max_ram_bytes;

@@ -8,16 +8,20 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "phema/memory.h"
+
 struct phema_file_reader {
     int descriptor;
     size_t block; /* reads begin and end on multiples of it; 1 through the page cache */
     bool is_sparse;
+    bool allows_cache; /* where the filesystem refuses direct reads */
 };
 
 /* ---- Filesystems ---- */
@@ -104,6 +108,20 @@ PHEMA_FALLIBLE phema_file_reader_open(struct phema_file_reader **out, const stru
     return status;
 }
 
+void phema_file_reader_allow_cache(struct phema_file_reader *reader)
+{
+    reader->allows_cache = true;
+}
+
+bool phema_file_can_be_direct(const struct phema_file *file)
+{
+    struct phema_error err;
+    struct phema_file_reader *reader = NULL;
+    bool is_open = phema_file_reader_open(&reader, file, true, &err) == PHEMA_OK;
+    phema_file_reader_close(reader);
+    return is_open;
+}
+
 void phema_file_reader_close(struct phema_file_reader *reader)
 {
     if (!reader)
@@ -129,6 +147,13 @@ static bool is_hole(const struct phema_file_reader *reader, uint64_t offset, uin
            (uint64_t)st.st_size >= offset + size;
 }
 
+/* Reads through the page cache from now on, in all threads: their aligned reads stay possible. */
+static bool leave_direct(const struct phema_file_reader *reader)
+{
+    int flags = reader->allows_cache ? fcntl(reader->descriptor, F_GETFL) : -1;
+    return flags >= 0 && fcntl(reader->descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
+}
+
 PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_file_reader *reader,
                                       uint64_t offset, size_t size, uint8_t *buffer,
                                       struct phema_error *err)
@@ -142,13 +167,18 @@ PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_f
     size_t before = (size_t)(offset % block);
     size_t wanted = before + size; /* bytes from the start of the first block */
     size_t whole = (wanted + block - 1) / block * block;
+    bool is_direct = block > 1;
     for (size_t done = 0; done < wanted;) {
         ssize_t got =
             pread(reader->descriptor, buffer + done, whole - done, (off_t)(offset - before + done));
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0 && errno == EINVAL && block > 1)
+        if (got < 0 && errno == EINVAL && is_direct) {
+            is_direct = false; /* refused again, it fails */
+            if (leave_direct(reader))
+                continue;
             return fail_direct(err);
+        }
         if (got < 0)
             return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be read", errno);
         size_t reached = done + (size_t)got;
@@ -168,7 +198,71 @@ PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_f
     return PHEMA_OK;
 }
 
+/* ---- Reads of a queue ---- */
+
+void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader *reader,
+                               uint64_t offset, size_t size, uint8_t *buffer)
+{
+    size_t block = reader->block, before = (size_t)(offset % block);
+    *read = (struct phema_read){.descriptor = reader->descriptor,
+                                .offset = offset - before,
+                                .buffer = buffer,
+                                .size = (before + size + block - 1) / block * block,
+                                .needed = before + size,
+                                .first = before,
+                                .block = block,
+                                .user = reader};
+    if (!is_hole(reader, offset, size))
+        return;
+    memset(buffer + before, 0, size);
+    read->size = 0;
+}
+
+PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, const struct phema_read *read,
+                                          struct phema_error *err)
+{
+    const struct phema_file_reader *reader = read->user;
+    uint8_t *buffer = read->buffer;
+    if (read->error == EINVAL && read->block > 1)
+        return phema_file_reader_read(data, reader, read->offset + read->first,
+                                      read->needed - read->first, buffer, err);
+    enum phema_status status = read->size ? phema_read_check(read, err) : PHEMA_OK;
+    if (!status)
+        *data = buffer + read->first;
+    return status;
+}
+
 /* ---- The page cache ---- */
+
+/* Pages that mincore is asked for at once, and how often, evenly over a file. */
+enum { PAGES_AT_ONCE = 16, N_LOOKS = 256 };
+
+/* For kernels without cachestat. */
+static bool is_mostly_resident(struct phema_span span)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n_pages = (span.size + page - 1) / page;
+    uint64_t n_asked = 0, n_resident = 0;
+    for (uint64_t i = 0; i < N_LOOKS; i++) {
+        uint8_t is_resident[PAGES_AT_ONCE];
+        uint64_t first = n_pages / N_LOOKS * i + n_pages % N_LOOKS * i / N_LOOKS;
+        uint64_t n = n_pages - first < PAGES_AT_ONCE ? n_pages - first : PAGES_AT_ONCE;
+        if (mincore((void *)((uintptr_t)span.data + first * page), n * page, is_resident))
+            return true;
+        for (uint64_t x = 0; x < n; x++)
+            n_resident += is_resident[x] & 1;
+        n_asked += n;
+    }
+    return n_resident * 2 >= n_asked;
+}
+
+bool phema_file_is_cached(const struct phema_file *file)
+{
+    struct phema_span span = phema_file_span(file);
+    uint64_t cached;
+    if (phema_page_cache_bytes(&cached, phema_file_path(file)))
+        return cached >= span.size / 2;
+    return is_mostly_resident(span);
+}
 
 void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t offset,
                                 uint64_t size)

@@ -173,17 +173,18 @@ PHEMA_FALLIBLE phema_read_check(const struct phema_read *read, struct phema_erro
 {
     if (!read->error && read->n_read >= read->needed)
         return PHEMA_OK;
+    unsigned long long offset = read->offset + read->first;
     enum phema_status status = PHEMA_ERR_FILE;
     if (read->error) {
         char what[64];
-        (void)snprintf(what, sizeof(what), "cannot be read at offset %llu",
-                       (unsigned long long)read->offset);
+        (void)snprintf(what, sizeof(what), "cannot be read at offset %llu", offset);
         status = phema_fail_errno(err, PHEMA_ERR_FILE, what, read->error);
     } else {
         status = phema_fail(err, PHEMA_ERR_FILE,
                             "expected %zu bytes at offset %llu, found %zu; the file was cut short "
                             "while it was being read",
-                            read->needed, (unsigned long long)read->offset, read->n_read);
+                            read->needed - read->first, offset,
+                            read->n_read > read->first ? read->n_read - read->first : 0);
     }
     return read->path ? phema_fail_in(err, status, "%s", read->path) : status;
 }

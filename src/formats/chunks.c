@@ -241,18 +241,43 @@ static const uint8_t *view(const struct gathering *gathering)
     return gathering->data + (gathering->first - start) * gathering->size;
 }
 
+static void begin(struct gathering *gathering, const struct phema_tensor *tensor, uint64_t first,
+                  uint64_t n, uint8_t *out)
+{
+    *gathering = (struct gathering){.tensor = tensor,
+                                    .first = first,
+                                    .end = first + n,
+                                    .size = phema_dtype_bits(tensor->dtype) / 8,
+                                    .out = out};
+    set_blocks(gathering);
+}
+
+bool chunks_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
+                 const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    struct gathering gathering;
+    begin(&gathering, tensor, first, n, NULL);
+    for (size_t i = 0; i < tensor->n_chunks; i++) {
+        if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
+            continue;
+        const uint8_t *found = view(&gathering);
+        if (!found)
+            continue;
+        *file = tensor->chunks[i].file;
+        *offset = (uint64_t)(found - checkpoint_content(checkpoint, *file).data);
+        return true;
+    }
+    return false;
+}
+
 const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
                            const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                            void *scratch)
 {
-    struct gathering gathering = {.tensor = tensor,
-                                  .first = first,
-                                  .end = first + n,
-                                  .size = phema_dtype_bits(tensor->dtype) / 8,
-                                  .out = scratch};
+    struct gathering gathering;
     if (n == 0)
         return NULL;
-    set_blocks(&gathering);
+    begin(&gathering, tensor, first, n, scratch);
     for (size_t i = 0; i < tensor->n_chunks; i++) {
         if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
             continue;

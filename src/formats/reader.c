@@ -93,20 +93,24 @@ static enum phema_status fail_in_file(const struct phema_reader *reader, size_t 
     return phema_fail_in(err, status, "%s", phema_file_path(reader->checkpoint->files[file].file));
 }
 
+/* io: as chosen for the file. Direct reads that nobody demands may be refused. */
 static enum phema_status open_source(struct source *source, const struct phema_reader *reader,
-                                     const struct phema_file *file,
-                                     const struct phema_reading *reading, struct phema_error *err)
+                                     const struct phema_file *file, enum phema_io io,
+                                     bool is_demanded, struct phema_error *err)
 {
-    *source = (struct source){.io = reading->io};
+    *source = (struct source){.io = io == PHEMA_IO_AUTO ? PHEMA_IO_READ : io};
     if (reader->content) /* decompressed from the mapping: 128 KiB at a time, forward */
         source->io = PHEMA_IO_MMAP;
-    if (source->io == PHEMA_IO_AUTO) {
-        bool is_local = !phema_network_filesystem(phema_file_path(file));
-        source->io = reading->maps_local && is_local ? PHEMA_IO_MMAP : PHEMA_IO_READ;
-    }
-    if (source->io == PHEMA_IO_MMAP && !reading->drops_cache)
+    if (source->io == PHEMA_IO_MMAP && !reader->drops_cache)
         return PHEMA_OK;
-    return phema_file_reader_open(&source->input, file, source->io == PHEMA_IO_DIRECT, err);
+    bool is_direct = source->io == PHEMA_IO_DIRECT;
+    enum phema_status status = phema_file_reader_open(&source->input, file, is_direct, err);
+    if (!is_direct || is_demanded)
+        return status;
+    if (status)
+        return phema_file_reader_open(&source->input, file, false, err);
+    phema_file_reader_allow_cache(source->input);
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
@@ -118,8 +122,10 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
     if (!reader->sources)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n_files; i++) {
-        enum phema_status status = open_source(&reader->sources[i], reader,
-                                               reader->checkpoint->files[i].file, reading, err);
+        enum phema_status status =
+            open_source(&reader->sources[i], reader, reader->checkpoint->files[i].file,
+                        reading->of_files ? reading->of_files[i] : reading->io,
+                        !reading->of_files || reading->io == PHEMA_IO_DIRECT, err);
         if (status)
             return fail_in_file(reader, i, status, err);
     }
@@ -189,6 +195,39 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
     if (status)
         (void)fail_in_tensor(err, status, tensor->name, tensor->name_size);
     return status ? fail_in_file(reader, tensor->file, status, err) : PHEMA_OK;
+}
+
+/* ---- Reads of a queue ---- */
+
+bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *reader,
+                          const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                          uint8_t *buffer)
+{
+    size_t file = tensor->file;
+    uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
+    if (!reader->sources || tensor->is_compressed || tensor->stride)
+        return false;
+    if (tensor->chunks && !chunks_find(&file, &offset, reader->checkpoint, tensor, first, n))
+        return false;
+    const struct source *source = &reader->sources[file];
+    if (source->io != PHEMA_IO_DIRECT)
+        return false;
+    phema_file_reader_prepare(read, source->input, offset,
+                              (size_t)phema_dtype_bytes(tensor->dtype, n), buffer);
+    read->path = phema_file_path(reader->checkpoint->files[file].file);
+    return true;
+}
+
+PHEMA_FALLIBLE phema_reader_complete(const uint8_t **data, const struct phema_read *read,
+                                     const struct phema_tensor *tensor, struct phema_error *err)
+{
+    struct phema_read unnamed = *read; /* the path goes before the tensor */
+    unnamed.path = NULL;
+    enum phema_status status = phema_file_reader_complete(data, &unnamed, err);
+    if (!status)
+        return PHEMA_OK;
+    (void)fail_in_tensor(err, status, tensor->name, tensor->name_size);
+    return phema_fail_in(err, status, "%s", read->path);
 }
 
 enum phema_status phema_reader_finish(struct phema_reader *reader, struct phema_error *err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* input_io.c - mmap, read or direct; prefetch ahead and release after the workers. */
+/* input_io.c - mmap, read or past the page cache; prefetch ahead and release after
+ * the workers. */
 #include "input_io.h"
 
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #define MAX_GAP_BYTES 4096
 /* Prefetched by all workers together. */
 #define MAX_PREFETCH_BYTES ((uint64_t)64 << 20)
+/* Smaller files are read in a few system calls. */
+#define MIN_AHEAD_BYTES ((uint64_t)1 << 20)
 /* Other open files of the process: standard streams, a directory now and then. */
 #define OTHER_DESCRIPTORS 32
 
@@ -21,14 +24,24 @@ static size_t n_files_of(const struct phema_snapshot *snapshot)
     return phema_checkpoint_n_files(snapshot->checkpoint);
 }
 
+/* Large files that are not in the page cache are read past it, many requests at a time. The copies
+ * of a GPU wait for slots of their own. */
+static bool is_read_ahead(const struct run *run, const struct phema_file *file)
+{
+    return !run->gpu_run && !run->maps_local && phema_file_span(file).size >= MIN_AHEAD_BYTES &&
+           !phema_file_is_cached(file) && phema_file_can_be_direct(file);
+}
+
 static enum phema_io choose(struct run *run, const struct phema_snapshot *snapshot, size_t f)
 {
+    const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
     if (snapshot->is_compressed)
         return PHEMA_IO_MMAP;
     if (run->options.io != PHEMA_IO_AUTO)
         return run->options.io;
-    const char *network =
-        phema_network_filesystem(phema_file_path(phema_checkpoint_file(snapshot->checkpoint, f)));
+    if (is_read_ahead(run, file))
+        return PHEMA_IO_DIRECT;
+    const char *network = phema_network_filesystem(phema_file_path(file));
     if (network)
         run->filesystem = network;
     return run->maps_local && !network ? PHEMA_IO_MMAP : PHEMA_IO_READ;
@@ -38,24 +51,38 @@ static enum phema_io choose(struct run *run, const struct phema_snapshot *snapsh
 static uint64_t choose_all(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
+    enum phema_io *io = run->ios;
     uint64_t n_descriptors = 0;
     run->n_mapped = run->n_read = run->n_direct = 0;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         bool is_counted = !snapshot->is_checkpoint_shared;
-        for (size_t f = 0; f < n_files_of(snapshot); f++) {
-            enum phema_io io = choose(run, snapshot, f);
-            run->n_mapped += is_counted && io == PHEMA_IO_MMAP;
-            run->n_read += is_counted && io == PHEMA_IO_READ;
-            run->n_direct += is_counted && io == PHEMA_IO_DIRECT;
-            n_descriptors += io != PHEMA_IO_MMAP || run->options.drops_cache;
+        for (size_t f = 0; f < n_files_of(snapshot); f++, io++) {
+            *io = choose(run, snapshot, f);
+            run->n_mapped += is_counted && *io == PHEMA_IO_MMAP;
+            run->n_read += is_counted && *io == PHEMA_IO_READ;
+            run->n_direct += is_counted && *io == PHEMA_IO_DIRECT;
+            n_descriptors += *io != PHEMA_IO_MMAP || run->options.drops_cache;
         }
     }
     return n_descriptors;
 }
 
+static enum phema_status alloc_ios(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        n += n_files_of(&series->snapshots[k]);
+    run->ios = run->ios ? run->ios : calloc(n + 1, sizeof(*run->ios));
+    return run->ios ? PHEMA_OK : phema_fail_memory(err);
+}
+
 PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err)
 {
+    enum phema_status status = alloc_ios(run, err);
+    if (status)
+        return status;
     uint64_t others =
         2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs, run->options.resumes) +
         OTHER_DESCRIPTORS;
@@ -76,10 +103,11 @@ PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err)
         (unsigned long long)n, (unsigned long long)(n + others), (unsigned long long)limit);
 }
 
-static enum phema_status open_reader(struct run *run, size_t k, struct phema_error *err)
+static enum phema_status open_reader(struct run *run, size_t k, const enum phema_io *ios,
+                                     struct phema_error *err)
 {
     const struct phema_snapshot *snapshot = &run->plan->series->snapshots[k];
-    struct phema_reading reading = {run->options.io, run->maps_local, run->options.drops_cache};
+    struct phema_reading reading = {run->options.io, ios, run->options.drops_cache};
     enum phema_status status = phema_reader_open(&run->readers[k], snapshot->checkpoint, err);
     if (status)
         return status;
@@ -99,11 +127,13 @@ PHEMA_FALLIBLE input_io_open(struct run *run, struct phema_error *err)
     run->readers = calloc(series->n + 1, sizeof(struct phema_reader *));
     if (!run->readers)
         return phema_fail_memory(err);
+    const enum phema_io *ios = run->ios;
     bool is_compressed = false;
     for (size_t k = 0; k < series->n; k++) {
-        enum phema_status status = open_reader(run, k, err);
+        enum phema_status status = open_reader(run, k, ios, err);
         if (status)
             return status;
+        ios += n_files_of(&series->snapshots[k]);
         is_compressed = is_compressed || series->snapshots[k].is_compressed;
     }
     return is_compressed ? decode_order_new(&run->decode_order, series, err) : PHEMA_OK;

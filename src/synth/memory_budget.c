@@ -8,6 +8,7 @@
 #include "input_digests.h"
 #include "phema/memory.h"
 #include "phema/strbuf.h"
+#include "read_ahead.h"
 #include "resume/resume.h"
 
 /* A tile of 64 Ki sums in float64 is half a megabyte. It stays in the L2 cache while eight inputs
@@ -16,11 +17,21 @@
 #define TILE_ELEMS     ((size_t)64 << 10)
 #define SLOT_BYTES     ((size_t)128 << 10)
 #define MIN_TILE_ELEMS BLOCK_ELEMS
+/* Of inputs that are read ahead in large requests, from a device that is slower than the L2 cache. */
+#define MAX_TILE_ELEMS (4 * TILE_ELEMS)
 
 /* Sums of a worker, which should stay in the L2 cache: many targets make smaller tiles. */
 #define MAX_SUM_BYTES ((size_t)2 << 20)
 
 #define CACHE_LINE ((size_t)64)
+
+/* Inputs that are read ahead, of all workers: 24 reads of half a megabyte in flight, and those that
+ * are summed. More threads have smaller slots, but no smaller than MIN_AHEAD_SLOT_BYTES. */
+#define AHEAD_BYTES          ((size_t)20 << 20)
+#define AHEAD_SLOT_BYTES     ((size_t)512 << 10)
+#define MIN_AHEAD_SLOT_BYTES ((size_t)128 << 10)
+#define LEAST_IN_FLIGHT      ((size_t)4)   /* of a worker */
+#define MOST_IN_FLIGHT       ((size_t)128) /* of a worker whose reads are small */
 
 /* Of a lane. Some are read into while the GPU copies others; results come back in them. */
 #define GPU_SLOTS ((size_t)4)
@@ -118,6 +129,47 @@ static enum phema_status measure_pass(struct target_groups_needs *needs,
     return PHEMA_OK;
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes of one input that are read at once, if memory allows. */
+static size_t ahead_slot_bytes(const struct memory_budget *budget)
+{
+    size_t bytes = AHEAD_SLOT_BYTES, n = FEW_SLOTS + LEAST_IN_FLIGHT;
+    while (bytes > MIN_AHEAD_SLOT_BYTES && bytes * n * budget->n_threads > AHEAD_BYTES)
+        bytes /= 2;
+    return bytes;
+}
+
+/* The slots of inputs that are read ahead. Small tiles are read several at a time, if the slots of
+ * all snapshots have space for two such reads: a slot is used until its last tile is summed. */
+static void size_ahead(struct memory_budget *budget, const struct run *run, size_t tile_bytes,
+                       size_t n_batch)
+{
+    struct worker_buffers *buffers = &budget->buffers;
+    size_t n_snapshots = run->plan->series->n, n_threads = budget->n_threads;
+    size_t share = AHEAD_BYTES / n_threads, most = ahead_slot_bytes(budget);
+    size_t depth = (size_t)((run->options.io_depth + n_threads - 1) / n_threads);
+    buffers->span = 1;
+    while (!budget->is_tight && 2 * buffers->span * tile_bytes <= most &&
+           4 * buffers->span * tile_bytes * n_snapshots <= share)
+        buffers->span *= 2;
+    buffers->ahead_slot = slot_bytes(run, buffers->span * tile_bytes);
+    size_t held = buffers->span > 1 ? n_snapshots : n_batch;
+    size_t n = larger(share / buffers->ahead_slot, held + LEAST_IN_FLIGHT);
+    if (budget->is_tight)
+        n = held + 1;
+    else if (depth)
+        n = held + depth;
+    n = smaller(n, held + MOST_IN_FLIGHT);
+    uint64_t n_reads = UINT64_MAX;
+    if (run->tiling.n_jobs) /* known when the budget is trimmed */
+        n_reads = n_snapshots * tiling_n_tiles(&run->tiling);
+    buffers->n_ahead = n_reads < n ? (size_t)n_reads : n;
+}
+
 /* The buffers of a worker, for the budget's tiles and targets of a pass. */
 static enum phema_status size_buffers(struct memory_budget *budget, const struct run *run,
                                       const struct demands *demands, struct phema_error *err)
@@ -149,13 +201,17 @@ static enum phema_status size_buffers(struct memory_budget *budget, const struct
         .references = needs.n_references * tile_bytes,
         .digests = (size_t)input_digests_bytes(run),
     };
+    if (run_reads_ahead(run))
+        size_ahead(budget, run, tile_bytes, n_slots);
+    if (run_reads_all_ahead(run))
+        budget->buffers.copied = 0;
     return PHEMA_OK;
 }
 
 static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
 {
     return (uint64_t)buffers->sums + buffers->copied + buffers->written + buffers->references +
-           buffers->digests;
+           buffers->digests + buffers->n_ahead * (buffers->ahead_slot + READ_AHEAD_SLOT_BYTES);
 }
 
 uint64_t memory_budget_accumulate_bytes(const struct memory_budget *budget)
@@ -187,8 +243,9 @@ static enum phema_status fail_floor(const struct memory_budget *budget, uint64_t
 static enum phema_status fit_workers(struct memory_budget *budget, const struct run *run,
                                      const struct demands *demands, struct phema_error *err)
 {
-    budget->tile_elems = TILE_ELEMS;
-    while (demands->is_any_copied && bytes_of_tile(demands->n_in, budget->tile_elems) > SLOT_BYTES)
+    budget->tile_elems = run_reads_all_ahead(run) ? MAX_TILE_ELEMS : TILE_ELEMS;
+    size_t most = run_reads_all_ahead(run) ? ahead_slot_bytes(budget) : SLOT_BYTES;
+    while (demands->is_any_copied && bytes_of_tile(demands->n_in, budget->tile_elems) > most)
         budget->tile_elems /= 2;
     budget->targets_per_pass = run->plan->m;
     for (;;) {
@@ -200,7 +257,9 @@ static enum phema_status fit_workers(struct memory_budget *budget, const struct 
         bool is_crowded = budget->buffers.sums > MAX_SUM_BYTES && !is_small;
         if (!is_crowded && (!budget->limit || needed <= budget->limit))
             return PHEMA_OK;
-        if (!is_small)
+        if (!is_crowded && run_reads_ahead(run) && !budget->is_tight)
+            budget->is_tight = true;
+        else if (!is_small)
             budget->tile_elems /= 2;
         else if (budget->targets_per_pass > 1)
             budget->targets_per_pass = (budget->targets_per_pass + 1) / 2;
@@ -327,7 +386,7 @@ PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run
     size_t needed = (size_t)((n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS * BLOCK_ELEMS);
     if (needed > budget->tile_elems || needed == 0)
         needed = budget->tile_elems;
-    if (needed == budget->tile_elems && !run->gpu_run)
+    if (needed == budget->tile_elems && !run->gpu_run && !run_reads_ahead(run))
         return PHEMA_OK;
     struct demands demands = demands_of(run);
     if (!run->gpu_run) {

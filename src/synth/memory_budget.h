@@ -17,6 +17,9 @@ struct worker_buffers {
     size_t n_slots;    /* of inputs that are not views, at once */
     size_t slot;       /* one of them: a tile in C order */
     size_t copied;     /* all slots */
+    size_t span;       /* tiles of an input that are read ahead together */
+    size_t ahead_slot; /* their bytes, and room for aligned reads */
+    size_t n_ahead;    /* slots of inputs that are read ahead; 0: none is */
     size_t written;    /* a tile of an output */
     size_t reference;  /* a tile of one of the first inputs */
     size_t references; /* all reference tiles */
@@ -26,6 +29,7 @@ struct worker_buffers {
 struct memory_budget {
     uint64_t limit; /* 0: none */
     bool is_limit_of_cgroup;
+    bool is_tight; /* few inputs are read ahead, so that tiles need not shrink so much */
     size_t targets_per_pass, n_passes;
     size_t tile_elems;
     size_t sum_elems; /* of a row of sums: two for each complex element */

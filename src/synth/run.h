@@ -49,6 +49,7 @@ struct run {
     struct phema_reader **readers;     /* [series->n] */
     struct decode_order *decode_order; /* NULL when no snapshot is compressed */
     bool maps_local;                   /* too few descriptors to read local files with pread */
+    enum phema_io *ios;                /* of all files, snapshot by snapshot */
     size_t n_mapped, n_read, n_direct; /* files */
     const char *filesystem;            /* a network file system that forces reads, or NULL */
     uint64_t max_mapped_bytes;         /* of one snapshot, mapped before a worker releases pages */
@@ -85,8 +86,18 @@ enum phema_overflow run_overflow(const struct run *run);
  * earlier run. A sample of n of N tiles holds the last one of each n-th. */
 bool run_includes_tile(const struct run *run, uint64_t tile, const struct tile_range *range);
 
+/* Snapshot k's tensor that holds the tile. Those of a tensor run are read as one, up to the end of
+ * the tile. */
+struct phema_tensor run_tile_tensor(const struct run *run, size_t k,
+                                    const struct tile_range *range);
+
 /* Bytes that one tile reads of all snapshots in a pass. */
 uint64_t run_read_bytes(const struct run *run, const struct tile_range *range);
+
+/* Whether workers read inputs past the page cache, ahead of their tiles (read_ahead.h): at least
+ * one file; and whether they read all inputs so. */
+bool run_reads_ahead(const struct run *run);
+bool run_reads_all_ahead(const struct run *run);
 
 /* Whether some inputs are copied before they are summed: strided, in chunks, compressed, or read
  * instead of mapped. */

@@ -158,6 +158,8 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     if (status)
         return status;
     status = gpu_run_choose(run, err);
+    if (!status && run->gpu_run) /* other files, whose data GPUs receive */
+        status = input_io_choose(run, err);
     if (status)
         return status;
     status = divide_work(run, err);
@@ -225,6 +227,7 @@ void run_clear(struct run *run)
     tiling_clear(&run->tiling);
     clear_groups(run);
     free(run->rule_states);
+    free(run->ios);
     free(run->next_alias);
     free(run->varies);
     free(run->sinks);

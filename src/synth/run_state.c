@@ -4,11 +4,10 @@
 
 #include "resume/resume.h"
 
-bool run_is_any_copied(const struct run *run)
+/* Whether some tensors are compressed, strided or in chunks. */
+static bool is_any_scattered(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
-    if (run->n_read + run->n_direct || run->gpu_run)
-        return true;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         if (snapshot->is_compressed)
@@ -20,6 +19,21 @@ bool run_is_any_copied(const struct run *run)
                 return true;
     }
     return false;
+}
+
+bool run_is_any_copied(const struct run *run)
+{
+    return run->n_read + run->n_direct || run->gpu_run || is_any_scattered(run);
+}
+
+bool run_reads_ahead(const struct run *run)
+{
+    return run->n_direct && !run->gpu_run;
+}
+
+bool run_reads_all_ahead(const struct run *run)
+{
+    return run_reads_ahead(run) && run->n_read + run->n_mapped == 0 && !is_any_scattered(run);
 }
 
 const struct rule_state *run_rule_of(const struct run *run, size_t tensor)
@@ -39,6 +53,16 @@ void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *e
     size_t n = run->budget.targets_per_pass, m = run->outputs->m;
     *first = pass * n;
     *end = n < m - *first ? *first + n : m;
+}
+
+struct phema_tensor run_tile_tensor(const struct run *run, size_t k, const struct tile_range *range)
+{
+    struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, range->tensor);
+    if (range->n_tensors > 1) {
+        tensor.n_elems = range->first + range->n_elems;
+        tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
+    }
+    return tensor;
 }
 
 uint64_t run_read_bytes(const struct run *run, const struct tile_range *range)

@@ -233,6 +233,19 @@ PHEMA_FALLIBLE target_groups_count_inputs(size_t *n_used, size_t *n_newest,
     return PHEMA_OK;
 }
 
+bool group_has_input(const struct group *group, size_t k)
+{
+    size_t low = 0, high = group->n_inputs; /* the first that is not below k */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (group->inputs[middle] < k)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < group->n_inputs && group->inputs[low] == k;
+}
+
 uint64_t target_groups_bytes(const struct group *groups, size_t n, size_t n_snapshots)
 {
     uint64_t bytes = 0;

@@ -55,6 +55,8 @@ struct target_groups_needs target_groups_count(const struct group *groups, size_
 PHEMA_FALLIBLE target_groups_count_inputs(size_t *n_used, size_t *n_newest,
                                           const struct group *groups, size_t n, size_t n_snapshots,
                                           struct phema_error *err);
+/* Whether snapshot k is an input of the group. */
+bool group_has_input(const struct group *group, size_t k);
 /* Memory of the groups. */
 uint64_t target_groups_bytes(const struct group *groups, size_t n, size_t n_snapshots);
 void target_groups_free(struct group *groups, size_t n);

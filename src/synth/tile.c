@@ -4,6 +4,7 @@
 
 #include "gpu/gpu_run.h"
 #include "gpu/gpu_worker.h"
+#include "read_ahead.h"
 
 static enum phema_status write_copy(struct worker *worker, const struct group *group,
                                     const struct tile_range *range, const uint8_t *data,
@@ -47,6 +48,7 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile,
                 status = write_copy(worker, &rule->groups[g], range, data, err);
         if (status)
             return status;
+        read_ahead_release(worker->ahead, tile);
     }
     return PHEMA_OK;
 }
@@ -55,6 +57,7 @@ PHEMA_FALLIBLE tile_process(struct worker *worker, uint64_t tile, const struct t
                             struct phema_error *err)
 {
     tile_blocks_list(worker, range);
+    read_ahead_begin_tile(worker->ahead, tile);
     worker->rule = run_rule_of(worker->run, range->tensor);
     if (worker->run->plan->series->tensors[range->tensor].rule == PHEMA_RULE_COPY)
         return copy_tile(worker, tile, range, err);

@@ -3,6 +3,7 @@
 #include "tile.h"
 
 #include "input_digests.h"
+#include "read_ahead.h"
 
 /* Decodes tensor by tensor, so that an error names the damaged one. */
 static enum phema_status read_compressed(const struct worker *worker, size_t k,
@@ -26,16 +27,19 @@ PHEMA_FALLIBLE tile_read(const uint8_t **data, const struct worker *worker, size
                          const struct tile_range *range, size_t slot, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, range->tensor);
+    struct phema_tensor tensor = run_tile_tensor(run, k, range);
+    const uint8_t *found = NULL;
+    enum phema_status status = read_ahead_take(&found, worker->ahead, k, range, err);
+    if (status || found) {
+        *data = found;
+        return status;
+    }
+    if (run_reads_ahead(run) && !run->budget.buffers.copied) /* there are no slots */
+        return phema_fail(err, PHEMA_BUG, "a tile of snapshot %zu was not read ahead", k);
     uint8_t *copy = worker->slots + slot * run->budget.buffers.slot;
     if (tensor.is_compressed) {
         *data = copy;
         return read_compressed(worker, k, range, copy, err);
-    }
-    /* the tensors of a run are read as one, up to the end of the tile */
-    if (range->n_tensors > 1) {
-        tensor.n_elems = range->first + range->n_elems;
-        tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
     }
     return phema_reader_read(data, run->readers[k], &tensor, range->first, range->n_elems, copy,
                              err);

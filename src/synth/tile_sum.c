@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "input_digests.h"
+#include "read_ahead.h"
 
 /* Views are hashed after they were summed, since the kernels prefetch their cache lines. They are
  * so few at a time that tile and sums are still in the L2 cache. */
@@ -97,19 +98,9 @@ static void add_inputs(struct worker *worker, size_t g, const struct tile_range 
 /* Views are hashed once, for the first group that they are inputs of. */
 static bool is_input_of_earlier_group(const struct worker *worker, size_t g, size_t k)
 {
-    for (size_t h = 0; h < g; h++) {
-        const struct group *group = &worker->rule->groups[h];
-        size_t low = 0, high = group->n_inputs; /* the first that is not below k */
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-            if (group->inputs[middle] < k)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low < group->n_inputs && group->inputs[low] == k)
+    for (size_t h = 0; h < g; h++)
+        if (group_has_input(&worker->rule->groups[h], k))
             return true;
-    }
     return false;
 }
 
@@ -178,10 +169,12 @@ static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
         worker->inputs[k] = data;
         if (++n_batch == run->budget.buffers.n_slots) {
             add_batch(worker, range, k + 1);
+            read_ahead_release(worker->ahead, tile);
             n_batch = 0;
         }
     }
     add_batch(worker, range, run->plan->series->n);
+    read_ahead_release(worker->ahead, tile);
     enum phema_status status = PHEMA_OK;
     for (size_t g = 0; g < worker->rule->n_groups && !status; g++)
         status = finish_group(worker, g, range, err);

@@ -8,6 +8,7 @@
 #include "gpu/gpu_worker.h"
 #include "input_digests.h"
 #include "input_io.h"
+#include "read_ahead.h"
 #include "resume/resume.h"
 #include "tile.h"
 
@@ -48,6 +49,11 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
         worker->digests = input_digests_new_sums(run);
     bool has_accounts =
         (worker->accounts || !run->journal) && (worker->digests || !run->input_digests);
+    enum phema_status status = read_ahead_open(&worker->ahead, run, err);
+    if (status) {
+        worker_clear(worker);
+        return status;
+    }
     if (has_accounts && worker->sums && worker->slots && worker->written && worker->references &&
         worker->inputs && alloc_states(worker))
         return PHEMA_OK;
@@ -57,6 +63,7 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
 
 void worker_clear(struct worker *worker)
 {
+    read_ahead_close(worker->ahead);
     free(worker->sums);
     if (!worker->run->gpu_run)
         free(worker->slots);
@@ -152,7 +159,9 @@ void worker_run(struct worker *worker)
 {
     struct run *run = worker->run;
     while (!worker->status && !atomic_load_explicit(&run->is_stopped, memory_order_relaxed)) {
-        uint64_t job = atomic_fetch_add_explicit(&run->next_job, 1, memory_order_relaxed);
+        uint64_t job = worker->ahead
+                           ? read_ahead_next_job(worker->ahead)
+                           : atomic_fetch_add_explicit(&run->next_job, 1, memory_order_relaxed);
         if (job >= run->tiling.n_jobs)
             return;
         worker->status = run_job(worker, job, &worker->err);

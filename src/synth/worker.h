@@ -23,6 +23,8 @@ struct group_state {
     const uint8_t *data; /* one input's tile, the source of blocks that are equal in all */
 };
 
+struct read_ahead; /* read_ahead.h */
+
 /* A tile of one output, for its journal. */
 struct tile_account {
     uint64_t sum; /* checksum of the written data (phema/sink.h) */
@@ -42,6 +44,7 @@ struct worker {
     uint8_t *equals;               /* of all groups */
     struct group_state *states;    /* [max_groups] */
     struct gpu_worker *gpu;        /* NULL: the CPU sums */
+    struct read_ahead *ahead;      /* NULL: tiles are read when they are needed */
     struct phema_narrow_counts counts;
     struct phema_hash_sum *digests; /* of the data read (input_digests.h); NULL: not hashed */
     struct tile_account *accounts;  /* [outputs->m] of the current tile; NULL: no journal is kept */
