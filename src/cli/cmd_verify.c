@@ -413,6 +413,8 @@ static const struct cli_opt rows[] = {
      .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
     {"io", RESOURCES, CLI_CHOICE, FIELD(options.io), "auto|mmap|read|direct",
      .help = "how snapshots are read, as in synth"},
+    {"io-depth", RESOURCES, CLI_COUNT, FIELD(options.io_depth), "N",
+     .help = "reads past the page cache in flight at once", .flags = CLI_POSITIVE},
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(options.max_ram_bytes), "SIZE",
      .help = "anonymous memory this process may have", .flags = CLI_POSITIVE},
     CLI_INCLUDE(cli_progress_rows, 0),

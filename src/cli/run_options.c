@@ -68,8 +68,11 @@ const struct cli_opt cli_make_rows[] = {
      .help = "sums on a GPU: the processor's bits (default), or\ncuBLAS for more than 8 targets",
      .flags = CLI_SHAPES_BYTES},
     {"io", RESOURCES, CLI_CHOICE, FIELD(synth.io), "auto|mmap|read|direct",
-     .help = "how snapshots are read (auto: read, mapped where\nthere are too many; direct: past "
-             "the page cache)"},
+     .help = "how snapshots are read (auto: read, past the page\ncache where they are not in it, "
+             "mapped where there\nare too many; direct: past the page cache)"},
+    {"io-depth", RESOURCES, CLI_COUNT, FIELD(synth.io_depth), "N",
+     .help = "reads past the page cache in flight at once\n(default: what raises the rate)",
+     .flags = CLI_POSITIVE},
     {"drop-cache", RESOURCES, CLI_FLAG, FIELD(synth.drops_cache),
      .help = "leave nothing of snapshots and outputs in the\npage cache"},
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(synth.max_ram_bytes), "SIZE",
@@ -175,6 +178,9 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
     prepared->options.memory_profile = memory;
     if (values->threads > 1024)
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
+    if (values->synth.io_depth > PHEMA_READ_QUEUE_MAX_DEPTH)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--io-depth: at most %u",
+                          PHEMA_READ_QUEUE_MAX_DEPTH);
     if (values->level > 22)
         return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
     enum phema_status status = read_device(&prepared->options.gpu, values, err);

@@ -151,19 +151,22 @@ static void size_ahead(struct memory_budget *budget, const struct run *run, size
     struct worker_buffers *buffers = &budget->buffers;
     size_t n_snapshots = run->plan->series->n, n_threads = budget->n_threads;
     size_t share = AHEAD_BYTES / n_threads, most = ahead_slot_bytes(budget);
-    size_t depth = (size_t)((run->options.io_depth + n_threads - 1) / n_threads);
+    uint64_t depth_of_all = run->options.io_depth < PHEMA_READ_QUEUE_MAX_DEPTH
+                                 ? run->options.io_depth
+                                 : PHEMA_READ_QUEUE_MAX_DEPTH;
+    size_t depth = (size_t)(depth_of_all + n_threads - 1) / n_threads;
     buffers->span = 1;
     while (!budget->is_tight && 2 * buffers->span * tile_bytes <= most &&
            4 * buffers->span * tile_bytes * n_snapshots <= share)
         buffers->span *= 2;
     buffers->ahead_slot = slot_bytes(run, buffers->span * tile_bytes);
     size_t held = buffers->span > 1 ? n_snapshots : n_batch;
-    size_t n = larger(share / buffers->ahead_slot, held + LEAST_IN_FLIGHT);
+    size_t n = held + smaller(larger(share / buffers->ahead_slot, held + LEAST_IN_FLIGHT) - held,
+                              MOST_IN_FLIGHT);
     if (budget->is_tight)
         n = held + 1;
     else if (depth)
         n = held + depth;
-    n = smaller(n, held + MOST_IN_FLIGHT);
     uint64_t n_reads = UINT64_MAX;
     if (run->tiling.n_jobs) /* known when the budget is trimmed */
         n_reads = n_snapshots * tiling_n_tiles(&run->tiling);

@@ -17,6 +17,7 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         other) args=("${synth[@]}" --sigma-rel 0.2 in/run out/o.safetensors) ;;
         mapped) args=("${synth[@]}" --io mmap "${width[@]}" out/o.safetensors) ;;
         direct) args=("${synth[@]}" --io direct --drop-cache "${width[@]}" out/o.safetensors) ;;
+        ahead) args=("${synth[@]}" --io direct --sigma-rel 0.1 in/large out/o.safetensors) ;;
         sharded) args=("${synth[@]}" --shard-size 100k "${width[@]}" out/o) form=directory ;;
         sharded_old) args=("${synth[@]}" -f --shard-size 100k "${width[@]}" out/o) form=directory old_from=sharded_other ;;
         sharded_other) args=("${synth[@]}" --shard-size 50k --sigma-rel 0.2 in/run out/o) form=directory ;;
@@ -55,7 +56,7 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         diff) args=(diff -q in/run/snapshot-0000040-0.100.safetensors in/run/snapshot-0000040-0.050.safetensors) form=answer ;;
     esac
 }
-cases="fresh fresh_old mapped direct sharded sharded_old zst from_zst pt pt_old pkl strided several several_old resume resume_left resume_left_sharded resume_left_zst resume_left_copy part join gen weights plan inspect diff"
+cases="fresh fresh_old mapped direct ahead sharded sharded_old zst from_zst pt pt_old pkl strided several several_old resume resume_left resume_left_sharded resume_left_zst resume_left_copy part join gen weights plan inspect diff"
 
 kill_cases="large large_sharded large_zst large_several pt pkl part gen
     resume_large resume_large_sharded resume_large_zst resume_large_several resume_large_copy resume_large_part"

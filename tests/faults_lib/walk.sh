@@ -17,6 +17,9 @@ reads|pread,read|EIO|3 6|a read fails
 reads|pread,read|EINTR||a read is interrupted
 reads|pread,read|short||a read gives half of what was asked for
 reads|pread,read|short+||all reads from one on give half
+rings|io_uring_queue_init_params|EPERM+||io_uring is forbidden
+rings|io_uring_queue_init_params|ENOSYS+||a kernel without io_uring
+rings|io_uring_queue_init_params|ENOMEM||no memory for one of the rings of io_uring
 lists|readdir|EIO|3 6|a directory cannot be read to its end
 writes|pwrite,write|ENOSPC|6|the disk is full for one write
 writes|pwrite,write|ENOSPC+|6|the disk is full from one write on

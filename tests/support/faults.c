@@ -247,6 +247,18 @@ static mode_t mode_of(int flags, va_list arguments)
     return flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
 }
 
+/* liburing's, which makes the system call itself. Where reads are to fail, io_uring is refused, so
+ * that they are calls of pread. */
+int io_uring_queue_init_params(unsigned depth, void *ring, void *params);
+int io_uring_queue_init_params(unsigned depth, void *ring, void *params)
+{
+    int (*next)(unsigned, void *, void *) = NULL;
+    find(&next, "io_uring_queue_init_params");
+    if (strikes("io_uring_queue_init_params", -1, ""))
+        return -errno;
+    return next && !is_chosen("pread") ? next(depth, ring, params) : -ENOSYS;
+}
+
 int open(const char *path, int flags, ...)
 {
     int (*next)(const char *, int, ...) = NULL;

@@ -6,12 +6,14 @@
  *   SHIM_FAIL_AT     the pread of this number fails (EIO)
  *   SHIM_END_AT      from the pread of this number on, the file has ended
  *   SHIM_GROW_AT     before the pread of this number, a byte is appended to the file SHIM_GROW
+ *   SHIM_REFUSE      "open" or "read": the filesystem cannot read past the page cache (EINVAL)
  *   SHIM_WRONG_AT    the pread of this number returns a wrong first byte
  *   SHIM_FILESYSTEM  f_type in the result of statfs, hexadecimal
  *   SHIM_CGROUPS     a directory in place of / for /proc/self/cgroup and /sys/fs/cgroup */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,11 +48,38 @@ static void grow(const char *path)
         abort();
 }
 
+/* Whether these reads go past the page cache, which the filesystem refuses. */
+static bool is_refused(int descriptor)
+{
+    const char *what = getenv("SHIM_REFUSE");
+    return what && strcmp(what, "read") == 0 && (fcntl(descriptor, F_GETFL) & O_DIRECT);
+}
+
+int open(const char *path, int flags, ...)
+{
+    int (*next)(const char *, int, ...) = NULL;
+    find(&next, "open64");
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    const char *what = getenv("SHIM_REFUSE");
+    if (what && strcmp(what, "open") == 0 && (flags & O_DIRECT)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return next(path, flags, mode);
+}
+
 ssize_t pread(int descriptor, void *data, size_t size, off_t offset)
 {
     ssize_t (*next)(int, void *, size_t, off_t) = NULL;
     find(&next, "pread64");
     long n = ++n_reads, most = number("SHIM_SHORT");
+    if (is_refused(descriptor)) {
+        errno = EINVAL;
+        return -1;
+    }
     if (n == number("SHIM_FAIL_AT")) {
         errno = EIO;
         return -1;
