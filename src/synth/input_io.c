@@ -12,7 +12,7 @@
 #define MAX_GAP_BYTES 4096
 /* Prefetched by all workers together. */
 #define MAX_PREFETCH_BYTES ((uint64_t)64 << 20)
-/* Smaller files are read in a few system calls. */
+/* Smaller snapshots are read in a few system calls. */
 #define MIN_AHEAD_BYTES ((uint64_t)1 << 20)
 /* Other open files of the process: standard streams, a directory now and then. */
 #define OTHER_DESCRIPTORS 32
@@ -24,30 +24,41 @@ static size_t n_files_of(const struct phema_snapshot *snapshot)
     return phema_checkpoint_n_files(snapshot->checkpoint);
 }
 
-/* Large files that are not in the page cache are read past it, many requests at a time. The copies
- * of a GPU wait for slots of their own. */
-static bool is_read_ahead(const struct run *run, const struct phema_file *file)
+/* Large snapshots of which most is not in the page cache are read past it, many requests at a time.
+ * GPUs copy from slots of their own. */
+static bool is_read_ahead(const struct run *run, const struct phema_snapshot *snapshot)
 {
-    return !run->gpu_run && !run->maps_local && phema_file_span(file).size >= MIN_AHEAD_BYTES &&
-           !phema_file_is_cached(file) && phema_file_can_be_direct(file);
+    if (run->options.io != PHEMA_IO_AUTO || run->gpu_run || run->maps_local)
+        return false;
+    uint64_t bytes = 0, cold_bytes = 0;
+    const struct phema_file *file = NULL;
+    for (size_t f = 0; f < n_files_of(snapshot); f++) {
+        file = phema_checkpoint_file(snapshot->checkpoint, f);
+        bytes += phema_file_span(file).size;
+        cold_bytes += phema_file_is_cached(file) ? 0 : phema_file_span(file).size;
+    }
+    return file && bytes >= MIN_AHEAD_BYTES && cold_bytes >= bytes / 2 &&
+           phema_file_can_be_direct(file);
 }
 
-static enum phema_io choose(struct run *run, const struct phema_snapshot *snapshot, size_t f)
+static enum phema_io choose(struct run *run, const struct phema_snapshot *snapshot, size_t f,
+                            bool is_ahead)
 {
-    const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
     if (snapshot->is_compressed)
         return PHEMA_IO_MMAP;
     if (run->options.io != PHEMA_IO_AUTO)
         return run->options.io;
-    if (is_read_ahead(run, file))
+    if (is_ahead)
         return PHEMA_IO_DIRECT;
+    const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
     const char *network = phema_network_filesystem(phema_file_path(file));
     if (network)
         run->filesystem = network;
     return run->maps_local && !network ? PHEMA_IO_MMAP : PHEMA_IO_READ;
 }
 
-/* Chooses for all files. Returns the number of descriptors that reading needs. */
+/* Chooses for all files. Returns the number of descriptors that reading needs, one for each worker's
+ * ring of requests included. */
 static uint64_t choose_all(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
@@ -57,15 +68,16 @@ static uint64_t choose_all(struct run *run)
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         bool is_counted = !snapshot->is_checkpoint_shared;
+        bool is_ahead = is_read_ahead(run, snapshot);
         for (size_t f = 0; f < n_files_of(snapshot); f++, io++) {
-            *io = choose(run, snapshot, f);
+            *io = choose(run, snapshot, f, is_ahead);
             run->n_mapped += is_counted && *io == PHEMA_IO_MMAP;
             run->n_read += is_counted && *io == PHEMA_IO_READ;
             run->n_direct += is_counted && *io == PHEMA_IO_DIRECT;
             n_descriptors += *io != PHEMA_IO_MMAP || run->options.drops_cache;
         }
     }
-    return n_descriptors;
+    return run->n_direct ? n_descriptors + run->options.n_threads : n_descriptors;
 }
 
 static enum phema_status alloc_ios(struct run *run, struct phema_error *err)

@@ -18,7 +18,7 @@ struct worker_buffers {
     size_t slot;       /* one of them: a tile in C order */
     size_t copied;     /* all slots */
     size_t span;       /* tiles of an input that are read ahead together */
-    size_t ahead_slot; /* their bytes, and room for aligned reads */
+    size_t ahead_slot; /* their bytes, more for aligned reads */
     size_t n_ahead;    /* slots of inputs that are read ahead; 0: none is */
     size_t written;    /* a tile of an output */
     size_t reference;  /* a tile of one of the first inputs */

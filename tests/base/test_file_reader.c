@@ -3,14 +3,18 @@
  * file is detected. */
 #include "phema/file_reader.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "forbid_call.h"
 #include "support.h"
 
 #define SIZE 70001
@@ -41,12 +45,15 @@ static void close_file(struct opened *opened)
 }
 
 /* Ranges around the edges of blocks, of pages and of the file. */
-static void check_ranges(const struct phema_file_reader *input, const uint8_t *data)
+static void check_ranges(struct phema_file_reader *input, const uint8_t *data)
 {
     static const size_t edges[] = {0,    1,    511,  512,   4095,  4096,
                                    4097, 8192, 9999, 65536, 69999, SIZE};
     struct phema_error err = {""};
     size_t extra = PHEMA_INPUT_ROOM;
+    struct phema_read_queue *queue = NULL;
+    struct phema_read read;
+    assert_ok(phema_read_queue_open(&queue, 4, PHEMA_READ_BY_ANY, &err), &err);
     for (size_t a = 0; a < ARRAY_LEN(edges); a++) {
         for (size_t b = a + 1; b < ARRAY_LEN(edges); b++) {
             size_t size = edges[b] - edges[a];
@@ -58,9 +65,18 @@ static void check_ranges(const struct phema_file_reader *input, const uint8_t *d
             assert_ok(phema_file_reader_read(&found, input, edges[a], size, buffer, &err), &err);
             assert_true(found >= buffer && found + size <= buffer + size + extra);
             assert_memory_equal(found, data + edges[a], size);
+
+            memset(buffer, 0xee, whole);
+            phema_file_reader_prepare(&read, input, edges[a], size, buffer);
+            assert_true(read.size <= size + extra);
+            phema_read_queue_submit(queue, &read);
+            assert_ptr_equal(phema_read_queue_wait(queue), &read);
+            assert_ok(phema_file_reader_complete(&found, &read, &err), &err);
+            assert_memory_equal(found, data + edges[a], size);
             free(buffer);
         }
     }
+    phema_read_queue_close(queue);
 }
 
 /* 4 MiB of which only a small part in the middle is stored, read in pieces of 64 KiB. The rest is
@@ -87,6 +103,11 @@ static void holes_are_zeros(void **state)
         memset(buffer, 0xee, PIECE);
         phema_file_reader_prefetch(input, i * STRIDE, PIECE);
         assert_ok(phema_file_reader_read(&found, input, i * STRIDE, PIECE, buffer, &err), &err);
+        struct phema_read read; /* nothing is to be read of a hole */
+        phema_file_reader_prepare(&read, input, i * STRIDE, PIECE, buffer);
+        assert_true((read.size == 0) == (i != STORED));
+        if (i != STORED)
+            assert_ok(phema_file_reader_complete(&found, &read, &err), &err);
         memcpy(wanted + 5000, i == STORED ? "stored" : "\0\0\0\0\0", 6);
         assert_memory_equal(found, wanted, PIECE);
         assert_true(phema_file_reader_is_cached(input, i * STRIDE + 5000));
@@ -172,6 +193,46 @@ static void a_file_that_was_cut_is_noticed(void **state)
     close_file(&opened);
 }
 
+/* In the page cache or not, by cachestat and, where the kernel lacks it, by mincore. */
+static void check_cached(struct opened *opened)
+{
+    assert_true(phema_file_is_cached(opened->file));
+    int descriptor = open(opened->path, O_RDONLY | O_CLOEXEC);
+    assert_true(descriptor >= 0);
+    assert_int_equal(fsync(descriptor), 0);
+    phema_file_evict(opened->file, 0, SIZE);
+    assert_int_equal(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
+    uint8_t byte;
+    bool may_drop = preadv2(descriptor, &(struct iovec){&byte, 1}, 1, 1, RWF_NOWAIT) < 0;
+    if (may_drop) /* not on tmpfs */
+        assert_false(phema_file_is_cached(opened->file));
+    assert_int_equal(pread(descriptor, opened->data, SIZE, 0), SIZE);
+    (void)close(descriptor);
+    assert_true(phema_file_is_cached(opened->file));
+}
+
+static void files_in_the_page_cache_are_known(void **state)
+{
+    (void)state;
+    struct opened opened = open_file("cached");
+    check_cached(&opened);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        enum { CACHESTAT = 451 };
+        if (!forbid_call(CACHESTAT, ENOSYS))
+            _exit(77);
+        check_cached(&opened);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close_file(&opened);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void another_file_of_the_name_is_refused(void **state)
 {
     (void)state;
@@ -226,6 +287,7 @@ int main(void)
         cmocka_unit_test(any_range_is_read),
         cmocka_unit_test(any_range_is_read_past_the_page_cache),
         cmocka_unit_test(a_file_that_was_cut_is_noticed),
+        cmocka_unit_test(files_in_the_page_cache_are_known),
         cmocka_unit_test(another_file_of_the_name_is_refused),
         cmocka_unit_test(local_filesystems_are_not_network_filesystems),
         cmocka_unit_test(descriptors_are_allowed_up_to_the_hard_limit),

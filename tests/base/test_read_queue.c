@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "forbid_call.h"
 #include "forbid_threads.h"
-#include "forbid_uring.h"
 #include "support.h"
 
 #define SIZE    ((size_t)1 << 20)
@@ -273,7 +273,7 @@ static void check_in_child(int uring_error, bool has_threads)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        if (!forbid_uring(uring_error) || (!has_threads && !forbid_threads()))
+        if (!forbid_call(SYS_io_uring_setup, uring_error) || (!has_threads && !forbid_threads()))
             _exit(77);
         struct phema_read_queue *queue = open_queue(4, PHEMA_READ_BY_ANY);
         assert_string_equal(phema_read_queue_engine(queue), "threads");

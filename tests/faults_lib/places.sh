@@ -16,7 +16,7 @@ list_places() {
         done
     done
     for change in $changes; do
-        for way in fresh mapped pt; do echo "place/$way/snapshot_$change/-"; done
+        for way in fresh mapped direct pt; do echo "place/$way/snapshot_$change/-"; done
     done
 }
 

@@ -69,7 +69,7 @@ list_walks() {
         [ "$group" ] || continue
         for case in $cases; do
             # direct reads end inside a block only at the end of the file
-            [[ $case/$with = direct/short* ]] || echo "walk/$case/$group/$with"
+            [[ $case/$with = direct/short* || $case/$with = ahead/short+ ]] || echo "walk/$case/$group/$with"
         done
     done <<<"$faults"
 }

@@ -4,15 +4,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "forbid_uring.h"
+#include "forbid_call.h"
 
 int main(int argc, char **argv)
 {
     if (argc < 3)
         return 2;
-    if (!forbid_uring(strcmp(argv[1], "ENOSYS") == 0 ? ENOSYS : EPERM)) {
+    if (!forbid_call(SYS_io_uring_setup, strcmp(argv[1], "ENOSYS") == 0 ? ENOSYS : EPERM)) {
         perror("without_uring");
         return 77;
     }

@@ -16,6 +16,6 @@ measure() { # io, limit in MiB
 for count in 2 20; do
     "$phema" gen -q --count $count --steps 40 --params 4M --dtype f16 --no-sync run$count >/dev/null
 done
-"$phema" synth -q --io direct --sigma-rel 0.1 run2 probe.safetensors >/dev/null 2>probe || direct=read
+"$phema" synth -q --io direct --sigma-rel 0.1 run2 probe.safetensors >/dev/null 2>probe || direct="read"
 measure read 16
 measure $direct 32

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* forbid_uring.c - forbids io_uring by a filter of system calls (seccomp), as containers do. */
-#include "forbid_uring.h"
+/* forbid_call.c - forbids one system call by a filter (seccomp). */
+#include "forbid_call.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 
-bool forbid_uring(int error)
+bool forbid_call(unsigned number, int error)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA)),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
