@@ -25,9 +25,9 @@
 
 #define CACHE_LINE ((size_t)64)
 
-/* Inputs that are read ahead, of all workers: 24 reads of half a megabyte in flight, and those that
- * are summed. More threads have smaller slots, but no smaller than MIN_AHEAD_SLOT_BYTES. */
-#define AHEAD_BYTES          ((size_t)20 << 20)
+/* Inputs that are read ahead, of all workers: some 32 reads of half a megabyte in flight, and those
+ * that are summed. More threads have smaller slots, but no smaller than MIN_AHEAD_SLOT_BYTES. */
+#define AHEAD_BYTES          ((size_t)24 << 20)
 #define AHEAD_SLOT_BYTES     ((size_t)512 << 10)
 #define MIN_AHEAD_SLOT_BYTES ((size_t)128 << 10)
 #define LEAST_IN_FLIGHT      ((size_t)4)   /* of a worker */
@@ -152,8 +152,8 @@ static void size_ahead(struct memory_budget *budget, const struct run *run, size
     size_t n_snapshots = run->plan->series->n, n_threads = budget->n_threads;
     size_t share = AHEAD_BYTES / n_threads, most = ahead_slot_bytes(budget);
     uint64_t depth_of_all = run->options.io_depth < PHEMA_READ_QUEUE_MAX_DEPTH
-                                 ? run->options.io_depth
-                                 : PHEMA_READ_QUEUE_MAX_DEPTH;
+                                ? run->options.io_depth
+                                : PHEMA_READ_QUEUE_MAX_DEPTH;
     size_t depth = (size_t)(depth_of_all + n_threads - 1) / n_threads;
     buffers->span = 1;
     while (!budget->is_tight && 2 * buffers->span * tile_bytes <= most &&
@@ -214,7 +214,7 @@ static enum phema_status size_buffers(struct memory_budget *budget, const struct
 static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
 {
     return (uint64_t)buffers->sums + buffers->copied + buffers->written + buffers->references +
-           buffers->digests + buffers->n_ahead * (buffers->ahead_slot + READ_AHEAD_SLOT_BYTES);
+           buffers->digests + read_ahead_bytes(buffers->n_ahead, buffers->ahead_slot);
 }
 
 uint64_t memory_budget_accumulate_bytes(const struct memory_budget *budget)

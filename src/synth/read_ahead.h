@@ -13,6 +13,9 @@ struct read_ahead;
 /* Memory of a slot beside its bytes, with the stack of a thread that may read into it. */
 #define READ_AHEAD_SLOT_BYTES ((size_t)16 << 10)
 
+/* Memory of a worker's ring, READ_AHEAD_SLOT_BYTES included. */
+uint64_t read_ahead_bytes(size_t n_slots, size_t slot_bytes);
+
 /* *out is NULL for a run that reads no file past the page cache. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct phema_error *err);
 void read_ahead_close(struct read_ahead *ahead);
