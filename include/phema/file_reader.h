@@ -38,9 +38,6 @@ void phema_file_reader_allow_cache(struct phema_file_reader *reader);
 /* Whether the file can be opened for reads past the page cache. */
 bool phema_file_can_be_direct(const struct phema_file *file);
 
-/* Whether most of the file is in the page cache; true where the kernel does not tell. */
-bool phema_file_is_cached(const struct phema_file *file);
-
 /* Alignment of buffers, and the bytes that a buffer needs beyond those that are read past the page
  * cache. */
 #define PHEMA_INPUT_ALIGNMENT ((size_t)4096)

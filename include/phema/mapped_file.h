@@ -34,6 +34,9 @@ void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_
  * again. Bounds the resident size after a reader has passed. */
 void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t size);
 
+/* Whether most of the file is in the page cache; true where the kernel does not tell. */
+bool phema_file_is_cached(const struct phema_file *file);
+
 void phema_file_close(struct phema_file *file); /* takes NULL */
 
 #endif

@@ -8,14 +8,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-#include "phema/memory.h"
 
 struct phema_file_reader {
     int descriptor;
@@ -233,36 +230,6 @@ PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, const struct phe
 }
 
 /* ---- The page cache ---- */
-
-/* Pages that mincore is asked for at once, and how often, evenly over a file. */
-enum { PAGES_AT_ONCE = 16, N_LOOKS = 256 };
-
-/* For kernels without cachestat. */
-static bool is_mostly_resident(struct phema_span span)
-{
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n_pages = (span.size + page - 1) / page;
-    uint64_t n_asked = 0, n_resident = 0;
-    for (uint64_t i = 0; i < N_LOOKS; i++) {
-        uint8_t is_resident[PAGES_AT_ONCE];
-        uint64_t first = n_pages / N_LOOKS * i + n_pages % N_LOOKS * i / N_LOOKS;
-        uint64_t n = n_pages - first < PAGES_AT_ONCE ? n_pages - first : PAGES_AT_ONCE;
-        if (mincore((void *)((uintptr_t)span.data + first * page), n * page, is_resident))
-            return true;
-        for (uint64_t x = 0; x < n; x++)
-            n_resident += is_resident[x] & 1;
-        n_asked += n;
-    }
-    return n_resident * 2 >= n_asked;
-}
-
-bool phema_file_is_cached(const struct phema_file *file)
-{
-    struct phema_span span = phema_file_span(file);
-    uint64_t cached;
-    if (phema_page_cache_bytes(&cached, phema_file_path(file)))
-        return cached >= span.size / 2;
-    return is_mostly_resident(span);
-}
 
 void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t offset,
                                 uint64_t size)

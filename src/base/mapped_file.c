@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "phema/cleanup.h"
+#include "phema/memory.h"
 
 struct phema_file {
     struct phema_span span; /* of map, for readers */
@@ -152,6 +153,36 @@ void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_
         return;
     uint64_t before = offset % (uint64_t)sysconf(_SC_PAGESIZE); /* to the start of the page */
     (void)madvise((char *)file->map + (offset - before), size + before, MADV_WILLNEED);
+}
+
+/* Pages that mincore is asked for at once, and how often, evenly over a file. */
+enum { PAGES_AT_ONCE = 16, N_LOOKS = 256 };
+
+/* For kernels without cachestat. */
+static bool is_mostly_resident(const struct phema_file *file)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t n_pages = (file->span.size + page - 1) / page;
+    uint64_t n_asked = 0, n_resident = 0;
+    for (uint64_t i = 0; i < N_LOOKS; i++) {
+        uint8_t is_resident[PAGES_AT_ONCE];
+        uint64_t first = n_pages / N_LOOKS * i + n_pages % N_LOOKS * i / N_LOOKS;
+        uint64_t n = n_pages - first < PAGES_AT_ONCE ? n_pages - first : PAGES_AT_ONCE;
+        if (mincore((char *)file->map + first * page, n * page, is_resident))
+            return true;
+        for (uint64_t x = 0; x < n; x++)
+            n_resident += is_resident[x] & 1;
+        n_asked += n;
+    }
+    return n_resident * 2 >= n_asked;
+}
+
+bool phema_file_is_cached(const struct phema_file *file)
+{
+    uint64_t cached;
+    if (phema_page_cache_bytes(&cached, file->path))
+        return cached >= file->span.size / 2;
+    return is_mostly_resident(file);
 }
 
 void phema_file_close(struct phema_file *file)
