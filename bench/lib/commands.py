@@ -13,10 +13,11 @@ for i in $(seq "$n"); do dd if="$1" of="$out.$i" bs=1M conv=fsync status=none; d
 
 
 class Commands:
-    """program, minimal: paths. out: the directory of outputs."""
+    """program, minimal, slow_mount: paths. out: the directory of outputs."""
 
-    def __init__(self, program, minimal, data, out):
-        self.program, self.minimal, self.data, self.out = program, minimal, data, out
+    def __init__(self, program, minimal, slow_mount, data, out):
+        self.program, self.minimal, self.slow_mount = program, minimal, slow_mount
+        self.data, self.out = data, out
         done = subprocess.run([program, "synth", "--help"], stdout=subprocess.PIPE, check=True)
         self.help = done.stdout.decode()
         done = subprocess.run([program, "--help"], stdout=subprocess.PIPE, check=True)
@@ -41,11 +42,21 @@ class Commands:
         """A verb that makes no output."""
         return Command([self.program, verb, "--quiet", "--json", "--sigma-rel", "0.1", self.data.path(name)])
 
-    def least(self, name, threads=0, dtype="f16"):
-        """The minimal reference, for safetensors files only."""
+    def least(self, name, threads=0, dtype="f16", pattern="mmap"):
+        """The minimal reference, for safetensors files only. pattern: how it reads."""
         out = os.path.join(self.out, "minimal")
         threads = ["-j", threads] if threads else []
-        return Command([self.minimal, *threads, "-t", dtype, "-o", out, *self.data.files(name)], [out])
+        return Command([self.minimal, *threads, "-t", dtype, "-p", pattern, "-o", out, *self.data.files(name)],
+                       [out])
+
+    def on_slow_device(self, command, name, delay_ms, rate_mb):
+        """The command with a view of a set, in which reads take time, in the place of the set."""
+        at, view = self.data.path(name), self.data.path("out/view")
+        os.makedirs(view, exist_ok=True)
+        argv = [word.replace(at + "/", view + "/") if word.startswith(at + "/") else view if word == at else word
+                for word in command.argv]
+        return Command([self.slow_mount, "--delay", delay_ms, "--rate", rate_mb, at, view, *argv],
+                       command.outputs)
 
     def write(self, name, n_targets, threads=0):
         """Only writes as many bytes as the outputs have."""
@@ -56,6 +67,11 @@ class Commands:
 
     def read(self, name):
         return Command(["sh", "-c", 'cat "$@" >/dev/null', "sh", *self.data.files(name)])
+
+    def heads(self, name):
+        """The beginning of each file, one after the other."""
+        return Command(["sh", "-c", 'for f; do dd if="$f" of=/dev/null bs=4k count=1 status=none; done', "sh",
+                        *self.data.files(name)])
 
     def decompress(self, name):
         return Command(["sh", "-c", 'zstd -dcq "$@" >/dev/null', "sh", *self.data.files(name)])

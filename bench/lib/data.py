@@ -12,8 +12,8 @@ from lib.measure import Failed
 class Scale:
     """Sizes of the sets. A file of the usual set has file_bytes, in 16-bit or other numbers."""
 
-    def __init__(self, is_tiny):
-        self.file_bytes = 400_000 if is_tiny else 100_000_000
+    def __init__(self, is_tiny, scale=1):
+        self.file_bytes = 400_000 if is_tiny else int(100_000_000 * scale)
         self.large_bytes = 1_600_000 if is_tiny else 4_000_000_000  # a large checkpoint, for memory
         self.n_small_tensors = 400 if is_tiny else 100_000          # of 1 KB
         self.n_many = 20 if is_tiny else 1000                       # snapshots, and tensors in each
@@ -70,6 +70,11 @@ class Data:
         size = self.scale.file_bytes * 32 // n_snapshots
         name = "%s-%dx%dMB" % (dtype, n_snapshots, size // 1_000_000)
         return self.training(name, n_snapshots, size // (4 if dtype == "f32" else 2), dtype=dtype)
+
+    def delayed(self):
+        """A quarter of the usual set: on a simulated device."""
+        size = self.scale.file_bytes // 4
+        return self.training("f16-32x%dMB" % (size // 1_000_000), 32, size // 2)
 
     def one_tensor(self):
         return self.training("one-tensor", 32, self.scale.n_small_tensors * 512, 1)

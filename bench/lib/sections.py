@@ -2,6 +2,7 @@
 """The tables of bench/run, one function each. A row is measured in turn with its references; bench.ratios
 receives the ratios for the summary."""
 import statistics
+import subprocess
 
 from lib.measure import Command, Failed, cool, interleave, is_cached, warm, watch
 from lib.tables import Table, shown_bytes, shown_seconds
@@ -102,24 +103,94 @@ def threads(bench):
             bench.ratios["the same without writing"] = (growth, -1.7)
 
 
+SAME = ["what", "synth [s]", "the minimal program", "minimal [s]", "`cat` [s]", "/ minimal", "/ `cat`"]
+IN_FLIGHT = 32  # of the minimal program, past the page cache
+
+
+def beside_same(bench, table, name, label, synth, pattern, minimal, read, before_each=None):
+    """synth and the minimal program that reads in the same way, in turn."""
+    times = interleave({"synth": synth, "minimal": minimal, "read": read}, bench.n_runs, before_each)
+    table.row(label, shown_seconds(times, "synth"), pattern, shown_seconds(times, "minimal"),
+              shown_seconds(times, "read"), "%.2f" % times.ratio("synth", "minimal"),
+              "%.2f" % times.ratio("synth", "read"))
+    return times
+
+
 def cold(bench):
     name, on = bench.data.usual(), bench.on_disk
     files = bench.data.files(name)
-    table = Table("Cold files (%s)" % name, COLUMNS,
-                  "One target; the inputs are taken out of the page cache (posix_fadvise) before each run.")
+    table = Table("Cold files (%s)" % name, SAME,
+                  "One target, output on disk and durable; the inputs are taken out of the page cache (posix_fadvise) "
+                  "before each run.")
 
     def before_each(_):
         cool(files)
         if is_cached(files[0]):
-            raise SystemExit("bench: %s stays in the page cache: cold files cannot be measured here" % files[0])
-    variants = {"default": ()}
-    for option in (("--io", "read"), ("--io", "direct"), ("--drop-cache",)):
-        if on.offers(option[0]):
-            variants[" ".join(option)] = option
-    for label, options in variants.items():
-        commands = yardsticks(bench, name)
-        commands["synth"] = on.synth(name, options=options)
-        row(bench, table, label, name, commands, before_each)
+            raise Failed("%s stays in the page cache: cold files cannot be measured here" % files[0])
+    direct = "direct:%d" % IN_FLIGHT
+    for label, options, pattern in (("default", (), direct), ("--io read", ("--io", "read"), "read"),
+                                    ("--io direct", ("--io", "direct"), direct),
+                                    ("--io mmap", ("--io", "mmap"), "mmap")):
+        times = beside_same(bench, table, name, label, on.synth(name, options=options), pattern,
+                            on.least(name, pattern=pattern), on.read(name), before_each)
+        if label == "default":
+            bench.ratios["cold / minimal, %s" % direct] = (times.ratio("synth", "minimal"), 1.1)
+    table = Table("Cold files, nothing written", ["what", "[s]"])
+    commands = {verb: on.verb(verb, name) for verb in ("weights", "plan")}
+    times = interleave(commands, bench.n_runs, before_each)
+    for verb in commands:
+        table.row(verb, shown_seconds(times, verb))
+
+
+def latency(bench):
+    """A device that answers each read late, but many at once."""
+    name, on, rate_mb = bench.data.delayed(), bench.on_disk, 1000
+    if subprocess.run([on.slow_mount, bench.data.path(name), bench.data.path("out"), "true"],
+                      capture_output=True, check=False).returncode:
+        print("\nNo table of latency: mounting with FUSE is not allowed here.")
+        return
+    table = Table("Latency (%s)" % name, SAME,
+                  "A device that answers a read after so long, any number at once, and transfers %d MB/s; simulated "
+                  "(tests/support/slow_mount.c). One target, output on disk and durable." % rate_mb)
+    slow = lambda command: on.on_slow_device(command, name, delay_ms, rate_mb)
+    for delay_ms in (1, 5, 20):
+        pattern = "direct:%d" % (2 * IN_FLIGHT)
+        times = beside_same(bench, table, name, "%d ms" % delay_ms, slow(on.synth(name)), pattern,
+                            slow(on.least(name, pattern=pattern)), slow(on.read(name)))
+        if delay_ms == 20:
+            bench.ratios["reads of 20 ms / minimal, %s" % pattern] = (times.ratio("synth", "minimal"), 1.2)
+    many = bench.data.many()
+    table = Table("Latency, headers and samples", ["snapshots", "weights [s]", "`cat` of the first 4 KiB of each [s]"])
+    for name in (name, many):
+        for delay_ms in (1, 5, 20):
+            times = interleave({"weights": slow(on.verb("weights", name)), "heads": slow(on.heads(name))},
+                               min(bench.n_runs, 3))
+            table.row("%s, %d ms" % (name, delay_ms), shown_seconds(times, "weights"), shown_seconds(times, "heads"))
+
+
+def warm_files(bench):
+    name, on = bench.data.usual(), bench.in_memory
+    table = Table("Warm files (%s)" % name, SAME, "One target, files in the page cache, output on tmpfs.")
+    warm(bench.data.files(name))
+    for label, options, pattern in (("default", (), "read"), ("--io mmap", ("--io", "mmap"), "mmap")):
+        times = beside_same(bench, table, name, label, on.synth(name, options=options), pattern,
+                            on.least(name, pattern=pattern), on.read(name))
+        if label == "default":
+            bench.ratios["warm / minimal, read"] = (times.ratio("synth", "minimal"), 1.15)
+
+
+def write(bench):
+    name, on = bench.data.usual(), bench.on_disk
+    table = Table("Writing (%s)" % name, ["targets", "synth [s]", "writing alone [s]", "writing alone / synth"],
+                  "Outputs on disk and durable, files in the page cache. Writing alone: as many bytes into one file.")
+    warm(bench.data.files(name))
+    for n in (1, 25):
+        # a file accepts the bytes of one thread at a time
+        times = interleave({"synth": on.synth(name, n), "write": on.write(name, n, threads=1)}, bench.n_runs)
+        ratio = times.ratio("write", "synth")
+        table.row(n, shown_seconds(times, "synth"), shown_seconds(times, "write"), "%.2f" % ratio)
+        if n == 25:
+            bench.ratios["writing alone / K=25 on disk"] = (ratio, -0.9)
 
 
 def small(bench):
@@ -249,4 +320,5 @@ def startup(bench):
 
 
 SECTIONS = {"dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
-            "small": small, "formats": formats, "many": many, "memory": memory, "startup": startup}
+            "latency": latency, "warm": warm_files, "write": write, "small": small, "formats": formats,
+            "many": many, "memory": memory, "startup": startup}

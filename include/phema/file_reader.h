@@ -60,9 +60,10 @@ void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader
 PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, const struct phema_read *read,
                                           struct phema_error *err);
 
-/* Hints for the page cache, which never fail. prefetch: the kernel begins to read. is_cached: the
- * byte is in the page cache; false where the kernel does not tell. evict: drops pages that lie
- * wholly inside. */
+/* Hints for the page cache, which never fail. expect_sparse: reads fetch single pages, no
+ * neighbours. prefetch: the kernel begins to read. is_cached: the byte is in the page cache; false
+ * where the kernel does not tell. evict: drops pages that lie wholly inside. */
+void phema_file_reader_expect_sparse(const struct phema_file_reader *reader);
 void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t offset,
                                 uint64_t size);
 bool phema_file_reader_is_cached(const struct phema_file_reader *reader, uint64_t offset);

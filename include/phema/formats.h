@@ -85,6 +85,10 @@ const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /*
 
 /* To be called after use of the data. Opening does the same for the headers it has read.
  * PHEMA_ERR_FILE  a file was written to since it was opened; names the file */
+/* Brings the headers of files into the page cache, with many requests at once, before the files are
+ * opened one by one. Does nothing where some of them are cached. Ignores files that are not there. */
+void phema_headers_prefetch(const char *const *paths, size_t n);
+
 PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *checkpoint,
                                                 struct phema_error *err);
 /* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle", "dcp" */
@@ -214,6 +218,7 @@ struct phema_reading {
     const enum phema_io *of_files; /* [files of the checkpoint] chosen for each; NULL: io for all. A
                                     * filesystem may refuse direct reads that io does not demand */
     bool drops_cache;              /* the files leave nothing in the page cache */
+    bool is_sparse;                /* single pages are read, no neighbours */
 };
 /* Called before the first read; opens every file of the checkpoint for which the mapping is not
  * enough. Without this call, everything is mapped.

@@ -30,6 +30,10 @@ PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descript
 /* Asks the kernel to read the pages of [offset, offset + size), without waiting. */
 void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_t size);
 
+/* Tells the kernel that accesses are few and far between, so that each fetches its page alone; or,
+ * as at first, that neighbours are needed as well. */
+void phema_file_expect_sparse(const struct phema_file *file, bool is_sparse);
+
 /* Unmaps the resident pages wholly inside [offset, offset + size): the next access reads them
  * again. Bounds the resident size after a reader has passed. */
 void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t size);

@@ -231,6 +231,11 @@ PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, const struct phe
 
 /* ---- The page cache ---- */
 
+void phema_file_reader_expect_sparse(const struct phema_file_reader *reader)
+{
+    (void)posix_fadvise(reader->descriptor, 0, 0, POSIX_FADV_RANDOM);
+}
+
 void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t offset,
                                 uint64_t size)
 {

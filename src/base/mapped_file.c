@@ -185,6 +185,11 @@ bool phema_file_is_cached(const struct phema_file *file)
     return is_mostly_resident(file);
 }
 
+void phema_file_expect_sparse(const struct phema_file *file, bool is_sparse)
+{
+    (void)madvise(file->map, file->span.size, is_sparse ? MADV_RANDOM : MADV_NORMAL);
+}
+
 void phema_file_close(struct phema_file *file)
 {
     if (!file)

@@ -242,6 +242,8 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
         status = open_file(checkpoint, path, options, err);
     if (status)
         goto fail;
+    for (size_t f = 0; f < checkpoint->n_files; f++)
+        phema_file_expect_sparse(checkpoint->files[f].file, false);
     status = phema_checkpoint_check_unchanged(checkpoint, err);
     if (status) { /* the message has the path already */
         phema_checkpoint_close(checkpoint);

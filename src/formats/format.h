@@ -73,7 +73,10 @@ struct phema_checkpoint {
     uint64_t shift; /* ... at this distance [bytes] */
 };
 
-/* Maps a file and appends it; the label is copied. */
+/* Requests the header of a file, whose next accesses fetch single pages. Waits for the first one. */
+void header_prefetch(const struct phema_file *file);
+
+/* Maps a file and appends it; the label is copied. Its accesses fetch single pages. */
 PHEMA_FALLIBLE checkpoint_add_file(struct phema_checkpoint *checkpoint, const char *path,
                                    const char *label, struct phema_error *err);
 /* A part of the path is "..". */
@@ -104,6 +107,17 @@ PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file
                                 bool keeps_metadata, struct phema_error *err);
 
 #define SAFETENSORS_MAX_HEADER_BYTES 100000000u /* the limit of the Rust library */
+
+/* The end of the header of a safetensors file; 0: of another format, or damaged. */
+static inline uint64_t safetensors_header_end(struct phema_span content)
+{
+    if (content.size < 9)
+        return 0;
+    uint64_t size = phema_load_u64(content.data);
+    bool is_header = size <= SAFETENSORS_MAX_HEADER_BYTES && size <= content.size - 8 &&
+                     content.data[8] == '{';
+    return is_header ? size + 8 : 0;
+}
 
 /* The same of file 0 from the JSON of its header alone, which starts at byte 8 of the content.
  *   content_size  out: end of the last tensor */

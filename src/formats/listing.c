@@ -31,6 +31,7 @@ enum phema_status checkpoint_add_file(struct phema_checkpoint *checkpoint, const
         free(added.label);
         return status;
     }
+    header_prefetch(added.file);
     checkpoint->files[checkpoint->n_files++] = added;
     return PHEMA_OK;
 }

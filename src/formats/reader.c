@@ -128,6 +128,8 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
                         !reading->of_files || reading->io == PHEMA_IO_DIRECT, err);
         if (status)
             return fail_in_file(reader, i, status, err);
+        if (reading->is_sparse && reader->sources[i].input)
+            phema_file_reader_expect_sparse(reader->sources[i].input);
     }
     return PHEMA_OK;
 }

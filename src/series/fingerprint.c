@@ -181,8 +181,6 @@ static enum phema_status hash_windows(struct fingerprinting *fingerprinting, siz
     enum phema_status status = windows->is_all /* mapping reads a whole model faster */
                                    ? phema_reader_open(&reader, snapshot->checkpoint, err)
                                    : sparse_reader_open(&reader, snapshot->checkpoint, err);
-    if (!status)
-        sparse_reader_prefetch(reader, fingerprinting->series, k, windows->items, windows->n);
     uint64_t entry = UINT64_MAX;
     for (size_t w = 0; w < windows->n && !status; w++) {
         struct tensor_run window = windows->items[w];
@@ -232,6 +230,8 @@ PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_e
     enum phema_status status = allocate(&fingerprinting, err);
     if (!status)
         hash_listing(&fingerprinting);
+    if (!status)
+        sparse_prefetch(series, fingerprinting.mapped.items, fingerprinting.mapped.n);
     for (size_t k = 0; k < series->n && !status; k++)
         if (series->snapshots[k].checkpoint)
             status = identify(&fingerprinting, &series->snapshots[k], k, err);

@@ -381,9 +381,32 @@ static enum phema_status fail_none(const struct series_builder *builder, struct 
                       options->snapshots);
 }
 
+/* Headers of so many files are in the page cache before they are read. */
+#define PREFETCHED_FILES 1024
+
+static enum phema_status prefetch_headers(struct series_builder *builder, size_t first,
+                                          struct phema_error *err)
+{
+    const struct candidate_list *candidates = &builder->candidates;
+    const char **paths = phema_arena_array(&builder->scratch, PREFETCHED_FILES, sizeof(*paths));
+    if (!paths)
+        return phema_fail_memory(err);
+    size_t n = 0;
+    for (size_t i = first; i < candidates->n && i < first + PREFETCHED_FILES; i++)
+        if (needs_file(builder, &candidates->items[i]))
+            paths[n++] = candidates->items[i].path;
+    phema_headers_prefetch(paths, n);
+    return PHEMA_OK;
+}
+
 static enum phema_status add_candidates(struct series_builder *builder, struct phema_error *err)
 {
     for (size_t i = 0; i < builder->candidates.n; i++) {
+        if (i % PREFETCHED_FILES == 0) {
+            enum phema_status status = prefetch_headers(builder, i, err);
+            if (status)
+                return status;
+        }
         enum phema_status status = add_candidate(builder, &builder->candidates.items[i], err);
         if (status)
             return status;

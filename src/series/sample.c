@@ -223,9 +223,6 @@ static enum phema_status read_runs(struct sample_part *part, size_t k, struct ph
     const struct sampling *sampling = part->sampling;
     const struct phema_checkpoint *checkpoint = sampling->series->snapshots[k].checkpoint;
     enum phema_status status = sparse_reader_open(&part->reader, checkpoint, err);
-    if (!status)
-        sparse_reader_prefetch(part->reader, sampling->series, k, part->ordered,
-                               sampling->choice.n);
     for (size_t i = 0; !status && i < sampling->choice.n; i++)
         status = read_run(part, k, &part->ordered[i], err);
     phema_reader_close(part->reader);
@@ -373,6 +370,7 @@ static enum phema_status fill_sample(struct sampling *sampling, uint64_t max_ram
     if (status)
         return status;
     fill_columns(sampling);
+    sparse_prefetch(sampling->series, sampling->choice.runs, sampling->choice.n);
     status = phema_parallel_try(sampling->n_parts, (unsigned)sampling->n_parts, read_part, sampling,
                                 err);
     if (status)

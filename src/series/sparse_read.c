@@ -2,14 +2,20 @@
 /* sparse_read.c - reads of a few elements of a snapshot, for samples and fingerprints. */
 #include "sparse_read.h"
 
+#include "phema/file_reader.h"
+#include "phema/parallel.h"
+
 /* Standard streams and other files that are open meanwhile. */
 #define OTHER_DESCRIPTORS 32
+
+/* Threads that issue requests. They wait only where the kernel looks up the place of the data. */
+#define N_PREFETCHING 16
 
 PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err)
 {
-    static const struct phema_reading reading = {.io = PHEMA_IO_READ};
+    static const struct phema_reading reading = {.io = PHEMA_IO_READ, .is_sparse = true};
     uint64_t limit;
     enum phema_status status = phema_reader_open(reader, checkpoint, err);
     if (!status &&
@@ -18,19 +24,64 @@ PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
     return status;
 }
 
-void sparse_reader_prefetch(struct phema_reader *reader, const struct phema_series *series,
-                            size_t k, const struct tensor_run *runs, size_t n)
+struct prefetching {
+    const struct phema_series *series;
+    const struct tensor_run *runs;
+    size_t n;
+};
+
+/* False for a run that is not read from one place of a file. */
+static bool find_run(struct phema_tensor *tensor, uint64_t *offset,
+                     const struct prefetching *prefetching, size_t k, const struct tensor_run *run)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct tensor_run *run = &runs[(n / 2 + i) % n];
-        struct phema_tensor tensor = phema_series_tensor_in(series, k, run->tensor);
-        if (tensor.is_compressed || tensor.stride || tensor.chunks)
-            continue;
-        uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, run->first);
-        if (i == 0 && phema_reader_is_cached(reader, tensor.file, first))
-            return;
-        phema_reader_prefetch(reader, tensor.file, first, phema_dtype_bytes(tensor.dtype, run->n));
+    *tensor = phema_series_tensor_in(prefetching->series, k, run->tensor);
+    *offset = tensor->offset + phema_dtype_bytes(tensor->dtype, run->first);
+    return !tensor->is_compressed && !tensor->stride && !tensor->chunks;
+}
+
+static void prefetch_snapshot(void *context, size_t k)
+{
+    const struct prefetching *prefetching = context;
+    const struct phema_checkpoint *checkpoint = prefetching->series->snapshots[k].checkpoint;
+    for (size_t i = 0; checkpoint && i < prefetching->n; i++) {
+        const struct tensor_run *run = &prefetching->runs[i];
+        struct phema_tensor tensor;
+        uint64_t offset;
+        if (find_run(&tensor, &offset, prefetching, k, run))
+            phema_file_prefetch(phema_checkpoint_file(checkpoint, tensor.file), offset,
+                                phema_dtype_bytes(tensor.dtype, run->n));
     }
+}
+
+/* Looks at a run in the middle: the beginning was read when the file was opened. True also where
+ * that is not known. */
+static bool is_cached(const struct prefetching *prefetching, size_t k)
+{
+    const struct phema_checkpoint *checkpoint = prefetching->series->snapshots[k].checkpoint;
+    const struct tensor_run *run = &prefetching->runs[prefetching->n / 2];
+    struct phema_tensor tensor;
+    uint64_t offset;
+    if (!checkpoint || !find_run(&tensor, &offset, prefetching, k, run))
+        return true;
+    struct phema_error ignored;
+    struct phema_file_reader *reader = NULL;
+    bool is_cached = true;
+    if (phema_file_reader_open(&reader, phema_checkpoint_file(checkpoint, tensor.file), false,
+                               &ignored) == PHEMA_OK) {
+        phema_file_reader_expect_sparse(reader); /* or the look would fetch neighbours */
+        is_cached = phema_file_reader_is_cached(reader, offset);
+    }
+    phema_file_reader_close(reader);
+    return is_cached;
+}
+
+void sparse_prefetch(const struct phema_series *series, const struct tensor_run *runs, size_t n)
+{
+    struct prefetching prefetching = {series, runs, n};
+    size_t last = series->n - 1;
+    if (n > 0 && !(is_cached(&prefetching, 0) && is_cached(&prefetching, last / 2) &&
+                   is_cached(&prefetching, last)))
+        phema_parallel(series->n, N_PREFETCHING, prefetch_snapshot, &prefetching);
 }
 
 void sparse_evict(const struct phema_checkpoint *checkpoint)

@@ -41,10 +41,9 @@ PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err);
 
-/* Requests all runs of snapshot k at once, which suits disks and servers. Does nothing where a run
- * in the middle is in the page cache: the beginning was read when the file was opened. */
-void sparse_reader_prefetch(struct phema_reader *reader, const struct phema_series *series,
-                            size_t k, const struct tensor_run *runs, size_t n);
+/* Requests the runs of all snapshots at once, which suits disks and servers. Does nothing where they
+ * are in the page cache. */
+void sparse_prefetch(const struct phema_series *series, const struct tensor_run *runs, size_t n);
 
 /* Releases mapped pages of strided tensors, chunks and compressed data. */
 void sparse_evict(const struct phema_checkpoint *checkpoint);

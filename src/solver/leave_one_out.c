@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cholesky.h"
 #include "gram.h"
@@ -18,7 +19,7 @@ static bool window_alloc(struct window *window, size_t n)
 {
     window->coefficients = calloc(n * n, sizeof(double));
     window->precision = calloc(n, sizeof(double));
-    window->residuals = calloc(n * window->sample->n_elems, sizeof(double));
+    window->residuals = malloc((n * window->sample->n_elems + 1) * sizeof(double));
     return window->coefficients && window->precision && window->residuals;
 }
 
@@ -183,6 +184,10 @@ static void add_rows(double *restrict sum, const double *const rows[4],
 static void find_residual(const struct window *window, size_t i)
 {
     size_t n_elems = window->sample->n_elems, newest = window->n - 1;
+    double *residual = window->residuals + i * n_elems;
+    /* pages of calloc would be read before they are written, which costs a second fault and
+     * interrupts the other threads */
+    memset(residual, 0, n_elems * sizeof(*residual));
     for (size_t j = 0; j < newest; j += 4) {
         const double *rows[4];
         double coefficients[4];
@@ -191,8 +196,7 @@ static void find_residual(const struct window *window, size_t i)
             rows[r] = window_row(window, k);
             coefficients[r] = window->coefficients[i * window->n + k];
         }
-        add_rows(window->residuals + i * n_elems, rows, coefficients, reference_of(window),
-                 n_elems);
+        add_rows(residual, rows, coefficients, reference_of(window), n_elems);
     }
 }
 

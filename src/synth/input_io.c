@@ -119,7 +119,8 @@ static enum phema_status open_reader(struct run *run, size_t k, const enum phema
                                      struct phema_error *err)
 {
     const struct phema_snapshot *snapshot = &run->plan->series->snapshots[k];
-    struct phema_reading reading = {run->options.io, ios, run->options.drops_cache};
+    struct phema_reading reading = {
+        .io = run->options.io, .of_files = ios, .drops_cache = run->options.drops_cache};
     enum phema_status status = phema_reader_open(&run->readers[k], snapshot->checkpoint, err);
     if (status)
         return status;
@@ -148,7 +149,8 @@ PHEMA_FALLIBLE input_io_open(struct run *run, struct phema_error *err)
         ios += n_files_of(&series->snapshots[k]);
         is_compressed = is_compressed || series->snapshots[k].is_compressed;
     }
-    return is_compressed ? decode_order_new(&run->decode_order, series, err) : PHEMA_OK;
+    bool has_turns = is_compressed && !run->has_frame_jobs;
+    return has_turns ? decode_order_new(&run->decode_order, series, err) : PHEMA_OK;
 }
 
 void input_io_close(struct run *run)

@@ -370,6 +370,8 @@ PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run
     }
     for (size_t k = 0; k < series->n; k++)
         budget->decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
+    if (run->has_frame_jobs)
+        budget->decoders *= budget->n_threads;
     struct demands demands = demands_of(run);
     enum phema_status status = run->gpu_run ? fit_gpus(budget, run, &demands, err)
                                             : fit_workers(budget, run, &demands, err);

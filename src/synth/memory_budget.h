@@ -38,7 +38,7 @@ struct memory_budget {
     unsigned n_finishers; /* threads that compress or recompute checksums */
     uint64_t baseline;    /* memory in use after opening and solving */
     uint64_t weights;     /* of a pass */
-    uint64_t decoders;    /* of all compressed snapshots */
+    uint64_t decoders;    /* of all compressed snapshots, and of all threads that have their own */
     uint64_t lanes;       /* host memory of GPUs, without slots */
     uint64_t finisher;    /* of one of those threads */
 };

@@ -47,7 +47,8 @@ struct run {
     struct phema_device_choice device;
     struct compare_output *comparison; /* tiles are compared with it; NULL: they are written */
     struct phema_reader **readers;     /* [series->n] */
-    struct decode_order *decode_order; /* NULL when no snapshot is compressed */
+    struct decode_order *decode_order; /* NULL when no snapshot is compressed, or has_frame_jobs */
+    bool has_frame_jobs;               /* each worker decompresses on its own (frame_jobs.h) */
     bool maps_local;                   /* too few descriptors to read local files with pread */
     enum phema_io *ios;                /* of all files, snapshot by snapshot */
     size_t n_mapped, n_read, n_direct; /* files */

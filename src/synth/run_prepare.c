@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frame_jobs.h"
 #include "gpu/gpu_run.h"
 #include "input_digests.h"
 #include "input_io.h"
@@ -133,6 +134,10 @@ static enum phema_status divide_work(struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
     enum phema_status status = memory_budget_make(&run->budget, run, err);
+    if (status == PHEMA_ERR_RESOURCE && run->has_frame_jobs) { /* decoders take less if shared */
+        run->has_frame_jobs = false;
+        status = memory_budget_make(&run->budget, run, err);
+    }
     if (status)
         return status;
     uint64_t job_bytes = MAX_MAPPED_BYTES / series->n;
@@ -144,6 +149,7 @@ static enum phema_status divide_work(struct run *run, struct phema_error *err)
                          run->options.n_threads, err);
     if (status)
         return status;
+    frame_jobs_size(run);
     status = memory_budget_trim(&run->budget, run, err);
     return status ? status : count_read_bytes(run, err);
 }
@@ -162,6 +168,7 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
         status = input_io_choose(run, err);
     if (status)
         return status;
+    run->has_frame_jobs = frame_jobs_suit(run);
     status = divide_work(run, err);
     if (status)
         return status;

@@ -16,7 +16,7 @@ static enum phema_status read_compressed(const struct worker *worker, size_t k,
         struct block slice = tile_blocks_next_tensor(worker, &b);
         struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, slice.tensor);
         const uint8_t *copy = NULL; /* in the slot */
-        status = phema_reader_read(&copy, run->readers[k], &tensor,
+        status = phema_reader_read(&copy, worker->readers[k], &tensor,
                                    slice.tensor == range->tensor ? range->first : 0, slice.n_elems,
                                    slot + phema_dtype_bytes(tensor.dtype, slice.first), err);
     }
@@ -41,7 +41,7 @@ PHEMA_FALLIBLE tile_read(const uint8_t **data, const struct worker *worker, size
         *data = copy;
         return read_compressed(worker, k, range, copy, err);
     }
-    return phema_reader_read(data, run->readers[k], &tensor, range->first, range->n_elems, copy,
+    return phema_reader_read(data, worker->readers[k], &tensor, range->first, range->n_elems, copy,
                              err);
 }
 
@@ -50,15 +50,15 @@ PHEMA_FALLIBLE tile_read_in_order(const uint8_t **data, struct worker *worker, s
                                   size_t slot, struct phema_error *err)
 {
     struct run *run = worker->run;
-    bool is_compressed = run->plan->series->snapshots[k].is_compressed;
-    if (is_compressed && !decode_order_acquire(run->decode_order, k, tile)) {
+    bool has_turns = run->decode_order && run->plan->series->snapshots[k].is_compressed;
+    if (has_turns && !decode_order_acquire(run->decode_order, k, tile)) {
         worker->is_abandoned = true;
         return PHEMA_OK;
     }
     enum phema_status status = is_needed ? tile_read(data, worker, k, range, slot, err) : PHEMA_OK;
     if (status)
         return status;
-    if (is_compressed)
+    if (has_turns)
         decode_order_release(run->decode_order, k, tile);
     if (is_needed) /* a copy is still in the CPU cache */
         input_digests_add(worker, k, range, *data);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "frame_jobs.h"
 #include "gpu/gpu_worker.h"
 #include "input_digests.h"
 #include "input_io.h"
@@ -50,6 +51,8 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
     bool has_accounts =
         (worker->accounts || !run->journal) && (worker->digests || !run->input_digests);
     enum phema_status status = read_ahead_open(&worker->ahead, run, err);
+    if (!status)
+        status = frame_jobs_open_readers(worker, err);
     if (status) {
         worker_clear(worker);
         return status;
@@ -64,6 +67,7 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
 void worker_clear(struct worker *worker)
 {
     read_ahead_close(worker->ahead);
+    frame_jobs_close_readers(worker);
     free(worker->sums);
     if (!worker->run->gpu_run)
         free(worker->slots);
@@ -120,10 +124,7 @@ static void prefetch_next(struct worker *worker, uint64_t job)
 static enum phema_status run_job(struct worker *worker, uint64_t job, struct phema_error *err)
 {
     struct run *run = worker->run;
-    uint64_t first = job * run->tiling.tiles_per_job;
-    uint64_t end = first + run->tiling.tiles_per_job;
-    if (end > tiling_n_tiles(&run->tiling))
-        end = tiling_n_tiles(&run->tiling);
+    uint64_t first = frame_jobs_first_tile(run, job), end = frame_jobs_first_tile(run, job + 1);
     uint64_t read_bytes = 0;                         /* of all snapshots */
     uint64_t mapped_since = first, mapped_bytes = 0; /* of one snapshot, since that tile */
     size_t hint = 0;
@@ -152,6 +153,8 @@ static enum phema_status run_job(struct worker *worker, uint64_t job, struct phe
     }
     uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
     phema_memory_profile_mark(run->options.memory_profile, before + read_bytes, run->total_bytes);
+    if (run->has_frame_jobs && end == tiling_n_tiles(&run->tiling))
+        return frame_jobs_finish(worker, err);
     return PHEMA_OK;
 }
 

@@ -33,6 +33,7 @@ struct tile_account {
 
 struct worker {
     struct run *run;
+    struct phema_reader **readers; /* [series->n] of the run, or its own (frame_jobs.h) */
     void *sums;             /* rows of budget.sum_elems doubles or floats, one for each target */
     uint8_t *slots;         /* tiles in C order, of inputs that are copied */
     uint8_t *written;       /* a tile of an output */

@@ -172,6 +172,7 @@ PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_err
     if (writer->descriptor < 0)
         return PHEMA_OK;
     unmap(writer);
+    writeback_cancel(&writer->writeback);
     if (writer->options.syncs && file_sync(writer->descriptor))
         return writer_fail_errno(err, writer->path, "cannot be synced", errno);
     if (writer->options.drops_cache)
@@ -282,6 +283,7 @@ void phema_writer_abandon(struct phema_writer *writer)
     if (writer->partial_path)
         undo(writer);
     phema_cleanup_remove(writer->entry);
+    writeback_cancel(&writer->writeback);
     const int descriptors[] = {writer->descriptor, writer->lock, writer->parent};
     for (size_t i = 0; i < ARRAY_LEN(descriptors); i++)
         if (descriptors[i] >= 0)

@@ -116,7 +116,7 @@ void writer_note_written(struct phema_writer *writer, uint64_t size)
     if (drops && crosses(before, size, DROP_STEP_BYTES))
         writer_drop_cache(writer);
     else if ((drops || writer->options.syncs) && crosses(before, size, WRITEBACK_STEP_BYTES))
-        (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* only a hint */
+        writeback_request(&writer->writeback, writer->descriptor);
 }
 
 static enum phema_status write_all(struct phema_writer *writer, uint64_t offset,

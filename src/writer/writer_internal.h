@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "phema/writer.h"
+#include "writeback.h"
 
 enum writer_published {
     WRITER_HIDDEN,    /* at its partial path */
@@ -31,6 +32,7 @@ struct phema_writer {
     struct phema_writer_options options;
     struct phema_cleanup_entry *entry, *map_entry;
     bool is_fresh; /* of a known size, and bytes that were not written read as zeros */
+    struct writeback writeback;
     _Atomic uint64_t written_bytes;
     _Atomic int lost; /* errno when written bytes did not reach the disk, or 0 */
 };

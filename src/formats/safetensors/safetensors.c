@@ -26,11 +26,7 @@ struct header {
 
 static bool probe(struct phema_span content)
 {
-    if (content.size < 9)
-        return false;
-    uint64_t size = phema_load_u64(content.data);
-    return size <= SAFETENSORS_MAX_HEADER_BYTES && size <= content.size - 8 &&
-           content.data[8] == '{';
+    return safetensors_header_end(content) > 0;
 }
 
 /* Finds the JSON and checks that it lies inside the file. */

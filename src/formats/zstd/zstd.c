@@ -87,6 +87,7 @@ static enum phema_status open_zstd(struct phema_checkpoint *checkpoint,
 {
     (void)options;
     uint64_t content_size = 0;
+    phema_file_expect_sparse(checkpoint->files[0].file, false); /* frames are read in order */
     enum phema_status status = zstd_frames_new(&checkpoint->frames, checkpoint->files[0].file, err);
     if (status)
         return status;

@@ -159,8 +159,8 @@ static enum phema_status measure_decoding(struct rates *rates, const struct run 
         return phema_fail_memory(err);
     enum phema_status status = measure_decoder(&rates->decode, run, first, scratch, err);
     free(scratch);
-    unsigned n_threads = run->budget.n_threads; /* at most one for each snapshot */
-    rates->decode *= n_decoded < n_threads ? (double)n_decoded : n_threads;
+    unsigned n_threads = run->budget.n_threads; /* at most one for each snapshot that is shared */
+    rates->decode *= run->has_frame_jobs || n_decoded > n_threads ? n_threads : (double)n_decoded;
     return status;
 }
 

@@ -1,0 +1,18 @@
+# Headers and samples of cold files: many reads are in flight at once, and less than 1 MB of each file
+# is read, although the kernel would read 8 MiB around each place.
+slow=$(dirname "$phema")/tests/slow_mount
+"$phema" gen -q --count 16 --steps 16 --params 1M --tensors 40 --no-sync run >/dev/null
+mkdir view
+"$slow" run view true 2>error || { [ $? = 77 ] && { cat error >&2; exit 77; }; }
+least() { # what, number, bound
+    if [ "$2" -le "$3" ]; then echo "$1: at most $3"; else echo "$1: $2, expected at most $3"; fi
+}
+# A read ends when eight are in flight, or after 300 ms.
+timeout 120 "$slow" --delay 300 --until 8 --read-ahead 8192 --report reads run view \
+    "$phema" weights -q --sigma-rel 0.1 view >cold
+"$phema" weights -q --sigma-rel 0.1 run | diff cold - && echo "the weights are those of warm files"
+value() {
+    sed -E "s/.*\"$1\": ([0-9]+).*/\1/" reads
+}
+least "bytes of a file" $(($(value bytes) / 32)) 1000000
+least "reads that waited for others in vain" "$(value delayed)" 24
