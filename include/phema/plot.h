@@ -1,5 +1,5 @@
 /* plot.h - pictures of averages, of their errors and of a run's memory, as SVG, PNG or PDF, or the
- * drawn numbers as CSV. A picture is 800 units wide. Functions copy or draw their arguments:
+ * drawn numbers as CSV. A picture is 800 units wide, or 380 for a phone. Functions copy or draw their arguments:
  * nothing is borrowed beyond the call. No globals. PNG and PDF need cairo. */
 #ifndef PHEMA_PLOT_H
 #define PHEMA_PLOT_H
@@ -57,8 +57,10 @@ PHEMA_FALLIBLE phema_plot_weights(struct phema_picture **out,
 
 /* Errors of averages of one series, by width. */
 struct phema_plot_error {
-    double sigma_rel, predicted, rounding, profile_error;
-    bool is_marked; /* a target of the user */
+    double sigma_rel;
+    double predicted, rounding, paper_weights; /* of |theta|; NaN: unknown */
+    double profile_error;                      /* NaN: not drawn */
+    bool is_marked;                            /* a target of the user */
 };
 struct phema_plot_errors {
     const char *title, *note;
@@ -88,15 +90,21 @@ struct phema_plot_sweep {
     bool maximizes;
 };
 
+struct phema_sweep_facts {
+    size_t n_left_out; /* lines whose score is empty or not finite */
+    double best_sigma_rel, best_score;
+};
+
 /* Scores by width.
- *   n_left_out  out: number of lines whose score is empty or not finite
  * PHEMA_ERR_FILE  the CSV is invalid, has too many lines or no score; names the line */
-PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, size_t *n_left_out,
+PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_facts *facts,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err);
 
 /* Appends the file's bytes. PHEMA_ERR_RESOURCE: no memory, or cairo failed, with its message. */
 PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err);
+/* Lays the picture out for a narrow screen. */
+void phema_picture_make_narrow(struct phema_picture *picture);
 void phema_picture_free(struct phema_picture *picture); /* takes NULL */
 
 #endif

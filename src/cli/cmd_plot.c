@@ -131,8 +131,10 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
     phema_claims_free(claims);
     if (status)
         return status;
-    return kind == MEMORY ? plot_memory(out, path, args->max_ram, err)
-                          : plot_scores(out, path, args->maximizes, args->common.is_quiet, err);
+    struct phema_sweep_facts facts;
+    return kind == MEMORY
+               ? plot_memory(out, path, args->max_ram, err)
+               : plot_scores(out, &facts, path, args->maximizes, args->common.is_quiet, err);
 }
 
 static enum phema_status draw(struct phema_picture **out, struct plot_values *args, enum kind kind,

@@ -54,6 +54,12 @@ static char *name_kind(struct names *names, const struct phema_snapshot *snapsho
     return keep(names, &text);
 }
 
+/* It minimises the profile error, which says little elsewhere. */
+static bool is_metric_of_paper(const struct phema_plan *plan)
+{
+    return strcmp(plan->metric, "profile") == 0;
+}
+
 static char *note_target(struct names *names, const struct phema_plan *plan,
                          const struct phema_target *target)
 {
@@ -64,7 +70,7 @@ static char *note_target(struct names *names, const struct phema_plan *plan,
         phema_strbuf_printf(
             &text, "; predicted error %.1e of |theta| (profile %.0e, rounding %.0e)",
             solution->predicted.total, solution->predicted.profile, solution->predicted.rounding);
-    if (!isnan(solution->profile_error))
+    if (!isnan(solution->profile_error) && is_metric_of_paper(plan))
         phema_strbuf_printf(&text, "; profile error %.2e", solution->profile_error);
     phema_strbuf_printf(&text, "; gain %.2f", solution->norm2);
     if (fabs(solution->sum - 1) > 1e-9)
@@ -227,12 +233,17 @@ static enum phema_status draw_errors(struct phema_picture **out, struct names *n
                                        .inputs = inputs};
     if (!widths || !inputs || names->is_failed)
         return phema_fail_memory(err);
+    bool is_paper = is_metric_of_paper(plan);
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
-        widths[j] = (struct phema_plot_error){target->sigma_rel, target->solution.predicted.total,
-                                              target->solution.predicted.rounding,
-                                              target->solution.profile_error,
-                                              is_asked_for(asked, target->sigma_rel)};
+        const struct phema_solution *solution = &target->solution;
+        widths[j] = (struct phema_plot_error){
+            .sigma_rel = target->sigma_rel,
+            .predicted = solution->predicted.total,
+            .rounding = solution->predicted.rounding,
+            .paper_weights = is_paper ? PHEMA_UNKNOWN : solution->predicted.paper_weights,
+            .profile_error = is_paper ? solution->profile_error : PHEMA_UNKNOWN,
+            .is_marked = is_asked_for(asked, target->sigma_rel)};
     }
     errors.n_inputs = find_inputs(inputs, plan->series);
     return phema_plot_errors(out, &errors, err);
@@ -291,21 +302,20 @@ PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_
     return close_record(&record, path, status, err);
 }
 
-PHEMA_FALLIBLE plot_scores(struct phema_picture **out, const char *path, bool maximizes,
-                           bool is_quiet, struct phema_error *err)
+PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts *facts,
+                           const char *path, bool maximizes, bool is_quiet, struct phema_error *err)
 {
     struct record record = {0};
-    size_t n_left_out = 0;
     enum phema_status status = open_record(&record, path, "scores of averages", err);
     if (!status) {
         const struct phema_plot_sweep sweep = {.title = record.title.data,
                                                .csv = phema_file_span(record.file),
                                                .maximizes = maximizes};
-        status = phema_plot_sweep(out, &n_left_out, &sweep, err);
+        status = phema_plot_sweep(out, facts, &sweep, err);
     }
     status = close_record(&record, path, status, err);
-    if (!status && n_left_out && !is_quiet)
-        cli_say("%s: %zu line%s without a finite score left out", path, n_left_out,
-                n_left_out == 1 ? "" : "s");
+    if (!status && facts->n_left_out && !is_quiet)
+        cli_say("%s: %zu line%s without a finite score left out", path, facts->n_left_out,
+                facts->n_left_out == 1 ? "" : "s");
     return status;
 }

@@ -211,7 +211,7 @@ PHEMA_FALLIBLE cairo_write_png(struct phema_strbuf *out, const struct phema_pict
     if (loaded)
         return loaded;
     cairo_surface_t *surface =
-        api.image_surface_create(CAIRO_FORMAT_RGB24, (int)(PICTURE_WIDTH * PNG_SCALE),
+        api.image_surface_create(CAIRO_FORMAT_RGB24, (int)(picture->width * PNG_SCALE),
                                  (int)(picture_height(picture) * PNG_SCALE));
     cairo_status_t status = draw(surface, picture, PNG_SCALE);
     if (!status)
@@ -227,7 +227,7 @@ PHEMA_FALLIBLE cairo_write_pdf(struct phema_strbuf *out, const struct phema_pict
     if (loaded)
         return loaded;
     cairo_surface_t *surface = api.pdf_surface_create_for_stream(
-        append, out, PICTURE_WIDTH * PDF_SCALE, picture_height(picture) * PDF_SCALE);
+        append, out, picture->width * PDF_SCALE, picture_height(picture) * PDF_SCALE);
     api.pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, picture->title);
     /* no date, so that equal pictures have equal bytes */
     api.pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, "");

@@ -93,7 +93,7 @@ static void draw_x_axis(struct canvas *canvas, const struct panel *panel,
     if (panel->x.n_categories) {
         draw_categories(canvas, panel, where);
     } else {
-        struct ticks ticks = ticks_linear(panel->x.min, panel->x.max, 9);
+        struct ticks ticks = layout_ticks_x(panel, box->width);
         for (size_t i = 0; i < ticks.n; i++) {
             double x = x_at(panel, box, ticks.values[i]);
             char label[TICKS_LABEL_SIZE];
@@ -343,8 +343,9 @@ static void draw_legend(struct canvas *canvas, const struct phema_picture *pictu
 void picture_draw(const struct phema_picture *picture, struct canvas *canvas)
 {
     struct layout layout = layout_begin(picture);
-    canvas->fill(canvas, (struct box){0, 0, PICTURE_WIDTH, picture_height(picture)}, 0xFFFFFF, 1);
-    draw_bold(canvas, EDGE, EDGE + SIZE_TITLE - 3, SIZE_TITLE, PICTURE_WIDTH - 2 * EDGE,
+    canvas->fill(canvas, (struct box){0, 0, picture->width, picture_height(picture)}, 0xFFFFFF, 1);
+    draw_bold(canvas, EDGE, EDGE + SIZE_TITLE - 3,
+              picture->width < WIDE_PICTURE ? SIZE_NARROW : SIZE_TITLE, picture->width - 2 * EDGE,
               picture->title);
     draw_legend(canvas, picture);
     for (const struct panel *panel = picture->panels; panel; panel = panel->next) {

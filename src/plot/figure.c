@@ -25,6 +25,7 @@ struct phema_picture *picture_new(const char *title)
     if (!picture)
         return NULL;
     picture->panels_end = &picture->panels;
+    picture->width = WIDE_PICTURE;
     picture->title = picture_text(picture, "%s", title);
     return picture;
 }
@@ -40,6 +41,11 @@ PHEMA_FALLIBLE picture_finish(struct phema_picture **out, struct phema_picture *
     }
     *out = picture;
     return PHEMA_OK;
+}
+
+void phema_picture_make_narrow(struct phema_picture *picture)
+{
+    picture->width = NARROW_PICTURE;
 }
 
 void phema_picture_free(struct phema_picture *picture)

@@ -7,7 +7,10 @@
 #include "phema/arena.h"
 #include "phema/plot.h"
 
-#define PICTURE_WIDTH 800.0
+#define WIDE_PICTURE   800.0
+#define NARROW_PICTURE 380.0
+
+#define WIDTH_LABEL "sigma_rel (standard deviation / training time)"
 
 enum series_kind {
     SERIES_LINE,
@@ -64,6 +67,7 @@ struct phema_picture {
     struct phema_arena arena;
     bool is_failed; /* no memory: checked once, at the end */
     const char *title;
+    double width;
     struct panel *panels, **panels_end;
 };
 

@@ -22,6 +22,11 @@ struct ticks layout_ticks_y(const struct panel *panel)
     return ticks_linear(panel->y.min, panel->y.max, most);
 }
 
+struct ticks layout_ticks_x(const struct panel *panel, double width)
+{
+    return ticks_linear(panel->x.min, panel->x.max, width < WIDE_PICTURE / 2 ? 4 : 9);
+}
+
 static double widest_number(const struct panel *panel)
 {
     struct ticks ticks = layout_ticks_y(panel);
@@ -46,7 +51,7 @@ struct layout layout_begin(const struct phema_picture *picture)
     while (legend_next(&legend, &series, &at))
         below = at.y;
     return (struct layout){.left = floor(EDGE + SIZE_LABEL + 10 + widest + 7),
-                           .right = PICTURE_WIDTH - EDGE - 4,
+                           .right = picture->width - EDGE - 4,
                            .below = below};
 }
 
@@ -168,7 +173,7 @@ bool legend_next(struct legend *legend, const struct series **series, struct poi
     if (!legend->series)
         return false;
     double width = LEGEND_SAMPLE + 6 + text_width(legend->series->legend, SIZE_LABEL, false);
-    if (legend->x > EDGE && legend->x + width > PICTURE_WIDTH - EDGE) {
+    if (legend->x > EDGE && legend->x + width > legend->picture->width - EDGE) {
         legend->x = EDGE;
         legend->y += LINE_HEIGHT + 2;
     }
@@ -186,7 +191,7 @@ double layout_mark_x(const struct panel *panel, const struct mark *mark,
 {
     double x = layout->left + axis_share(&panel->x, mark->at) * (layout->right - layout->left);
     double half = text_width(mark->label, SIZE_SMALL, false) / 2;
-    return fmin(fmax(x, layout->left + half), PICTURE_WIDTH - 4 - half);
+    return fmin(fmax(x, layout->left + half), layout->right + EDGE - half);
 }
 
 /* The lowest row in which the label overlaps none of the earlier labels. */

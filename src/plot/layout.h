@@ -6,13 +6,14 @@
 #include "ticks.h"
 
 #define SIZE_TITLE     16.0
+#define SIZE_NARROW    13.0 /* the title of a narrow picture */
 #define SIZE_HEADING   13.0
 #define SIZE_LABEL     12.0 /* of axes and legends */
 #define SIZE_SMALL     11.0 /* ticks, notes, marks */
 #define SIZE_VALUE     10.0 /* above bars */
 #define LINE_HEIGHT    16.0
 #define EDGE           16.0 /* around the picture */
-#define MAX_NOTE_LINES 3    /* lines of a note */
+#define MAX_NOTE_LINES 5    /* lines of a note */
 
 struct layout {
     double left, right; /* of all boxes */
@@ -32,6 +33,8 @@ struct layout layout_begin(const struct phema_picture *picture);
 struct panel_layout layout_next(struct layout *layout, const struct panel *panel);
 
 struct ticks layout_ticks_y(const struct panel *panel);
+/* width: of the panel's box */
+struct ticks layout_ticks_x(const struct panel *panel, double width);
 
 /* 0 at the axis' min, 1 at its max; NaN for values <= 0 on a logarithmic axis. */
 double axis_share(const struct axis *axis, double value);

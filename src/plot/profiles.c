@@ -7,7 +7,7 @@
 #include "figure.h"
 
 #define CELLS        720 /* about one per unit of the picture */
-#define MAX_INPUTS   96  /* curves of snapshots; of more snapshots, every n-th of each kind */
+#define MAX_INPUTS   8   /* curves of each kind of snapshot */
 #define TENFOLD      10
 #define DENSITY_BOX  260
 #define RESIDUAL_BOX 96
@@ -79,14 +79,17 @@ static struct series *add_input(struct work *work, struct panel *panel, size_t k
     return curve;
 }
 
-/* The newest snapshot of a kind, and every n-th one before it. */
+/* The newest snapshot of a kind, and every n-th one before it, each fainter than the next. */
 static void add_inputs(struct work *work, struct panel *panel, size_t kind)
 {
     const struct phema_plot_series *series = work->series;
-    size_t every = (series->n + MAX_INPUTS - 1) / MAX_INPUTS;
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        n += work->kinds.of[k] == kind && series->snapshots[k].t <= work->end;
+    size_t every = (n + MAX_INPUTS - 1) / MAX_INPUTS;
     size_t seen = 0;
     for (size_t k = series->n; k-- > 0;) {
-        if (work->kinds.of[k] != kind || seen++ % every != 0 || series->snapshots[k].t > work->end)
+        if (work->kinds.of[k] != kind || series->snapshots[k].t > work->end || seen++ % every != 0)
             continue;
         struct series *curve = add_input(work, panel, k);
         if (!curve)
@@ -94,8 +97,9 @@ static void add_inputs(struct work *work, struct panel *panel, size_t kind)
         curve->legend = every == 1 ? picture_text(work->picture, "snapshots, %s", series->kinds[k])
                                    : picture_text(work->picture, "snapshots, %s (one of %zu)",
                                                   series->kinds[k], every);
-        curve->pen =
-            (struct pen){.color = palette_color(kind, work->kinds.n), .width = 1, .opacity = 0.5};
+        double age = (double)(seen - 1) / (double)n; /* 0: the newest */
+        curve->pen = (struct pen){
+            .color = palette_color(kind, work->kinds.n), .width = 1.4, .opacity = 1 - 0.75 * age};
     }
 }
 

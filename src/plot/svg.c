@@ -174,12 +174,12 @@ PHEMA_FALLIBLE svg_write(struct phema_strbuf *out, const struct phema_picture *p
         .canvas = {svg_line, svg_fill, svg_mark, svg_text, svg_clip, svg_unclip},
         .out = out,
     };
-    int height = (int)picture_height(picture);
+    int width = (int)picture->width, height = (int)picture_height(picture);
     phema_strbuf_printf(out,
-                        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"%d\" "
-                        "viewBox=\"0 0 800 %d\" role=\"img\" font-family=\"'DejaVu Sans', Verdana, "
+                        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                        "viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"'DejaVu Sans', Verdana, "
                         "Helvetica, Arial, sans-serif\">\n<title>",
-                        height, height);
+                        width, height, width, height);
     append_escaped(out, picture->title);
     phema_strbuf_puts(out, "</title>\n");
     picture_draw(picture, &svg.canvas);

@@ -232,7 +232,8 @@ static void draw_newest(struct phema_picture *picture, struct panel *panel, doub
                                 phema_number_format(&text, score));
 }
 
-static void draw(struct phema_picture *picture, const struct scores *scores, bool maximizes)
+static void draw(struct phema_picture *picture, const struct scores *scores, size_t at,
+                 bool maximizes)
 {
     struct panel *panel = picture_panel(picture, "score", SWEEP_BOX);
     struct series *line = panel_series(picture, panel, SERIES_LINE, NULL, scores->n);
@@ -244,7 +245,6 @@ static void draw(struct phema_picture *picture, const struct scores *scores, boo
         line->x[i] = points->x[i] = scores->items[i].sigma_rel;
         line->y[i] = points->y[i] = scores->items[i].score;
     }
-    size_t at = find_best(scores, maximizes);
     best->x[0] = scores->items[at].sigma_rel;
     best->y[0] = scores->items[at].score;
     line->pen = (struct pen){.color = COLOR_BLUE, .width = 1.4, .opacity = 0.6};
@@ -258,14 +258,14 @@ static void draw(struct phema_picture *picture, const struct scores *scores, boo
     best->legend = picture_text(picture, "best: sigma_rel %s, score %s",
                                 phema_number_format(&width, best->x[0]),
                                 phema_number_format(&score, best->y[0]));
-    panel->x.label = "sigma_rel [standard deviation in time / training time]";
+    panel->x.label = WIDTH_LABEL;
     panel->y.label = maximizes ? "score (higher is better)" : "score (lower is better)";
     fit(panel, scores);
     if (!isnan(scores->newest))
         draw_newest(picture, panel, scores->newest);
 }
 
-PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, size_t *n_left_out,
+PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_facts *facts,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err)
 {
     struct scores scores = {.newest = PHEMA_UNKNOWN};
@@ -273,11 +273,12 @@ PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, size_t *n_left_out,
     enum phema_status status = read_scores(&scores, sweep->csv, err);
     if (!status)
         picture = picture_new(sweep->title);
-    if (picture)
-        draw(picture, &scores, sweep->maximizes);
+    if (picture) {
+        size_t best = find_best(&scores, sweep->maximizes);
+        *facts = (struct phema_sweep_facts){scores.n_left_out, scores.items[best].sigma_rel,
+                                            scores.items[best].score};
+        draw(picture, &scores, best, sweep->maximizes);
+    }
     free(scores.items);
-    status = picture_finish(out, picture, status, err);
-    if (!status)
-        *n_left_out = scores.n_left_out;
-    return status;
+    return picture_finish(out, picture, status, err);
 }

@@ -68,7 +68,7 @@ static void labels_of_marks_do_not_overlap(void **state)
     for (const struct mark *a = panel->marks; a; a = a->next) {
         double x = layout_mark_x(panel, a, &layout);
         double half = text_width(a->label, SIZE_SMALL, false) / 2;
-        assert_true(x - half >= layout.left && x + half <= PICTURE_WIDTH);
+        assert_true(x - half >= layout.left && x + half <= picture->width);
         for (const struct mark *b = a->next; b; b = b->next) {
             double apart = layout_mark_x(panel, b, &layout) - x;
             double needed = half + text_width(b->label, SIZE_SMALL, false) / 2;
@@ -97,7 +97,7 @@ static void the_legend_flows_into_rows(void **state)
     size_t n = 0;
     while (legend_next(&legend, &series, &at)) {
         double end = at.x + LEGEND_SAMPLE + 6 + text_width(series->legend, SIZE_LABEL, false);
-        assert_true(end <= PICTURE_WIDTH);
+        assert_true(end <= picture->width);
         assert_true(at.y > before.y || at.x > before.x);
         before = (struct point){end, at.y};
         n++;

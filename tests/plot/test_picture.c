@@ -20,19 +20,28 @@ static char *write_as(const struct phema_picture *picture, enum phema_picture_fo
     return copy;
 }
 
-static void assert_drawn(struct phema_picture *picture)
+static void assert_svg(const struct phema_picture *picture, const char *start)
 {
     char *svg = write_as(picture, PHEMA_PICTURE_SVG);
-    assert_memory_equal(svg, "<svg ", 5);
+    assert_memory_equal(svg, start, strlen(start));
     assert_string_equal(svg + strlen(svg) - 7, "</svg>\n");
     assert_null(strstr(svg, "nan"));
     assert_null(strstr(svg, "inf"));
     free(svg);
+}
+
+#define SVG_START "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\""
+
+static void assert_drawn(struct phema_picture *picture)
+{
+    assert_svg(picture, SVG_START "800\"");
     free(write_as(picture, PHEMA_PICTURE_PNG));
     free(write_as(picture, PHEMA_PICTURE_PDF));
     char *csv = write_as(picture, PHEMA_PICTURE_CSV);
     assert_memory_equal(csv, "panel,series,x,y\n", 17);
     free(csv);
+    phema_picture_make_narrow(picture);
+    assert_svg(picture, SVG_START "380\"");
     phema_picture_free(picture);
 }
 
@@ -85,9 +94,10 @@ static void as_many_kinds_as_snapshots_are_drawn(void **state)
 static void errors_of_any_size_are_drawn(void **state)
 {
     (void)state;
-    static const struct phema_plot_error widths[] = {{0.05, 0, 0, (double)NAN, true},
-                                                     {0.10, 1e-320, (double)NAN, 1e300, true},
-                                                     {0.15, 1e-3, 1e-30, (double)INFINITY, false}};
+    static const struct phema_plot_error widths[] = {
+        {0.05, 0, 0, (double)NAN, (double)NAN, true},
+        {0.10, 1e-320, (double)NAN, 1e-3, 1e300, true},
+        {0.15, 1e-3, 1e-30, 0, (double)INFINITY, false}};
     static const double inputs[] = {0.01, 0.0101, 0.0102, 0.0103, 0.0104, 0.0105, 0.3};
     for (size_t n = 0; n <= ARRAY_LEN(widths); n++) {
         struct phema_plot_errors errors = {
@@ -103,9 +113,9 @@ static void draw_sweep(const char *csv)
 {
     struct phema_plot_sweep sweep = {.title = "sweep", .csv = {(const uint8_t *)csv, strlen(csv)}};
     struct phema_picture *picture = NULL;
-    size_t n_left_out = 0;
+    struct phema_sweep_facts facts;
     struct phema_error err = {""};
-    assert_ok(phema_plot_sweep(&picture, &n_left_out, &sweep, &err), &err);
+    assert_ok(phema_plot_sweep(&picture, &facts, &sweep, &err), &err);
     assert_drawn(picture);
 }
 

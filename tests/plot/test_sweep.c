@@ -7,12 +7,12 @@
 
 #include "phema/plot.h"
 
-static enum phema_status plot_text(struct phema_picture **out, size_t *n_left_out, const char *text,
-                                   size_t size, struct phema_error *err)
+static enum phema_status plot_text(struct phema_picture **out, struct phema_sweep_facts *facts,
+                                   const char *text, size_t size, struct phema_error *err)
 {
     const uint8_t *data = support_guarded(text, size); /* reading beyond it faults */
     const struct phema_plot_sweep sweep = {.title = "", .csv = {data, size}};
-    return phema_plot_sweep(out, n_left_out, &sweep, err);
+    return phema_plot_sweep(out, facts, &sweep, err);
 }
 
 /* wanted: the drawn scores as lines of CSV */
@@ -21,9 +21,9 @@ static void assert_scores(const char *text, const char *wanted, size_t wanted_le
     struct phema_picture *picture = NULL;
     struct phema_strbuf csv = {0};
     struct phema_error err = {""};
-    size_t n_left_out = 0;
-    assert_ok(plot_text(&picture, &n_left_out, text, strlen(text), &err), &err);
-    assert_int_equal(n_left_out, wanted_left_out);
+    struct phema_sweep_facts facts = {0};
+    assert_ok(plot_text(&picture, &facts, text, strlen(text), &err), &err);
+    assert_int_equal(facts.n_left_out, wanted_left_out);
     assert_ok(phema_picture_write(&csv, picture, PHEMA_PICTURE_CSV, &err), &err);
     char *best = strstr(csv.data, "score,best,");
     assert_non_null(best);
@@ -36,9 +36,9 @@ static void assert_scores(const char *text, const char *wanted, size_t wanted_le
 static void assert_refused(const char *text, size_t size, const char *part)
 {
     struct phema_picture *picture = NULL;
-    size_t n_left_out = 0;
+    struct phema_sweep_facts facts = {0};
     struct phema_error err = {""};
-    assert_fails(plot_text(&picture, &n_left_out, text, size, &err), PHEMA_ERR_FILE, &err, part);
+    assert_fails(plot_text(&picture, &facts, text, size, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(picture);
 }
 
@@ -62,6 +62,23 @@ static void scores_of_one_width_are_in_order(void **state)
     (void)state;
     assert_scores("0.1,3\n0.1,1\n0.1,2\n",
                   "score,scores,0.1,1\nscore,scores,0.1,2\nscore,scores,0.1,3\n", 0);
+}
+
+static void the_best_is_the_lowest_or_the_highest(void **state)
+{
+    (void)state;
+    static const char text[] = "0.1,3\n0.2,-1\n0.15,7\n";
+    for (int maximizes = 0; maximizes < 2; maximizes++) {
+        const struct phema_plot_sweep sweep = {
+            .title = "", .csv = {(const uint8_t *)text, strlen(text)}, .maximizes = maximizes};
+        struct phema_picture *picture = NULL;
+        struct phema_sweep_facts facts;
+        struct phema_error err = {""};
+        assert_ok(phema_plot_sweep(&picture, &facts, &sweep, &err), &err);
+        assert_true(facts.best_sigma_rel == (maximizes ? 0.15 : 0.2));
+        assert_true(facts.best_score == (maximizes ? 7 : -1));
+        phema_picture_free(picture);
+    }
 }
 
 static void lines_without_a_finite_score_are_counted(void **state)
@@ -127,9 +144,9 @@ static void too_many_scores_are_refused(void **state)
         memcpy(text + i * sizeof(line), line, sizeof(line));
     assert_refused(text, n * sizeof(line), "line 100001: has more than 100000 scores");
     struct phema_picture *picture = NULL;
-    size_t n_left_out = 0;
+    struct phema_sweep_facts facts = {0};
     struct phema_error err = {""};
-    assert_ok(plot_text(&picture, &n_left_out, text, (n - 1) * sizeof(line), &err), &err);
+    assert_ok(plot_text(&picture, &facts, text, (n - 1) * sizeof(line), &err), &err);
     phema_picture_free(picture);
     free(text);
 }
@@ -140,6 +157,7 @@ int main(void)
         cmocka_unit_test(columns_are_found_by_name),
         cmocka_unit_test(numbers_alone_are_two_columns),
         cmocka_unit_test(scores_of_one_width_are_in_order),
+        cmocka_unit_test(the_best_is_the_lowest_or_the_highest),
         cmocka_unit_test(lines_without_a_finite_score_are_counted),
         cmocka_unit_test(the_newest_snapshot_is_no_width),
         cmocka_unit_test(an_invalid_line_is_named),

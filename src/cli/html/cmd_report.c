@@ -20,6 +20,7 @@ struct page {
     const struct report_values *values;
     struct html_report report;
     struct phema_plan *errors_plan;
+    struct phema_sweep_facts scores;
     struct phema_arena arena;
 };
 
@@ -83,11 +84,15 @@ static enum phema_status claim_page(struct page *page, struct phema_error *err)
 /* ---- Pictures ---- */
 
 /* Writes the picture, unless drawing it has failed with this status; frees it. */
-static enum phema_status embed(struct phema_strbuf *out, struct phema_picture **picture,
+static enum phema_status embed(struct html_picture *out, struct phema_picture **picture,
                                enum phema_status status, struct phema_error *err)
 {
     if (!status)
-        status = phema_picture_write(out, *picture, PHEMA_PICTURE_SVG, err);
+        status = phema_picture_write(&out->wide, *picture, PHEMA_PICTURE_SVG, err);
+    if (!status) {
+        phema_picture_make_narrow(*picture);
+        status = phema_picture_write(&out->narrow, *picture, PHEMA_PICTURE_SVG, err);
+    }
     phema_picture_free(*picture);
     *picture = NULL;
     return status;
@@ -126,8 +131,9 @@ static enum phema_status draw(struct page *page, struct phema_error *err)
         status = embed(&report->errors, &picture, status, err);
     }
     if (!status && values->scores) {
-        status =
-            plot_scores(&picture, values->scores, values->maximizes, values->common.is_quiet, err);
+        status = plot_scores(&picture, &page->scores, values->scores, values->maximizes,
+                             values->common.is_quiet, err);
+        report->scores_facts = &page->scores;
         status = embed(&report->scores, &picture, status, err);
     }
     if (!status && values->memory)
@@ -149,6 +155,7 @@ static enum phema_status inspect_series(struct page *page, struct phema_error *e
         report_plan(&values->common, report->plan, PHEMA_F64, true);
     report->common = &values->common;
     report->series = series;
+    report->errors_plan = page->errors_plan;
     report->title = values->title ? values->title : series->root;
     if (series->n_tensors)
         status = phema_series_identify(series, err);

@@ -8,14 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "html/html_findings.h"
 #include "html/html_writer.h"
 #include "print_summary.h"
 
 /* At most this many columns of weights; weights --json has all. */
 #define MOST_WEIGHTS PHEMA_PLOT_MAX_TARGETS
 
-/* Weights from here on are printed with four decimals. */
-#define LEAST_PLAIN 5e-4
+/* As many as fit beside times and widths on a phone. */
+#define NARROW_WEIGHTS 2
+
+/* Smaller weights are printed as 0. */
+#define LEAST_WEIGHT 5e-5
 
 /* Longer labels of tensors are cut. */
 #define MOST_LABEL 200
@@ -24,15 +28,6 @@
 #define MOST_OPEN 24
 
 /* ---- The head ---- */
-
-static void write_fact(struct phema_strbuf *out, const char *value, const char *what)
-{
-    phema_strbuf_puts(out, "<div><b>");
-    html_text(out, value);
-    phema_strbuf_puts(out, "</b><span>");
-    html_text(out, what);
-    phema_strbuf_puts(out, "</span></div>\n");
-}
 
 static const char *show_count(struct phema_name_buffer *buffer, uint64_t n)
 {
@@ -43,55 +38,68 @@ static const char *show_count(struct phema_name_buffer *buffer, uint64_t n)
 static void write_head(struct phema_strbuf *out, const struct html_report *report)
 {
     const struct phema_series *series = report->series;
-    struct phema_name_buffer from, to, count, size;
+    struct phema_name_buffer from, to, size;
     phema_strbuf_puts(out, "<header>\n<h1>");
     html_text(out, report->title);
-    phema_strbuf_puts(out, "</h1>\n<p class=\"lead\">");
-    html_printf(out, "Averages of a training, made afterwards from its snapshots: %s to %s %s",
-                phema_number_format(&from, series->snapshots[0].named_time),
-                phema_number_format(&to, series->snapshots[series->n - 1].named_time),
-                report_named_unit(series));
-    phema_strbuf_puts(out, "</p>\n<div class=\"facts\">\n");
-    write_fact(out, show_count(&count, series->n), series->n == 1 ? "snapshot" : "snapshots");
-    write_fact(out, show_count(&count, report->times.n_times),
-               report->times.n_times == 1 ? "time" : "times");
-    write_fact(out, series->layout, "layout");
+    phema_strbuf_puts(out, "</h1>\n");
+    html_findings(out, report);
+    phema_strbuf_puts(out, "<p class=\"lead\">");
+    html_printf(out, "%zu snapshot%s", series->n, series->n == 1 ? "" : "s");
+    if (report->times.n_times > 1)
+        html_printf(out, ", %s to %s %s",
+                    phema_number_format(&from, series->snapshots[0].named_time),
+                    phema_number_format(&to, series->snapshots[series->n - 1].named_time),
+                    report_named_unit(series));
     if (series->n_tensors)
-        write_fact(out, show_count(&count, series->n_tensors), "tensors each");
+        html_printf(out, ", %zu tensors each", series->n_tensors);
     if (report->times.size_bytes)
-        write_fact(out, phema_size_format(&size, report->times.size_bytes), "of files");
-    phema_strbuf_puts(out, "</div>\n</header>\n");
+        html_printf(out, ", %s", phema_size_format(&size, report->times.size_bytes));
+    phema_strbuf_puts(out, "</p>\n</header>\n");
 }
 
 /* ---- Pictures ---- */
 
-static void write_picture(struct phema_strbuf *out, const char *id, const char *title,
-                          const struct phema_strbuf *picture, const char *words)
+static void write_layout(struct phema_strbuf *out, const char *width,
+                         const struct phema_strbuf *picture)
 {
-    if (!picture->size)
+    phema_strbuf_printf(out, "<div class=\"%s picture\">\n", width);
+    phema_strbuf_append(out, picture->data, picture->size);
+    phema_strbuf_puts(out, "</div>\n");
+}
+
+static void write_picture(struct phema_strbuf *out, const char *id, const char *title,
+                          const struct html_picture *picture, const char *words)
+{
+    if (!picture->wide.size)
         return;
     html_section(out, id, title);
-    phema_strbuf_printf(out, "<p class=\"lead\">%s</p>\n<div class=\"wide picture\">\n", words);
-    phema_strbuf_append(out, picture->data, picture->size);
-    phema_strbuf_puts(out, "</div>\n</section>\n");
+    phema_strbuf_printf(out, "<p class=\"lead\">%s</p>\n", words);
+    write_layout(out, "wide", &picture->wide);
+    write_layout(out, "narrow", &picture->narrow);
+    phema_strbuf_puts(out, "</section>\n");
+}
+
+/* What was gained comes first. */
+static void write_gain(struct phema_strbuf *out, const struct html_report *report)
+{
+    write_picture(out, "scores", "Scores", &report->scores, "The score of each average, by width.");
+    write_picture(out, "errors", "Expected error by width", &report->errors,
+                  "How far an average made from these snapshots is from the true one.");
 }
 
 static void write_pictures(struct phema_strbuf *out, const struct html_report *report)
 {
-    write_picture(out, "errors", "How good averages of any width would be", &report->errors,
-                  "The error to expect against the width of the average, with these snapshots.");
     write_picture(out, "profiles", "Profiles", &report->profiles,
-                  "How much each moment of the training weighs: in the snapshots (thin), in the "
-                  "average that is wanted (dashed), in what the weights make of the snapshots "
-                  "(solid); below, what is missing, ten times as large.");
+                  "How much each moment of the training weighs. Thin: some of the snapshots. "
+                  "Dashed: the target. Solid: the weighted sum of the snapshots. Below: the "
+                  "difference, times ten.");
     write_picture(out, "weights", "Weights", &report->weights,
-                  "What each snapshot weighs in the average.");
+                  "The weight of each snapshot in the average.");
     if (report->is_cut)
         phema_strbuf_printf(out,
                             "<p>Profiles and weights are drawn of the first %d averages.</p>\n",
                             PHEMA_PLOT_MAX_TARGETS);
-    write_picture(out, "scores", "Scores", &report->scores, "What averages were scored.");
-    write_picture(out, "memory", "Memory", &report->memory, "What the run that made them held.");
+    write_picture(out, "memory", "Memory", &report->memory, "Memory of the run, by stage.");
 }
 
 /* ---- Targets ---- */
@@ -114,7 +122,7 @@ static void write_target(struct phema_strbuf *out, const char *const *columns,
                          const struct phema_target *target)
 {
     const struct phema_solution *solution = &target->solution;
-    struct phema_name_buffer time, numbers[7], spec;
+    struct phema_name_buffer time, numbers[5], spec;
     bool is_power = target->kind && !isnan(target->sigma_rel);
     const char *name = "given weights";
     if (is_power)
@@ -127,19 +135,10 @@ static void write_target(struct phema_strbuf *out, const char *const *columns,
         number(&numbers[0], "%.1e", solution->predicted.total),
         number(&numbers[1], "%.0e", solution->predicted.profile),
         number(&numbers[2], "%.0e", solution->predicted.rounding),
-        number(&numbers[3], "%.1e", solution->predicted.paper_weights),
-        number(&numbers[4], "%.2e", solution->profile_error),
-        number(&numbers[5], "%.2f", solution->norm2),
-        number(&numbers[6], "%.6g", solution->sum),
+        number(&numbers[3], "%.2f", solution->norm2),
+        number(&numbers[4], "%.1e", solution->predicted.paper_weights),
     };
     html_row(out, columns, cells);
-}
-
-static void write_warning(struct phema_strbuf *out, const char *warning)
-{
-    phema_strbuf_puts(out, "<p class=\"warning\">");
-    html_text(out, warning);
-    phema_strbuf_puts(out, "</p>\n");
 }
 
 static void write_item(struct phema_strbuf *out, const char *start, const char *text, size_t size)
@@ -169,20 +168,15 @@ static void write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
 static void write_targets(struct phema_strbuf *out, const struct html_report *report)
 {
     const struct phema_plan *plan = report->plan;
-    const char *const columns[] = {"average",   ">at",      ">predicted error", ">profile",
-                                   ">rounding", ">paper's", ">profile error",   ">gain",
-                                   ">sum",      NULL};
+    const char *const columns[] = {"average",    ">at",    ">expected error",  "~>profile",
+                                   "~>rounding", "~>gain", ">paper's weights", NULL};
     html_section(out, "targets", "Averages");
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_strbuf warning = {0};
         if (report_write_warning(&warning, plan, &plan->targets[j]) && !warning.is_failed)
-            write_warning(out, warning.data);
+            html_warning(out, warning.data);
         phema_strbuf_clear(&warning);
     }
-    struct phema_strbuf checks = {0};
-    if (report_write_checks(&checks, plan) && !checks.is_failed)
-        write_warning(out, checks.data);
-    phema_strbuf_clear(&checks);
     html_table(out, columns);
     for (size_t j = 0; j < plan->m; j++)
         write_target(out, columns, &plan->targets[j]);
@@ -192,10 +186,9 @@ static void write_targets(struct phema_strbuf *out, const struct html_report *re
     write_lines(out, &rules);
     phema_strbuf_puts(
         out,
-        "<p class=\"lead\">The predicted error is that of the parameters, relative to their "
-        "norm: what the snapshots cannot reach (profile), and what the rounding of their files "
-        "adds (rounding). The paper's weights would have the error that stands behind. Noise "
-        "in the files is multiplied by the gain.</p>\n</section>\n");
+        "<p class=\"lead\">Errors are relative to the norm of all parameters: what the snapshots "
+        "cannot reach (profile) and the rounding of their files, which the gain multiplies. Last: "
+        "the error with the weights of the paper.</p>\n</section>\n");
 }
 
 /* ---- Snapshots ---- */
@@ -203,7 +196,7 @@ static void write_targets(struct phema_strbuf *out, const struct html_report *re
 static void write_runs(struct phema_strbuf *out, const struct inspect_times *times,
                        const char *unit)
 {
-    const char *const columns[] = {unit, ">every", "averages", ">snapshots", ">size", NULL};
+    const char *const columns[] = {unit, "~>every", "averages", ">snapshots", "~>size", NULL};
     html_table(out, columns);
     for (size_t i = 0; i < times->n_runs; i++) {
         const struct inspect_run *run = &times->runs[i];
@@ -227,34 +220,28 @@ static void write_runs(struct phema_strbuf *out, const struct inspect_times *tim
 }
 
 struct columns {
-    const char *titles[MOST_WEIGHTS + 6]; /* file, time, average, size, weights, digest, NULL */
+    const char *titles[MOST_WEIGHTS + 3]; /* time, average, weights, NULL */
     struct phema_name_buffer names[MOST_WEIGHTS];
     size_t n_weights;
-    bool has_digests;
 };
 
 static void set_columns(struct columns *columns, const struct html_report *report)
 {
-    const struct phema_series *series = report->series;
     size_t n = 0, m = report->plan ? report->plan->m : 0;
-    columns->titles[n++] = "file";
-    columns->titles[n++] = report_named_unit(series);
+    columns->titles[n++] = report_named_unit(report->series);
     columns->titles[n++] = "average";
-    columns->titles[n++] = ">size";
     columns->n_weights = m < MOST_WEIGHTS ? m : MOST_WEIGHTS;
     for (size_t j = 0; j < columns->n_weights; j++) {
         const struct phema_target *target = &report->plan->targets[j];
+        const char *mark = j < NARROW_WEIGHTS ? ">" : "~>";
+        char *name = columns->names[j].text;
         if (isnan(target->sigma_rel))
-            (void)snprintf(columns->names[j].text, sizeof(columns->names[j].text), ">weight %zu",
-                           j + 1);
+            (void)snprintf(name, sizeof(columns->names[j].text), "%sweight %zu", mark, j + 1);
         else
-            (void)snprintf(columns->names[j].text, sizeof(columns->names[j].text), ">w %.6g",
+            (void)snprintf(name, sizeof(columns->names[j].text), "%sw %.6g", mark,
                            target->sigma_rel);
-        columns->titles[n++] = columns->names[j].text;
+        columns->titles[n++] = name;
     }
-    columns->has_digests = series->n > 0 && *series->snapshots[0].digest;
-    if (columns->has_digests)
-        columns->titles[n++] = "xxh3";
     columns->titles[n] = NULL;
 }
 
@@ -262,11 +249,9 @@ static void write_snapshot(struct phema_strbuf *out, const struct columns *colum
                            const struct html_report *report, size_t k)
 {
     const struct phema_snapshot *snapshot = &report->series->snapshots[k];
-    struct phema_name_buffer time, size, spec, weights[MOST_WEIGHTS];
-    const char *cells[MOST_WEIGHTS + 6];
+    struct phema_name_buffer time, spec, weights[MOST_WEIGHTS];
+    const char *cells[MOST_WEIGHTS + 2];
     size_t n = 0;
-    uint64_t bytes = phema_snapshot_bytes(snapshot);
-    cells[n++] = snapshot->label;
     cells[n++] = phema_number_format(&time, snapshot->named_time);
     if (!snapshot->spec)
         cells[n++] = "unknown";
@@ -274,30 +259,26 @@ static void write_snapshot(struct phema_strbuf *out, const struct columns *colum
         cells[n++] = snapshot->spec;
     else
         cells[n++] = number(&spec, "sigma_rel %.6g", snapshot->sigma_rel);
-    cells[n++] = bytes ? phema_size_format(&size, bytes) : "";
     for (size_t j = 0; report->plan && j < columns->n_weights; j++) {
         double weight = report->plan->targets[j].solution.weights[k];
-        cells[n++] = weight == 0                  ? "0"
-                     : fabs(weight) < LEAST_PLAIN ? number(&weights[j], "%.0e", weight)
-                                                  : number(&weights[j], "%.4f", weight);
+        cells[n++] = fabs(weight) < LEAST_WEIGHT ? "0" : number(&weights[j], "%.4f", weight);
     }
-    if (columns->has_digests)
-        cells[n++] = snapshot->digest;
     html_row(out, columns->titles, cells);
 }
 
-static void write_snapshots(struct phema_strbuf *out, const struct html_report *report)
+static void begin_details(struct phema_strbuf *out, bool is_open, const char *summary, size_t n)
+{
+    phema_strbuf_printf(out, "<details%s><summary>", is_open ? " open=\"open\"" : "");
+    html_printf(out, "%zu %s%s", n, summary, n == 1 ? "" : "s");
+    phema_strbuf_puts(out, "</summary>\n");
+}
+
+static void write_weights(struct phema_strbuf *out, const struct html_report *report)
 {
     const struct phema_series *series = report->series;
     struct columns columns = {0};
     set_columns(&columns, report);
-    html_section(out, "snapshots", "Snapshots");
-    write_runs(out, &report->times, report_named_unit(series));
-    phema_strbuf_printf(out, "<details%s><summary>",
-                        series->n <= MOST_OPEN ? " open=\"open\"" : "");
-    html_printf(out, "%zu snapshot%s%s", series->n, series->n == 1 ? "" : "s",
-                columns.n_weights ? " and what they weigh" : "");
-    phema_strbuf_puts(out, "</summary>\n");
+    begin_details(out, series->n <= MOST_OPEN, "snapshot", series->n);
     html_table(out, columns.titles);
     for (size_t k = 0; k < series->n; k++)
         write_snapshot(out, &columns, report, k);
@@ -308,6 +289,33 @@ static void write_snapshots(struct phema_strbuf *out, const struct html_report *
                             "<p>Weights are those of the first %zu averages; weights --json has "
                             "all.</p>\n",
                             columns.n_weights);
+}
+
+static void write_files(struct phema_strbuf *out, const struct phema_series *series)
+{
+    const char *const columns[] = {"file", ">size", "~xxh3", NULL};
+    begin_details(out, false, "file", series->n);
+    html_table(out, columns);
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        struct phema_name_buffer size;
+        const char *const cells[] = {snapshot->label,
+                                     phema_size_format(&size, phema_snapshot_bytes(snapshot)),
+                                     snapshot->digest};
+        html_row(out, columns, cells);
+    }
+    html_table_end(out);
+    phema_strbuf_puts(out, "</details>\n");
+}
+
+static void write_snapshots(struct phema_strbuf *out, const struct html_report *report)
+{
+    const struct phema_series *series = report->series;
+    html_section(out, "snapshots", "Snapshots");
+    write_runs(out, &report->times, report_named_unit(series));
+    write_weights(out, report);
+    if (series->n_tensors)
+        write_files(out, series);
     phema_strbuf_puts(out, "</section>\n");
 }
 
@@ -316,7 +324,7 @@ static void write_snapshots(struct phema_strbuf *out, const struct html_report *
 static void write_totals(struct phema_strbuf *out, const char *what,
                          const struct inspect_totals *totals, bool are_rules)
 {
-    const char *const columns[] = {what, ">tensors", ">elements", ">size", NULL};
+    const char *const columns[] = {what, ">tensors", "~>elements", ">size", NULL};
     html_table(out, columns);
     for (size_t i = 0; i < totals->n; i++) {
         const struct inspect_total *total = &totals->items[i];
@@ -366,6 +374,7 @@ static void write_provenance(struct phema_strbuf *out, const struct html_report 
                         solution->ridge > 0 ? ", with a ridge for the rounding of the files" : "");
     }
     phema_strbuf_puts(out, "</li>\n");
+    write_item(out, "layout: ", series->layout, strlen(series->layout));
     for (size_t i = 0; i < series->n_notes; i++)
         write_item(out, "", series->notes[i], strlen(series->notes[i]));
     if (report->plan && report->plan->unmoved)
@@ -378,6 +387,7 @@ void html_report_write(struct phema_strbuf *out, const struct html_report *repor
 {
     html_begin(out, report->title);
     write_head(out, report);
+    write_gain(out, report);
     if (report->plan)
         write_targets(out, report);
     write_pictures(out, report);
@@ -392,9 +402,10 @@ void html_report_clear(struct html_report *report)
     inspect_summary_clear(&report->summary);
     inspect_times_clear(&report->times);
     phema_plan_free(report->plan);
-    phema_strbuf_clear(&report->profiles);
-    phema_strbuf_clear(&report->weights);
-    phema_strbuf_clear(&report->errors);
-    phema_strbuf_clear(&report->scores);
-    phema_strbuf_clear(&report->memory);
+    struct html_picture *const pictures[] = {&report->profiles, &report->weights, &report->errors,
+                                             &report->scores, &report->memory};
+    for (size_t i = 0; i < ARRAY_LEN(pictures); i++) {
+        phema_strbuf_clear(&pictures[i]->wide);
+        phema_strbuf_clear(&pictures[i]->narrow);
+    }
 }

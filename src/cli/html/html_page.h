@@ -8,15 +8,22 @@
 #include "phema/plot.h"
 #include "phema/strbuf.h"
 
-/* The contents of the page. Pictures are SVG; an empty text means no picture. */
+/* A picture as SVG, for a desk and for a phone. Empty texts: none. */
+struct html_picture {
+    struct phema_strbuf wide, narrow;
+};
+
+/* The contents of the page. */
 struct html_report {
     const struct cli_common *common;
-    struct phema_plan *plan; /* of the targets; NULL: none */
+    struct phema_plan *plan;              /* of the targets; NULL: none */
+    const struct phema_plan *errors_plan; /* of widths in ascending order; borrowed; NULL: none */
+    const struct phema_sweep_facts *scores_facts; /* NULL: no scores */
     const struct phema_series *series;
     struct inspect_summary summary; /* of no tensor where no file is open */
     struct inspect_times times;
     const char *title;
-    struct phema_strbuf profiles, weights, errors, scores, memory;
+    struct html_picture profiles, weights, errors, scores, memory;
     bool is_cut; /* pictures have the first targets only */
 };
 

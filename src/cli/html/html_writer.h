@@ -17,8 +17,11 @@ void html_end(struct phema_strbuf *out);
 /* <h2>; id: of the section, a word of ours */
 void html_section(struct phema_strbuf *out, const char *id, const char *title);
 
-/* A table that scrolls when it is too wide. columns: titles, ends with NULL; a title that begins
- * with '>' marks a column of numbers, aligned to the right. */
+void html_warning(struct phema_strbuf *out, const char *text);
+
+/* A table that scrolls when it is too wide. columns: titles, ends with NULL. A title that begins
+ * with '>' marks a column of numbers, aligned to the right; one that begins with '~' or "~>" a
+ * column that narrow screens leave out. */
 void html_table(struct phema_strbuf *out, const char *const *columns);
 void html_row(struct phema_strbuf *out, const char *const *columns, const char *const *cells);
 void html_table_end(struct phema_strbuf *out);
