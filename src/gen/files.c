@@ -21,7 +21,7 @@
 static bool needs_manifest(const struct gen_request *request)
 {
     for (size_t k = 0; k < request->n_snapshot_kinds; k++)
-        if (request->kinds[k].profile.shape != PHEMA_SHAPE_POWER)
+        if (request->kinds[k].text)
             return true;
     return false;
 }
@@ -42,7 +42,7 @@ static void append_file_name(struct phema_strbuf *text, const struct gen_item *i
 
 static void write_profile(struct phema_json_out *out, const struct gen_kind *kind)
 {
-    bool is_power = kind->profile.shape == PHEMA_SHAPE_POWER;
+    bool is_power = !kind->text;
     if (!is_power && !has_table(kind)) {
         phema_json_out_string(out, "profile", kind->text);
         return;

@@ -92,7 +92,8 @@ static enum phema_status check_profile(const struct phema_profile *profile, stru
 static enum phema_status init_kind(struct gen_kind *kind, const struct phema_gen_profile *from,
                                    uint64_t update_every, struct phema_error *err)
 {
-    bool is_power = from->profile.shape == PHEMA_SHAPE_POWER;
+    /* not one with a clock of its own, which its text describes */
+    bool is_power = from->profile.shape == PHEMA_SHAPE_POWER && from->profile.origin == 0;
     if (is_power && from->profile.update_every)
         update_every = from->profile.update_every;
     if (is_power && !isnan(from->sigma_rel))
@@ -139,7 +140,7 @@ static enum phema_status resolve_kinds(struct gen_kind *kinds, size_t n,
         for (size_t j = 0; j < i; j++) {
             if (strcmp(kinds[i].name, kinds[j].name) != 0)
                 continue;
-            if (kinds[i].profile.shape == PHEMA_SHAPE_POWER)
+            if (!kinds[i].text)
                 return phema_fail(err, PHEMA_ERR_USAGE, "sigma_rel %g is given twice",
                                   kinds[i].sigma_rel);
             return phema_fail(err, PHEMA_ERR_USAGE, "profile %s is given twice", kinds[i].text);
@@ -152,7 +153,8 @@ static bool is_same_average(const struct phema_profile *a, const struct phema_pr
 {
     return a->shape == b->shape && a->t == b->t && a->gamma == b->gamma &&
            a->update_every == b->update_every && a->half_life == b->half_life &&
-           a->ramp == b->ramp && a->length == b->length && a->betas == b->betas;
+           a->ramp == b->ramp && a->length == b->length && a->betas == b->betas &&
+           a->origin == b->origin;
 }
 
 /* Finds or adds an average; its index. */

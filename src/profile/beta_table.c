@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* beta_table.c - tables of betas: from files, and by the schedule of diffusers. */
-#include <float.h>
-#include <math.h>
+/* beta_table.c - tables of betas: from files, and step by step as a trainer makes them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/mapped_file.h"
 #include "phema/number.h"
-#include "phema/quad.h"
 #include "spec.h"
 
 /* A step of 16 digits, a beta of 25, and blanks; longer lines are refused. */
@@ -108,49 +105,23 @@ PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena 
     return status ? phema_fail_in(err, status, "%s", term->path) : PHEMA_OK;
 }
 
-/* ---- diffusers ---- */
+/* ---- Trainers ---- */
 
-/* 1 - base^-exponent to the nearest double, so that every machine has the same. A long training has
- * a million of them, and quad takes a microsecond: it is used only if the last bits of libm, of
- * which two may be wrong, could change the result. */
-static double one_minus_power(double base, double exponent)
-{
-    double power = pow(base, -exponent);
-    double slack = 2 * DBL_EPSILON * power;
-    double low = 1 - (power + slack), high = 1 - (power - slack);
-    return low == high ? low
-                       : (double)(1 - phema_quad_pow((phema_quad)base, -(phema_quad)exponent));
-}
-
-/* EMAModel.get_decay (src/diffusers/training_utils.py): the optimisation step is counted before the
- * decay is computed, so the first step copies the parameters. */
-static double diffusers_decay(const struct phema_spec_term *term, uint64_t optimization_step)
-{
-    double step = (double)optimization_step - spec_value(term, "update-after") - 1;
-    if (step <= 0)
-        return 0;
-    double value =
-        spec_value(term, "warmup") != 0
-            ? one_minus_power(1 + step / spec_value(term, "inv-gamma"), spec_value(term, "power"))
-            : (1 + step) / (10 + step);
-    return fmax(fmin(value, spec_value(term, "decay")), spec_value(term, "min-decay"));
-}
-
-static enum phema_status fill_diffusers(struct phema_spec_term *term, double t,
+static enum phema_status follow_trainer(struct phema_spec_term *term, double t,
                                         struct phema_arena *arena, struct phema_error *err)
 {
     if (t >= (double)SPEC_MAX_STEPS)
         return phema_fail(err, PHEMA_ERR_RESOURCE,
-                          "would have more than %zu steps until %.0f; diffusers counts steps, not "
+                          "would have more than %zu steps until %.0f; %s counts steps, not "
                           "images or tokens",
-                          SPEC_MAX_STEPS, t);
-    while ((double)(term->known.n + 1) <= t) {
-        uint64_t step = term->known.n + 1;
-        enum phema_status status = add_step(term, arena, step, diffusers_decay(term, step), err);
-        if (status)
-            return status;
+                          SPEC_MAX_STEPS, t, term->kind->name);
+    enum phema_status status = PHEMA_OK;
+    while (!status && (double)(term->n_followed + 1) <= t) {
+        double beta = 0;
+        if (spec_trainer_beta(&beta, term, ++term->n_followed))
+            status = add_step(term, arena, term->n_followed, beta, err);
     }
-    return PHEMA_OK;
+    return status;
 }
 
 /* ---- Together ---- */
@@ -158,8 +129,8 @@ static enum phema_status fill_diffusers(struct phema_spec_term *term, double t,
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err)
 {
-    if (term->kind->build == BUILD_DIFFUSERS) {
-        enum phema_status status = fill_diffusers(term, t, arena, err);
+    if (spec_is_trainer(term->kind)) {
+        enum phema_status status = follow_trainer(term, t, arena, err);
         if (status)
             return status;
     }

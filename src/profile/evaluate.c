@@ -155,7 +155,7 @@ double phema_profile_beta(const struct phema_profile *profile, uint64_t step)
 {
     if (profile->reset > 0 && (double)step <= profile->reset)
         return (double)step == profile->reset ? 0 : 1;
-    step -= (uint64_t)profile->origin;
+    step = (uint64_t)((double)step - profile->origin);
     switch (profile->shape) {
     case PHEMA_SHAPE_POWER:
         return power_beta(profile, step);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* reset.c - averages that became copies of the parameters when a training was resumed. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ static bool has_begin(enum phema_shape shape)
 PHEMA_FALLIBLE phema_profile_reset(struct phema_profile *profile, const struct phema_reset *resets,
                                    size_t n, struct phema_error *err)
 {
+    double shift = fmin(profile->origin, 0); /* of a clock that is ahead */
     for (size_t i = 0; i < n && resets[i].at < profile->t; i++) {
         if (profile->shape == PHEMA_SHAPE_RAW)
             return PHEMA_OK;
@@ -75,7 +77,7 @@ PHEMA_FALLIBLE phema_profile_reset(struct phema_profile *profile, const struct p
                               phema_number_format(&at, resets[i].at));
         profile->reset = resets[i].at;
         if (resets[i].restarts_count)
-            profile->origin = resets[i].at;
+            profile->origin = resets[i].at + shift;
     }
     return PHEMA_OK;
 }

@@ -3,6 +3,7 @@
 #define PROFILE_SPEC_H
 
 #include "phema/profile.h"
+#include "phema/span.h"
 
 #define SPEC_MAX_KEYS 6
 
@@ -11,6 +12,9 @@ enum spec_build {
     BUILD_EMA,
     BUILD_RAMPED,
     BUILD_DIFFUSERS,
+    BUILD_TITAN,
+    BUILD_LIGHTNING,
+    BUILD_COSMOS,
     BUILD_WINDOW,
     BUILD_COSINE,
     BUILD_MINUS_SQRT,
@@ -25,13 +29,13 @@ enum spec_build {
     BUILD_WSM_MINUS_SQRT
 };
 
-enum spec_type { SPEC_NUMBER, SPEC_COUNT, SPEC_YES_NO };
+enum spec_type { SPEC_NUMBER, SPEC_COUNT, SPEC_YES_NO, SPEC_CHOICE };
 
 struct spec_key {
     const char *name;
     enum spec_type type;
     double lowest, highest; /* both allowed */
-    const char *expected;   /* for messages */
+    const char *expected;   /* for messages; of a choice its words, "one|another", by index */
     double otherwise;       /* the default; NaN: none */
     bool is_needed;
 };
@@ -48,8 +52,9 @@ struct phema_spec_term {
     const struct spec_kind *kind;
     double values[SPEC_MAX_KEYS]; /* NaN: neither given nor a default */
     const char *path;             /* table */
-    /* table, diffusers: all steps computed so far, the same for every end */
+    /* profiles that are tables: all steps computed so far, the same for every end */
     struct phema_betas known;
+    uint64_t n_followed; /* steps of a trainer up to here are known */
     uint64_t *steps;
     double *betas;
     size_t capacity;
@@ -73,6 +78,10 @@ PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name,
 /* The value of a key by its name; NaN also where the kind does not have the key. */
 double spec_value(const struct phema_spec_term *term, const char *key);
 
+/* The index of a word of a choice; NaN: it has none such. And the word of an index. */
+double spec_choice_find(const struct spec_key *key, const char *word);
+struct phema_span spec_choice_word(const struct spec_key *key, double index);
+
 /* ---- spec_format.c: fills in spec->canonical and spec->file_part. ---- */
 
 PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err);
@@ -82,6 +91,17 @@ PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err);
 /* PHEMA_ERR_TARGET  no such function exists */
 PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
                                   const struct phema_spec_term *term, struct phema_error *err);
+
+/* ---- trainer_betas.c ---- */
+
+/* How titan:counting counts its updates, by index of the word. */
+enum titan_counting { TITAN_COUNT, TITAN_COUNTER, TITAN_FLOOR, TITAN_STEPS };
+#define TITAN_COUNTINGS "count|counter|floor|steps"
+
+/* Whether the trainer of the term keeps its averages step by step. */
+bool spec_is_trainer(const struct spec_kind *kind);
+/* The beta of a step, from 1 on; false: the trainer does not update its average there. */
+bool spec_trainer_beta(double *beta, const struct phema_spec_term *term, uint64_t step);
 
 /* ---- beta_table.c ---- */
 

@@ -13,7 +13,12 @@
 static void append_value(struct phema_strbuf *text, const struct spec_key *key, double value)
 {
     struct phema_name_buffer shown;
-    if (key->type == SPEC_YES_NO)
+    struct phema_span word = {0};
+    if (key->type == SPEC_CHOICE)
+        word = spec_choice_word(key, value);
+    if (key->type == SPEC_CHOICE)
+        phema_strbuf_append(text, (const char *)word.data, word.size);
+    else if (key->type == SPEC_YES_NO)
         phema_strbuf_puts(text, value != 0 ? "yes" : "no");
     else
         phema_strbuf_puts(text, phema_number_format(&shown, value));

@@ -46,6 +46,29 @@ static const struct spec_kind kinds[] = {
       {"min-decay", A_SHARE, 0, false}},
      false,
      false},
+    {"titan",
+     BUILD_TITAN,
+     {{"fraction", SPEC_NUMBER, 1e-6, 1e6, "a number from 1e-6 to 1e6", 0.05, false},
+      {"decay", SPEC_NUMBER, 0, 1 - 0x1p-53, "a number from 0 and below 1", NONE, false},
+      {"start", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
+      {"every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 1, false},
+      {"bias", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
+      {"counting", SPEC_CHOICE, 0, 3, TITAN_COUNTINGS, TITAN_COUNT, false}},
+     false,
+     false},
+    {"lightning",
+     BUILD_LIGHTNING,
+     {{"decay", A_SHARE, 0.999, false},
+      {"every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 1, false},
+      {"start", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false}},
+     false,
+     false},
+    {"cosmos",
+     BUILD_COSMOS,
+     {{"sigma-rel", SPEC_NUMBER, -DBL_MAX, DBL_MAX, "a number", 0.1, false},
+      {"shift", SPEC_COUNT, 0, 1e15, "a count up to 1e15", 0, false}},
+     false,
+     false},
     {"window", BUILD_WINDOW, {{"length", A_TIME, NONE, true}}, true, false},
     /* gradients that a linear decay scales: the uniform average, and shown as that */
     {"linear", BUILD_WINDOW, {{"length", A_TIME, NONE, true}}, true, false},
@@ -80,6 +103,26 @@ size_t spec_n_keys(const struct spec_kind *kind)
     while (n < SPEC_MAX_KEYS && kind->keys[n].name)
         n++;
     return n;
+}
+
+double spec_choice_find(const struct spec_key *key, const char *word)
+{
+    struct phema_span words = {(const uint8_t *)key->expected, strlen(key->expected)};
+    for (int i = 0; words.size; i++) {
+        struct phema_span each = phema_span_split(&words, '|');
+        if (each.size == strlen(word) && memcmp(each.data, word, each.size) == 0)
+            return i;
+    }
+    return PHEMA_UNKNOWN;
+}
+
+struct phema_span spec_choice_word(const struct spec_key *key, double index)
+{
+    struct phema_span words = {(const uint8_t *)key->expected, strlen(key->expected)};
+    struct phema_span word = phema_span_split(&words, '|');
+    for (int i = 0; i < (int)index; i++)
+        word = phema_span_split(&words, '|');
+    return word;
 }
 
 double spec_value(const struct phema_spec_term *term, const char *key)

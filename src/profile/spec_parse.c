@@ -29,6 +29,9 @@ static enum phema_status parse_value(double *out, const struct spec_key *key, co
     case SPEC_YES_NO:
         if (strcmp(text, "yes") == 0 || strcmp(text, "no") == 0)
             value = text[0] == 'y';
+        break;
+    case SPEC_CHOICE:
+        value = spec_choice_find(key, text);
     }
     if (!status && !(value >= key->lowest && value <= key->highest)) {
         struct phema_name_buffer shown;
@@ -75,6 +78,8 @@ static enum phema_status check_given(const struct phema_spec_term *term, const b
         if (kind->keys[i].is_needed && !is_given[i])
             return phema_fail(err, PHEMA_ERR_USAGE, "has no %s; expected %s:%s=VALUE",
                               kind->keys[i].name, kind->name, kind->keys[i].name);
+    if (kind->build == BUILD_TITAN && is_given[0] && is_given[1])
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected fraction or decay, found both");
     /* exactly one of their first two keys, which are alternatives */
     bool has_two_keys = kind->build == BUILD_POWER || kind->build == BUILD_EMA;
     if (has_two_keys && is_given[0] == is_given[1])

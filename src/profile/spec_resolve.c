@@ -5,6 +5,14 @@
 #include "phema/quad.h"
 #include "spec.h"
 
+/* NVIDIA's Cosmos: a power function whose clock is ahead by iteration_shift. */
+static enum phema_status set_cosmos(struct phema_profile *profile,
+                                    const struct phema_spec_term *term, struct phema_error *err)
+{
+    profile->origin = -spec_value(term, "shift");
+    return phema_gamma_from_sigma_rel(&profile->gamma, spec_value(term, "sigma-rel"), err);
+}
+
 PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
                                   const struct phema_spec_term *term, struct phema_error *err)
 {
@@ -25,7 +33,8 @@ static const enum phema_shape shapes[] = {
     [BUILD_RAMPED] = PHEMA_SHAPE_RAMPED,         [BUILD_DIFFUSERS] = PHEMA_SHAPE_TABLE,
     [BUILD_WINDOW] = PHEMA_SHAPE_WINDOW,         [BUILD_COSINE] = PHEMA_SHAPE_COSINE,
     [BUILD_MINUS_SQRT] = PHEMA_SHAPE_MINUS_SQRT, [BUILD_RAW] = PHEMA_SHAPE_RAW,
-    [BUILD_TABLE] = PHEMA_SHAPE_TABLE,
+    [BUILD_TABLE] = PHEMA_SHAPE_TABLE,           [BUILD_TITAN] = PHEMA_SHAPE_TABLE,
+    [BUILD_LIGHTNING] = PHEMA_SHAPE_TABLE,       [BUILD_COSMOS] = PHEMA_SHAPE_POWER,
 };
 
 /* 0 where the shape does not have the number */
@@ -44,6 +53,8 @@ static enum phema_status set_shape(struct phema_profile *profile, struct phema_s
     profile->length = value_or_0(term, "length");
     profile->ramp = value_or_0(term, "ramp");
     profile->update_every = isnan(every) ? 1 : (uint64_t)every;
+    if (term->kind->build == BUILD_COSMOS)
+        return set_cosmos(profile, term, err);
     if (profile->shape == PHEMA_SHAPE_POWER)
         return spec_resolve_power(&ignored, &profile->gamma, term, err);
     if (profile->shape == PHEMA_SHAPE_TABLE)

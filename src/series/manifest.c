@@ -89,6 +89,14 @@ static enum phema_status read_power(struct candidate *candidate, const struct me
     return PHEMA_OK;
 }
 
+/* Small letters alone, which mean nothing else in a SPEC. */
+static bool is_word(const struct phema_json *value)
+{
+    size_t size = 0;
+    const char *text = phema_json_string(value, &size);
+    return text && size > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") == size;
+}
+
 /* Appends a key and its value in the syntax of a SPEC, where half_life is half-life. */
 static enum phema_status add_key(struct phema_strbuf *spec, const struct member *member,
                                  struct phema_error *err)
@@ -99,7 +107,7 @@ static enum phema_status add_key(struct phema_strbuf *spec, const struct member 
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'", member->where, shown.text);
     bool has_keys = memchr(spec->data, ':', spec->size) != NULL;
     double number = 0;
-    size_t at = spec->size + 1;
+    size_t size, at = spec->size + 1;
     phema_strbuf_printf(spec, "%c%s=", has_keys ? ',' : ':', shown.text);
     for (; !spec->is_failed && at < spec->size; at++)
         if (spec->data[at] == '_')
@@ -108,6 +116,8 @@ static enum phema_status add_key(struct phema_strbuf *spec, const struct member 
         phema_strbuf_puts(spec, phema_json_boolean(member->value) ? "yes" : "no");
     else if (phema_json_number(&number, member->value))
         phema_strbuf_puts(spec, phema_number_format(&shown, number));
+    else if (is_word(member->value))
+        phema_strbuf_puts(spec, phema_json_string(member->value, &size));
     else
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", member->where,
                           shown.text);

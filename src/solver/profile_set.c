@@ -92,14 +92,17 @@ static enum phema_status check_shape(const struct phema_profile *profile, struct
 static enum phema_status check_reset(const struct phema_profile *profile, bool is_stepwise,
                                      struct phema_error *err)
 {
-    if (profile->reset == 0 && profile->origin == 0)
-        return PHEMA_OK;
     enum phema_shape shape = profile->shape;
+    bool is_shifted = shape == PHEMA_SHAPE_POWER && profile->origin < 0 &&
+                      profile->origin > -MAX_TIME && profile->update_every <= 1;
+    if (profile->reset == 0 && (profile->origin == 0 || is_shifted))
+        return PHEMA_OK;
     if (shape != PHEMA_SHAPE_POWER && shape != PHEMA_SHAPE_EMA && shape != PHEMA_SHAPE_RAMPED &&
         shape != PHEMA_SHAPE_TABLE)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "only an average that is kept step by step can be reset");
-    if (!(profile->origin >= 0 && profile->origin <= profile->reset && profile->reset < profile->t))
+    if (!((profile->origin >= 0 || is_shifted) && profile->origin <= profile->reset &&
+          profile->reset < profile->t))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "expected a reset before the time %.17g and not before its count began, "
                           "found %.17g and %.17g",

@@ -168,6 +168,9 @@ static const struct phema_profile shapes[] = {
     {.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 1000, .length = 400},
     {.shape = PHEMA_SHAPE_RAW, .t = 1000},
     {.shape = PHEMA_SHAPE_RAW, .t = 550},
+    {.gamma = 6.94, .t = 1000, .origin = -500},
+    {.gamma = 2.5, .t = 600, .origin = -30.5},
+    {.gamma = 2.5, .t = 930, .reset = 400, .origin = -500},
     {.gamma = 6.94, .t = 1000, .reset = 550},
     {.gamma = 2.5, .t = 930, .reset = 310.5, .origin = 310.5},
     {.gamma = 2.5, .t = 940, .reset = 820, .origin = 310.5},
@@ -352,6 +355,8 @@ static const struct phema_profile stepwise[] = {
     {.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 61, .length = 15},
     {.shape = PHEMA_SHAPE_RAW, .t = 64},
     {.shape = PHEMA_SHAPE_RAW, .t = 40},
+    {.gamma = 6.94, .t = 60, .origin = -21},
+    {.gamma = 2.5, .t = 64, .reset = 33, .origin = -21},
     {.gamma = 6.94, .t = 60, .reset = 17},
     {.gamma = 2.5, .t = 64, .reset = 33, .origin = 33},
     {.gamma = 2.5, .t = 62, .reset = 40, .origin = 17},
@@ -375,7 +380,7 @@ static phema_quad beta_of(const struct phema_profile *p, uint64_t step)
         return (phema_quad)0.5; /* does not matter */
     if ((double)step == p->reset)
         return 0;
-    uint64_t count = step - (uint64_t)p->origin;
+    uint64_t count = (uint64_t)((double)step - p->origin);
     if (p->shape == PHEMA_SHAPE_TABLE) {
         for (size_t i = 0; i < table.n; i++)
             if (table_steps[i] == count)
@@ -473,6 +478,10 @@ static void invalid_profiles_are_refused(void **state)
         {{.t = 10, .reset = 10}, "before the time 10"},
         {{.t = 10, .reset = 4, .origin = 5}, "not before its count"},
         {{.t = 10, .reset = PHEMA_UNKNOWN}, "expected a reset"},
+        {{.t = 10, .origin = 2}, "not before its count"},
+        {{.t = 10, .origin = -0x1p53}, "not before its count"},
+        {{.t = 10, .origin = -2, .update_every = 2}, "not before its count"},
+        {{.shape = PHEMA_SHAPE_EMA, .t = 10, .half_life = 2, .origin = -2}, "not before its count"},
         {{.t = 10, .reset = 2.5, .update_every = 2}, "at a whole step"},
         {{.shape = PHEMA_SHAPE_RAW, .t = 10, .reset = 5}, "kept step by step"},
         {{.shape = PHEMA_SHAPE_WINDOW, .t = 10, .length = 6, .reset = 5}, "kept step by step"},

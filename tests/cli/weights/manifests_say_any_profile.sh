@@ -14,6 +14,9 @@ cat >there/m.json <<'EOF'
   {"time": 2000, "profile": {"kind": "cosine", "length": 300}},
   {"time": 2000, "profile": {"kind": "minus-sqrt", "length": 300}},
   {"time": 2000, "profile": {"kind": "raw"}},
+  {"time": 2000, "profile": {"kind": "titan", "fraction": 0.1, "every": 4, "counting": "floor"}},
+  {"time": 2000, "profile": {"kind": "cosmos", "sigma_rel": 0.05, "shift": 500}},
+  {"time": 2000, "profile": "lightning:decay=0.99,start=100"},
   {"time": 2000, "profile": "power:gamma=6.94"}]}
 EOF
 "$phema" weights --json -q --profile raw there/m.json |
