@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Checks the manual against the program. Every verb has a page. Options and operands in a verb's --help
 # and in its page are the same, with the same values. References lead to pages. The commands under
-# EXAMPLES run, in their order, in an empty directory.
+# EXAMPLES run, in their order, in an empty directory, and fit into 80 columns.
 #   tests/man.sh PROGRAM MANDIR
 # Commands are the lines of literal displays that begin with "$ "; other lines continue the command
-# before.
+# before. A display whose first line has no "$ " needs files that the tests lack, and is not run.
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
@@ -28,8 +28,9 @@ options_of_page() {
 }
 
 commands_of_page() {
-    sed -n '/^\.Sh EXAMPLES/,/^\.Sh [^E]/p' "$1" | sed -n '/^\.Bd -literal/,/^\.Ed/p' |
-        sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e/\\/g' -e 's/\\-/-/g'
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh [^E]/p' "$1" |
+        awk '/^\.Bd -literal/ { getline; is_run = /^\$ / } /^\.Ed/ { is_run = 0 } is_run' |
+        sed -e 's/^\$ //' -e 's/\\e/\\/g' -e 's/\\-/-/g'
 }
 
 run_examples() {
@@ -67,6 +68,11 @@ for page in "$pages"/*.1; do
     done < <(sed -nE 's/^\.Xr (posthoc-ema[a-z-]*) 1.*/\1/p' "$page")
     run_examples "$name"
 done
+
+# A literal display is indented by 11 columns.
+too_wide=$(awk '/^\.Bd -literal/ { is_literal = 1 } /^\.Ed/ { is_literal = 0 }
+    is_literal { gsub(/\\e/, "\\"); if (length > 69) print FILENAME ":" FNR }' "$pages"/*.1)
+[ -z "$too_wide" ] || fail "wider than 80 columns: $too_wide"
 
 version=$(posthoc-ema --version)
 for page in "$pages"/*.1; do

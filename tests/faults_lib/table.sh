@@ -13,18 +13,18 @@ run_unit() { # UNIT, in a directory of its own
 titles="
 full_stdout|stdout is on a full disk
 closed_stdout|stdout is closed
-left_pipe|nobody reads stdout any more; SIGPIPE ends the program, or is ignored
+left_pipe|stdout has no reader; SIGPIPE ends the program, or is ignored
 directory_removed|the directory of the output is removed while it is written
 directory_read_only|the directory of the output may not be written
 descriptors|\`ulimit -n\` from 8 to 80
 small_disk|a disk of 4 to 800 KiB
 two_at_once|a second run with the same output, and the first one behind it
-journal_cut|a journal is cut at each byte before its run is gone on with
-journal_changed|each byte of a journal is another
-journal_gone|a journal is gone
-partial_cut|what is gone on with is cut
-partial_changed|a byte of what is gone on with is another
-partial_gone|what should be gone on with is gone
+journal_cut|a journal is cut at each byte before its run is resumed
+journal_changed|each byte of a journal is changed
+journal_gone|a journal is removed
+partial_cut|a partial output is cut before its run is resumed
+partial_changed|a byte of a partial output is changed
+partial_gone|a partial output is removed
 snapshot_cut|a snapshot is cut short while it is read or mapped
 snapshot_replaced|a snapshot is replaced while it is read or mapped
 snapshot_deleted|a snapshot is deleted while it is read or mapped
