@@ -21,7 +21,7 @@ unset COLUMNS
 mask() {
     sed -E -e 's/[0-9.]+ (m?s)([ :,;)]|$)/N \1\2/g' \
         -e 's/[0-9.]+ (B|[KMGT]i?B)\/s/N B\/s/g' \
-        -e 's/(peak anonymous memory|resident) [0-9.]+ ([KMG]i)?B/\1 N/g' "$1"
+        -e 's/resident [0-9.]+ ([KMG]i)?B/resident N/g' -e 's/[0-9.]+ ([KMG]i)?B memory/N memory/g' "$1"
 }
 
 # Runs everything in one shell, so that directories and variables persist; prints the document with the
@@ -44,7 +44,7 @@ while IFS= read -r line || [ -n "$line" ]; do
         [ -n "$command" ] && command+=$'\n'$line || command=${line#'$ '}
         [[ $line = *\\ ]] && continue
         eval "$command" >"$work/printed" 2>&1 </dev/null 3>&-
-        cat "$work/printed" >&3
+        sed '/^ *[0-9]* %  /d' "$work/printed" >&3 # progress, on a slow machine
         command=''
     fi
 done <"$file"

@@ -39,6 +39,10 @@ PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct ph
 PHEMA_FALLIBLE phema_cleanup_add_group(struct phema_cleanup_entry **out, pid_t group,
                                        struct phema_error *err);
 
+/* A line that goes to standard error when SIGINT, SIGTERM or SIGHUP ends the program; NULL: none. A
+ * handler may read the text for a moment after it was replaced. */
+void phema_cleanup_set_farewell(const char *text);
+
 void phema_cleanup_remove(struct phema_cleanup_entry *entry); /* takes NULL; the file stays */
 
 #endif

@@ -18,7 +18,9 @@ enum phema_status {
 };
 
 struct phema_error {
-    char message[8192]; /* lower-case, without full stop; cut with "..." when too long */
+    /* lower-case, without full stop; cut with "..." when too long. Behind its NUL the remedy, which is
+     * empty until phema_error_set_remedy. */
+    char message[8192];
 };
 
 /* Return type of functions that can fail: ignoring the status does not compile. */
@@ -28,6 +30,11 @@ struct phema_error {
 /* Write the message and return the status, so that a failure is one statement. */
 enum phema_status phema_fail(struct phema_error *err, enum phema_status status, const char *format,
                              ...) PHEMA_PRINTF(3, 4);
+
+/* Sets the remedy, a command or an option that works when pasted. phema_fail removes it,
+ * phema_fail_in keeps it. One that is too long is left out, because half a command is no remedy. */
+void phema_error_set_remedy(struct phema_error *err, const char *format, ...) PHEMA_PRINTF(2, 3);
+const char *phema_error_remedy(const struct phema_error *err); /* "" without one */
 
 /* Put "place: " before the message, and return the status. */
 enum phema_status phema_fail_in(struct phema_error *err, enum phema_status status,

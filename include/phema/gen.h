@@ -53,6 +53,10 @@ struct phema_gen_options {
     bool replaces; /* existing files */
     bool syncs;
     const struct phema_claims *claims; /* files that profiles were read from; NULL: unknown */
+    /* Called about ten times a second, by one thread at a time; NULL: not called. done of total steps
+     * of all parameters are simulated. */
+    void (*report)(void *context, uint64_t done, uint64_t total, double elapsed_s);
+    void *context;
 };
 
 /* Writes DIR/snapshot-TIME-KIND.safetensors and DIR/truth/truth-TIME-KIND.safetensors; KIND is the

@@ -16,6 +16,8 @@ struct sink_options {
     bool drops_cache;
     bool verifies; /* the caller will reread what it writes: sink_begin_verify */
     bool resumes;  /* continue what an interrupted run left, and keep a journal */
+    /* sink_finish adds the bytes that it has compressed; NULL: not counted */
+    _Atomic uint64_t *finished_bytes;
 };
 
 /* What a sink that resumes has found. */

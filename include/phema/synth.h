@@ -24,10 +24,15 @@ enum phema_overflow_rule {
 enum phema_sums { PHEMA_SUMS_F64, PHEMA_SUMS_F32, PHEMA_SUMS_AUTO };
 
 struct phema_progress {
-    uint64_t done_bytes, total_bytes; /* of input */
-    double elapsed_s;
-    const char *tensor; /* in progress */
+    uint64_t done_bytes, total_bytes; /* of input; of a stage: of its output, total 0: unknown */
+    double elapsed_s;                 /* since the begin of the run, or of the stage */
+    const char *tensor;               /* in progress; NULL in a stage */
     size_t tensor_size;
+    const char *stage;      /* "compressing", "checking", "storing" an output; NULL: reading */
+    size_t item, n_items;   /* of the stage: the output, from 1; 0: no output */
+    bool is_other_unit;     /* steps, not bytes */
+    uint64_t resumed_bytes; /* of input, done by an earlier run and not in total_bytes */
+    size_t n_published;     /* outputs */
 };
 
 struct phema_synth_options {

@@ -65,12 +65,14 @@ PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, 
  *   ends        [n_ends] sorted offsets in the content
  *   level       of zstd: 1 to 22, negative levels are faster; levels beyond are clamped
  *   n_threads   at least 1
+ *   done_bytes  the content compressed so far is added; NULL: not counted
  * PHEMA_ERR_OUTPUT    cannot be written, or too large
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer *writer,
                                        struct phema_writer *plain, uint64_t content_size,
                                        const uint64_t *ends, size_t n_ends, int level,
-                                       unsigned n_threads, struct phema_error *err);
+                                       unsigned n_threads, _Atomic uint64_t *done_bytes,
+                                       struct phema_error *err);
 
 /* Most bytes that each thread of phema_writer_write_zstd holds. n_frames: out, their approximate
  * number. */

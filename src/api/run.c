@@ -12,21 +12,26 @@ struct watch {
     const struct posthoc_ema_run_options *options;
     locale_t callers; /* callbacks run in it */
     bool is_stopped;
+    struct posthoc_ema_progress read; /* the last report of reading; size 0: none yet */
 };
 
 static void report(void *context, const struct phema_progress *progress)
 {
     struct watch *watch = context;
-    struct posthoc_ema_progress known = {
-        .size = sizeof(known),
-        .done_bytes = progress->done_bytes,
-        .total_bytes = progress->total_bytes,
-        .elapsed_s = progress->elapsed_s,
-        .tensor = progress->tensor,
-        .tensor_size = progress->tensor_size,
-    };
     if (watch->is_stopped)
         return;
+    if (!progress->stage) /* afterwards what was read last is reported */
+        watch->read = (struct posthoc_ema_progress){
+            .size = sizeof(watch->read),
+            .done_bytes = progress->done_bytes,
+            .total_bytes = progress->total_bytes,
+            .elapsed_s = progress->elapsed_s,
+            .tensor = progress->tensor,
+            .tensor_size = progress->tensor_size,
+        };
+    if (!watch->read.size)
+        return;
+    const struct posthoc_ema_progress known = watch->read;
     locale_t own = uselocale(watch->callers);
     watch->is_stopped = watch->options->progress(watch->options->context, &known) != 0;
     (void)uselocale(own);

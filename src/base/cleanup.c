@@ -43,17 +43,27 @@ static void clean_up(void)
             (void)rmdir(e->contents.path);
 }
 
-static void end_by_signal(int signal_number)
-{
-    clean_up();
-    (void)signal(signal_number, SIG_DFL);
-    (void)raise(signal_number);
-}
-
 static void write_text(const char *string)
 {
     ssize_t written = write(STDERR_FILENO, string, strlen(string));
     (void)written; /* a failure cannot be reported */
+}
+
+static const char *_Atomic farewell;
+
+void phema_cleanup_set_farewell(const char *text)
+{
+    atomic_store(&farewell, text);
+}
+
+static void end_by_signal(int signal_number)
+{
+    clean_up();
+    const char *text = atomic_load(&farewell);
+    if (text && (signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP))
+        write_text(text);
+    (void)signal(signal_number, SIG_DFL);
+    (void)raise(signal_number);
 }
 
 /* A mapped file was cut short: the page no longer exists. Or the disk has no space for a page of an

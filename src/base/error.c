@@ -10,8 +10,24 @@
 /* Marks a message that was cut. */
 static void mark_cut(struct phema_error *err, int length)
 {
-    if (length >= (int)sizeof(err->message))
-        memcpy(err->message + sizeof(err->message) - 4, "...", 4);
+    if (length >= (int)sizeof(err->message) - 1)
+        memcpy(err->message + sizeof(err->message) - 5, "...", 4);
+}
+
+/* Place for the remedy: behind the NUL of the message. One byte stays for the NUL of an empty one. */
+static char *remedy_of(struct phema_error *err, size_t *size)
+{
+    size_t used = strnlen(err->message, sizeof(err->message) - 2) + 1;
+    *size = sizeof(err->message) - used;
+    return err->message + used;
+}
+
+/* length: of the whole message, as snprintf returns it */
+static void end_message(struct phema_error *err, int length)
+{
+    size_t size = 0;
+    mark_cut(err, length);
+    *remedy_of(err, &size) = '\0';
 }
 
 enum phema_status(phema_fail)(struct phema_error *err, enum phema_status status, const char *format,
@@ -19,28 +35,44 @@ enum phema_status(phema_fail)(struct phema_error *err, enum phema_status status,
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(err->message, sizeof(err->message), format, args);
+    int length = vsnprintf(err->message, sizeof(err->message) - 1, format, args);
     va_end(args);
-    mark_cut(err, length);
+    end_message(err, length);
     return status;
+}
+
+void phema_error_set_remedy(struct phema_error *err, const char *format, ...)
+{
+    size_t size = 0;
+    char *remedy = remedy_of(err, &size);
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(remedy, size, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= size)
+        *remedy = '\0';
+}
+
+const char *phema_error_remedy(const struct phema_error *err)
+{
+    return err->message + strnlen(err->message, sizeof(err->message) - 2) + 1;
 }
 
 enum phema_status(phema_fail_in)(struct phema_error *err, enum phema_status status,
                                  const char *format, ...)
 {
-    char inner[sizeof(err->message)];
-    memcpy(inner, err->message, sizeof(inner));
+    const struct phema_error inner = *err;
 
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(err->message, sizeof(err->message), format, args);
+    int length = vsnprintf(err->message, sizeof(err->message) - 1, format, args);
     va_end(args);
-    if (length < 0 || length >= (int)sizeof(err->message)) {
-        mark_cut(err, length);
-        return status;
-    }
-    size_t left = sizeof(err->message) - (size_t)length;
-    mark_cut(err, length + snprintf(err->message + length, left, ": %s", inner));
+    if (length >= 0 && length < (int)sizeof(err->message) - 1)
+        length += snprintf(err->message + length, sizeof(err->message) - 1 - (size_t)length, ": %s",
+                           inner.message);
+    end_message(err, length);
+    if (*phema_error_remedy(&inner))
+        phema_error_set_remedy(err, "%s", phema_error_remedy(&inner));
     return status;
 }
 

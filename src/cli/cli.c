@@ -12,6 +12,7 @@
 #include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
+#include "terminal.h"
 
 #define ADDRESS(name) &cli_##name,
 static const struct cli_verb *const cli_verbs[] = {CLI_VERBS(ADDRESS) NULL};
@@ -90,6 +91,7 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
         return phema_fail_memory(err);
     struct cli_common *common = values;
     enum phema_status status = cli_parse(verb, values, argc, argv, err);
+    terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
     if (!status)
         status = common->is_help ? print_help(verb->name, err) : verb->run(values, err);
     phema_arena_clear(&common->arena);
@@ -132,6 +134,6 @@ int phema_cli_main(int argc, char **argv)
     phema_cleanup_install_handlers();
     enum phema_status status = run(argc, argv, &err);
     if (status && err.message[0])
-        cli_say("posthoc-ema: %s", err.message);
+        cli_say_error(&err);
     return (int)status;
 }

@@ -8,6 +8,7 @@
 #include "phema/gen.h"
 #include "phema/json.h"
 #include "phema/profile.h"
+#include "print_summary.h"
 #include "series_options.h"
 
 struct gen_values {
@@ -139,6 +140,16 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
     return status ? phema_fail_in(err, status, "--reset-at") : PHEMA_OK;
 }
 
+static void report(void *progress, uint64_t done, uint64_t total, double elapsed_s)
+{
+    const struct phema_progress state = {.done_bytes = done,
+                                         .total_bytes = total,
+                                         .elapsed_s = elapsed_s,
+                                         .stage = "simulating",
+                                         .is_other_unit = true};
+    progress_report(progress, &state);
+}
+
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct gen_values *args = values;
@@ -153,9 +164,15 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (status)
         return status;
     options.claims = args->claims;
+    struct progress progress;
+    progress_init(&progress, &args->common);
+    progress_set_farewell(&progress, "nothing was written");
+    options.report = report;
+    options.context = &progress;
     status = set_profiles(&options, args, err);
     if (!status)
         status = phema_gen(args->directory, &options, err);
+    progress_finish(&progress);
     phema_claims_free(args->claims);
     if (status)
         return status;
@@ -217,6 +234,7 @@ static const struct cli_opt rows[] = {
      .help = "do not wait until files are safe on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
      .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
+    CLI_INCLUDE(cli_progress_rows, 0),
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };

@@ -5,12 +5,10 @@
 
 #include "cli.h"
 #include "inspect/inspect.h"
+#include "messages.h"
 #include "phema/clock.h"
 #include "print_summary.h"
 #include "run_options.h"
-
-/* Longer sweeps are cut; JSON has all. */
-#define MAX_OUTPUTS_SHOWN 12
 
 struct plan_values {
     struct cli_common common;
@@ -35,105 +33,177 @@ static void write_rate(struct phema_strbuf *out, const char *what, double per_s)
         phema_strbuf_printf(out, ", %s %s/s", what, phema_size_format(&shown, (uint64_t)per_s));
 }
 
-static void write_rules(struct phema_strbuf *out, const struct phema_plan *plan)
+static void write_read(struct phema_strbuf *out, const struct report *report)
 {
-    struct phema_strbuf lines = {0};
-    report_rules(&lines, plan);
-    for (size_t at = 0; at < lines.size; at += strcspn(lines.data + at, "\n") + 1)
-        phema_strbuf_printf(out, "\n          %.*s", (int)strcspn(lines.data + at, "\n"),
-                            lines.data + at);
-    phema_strbuf_clear(&lines);
+    const struct phema_forecast *forecast = report->forecast;
+    struct phema_name_buffer size, cold, limit;
+    struct phema_strbuf passes = {0};
+    if (forecast->n_passes > 1)
+        phema_strbuf_printf(&passes, ", in %zu passes of %zu targets to stay within %s",
+                            forecast->n_passes, forecast->targets_per_pass,
+                            phema_size_format(&limit, forecast->limit_bytes));
+    cli_write_wrapped(out, "read    %-9s  %zu snapshots, %s%s%s",
+                      phema_size_format(&size, forecast->read_bytes), report->plan->series->n,
+                      forecast->cold_bytes ? phema_size_format(&cold, forecast->cold_bytes)
+                                           : "all in the page cache",
+                      forecast->cold_bytes ? " not in the page cache" : "",
+                      passes.data ? passes.data : "");
+    phema_strbuf_clear(&passes);
+}
+
+static void write_write(struct phema_strbuf *out, const struct report *report)
+{
+    const struct phema_outputs *outputs = report->outputs;
+    const char *path = outputs->items[0].path, *slash = strrchr(path, '/');
+    struct phema_name_buffer size;
+    struct phema_strbuf place = {0};
+    if (report->has_out && outputs->m > 1 && slash)
+        phema_strbuf_printf(&place, " to %.*s", (int)(slash - path + 1), path);
+    else if (report->has_out && outputs->m == 1)
+        phema_strbuf_printf(&place, " to %s", path);
+    cli_write_wrapped(out, "write   %-9s  %zu average%s%s%s",
+                      phema_size_format(&size, report->forecast->write_bytes), outputs->m,
+                      outputs->m == 1 ? "" : "s", place.data ? place.data : "",
+                      report->forecast->is_compressed ? ", before compression" : "");
+    phema_strbuf_clear(&place);
 }
 
 static void write_device_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
 {
     const struct phema_device_choice *choice = &forecast->device;
     struct phema_name_buffer size;
+    struct phema_strbuf passes = {0};
     if (!choice->is_gpu)
         return;
-    phema_strbuf_printf(out, "\ngpu       %s of %s memory, in tiles of %zu elements",
-                        phema_size_format(&size, choice->gpu_bytes / choice->n_gpus),
-                        choice->n_gpus > 1 ? "each device's" : "its", forecast->tile_elems);
     if (choice->n_tile_passes > 1)
-        phema_strbuf_printf(out, ", each with %llu passes over the targets",
+        phema_strbuf_printf(&passes, ", each with %llu passes over the targets",
                             (unsigned long long)choice->n_tile_passes);
+    cli_write_wrapped(out, "gpu     %-9s  of %s memory, in tiles of %zu elements%s",
+                      phema_size_format(&size, choice->gpu_bytes / choice->n_gpus),
+                      choice->n_gpus > 1 ? "each device's" : "its", forecast->tile_elems,
+                      passes.data ? passes.data : "");
+    phema_strbuf_clear(&passes);
+}
+
+static void write_time(struct phema_strbuf *out, const struct phema_forecast *forecast)
+{
+    struct phema_strbuf rates = {0};
+    write_rate(&rates, forecast->is_rate_assumed ? "an assumed sum of" : "sum", forecast->add_rate);
+    write_rate(&rates, "read", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
+    write_rate(&rates, "write", forecast->store_rate);
+    cli_write_wrapped(
+        out, "time    about %.*f s (%u thread%s on %s%s)", forecast->seconds < 10 ? 2 : 0,
+        forecast->seconds, forecast->n_threads, forecast->n_threads == 1 ? "" : "s",
+        forecast->device.is_gpu ? forecast->device.name : "the CPU", rates.data ? rates.data : "");
+    phema_strbuf_clear(&rates);
+}
+
+/* The narrowest and the widest of the errors to expect. */
+static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan)
+{
+    const struct phema_target *least = NULL, *most = NULL;
+    struct phema_strbuf from = {0}, to = {0};
+    if (!plan->targets[0].kind && isnan(plan->targets[0].solution.predicted.total))
+        return; /* a conversion, or weights without a target */
+    for (size_t j = 0; j < plan->m; j++) {
+        const struct phema_target *target = &plan->targets[j];
+        double error = target->solution.predicted.total;
+        least =
+            isnan(error) || (least && least->solution.predicted.total <= error) ? least : target;
+        most = isnan(error) || (most && most->solution.predicted.total >= error) ? most : target;
+    }
+    if (!least) {
+        cli_write_wrapped(out, "error expected: unknown");
+        return;
+    }
+    report_target_name(&from, least);
+    report_target_name(&to, most);
+    double low = least->solution.predicted.total, high = most->solution.predicted.total;
+    const char *mark = high > REPORT_FLAGGED_ERROR ? " !" : "";
+    if (least == most)
+        cli_write_wrapped(out, "error expected: %.1e%s (%s)", high, mark, to.data ? to.data : "");
+    else
+        cli_write_wrapped(out, "errors expected: %.1e (%s) to %.1e%s (%s)", low,
+                          from.data ? from.data : "", high, mark, to.data ? to.data : "");
+    phema_strbuf_clear(&from);
+    phema_strbuf_clear(&to);
 }
 
 static void write_work(struct phema_strbuf *out, const struct report *report)
 {
     const struct phema_forecast *forecast = report->forecast;
-    struct phema_name_buffer size;
-    phema_strbuf_printf(out, "read      %s of tensors from %zu snapshots",
-                        phema_size_format(&size, forecast->read_bytes), report->plan->series->n);
-    if (forecast->n_passes > 1)
-        phema_strbuf_printf(out, ", in %zu passes of %zu targets to keep to %s", forecast->n_passes,
-                            forecast->targets_per_pass,
-                            phema_size_format(&size, forecast->limit_bytes));
-    if (forecast->cold_bytes)
-        phema_strbuf_printf(out, "; %s are not in memory yet",
-                            phema_size_format(&size, forecast->cold_bytes));
-    phema_strbuf_printf(out, "\nwrite     %s into %zu output%s%s",
-                        phema_size_format(&size, forecast->write_bytes), report->outputs->m,
-                        report->outputs->m == 1 ? "" : "s",
-                        forecast->is_compressed ? ", before they are compressed" : "");
-    phema_strbuf_printf(out, "\ntensors   %zu averaged, %zu copied from the newest snapshot",
-                        forecast->n_averaged, forecast->n_copied);
-    write_rules(out, report->plan);
-    phema_strbuf_printf(out, "\nmemory    %s at most",
-                        phema_size_format(&size, forecast->peak_ram_bytes));
-    if (forecast->limit_bytes)
-        phema_strbuf_printf(out, " of %s", phema_size_format(&size, forecast->limit_bytes));
+    struct phema_name_buffer size, limit;
+    write_read(out, report);
+    write_write(out, report);
+    cli_write_wrapped(
+        out, "memory  %-9s  at most%s%s", phema_size_format(&size, forecast->peak_ram_bytes),
+        forecast->limit_bytes ? ", of " : "",
+        forecast->limit_bytes ? phema_size_format(&limit, forecast->limit_bytes) : "");
     write_device_memory(out, forecast);
-    phema_strbuf_printf(out, "\ntime      %.*f s with %u thread%s on %s",
-                        forecast->seconds < 10 ? 2 : 0, forecast->seconds, forecast->n_threads,
-                        forecast->n_threads == 1 ? "" : "s",
-                        forecast->device.is_gpu ? forecast->device.name : "the CPU");
-    write_rate(out, forecast->is_rate_assumed ? "adding up an assumed" : "adding up",
-               forecast->add_rate);
-    write_rate(out, "reading from disk", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
-    write_rate(out, "writing to disk", forecast->store_rate);
-    phema_strbuf_puts(out, "\n");
+    write_time(out, forecast);
+    write_errors(out, report->plan);
 }
 
 static void write_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
 {
     struct phema_name_buffer size;
-    phema_strbuf_puts(out, "\n  memory while                  at most\n");
-    for (int i = 0; i < PHEMA_N_STAGES; i++)
-        phema_strbuf_printf(out, "  %-26s %10s\n", phema_stage_names[i],
-                            phema_size_format(&size, forecast->stage_bytes[i]));
-    phema_strbuf_puts(out, "\n  of it, while adding up           size\n");
-    for (size_t i = 0; i < forecast->n_parts; i++)
-        phema_strbuf_printf(out, "  %-26s %10s\n", forecast->parts[i].label,
-                            phema_size_format(&size, forecast->parts[i].bytes));
+    struct table stages = {.n_columns = 2}, parts = {.n_columns = 2};
+    table_add(&stages, TABLE_LEFT, "memory of the stages");
+    table_add(&stages, 0, "at most");
+    for (int i = 0; i < PHEMA_N_STAGES; i++) {
+        table_add(&stages, 0, "%s", phema_stage_names[i]);
+        table_add(&stages, 0, "%s", phema_size_format(&size, forecast->stage_bytes[i]));
+    }
+    table_add(&parts, TABLE_LEFT, "memory while summing");
+    table_add(&parts, 0, "size");
+    for (size_t i = 0; i < forecast->n_parts; i++) {
+        table_add(&parts, 0, "%s", forecast->parts[i].label);
+        table_add(&parts, 0, "%s", phema_size_format(&size, forecast->parts[i].bytes));
+    }
+    phema_strbuf_puts(out, "\n");
+    cli_write_table(out, &stages, 2);
+    phema_strbuf_puts(out, "\n");
+    cli_write_table(out, &parts, 2);
 }
 
 static void write_outputs(struct phema_strbuf *out, const struct report *report)
 {
-    size_t n = report->has_out ? report->outputs->m : 0;
-    if (n)
-        phema_strbuf_puts(out, "\n  output\n");
-    for (size_t j = 0; j < n && j < MAX_OUTPUTS_SHOWN; j++) {
+    struct table table = {.n_columns = 3};
+    table_add(&table, TABLE_LEFT, "output");
+    table_add(&table, 0, "size");
+    table_add(&table, 0, "error expected");
+    for (size_t j = 0; j < report->outputs->m; j++) {
         const struct phema_output *output = &report->outputs->items[j];
         double error = report->plan->targets[j].solution.predicted.total;
         struct phema_name_buffer size;
-        phema_strbuf_puts(out, "  ");
-        phema_strbuf_puts_escaped(out, output->path);
-        phema_strbuf_printf(out, ", %s", phema_size_format(&size, output->size_bytes));
-        if (!isnan(error))
-            phema_strbuf_printf(out, ", predicted error %.1e", error);
-        phema_strbuf_puts(out, "\n");
+        table_add(&table, 0, "%s", output->path);
+        table_add(&table, 0, "%s", phema_size_format(&size, output->size_bytes));
+        if (isnan(error))
+            table_add(&table, 0, "unknown");
+        else
+            table_add(&table, error > REPORT_FLAGGED_ERROR ? TABLE_ALARM : 0, "%s%.1e",
+                      error > REPORT_FLAGGED_ERROR ? "! " : "", error);
     }
-    if (n > MAX_OUTPUTS_SHOWN)
-        phema_strbuf_printf(out, "  and %zu more\n", n - MAX_OUTPUTS_SHOWN);
+    phema_strbuf_puts(out, "\n");
+    cli_write_table(out, &table, 2);
 }
 
-static void write_text(struct phema_strbuf *out, const struct report *report)
+static void write_text(struct phema_strbuf *out, const struct report *report, bool is_verbose)
 {
+    const struct phema_forecast *forecast = report->forecast;
     write_work(out, report);
-    write_memory(out, report->forecast);
-    inspect_write_summary(out, report->summary);
-    write_outputs(out, report);
+    if (!is_verbose)
+        return;
+    cli_write_wrapped(out, "tensors %zu averaged, %zu copied from the newest snapshot",
+                      forecast->n_averaged, forecast->n_copied);
+    write_memory(out, forecast);
+    struct phema_strbuf summary = {0};
+    inspect_write_summary(&summary, report->summary);
+    if (summary.data)
+        phema_strbuf_append_lines(out, summary.data, summary.size);
+    phema_strbuf_clear(&summary);
+    if (report->has_out)
+        write_outputs(out, report);
 }
 
 /* ---- JSON ---- */
@@ -256,9 +326,9 @@ static enum phema_status print(const struct plan_values *args, const struct cli_
     if (args->common.is_json)
         write_json(&text, &report);
     else
-        write_text(&text, &report);
+        write_text(&text, &report, args->common.is_verbose);
     inspect_summary_clear(&summary);
-    return cli_print(&text, err);
+    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
 static enum phema_status predict(const struct plan_values *args, struct cli_prepared *prepared,
@@ -286,12 +356,14 @@ static enum phema_status predict(const struct plan_values *args, struct cli_prep
 static enum phema_status run(void *values, struct phema_error *err)
 {
     double start_s = phema_clock_s();
+    struct plan_values *args = values;
+    args->run.hides_errors = !args->common.is_verbose;
     struct phema_memory_profile *memory = NULL;
     enum phema_status status = phema_memory_profile_open(&memory, false, err);
     if (status)
         return status;
     struct cli_prepared prepared;
-    status = predict(values, &prepared, memory, start_s, err);
+    status = predict(args, &prepared, memory, start_s, err);
     cli_prepared_clear(&prepared);
     phema_memory_profile_close(memory);
     return status;

@@ -112,7 +112,7 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct phem
     report_series(&args->common, plan->series);
     if (kind == ERROR)
         return plot_errors(out, plan, &args->plan.options, err);
-    report_plan(&args->common, plan, PHEMA_F64, true);
+    report_plan(&args->common, plan, PHEMA_F64, true, true);
     return plot_targets(out, plan, kind == PROFILES, err);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "messages.h"
 #include "phema/claims.h"
 #include "phema/memory_profile.h"
 #include "phema/sink.h"
@@ -90,6 +91,9 @@ static void write_result(struct phema_strbuf *out, bool is_json, const struct ph
 
 /* ---- What the run has done, on stderr ---- */
 
+/* The rate of a shorter run says nothing. */
+#define KNOWN_AFTER_S 1.0
+
 static size_t directory_size(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -116,8 +120,8 @@ static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
         cli_quote_operand(&text, directory);
     }
     if (text.data && !text.is_failed)
-        cli_say("when all %llu parts are written: posthoc-ema join%s", (unsigned long long)n_parts,
-                text.data);
+        cli_say_whole("when all %llu parts are written: posthoc-ema join%s",
+                      (unsigned long long)n_parts, text.data);
     free(directory);
     phema_strbuf_clear(&text);
 }
@@ -146,24 +150,53 @@ static void report_io(const struct phema_synth_result *result)
 static void report_restarted(size_t n, const char *by)
 {
     if (n)
-        (void)fprintf(stderr, "%zu output%s begun by a run %s, and %s made anew\n", n,
-                      n == 1 ? " was" : "s were", by, n == 1 ? "is" : "are");
+        cli_say("%zu output%s of %s: made anew", n, n == 1 ? "" : "s", by);
 }
 
 static void report_resumed(const struct phema_synth_result *result)
 {
     struct phema_name_buffer read;
     if (result->n_resumed)
-        (void)fprintf(stderr,
-                      "went on with %zu output%s of an ended run: %s need not be read again\n",
-                      result->n_resumed, result->n_resumed == 1 ? "" : "s",
-                      phema_size_format(&read, result->resumed_bytes));
-    report_restarted(result->n_stale_journals, "with other snapshots, weights or options");
+        cli_say("resumed %zu output%s, %s already read", result->n_resumed,
+                result->n_resumed == 1 ? "" : "s", phema_size_format(&read, result->resumed_bytes));
+    report_restarted(result->n_stale_journals, "a run with other snapshots, weights or options");
     if (result->n_not_resumable)
-        (void)fprintf(stderr,
-                      "%zu output%s of a form that is always made in one go: a copy whose tensors "
-                      "are strided or overlap\n",
-                      result->n_not_resumable, result->n_not_resumable == 1 ? " is" : "s are");
+        cli_say(
+            "%zu output%s cannot be resumed: a copy whose tensors are strided or overlap is made "
+            "in one go",
+            result->n_not_resumable, result->n_not_resumable == 1 ? "" : "s");
+}
+
+/* "wrote 10 averages, 382 MiB, in 3.3 s (read 1.19 GiB, 376 MiB/s, 8.5 MiB memory)" */
+static void report_bytes(const struct phema_outputs *outputs,
+                         const struct phema_synth_result *result)
+{
+    struct phema_name_buffer shown;
+    struct phema_strbuf text = {0};
+    double seconds = result->elapsed_s;
+    phema_strbuf_puts(&text, "wrote ");
+    if (result->n_parts)
+        phema_strbuf_printf(&text, "part %llu of %llu%s", (unsigned long long)result->part,
+                            (unsigned long long)result->n_parts, outputs->m > 1 ? " of " : "");
+    if (outputs->m > 1)
+        phema_strbuf_printf(&text, "%zu averages", outputs->m);
+    bool has_more = result->n_parts || outputs->m > 1;
+    phema_strbuf_printf(&text, "%s%s%s in %.*f s", has_more ? ", " : "",
+                        phema_size_format(&shown, result->written_bytes), has_more ? "," : "",
+                        seconds < 1    ? 2
+                        : seconds < 10 ? 1
+                                       : 0,
+                        seconds);
+    phema_strbuf_printf(&text, " (read %s", phema_size_format(&shown, result->read_bytes));
+    if (seconds >= KNOWN_AFTER_S)
+        phema_strbuf_printf(
+            &text, ", %s/s",
+            phema_size_format(&shown, (uint64_t)((double)result->read_bytes / seconds)));
+    phema_strbuf_printf(&text, ", %s memory)",
+                        phema_size_format(&shown, result->peak_anonymous_bytes));
+    if (text.data && !text.is_failed)
+        cli_say("%s", text.data);
+    phema_strbuf_clear(&text);
 }
 
 /* To stderr: outputs, bytes, seconds, memory; and how to join parts. */
@@ -172,7 +205,7 @@ static void report_run(const struct cli_common *common, const struct phema_plan 
 {
     if (common->is_quiet)
         return;
-    struct phema_name_buffer written, read, rate, memory, name;
+    struct phema_name_buffer name;
     const struct phema_series *series = plan->series;
     if (result->n_nan + result->n_inf)
         cli_say("warning: %llu NaN and %llu infinite elements, the first in tensor '%s'",
@@ -180,33 +213,17 @@ static void report_run(const struct cli_common *common, const struct phema_plan 
                 phema_name_escape(&name, series->tensors[result->nan_tensor].tensor.name,
                                   series->tensors[result->nan_tensor].tensor.name_size));
     if (result->n_overflow)
-        (void)fprintf(stderr, "warning: %llu averages were too large for the dtype\n",
-                      (unsigned long long)result->n_overflow);
-    report_restarted(result->n_stale_partials, "that was killed");
+        cli_say("warning: %llu averages were too large for the dtype",
+                (unsigned long long)result->n_overflow);
+    report_restarted(result->n_stale_partials, "a killed run");
     report_resumed(result);
-    double worst = 0;
-    for (size_t j = 0; j < plan->m; j++)
-        worst = fmax(worst, plan->targets[j].solution.profile_error);
-    if (result->n_parts)
-        (void)fprintf(stderr, "part %llu of %llu of ", (unsigned long long)result->part,
-                      (unsigned long long)result->n_parts);
-    (void)fprintf(stderr, "%zu output%s, %s, in %.2f s: read %s (%s/s), peak anonymous memory %s",
-                  outputs->m, outputs->m == 1 ? "" : "s",
-                  phema_size_format(&written, result->written_bytes), result->elapsed_s,
-                  phema_size_format(&read, result->read_bytes),
-                  phema_size_format(&rate, (uint64_t)((double)result->read_bytes /
-                                                      fmax(result->elapsed_s, 1e-6))),
-                  phema_size_format(&memory, result->peak_anonymous_bytes));
-    if (!isnan(plan->targets[0].solution.profile_error))
-        (void)fprintf(stderr, ", profile error %.2e%s", worst, plan->m > 1 ? " at most" : "");
-    (void)fprintf(stderr, "\n");
+    report_bytes(outputs, result);
     if (common->is_verbose) {
         report_io(result);
-        (void)fprintf(stderr,
-                      "%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; "
-                      "kernels %s, %u thread%s\n",
-                      result->n_averaged, result->n_copied, result->n_constant, result->backend,
-                      result->n_threads, result->n_threads == 1 ? "" : "s");
+        cli_say("%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; kernels "
+                "%s, %u thread%s",
+                result->n_averaged, result->n_copied, result->n_constant, result->backend,
+                result->n_threads, result->n_threads == 1 ? "" : "s");
     }
     if (result->n_parts)
         report_join(outputs, result->n_parts);
@@ -223,7 +240,7 @@ static void report_device(const struct cli_common *common, const struct phema_de
         cli_say("added up on %s, with %s of %s memory%s%s", choice->name,
                 phema_size_format(&size, choice->gpu_bytes), choice->n_gpus > 1 ? "their" : "its",
                 choice->why[0] ? ": " : "", choice->why);
-    else if (choice->why[0] && (is_asked || common->is_verbose))
+    else if (choice->why[0] && is_asked)
         cli_say("added up on the CPU: %s", choice->why);
     if (choice->note[0])
         cli_say("%s", choice->note);
@@ -321,27 +338,38 @@ static enum phema_status write_stages(const struct memory_report *report, struct
     return status;
 }
 
+/* Values that were not measured are left out. */
 static void print_table(struct phema_memory_profile *profile)
 {
-    (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s  %10s  %10s\n", "memory", "seconds", "before",
-                  "after", "peak", "mapped", "page cache");
+    static const char *const heads[] = {"memory", "seconds", "before",    "after",
+                                        "peak",   "mapped",  "page cache"};
+    struct table table = {.n_columns = ARRAY_LEN(heads), .n_keys = 1};
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++)
+        table_add(&table, i ? 0 : TABLE_LEFT, "%s", heads[i]);
     for (int i = 0; i < PHEMA_N_STAGES; i++) {
         struct phema_stage_record record = phema_memory_profile_stage(profile, (enum phema_stage)i);
-        struct phema_name_buffer before, after, peak, mapped, cached;
+        struct phema_name_buffer shown;
         if (!record.is_entered)
             continue;
-        (void)fprintf(stderr, "%-10s %9.3f  %10s %10s %10s  %10s  %10s\n", phema_stage_names[i],
-                      record.elapsed_s, phema_size_format(&before, record.anonymous.baseline),
-                      phema_size_format(&after, record.anonymous.now),
-                      phema_size_format(&peak, record.anonymous.peak),
-                      phema_size_format(&mapped, record.file.peak),
-                      record.knows_cached ? phema_size_format(&cached, record.cached_bytes) : "?");
-        if (record.has_device)
-            (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s\n", "  of GPUs", "",
-                          phema_size_format(&before, record.device_allocated.baseline),
-                          phema_size_format(&after, record.device_allocated.now),
-                          phema_size_format(&peak, record.device_allocated.peak));
+        table_add(&table, 0, "%s", phema_stage_names[i]);
+        table_add(&table, 0, "%.3f", record.elapsed_s);
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.baseline));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.now));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.peak));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.file.peak));
+        table_add(&table, 0, "%s",
+                  record.knows_cached ? phema_size_format(&shown, record.cached_bytes) : "");
+        if (!record.has_device)
+            continue;
+        table_add(&table, 0, "of GPUs");
+        table_add(&table, 0, "%s", "");
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.baseline));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.now));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.peak));
+        table_add(&table, 0, "%s", "");
+        table_add(&table, 0, "%s", "");
     }
+    cli_say_table(&table);
 }
 
 static void warn_of_leaks(struct phema_memory_profile *profile)
@@ -399,6 +427,12 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
     if (prepared->outputs.m > 0) { /* otherwise every output is up to date */
         struct progress progress;
         progress_init(&progress, &args->common);
+        progress.kept = args->run.synth.n_parts   ? PROGRESS_KEEPS_PART
+                        : args->run.synth.resumes ? PROGRESS_KEEPS_TILES
+                                                  : PROGRESS_KEEPS_NOTHING;
+        progress_set_farewell(&progress, progress.kept == PROGRESS_KEEPS_NOTHING
+                                             ? "nothing was written"
+                                             : "run the same command to go on");
         prepared->options.report = progress_report;
         prepared->options.context = &progress;
         enum phema_status status =

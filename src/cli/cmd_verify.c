@@ -350,6 +350,7 @@ static enum phema_status execute(struct verifying *verifying, struct phema_error
     struct cli_prepared *prepared = &verifying->prepared;
     struct progress progress;
     progress_init(&progress, &verifying->args->common);
+    progress.kept = PROGRESS_WRITES_NOTHING;
     prepared->options.report = progress_report;
     prepared->options.context = &progress;
     enum phema_status status =

@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "cli.h"
+#include "messages.h"
 #include "print_summary.h"
 #include "series_options.h"
 
-/* A column is as wide as its title; a longer title is replaced by the number of its rule. */
-#define MIN_COLUMN 13
-#define MAX_TITLE  32
+/* Smaller weights are shown as 0: four digits after the point. */
+#define LEAST_WEIGHT 5e-5
+#define MAX_TITLE    32 /* a longer title is replaced by the number of its rule */
 
 struct weights_values {
     struct cli_common common;
@@ -33,17 +34,17 @@ static void report_saving(const struct phema_plan *plan, const struct phema_savi
                           double max_error)
 {
     if (saving->n_times)
-        (void)fprintf(stderr,
-                      "for an error of %.2g, saving every %.6g %s would do (%zu time%s x %zu "
-                      "profile%s: predicted %.1e)\n",
-                      max_error, saving->every, plan->series->unit, saving->n_times,
-                      saving->n_times == 1 ? "" : "s", saving->n_per_time,
-                      saving->n_per_time == 1 ? "" : "s", saving->error);
+        cli_say(
+            "to stay within %.2g, save every %.6g %s (%zu time%s x %zu profile%s: error expected "
+            "%.1e)",
+            max_error, saving->every, plan->series->unit, saving->n_times,
+            saving->n_times == 1 ? "" : "s", saving->n_per_time, saving->n_per_time == 1 ? "" : "s",
+            saving->error);
     else
-        (void)fprintf(stderr,
-                      "no number of evenly spaced times with these profiles would give an error "
-                      "of %.2g; other widths, a wider target or files of more digits might\n",
-                      max_error);
+        cli_say(
+            "no number of evenly spaced times with these profiles gives an error of %.2g; choose "
+            "other widths, a wider target or files of more digits",
+            max_error);
 }
 
 static void report_advice(const struct cli_common *common, const struct phema_plan *plan,
@@ -51,31 +52,34 @@ static void report_advice(const struct cli_common *common, const struct phema_pl
 {
     if (common->is_quiet)
         return;
-    const char *of = plan->m > 1 ? "the worst predicted error" : "the predicted error";
+    const char *of = plan->m > 1 ? "the worst error expected" : "the error expected";
     if (advice->error_before > max_error)
-        (void)fprintf(stderr, "no snapshot should go: %s is %.1e already, above %.2g\n", of,
-                      advice->error_before, max_error);
+        cli_say("keep all snapshots: %s is %.1e already, above %.2g", of, advice->error_before,
+                max_error);
     else if (advice->n_removed == 0)
-        (void)fprintf(stderr, "no snapshot may go: %s is %.1e, and would be above %.2g\n", of,
-                      advice->error_before, max_error);
+        cli_say("keep all snapshots: %s is %.1e, and would rise above %.2g", of,
+                advice->error_before, max_error);
     else
-        (void)fprintf(stderr,
-                      "%zu of %zu snapshots could be deleted: %s would go from %.1e to %.1e, "
-                      "within %.2g\n",
-                      advice->n_removed, advice->n_considered, of, advice->error_before,
-                      advice->error_after, max_error);
+        cli_say("%zu of %zu snapshots can be deleted: %s rises from %.1e to %.1e, within %.2g",
+                advice->n_removed, advice->n_considered, of, advice->error_before,
+                advice->error_after, max_error);
     report_saving(plan, &advice->saving, max_error);
 }
 
+/* The files to delete; those to keep with -v only. */
 static void write_advice(struct phema_strbuf *out, const struct phema_plan *plan,
-                         const struct phema_plan_advice *advice)
+                         const struct phema_plan_advice *advice, bool is_verbose)
 {
     for (size_t k = 0; k < plan->series->n; k++) {
         struct phema_name_buffer shown;
         const char *label = plan->series->snapshots[k].label;
-        phema_strbuf_printf(out, "%s  %s\n", is_removed(advice, k) ? "delete" : "keep  ",
-                            phema_name_escape(&shown, label, strlen(label)));
+        bool is_kept = !is_removed(advice, k);
+        if (!is_kept || is_verbose)
+            phema_strbuf_printf(out, "%s  %s\n", is_kept ? "keep  " : "delete",
+                                phema_name_escape(&shown, label, strlen(label)));
     }
+    if (!is_verbose)
+        phema_strbuf_printf(out, "keep    %zu (-v)\n", plan->series->n - advice->n_removed);
 }
 
 static void write_advice_json(struct phema_json_out *out, const struct phema_plan *plan,
@@ -160,74 +164,151 @@ static bool is_first_of_time(const struct phema_plan *plan, size_t j)
     return j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled;
 }
 
-/* weight: NULL for the title */
-static void write_rule_cell(struct phema_strbuf *out, const struct phema_plan *plan, size_t r,
-                            const double *weight)
+static void add_weight(struct table *table, double weight)
+{
+    if (fabs(weight) < LEAST_WEIGHT)
+        table_add(table, TABLE_DIM, "0");
+    else
+        table_add(table, 0, "%.4f", weight);
+}
+
+static void add_rule_title(struct table *table, const struct phema_plan *plan, size_t r)
 {
     const struct phema_plan_rule *rule = &plan->rules[r];
-    struct phema_strbuf title = {0};
-    phema_strbuf_puts_escaped(&title, rule->expression);
-    phema_strbuf_printf(&title, "=%.6g", rule->sigma_rel);
-    if (title.size > MAX_TITLE) {
-        phema_strbuf_clear(&title);
-        phema_strbuf_printf(&title, "rule %zu: %.6g", r + 1, rule->sigma_rel);
-    }
-    int width = title.size < MIN_COLUMN ? MIN_COLUMN : (int)title.size;
-    if (weight)
-        phema_strbuf_printf(out, " %*.6e", width, *weight);
+    if (strlen(rule->expression) > MAX_TITLE)
+        table_add(table, 0, "rule %zu: %.6g", r + 1, rule->sigma_rel);
     else
-        phema_strbuf_printf(out, " %*s", width, title.is_failed ? "" : title.data);
+        table_add(table, 0, "%s=%.6g", rule->expression, rule->sigma_rel);
+}
+
+static bool has_times(const struct phema_plan *plan)
+{
+    return plan->targets[0].named_time != plan->targets[plan->m - 1].named_time;
+}
+
+/* sigma_rel or the text of another shape; with its time if there are several */
+static void add_title(struct table *table, const struct phema_plan *plan,
+                      const struct phema_target *target)
+{
+    struct phema_name_buffer at;
+    struct phema_strbuf title = {0};
+    if (!isnan(target->sigma_rel))
+        phema_strbuf_printf(&title, "%.6g", target->sigma_rel);
+    else
+        phema_strbuf_puts(&title, target->kind ? target->spec : "weight");
+    if (has_times(plan))
+        phema_strbuf_printf(&title, " at %s", phema_number_format(&at, target->named_time));
+    table_add(table, 0, "%s", title.data ? title.data : "");
     phema_strbuf_clear(&title);
 }
 
-/* weight: NULL for the title, sigma_rel or the text of another shape */
-static void write_cell(struct phema_strbuf *out, const struct phema_target *target,
-                       const double *weight)
+/* What a row shows in the columns of targets and rules. */
+enum row { ROW_TITLES, ROW_WEIGHTS, ROW_ERRORS };
+
+static void add_error(struct table *table, double error)
 {
-    char sigma_rel[32] = "weight";
-    if (!isnan(target->sigma_rel))
-        (void)snprintf(sigma_rel, sizeof(sigma_rel), "%.6g", target->sigma_rel);
-    struct phema_name_buffer spec;
-    const char *title = target->kind && isnan(target->sigma_rel)
-                            ? phema_name_escape(&spec, target->spec, strlen(target->spec))
-                            : sigma_rel;
-    int width = strlen(title) > MIN_COLUMN ? (int)strlen(title) : MIN_COLUMN;
-    if (weight)
-        phema_strbuf_printf(out, " %*.6e", width, *weight);
+    bool is_large = error > REPORT_FLAGGED_ERROR;
+    if (isnan(error))
+        table_add(table, 0, "unknown");
     else
-        phema_strbuf_printf(out, " %*s", width, title);
+        table_add(table, is_large ? TABLE_ALARM : 0, "%s%.1e", is_large ? "! " : "", error);
 }
 
-/* k: a snapshot; SIZE_MAX: the titles */
-static void write_row(struct phema_strbuf *out, const struct phema_plan *plan, size_t k)
+/* k: the snapshot of ROW_WEIGHTS */
+static void add_columns(struct table *table, const struct phema_plan *plan, enum row row, size_t k)
 {
-    bool is_title = k == SIZE_MAX;
+    for (size_t j = 0; j < plan->m; j++) {
+        const struct phema_target *target = &plan->targets[j];
+        if (row == ROW_TITLES)
+            add_title(table, plan, target);
+        else if (row == ROW_WEIGHTS)
+            add_weight(table, target->solution.weights[k]);
+        else
+            add_error(table, target->solution.predicted.total);
+    }
     for (size_t j = 0; j < plan->m; j++)
-        write_cell(out, &plan->targets[j], is_title ? NULL : &plan->targets[j].solution.weights[k]);
-    for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++)
-            if (!plan->rules[r].is_copy)
-                write_rule_cell(out, plan, r,
-                                is_title ? NULL : &plan->targets[j].ruled[r].weights[k]);
-    phema_strbuf_puts(out, "\n");
+        for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++) {
+            if (plan->rules[r].is_copy)
+                continue;
+            if (row == ROW_TITLES)
+                add_rule_title(table, plan, r);
+            else if (row == ROW_WEIGHTS)
+                add_weight(table, plan->targets[j].ruled[r].weights[k]);
+            else
+                add_error(table, plan->targets[j].ruled[r].predicted.total);
+        }
 }
 
-static void write_table(struct phema_strbuf *out, const struct phema_plan *plan)
+/* How the snapshots are named: by time and width, or by time and shape; with -v by file too. */
+struct naming {
+    bool has_shapes, has_files;
+    int decimals;
+};
+
+/* previous: NULL, or the snapshot of the row above, whose time is not repeated */
+static void add_snapshot(struct table *table, const struct naming *naming,
+                         const struct phema_snapshot *snapshot,
+                         const struct phema_snapshot *previous)
+{
+    struct phema_name_buffer time;
+    bool is_repeated = previous && previous->named_time == snapshot->named_time;
+    if (naming->has_files)
+        table_add(table, 0, "%s", snapshot->label);
+    table_add(table, 0, "%s", is_repeated ? "" : phema_number_format(&time, snapshot->named_time));
+    if (naming->has_shapes)
+        table_add(table, 0, "%s", snapshot->spec ? snapshot->spec : "unknown");
+    else if (naming->decimals >= 0)
+        table_add(table, 0, "%.*f", naming->decimals, snapshot->sigma_rel);
+    else
+        table_add(table, 0, "%.6g", snapshot->sigma_rel);
+}
+
+static struct naming choose_naming(const struct phema_plan *plan, bool is_verbose)
 {
     const struct phema_series *series = plan->series;
-    int width = 4;
+    struct naming naming = {.has_files = is_verbose};
     for (size_t k = 0; k < series->n; k++)
-        if ((int)strlen(series->snapshots[k].label) > width)
-            width = (int)strlen(series->snapshots[k].label);
-    phema_strbuf_printf(out, "%-*s", width, "file");
-    write_row(out, plan, SIZE_MAX);
-    for (size_t k = 0; k < series->n; k++) {
-        struct phema_name_buffer label;
-        phema_strbuf_printf(out, "%-*s", width,
-                            phema_name_escape(&label, series->snapshots[k].label,
-                                              strlen(series->snapshots[k].label)));
-        write_row(out, plan, k);
+        naming.has_shapes |= isnan(series->snapshots[k].sigma_rel);
+    naming.decimals =
+        report_decimals(&series->snapshots[0].sigma_rel, series->n, sizeof(*series->snapshots));
+    return naming;
+}
+
+static size_t count_columns(const struct phema_plan *plan)
+{
+    size_t n = plan->m;
+    for (size_t j = 0; j < plan->m; j++)
+        for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++)
+            n += !plan->rules[r].is_copy;
+    return n;
+}
+
+static void write_table(struct phema_strbuf *out, const struct phema_plan *plan, bool is_verbose)
+{
+    const struct phema_series *series = plan->series;
+    struct naming naming = choose_naming(plan, is_verbose);
+    size_t n_names = naming.has_files ? 3 : 2;
+    struct table table = {.n_columns = n_names + count_columns(plan),
+                          .n_keys = naming.has_files ? 1 : 2};
+    size_t first = is_verbose || series->n <= TABLE_MOST_ROWS ? 0 : series->n - TABLE_MOST_ROWS;
+    if (naming.has_files)
+        table_add(&table, TABLE_LEFT, "file");
+    table_add(&table, 0, "time");
+    table_add(&table, 0, "%s", naming.has_shapes ? "profile" : "sigma_rel");
+    add_columns(&table, plan, ROW_TITLES, 0);
+    for (size_t k = first; k < series->n; k++) {
+        add_snapshot(&table, &naming, &series->snapshots[k],
+                     k > first ? &series->snapshots[k - 1] : NULL);
+        add_columns(&table, plan, ROW_WEIGHTS, k);
     }
+    if (naming.has_files)
+        table_add(&table, 0, "error expected");
+    table_add(&table, 0, "%s", naming.has_files ? "" : "error");
+    table_add(&table, 0, "%s", naming.has_files ? "" : "expected");
+    add_columns(&table, plan, ROW_ERRORS, 0);
+    cli_write_table(out, &table, 2);
+    if (first)
+        cli_write_wrapped(out, "  %zu older snapshots not shown (-v); digits: --json", first);
 }
 
 /* ---- The verb ---- */
@@ -241,10 +322,10 @@ static enum phema_status print_plan(const struct weights_values *args,
     if (args->common.is_json)
         write_json(&text, plan, advice, args->plan.max_error);
     else if (advice)
-        write_advice(&text, plan, advice);
+        write_advice(&text, plan, advice, args->common.is_verbose);
     else
-        write_table(&text, plan);
-    return cli_print(&text, err);
+        write_table(&text, plan, args->common.is_verbose);
+    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
 static enum phema_status print_advice(const struct weights_values *args,
@@ -273,8 +354,9 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (status)
         return status;
     report_series(&args->common, plan->series);
-    report_plan(&args->common, plan, PHEMA_F64, true); /* nothing is written, so that no dtype
-                                                         * rounds the result */
+    bool is_table = !args->common.is_json && !args->is_advice; /* which has the errors */
+    /* nothing is written, so that no dtype rounds the result */
+    report_plan(&args->common, plan, PHEMA_F64, true, !is_table || args->common.is_verbose);
     status = args->is_advice ? print_advice(args, plan, err) : print_plan(args, plan, NULL, err);
     if (!status)
         status = cli_check_error(plan, args->plan.max_error, err);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "terminal.h"
+
 PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *err)
 {
     enum phema_status status = phema_strbuf_check(text, err);
@@ -61,23 +63,119 @@ static void PHEMA_PRINTF(1, 0) say_plainly(const char *format, va_list args)
         (void)fprintf(stderr, "%s\n", line);
 }
 
-void cli_say(const char *format, ...)
+/* Beginnings of lines that are coloured. */
+static const struct {
+    const char *text, *style;
+} prefixes[] = {{"posthoc-ema:", TERMINAL_ALARM}, {"warning:", TERMINAL_ALARM},
+                {"  ! ", TERMINAL_ALARM},         {"note:", TERMINAL_BOLD},
+                {"  try:", TERMINAL_BOLD},        {"next:", TERMINAL_BOLD}};
+
+static void write_colored(struct phema_strbuf *out, const char *line, int stream)
+{
+    for (size_t i = 0; i < ARRAY_LEN(prefixes) && terminal_has_color(stream); i++) {
+        size_t size = strlen(prefixes[i].text);
+        if (strncmp(line, prefixes[i].text, size) != 0)
+            continue;
+        phema_strbuf_puts(out, prefixes[i].style);
+        phema_strbuf_append(out, line, size);
+        phema_strbuf_puts(out, TERMINAL_PLAIN);
+        line += size;
+    }
+    phema_strbuf_puts(out, line);
+}
+
+/* n_columns: SIZE_MAX for a line that is not broken */
+static void PHEMA_PRINTF(4, 0) write_line(struct phema_strbuf *out, size_t n_columns, int stream,
+                                          const char *format, va_list args)
 {
     char *line = NULL;
+    struct phema_strbuf escaped = {0}, wrapped = {0};
+    if (vasprintf(&line, format, args) < 0) {
+        out->is_failed = true;
+        return;
+    }
+    phema_strbuf_puts_escaped(&escaped, line);
+    if (escaped.data)
+        terminal_wrap(&wrapped, escaped.data, n_columns);
+    if (wrapped.data)
+        write_colored(out, wrapped.data, stream);
+    phema_strbuf_puts(out, "\n");
+    out->is_failed |= escaped.is_failed || wrapped.is_failed;
+    phema_strbuf_clear(&escaped);
+    phema_strbuf_clear(&wrapped);
+    free(line);
+}
+
+static void PHEMA_PRINTF(2, 0) say(size_t n_columns, const char *format, va_list args)
+{
     struct phema_strbuf shown = {0};
-    va_list args, again;
-    va_start(args, format);
+    va_list again;
     va_copy(again, args);
-    if (vasprintf(&line, format, args) < 0)
-        line = NULL;
-    if (line)
-        phema_strbuf_puts_escaped(&shown, line);
-    if (!line || shown.is_failed)
+    write_line(&shown, n_columns, STDERR_FILENO, format, args);
+    if (shown.is_failed)
         say_plainly(format, again);
     else
-        (void)fprintf(stderr, "%s\n", shown.data ? shown.data : "");
+        (void)fputs(shown.data, stderr);
     va_end(again);
-    va_end(args);
     phema_strbuf_clear(&shown);
-    free(line);
+}
+
+void cli_say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(terminal_columns(STDERR_FILENO), format, args);
+    va_end(args);
+}
+
+void cli_say_whole(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(SIZE_MAX, format, args);
+    va_end(args);
+}
+
+void cli_say_table(struct table *table)
+{
+    struct phema_strbuf text = {0};
+    table_write(&text, table, 2, terminal_columns(STDERR_FILENO),
+                terminal_has_color(STDERR_FILENO));
+    if (text.data && !text.is_failed)
+        (void)fputs(text.data, stderr);
+    phema_strbuf_clear(&text);
+    table_clear(table);
+}
+
+void cli_say_error(const struct phema_error *err)
+{
+    if (isatty(STDERR_FILENO))
+        cli_say("posthoc-ema: %s", err->message);
+    else
+        cli_say_whole("posthoc-ema: %s", err->message);
+    if (*phema_error_remedy(err))
+        cli_say_whole("  try: %s", phema_error_remedy(err));
+}
+
+void cli_write_wrapped(struct phema_strbuf *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(out, terminal_columns(STDOUT_FILENO), STDOUT_FILENO, format, args);
+    va_end(args);
+}
+
+void cli_write_whole(struct phema_strbuf *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(out, SIZE_MAX, STDOUT_FILENO, format, args);
+    va_end(args);
+}
+
+void cli_write_table(struct phema_strbuf *out, struct table *table, size_t indent)
+{
+    table_write(out, table, indent, terminal_columns(STDOUT_FILENO),
+                terminal_has_color(STDOUT_FILENO));
+    table_clear(table);
 }

@@ -3,6 +3,7 @@
 #define CLI_MESSAGES_H
 
 #include "phema/json.h"
+#include "table.h"
 
 /* Prints the result, lines for people or JSON, and clears the text. No character in it can move the
  * cursor or turn the text.
@@ -17,7 +18,22 @@ PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *er
 void cli_json_begin(struct phema_json_out *out, struct phema_strbuf *text, bool is_pretty);
 void cli_json_end(struct phema_json_out *out);
 
-/* A line on stderr. Names in it are escaped as phema_strbuf_puts_escaped does. */
+/* A line on stderr, broken at words where the terminal is narrower, or at 80 columns. Names in it are
+ * escaped as phema_strbuf_puts_escaped does. */
 void cli_say(const char *format, ...) PHEMA_PRINTF(1, 2);
+/* The same for a line that somebody copies or a program reads: never broken. */
+void cli_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
+/* A table on stderr, indented by two columns; clears it. */
+void cli_say_table(struct table *table);
+
+/* The error, and its remedy on a line of its own. Only a terminal gets the error broken into lines. */
+void cli_say_error(const struct phema_error *err);
+
+/* Appends a paragraph for standard output: escaped, and broken at words. */
+void cli_write_wrapped(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
+/* The same for a line that somebody copies: never broken. */
+void cli_write_whole(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
+/* Appends a table for standard output; clears it. The text is then printed with cli_print_as_is. */
+void cli_write_table(struct phema_strbuf *out, struct table *table, size_t indent);
 
 #endif

@@ -9,6 +9,7 @@
 #include "phema/error.h"
 #include "phema/span.h"
 #include "phema/strbuf.h"
+#include "terminal.h"
 
 enum cli_group { INPUT, TARGET, OUTPUT, NUMBERS, RESOURCES, MESSAGES };
 
@@ -85,7 +86,8 @@ struct cli_verb {
 struct cli_common {
     struct phema_arena arena;
     bool is_quiet, is_verbose, is_json, is_help;
-    bool has_no_color; /* for scripts: nothing is coloured */
+    bool has_no_color; /* as --color never */
+    enum terminal_color color;
     enum cli_progress {
         CLI_PROGRESS_AUTO,
         CLI_PROGRESS_BAR,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* print_summary.c - on stderr: the series that was found, the metric, and the predicted errors; and
- * the JSON of profiles, predictions, snapshots and rules. */
+/* print_summary.c - on stderr: the series that was found; and the JSON of profiles, predictions,
+ * snapshots and rules. */
 #include "print_summary.h"
 
 #include <math.h>
@@ -9,10 +9,6 @@
 #include <string.h>
 
 #include "messages.h"
-
-/* Predictions above this, or weights this large, deserve a warning. */
-#define LARGE_ERROR 1e-2
-#define LARGE_NORM  10.0
 
 const char *report_named_unit(const struct phema_series *series)
 {
@@ -28,52 +24,64 @@ static void write_times(struct phema_strbuf *out, const struct phema_series *ser
     struct phema_name_buffer from, to;
     (void)phema_number_format(&from, series->snapshots[0].named_time);
     if (n_times == 1)
-        phema_strbuf_printf(out, "one time, %s %s", from.text, named_in);
+        phema_strbuf_printf(out, ", one time (%s %s)", from.text, named_in);
     else
-        phema_strbuf_printf(out, "%zu times, %s to %s %s", n_times, from.text,
+        phema_strbuf_printf(out, ", %zu times (%s to %s %s)", n_times, from.text,
                             phema_number_format(&to, series->snapshots[series->n - 1].named_time),
                             named_in);
 }
 
+/* "0.05", "0.05 and 0.1", "0.05, 0.1 and 0.2"; texts after the eighth are left out. */
+struct list {
+    const char *texts[9];
+    size_t n;
+};
+
+static void add_text(struct list *list, const char *text)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->texts[i], text) == 0)
+            return;
+    if (list->n < ARRAY_LEN(list->texts))
+        list->texts[list->n++] = text;
+}
+
+static void write_list(struct phema_strbuf *out, const char *prefix, const struct list *list)
+{
+    bool is_cut = list->n == ARRAY_LEN(list->texts);
+    size_t n = list->n - is_cut;
+    for (size_t i = 0; i < n; i++)
+        phema_strbuf_printf(out, "%s%s",
+                            i == 0                  ? prefix
+                            : i == n - 1 && !is_cut ? " and "
+                                                    : ", ",
+                            list->texts[i]);
+    if (is_cut)
+        phema_strbuf_puts(out, ", ...");
+}
+
 static void write_widths(struct phema_strbuf *out, const struct phema_series *series)
 {
-    double shown[8];
-    size_t n = 0;
-    for (size_t k = 0; k < series->n; k++) {
-        double width = series->snapshots[k].sigma_rel;
-        bool is_new = !isnan(width);
-        for (size_t i = 0; i < n && is_new; i++)
-            is_new = shown[i] != width;
-        if (!is_new)
+    struct phema_name_buffer shown[9];
+    struct list list = {.n = 0};
+    for (size_t k = 0; k < series->n && list.n < ARRAY_LEN(shown); k++) {
+        if (isnan(series->snapshots[k].sigma_rel))
             continue;
-        if (n == ARRAY_LEN(shown)) {
-            phema_strbuf_puts(out, ", ...");
-            return;
-        }
-        shown[n++] = width;
-        phema_strbuf_printf(out, "%s%.6g", n == 1 ? "; sigma_rel " : ", ", width);
+        (void)snprintf(shown[list.n].text, sizeof(shown[0].text), "%.6g",
+                       series->snapshots[k].sigma_rel);
+        add_text(&list, shown[list.n].text);
     }
+    write_list(out, ", sigma_rel ", &list);
 }
 
 /* The profiles that are not power functions, each once. */
 static void write_shapes(struct phema_strbuf *out, const struct phema_series *series)
 {
-    const char *shown[8];
-    size_t n = 0;
-    for (size_t k = 0; k < series->n; k++) {
-        const struct phema_snapshot *snapshot = &series->snapshots[k];
-        bool is_new = snapshot->spec && isnan(snapshot->gamma);
-        for (size_t i = 0; i < n && is_new; i++)
-            is_new = strcmp(shown[i], snapshot->spec) != 0;
-        if (!is_new)
-            continue;
-        if (n == ARRAY_LEN(shown)) {
-            phema_strbuf_puts(out, ", ...");
-            return;
-        }
-        shown[n++] = snapshot->spec;
-        phema_strbuf_printf(out, "%s%s", n == 1 ? "; " : ", ", snapshot->spec);
-    }
+    struct list list = {.n = 0};
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].spec && isnan(series->snapshots[k].gamma))
+            add_text(&list, series->snapshots[k].spec);
+    write_list(out, ", ", &list);
 }
 
 static uint64_t bytes_of_tensors(const struct phema_series *series, size_t *n_averaged)
@@ -92,8 +100,10 @@ void report_series(const struct cli_common *common, const struct phema_series *s
     if (common->is_quiet)
         return;
     struct phema_strbuf text = {0};
-    phema_strbuf_printf(&text, "%s: %zu snapshot%s, layout %s, ", series->root, series->n,
-                        series->n == 1 ? "" : "s", series->layout);
+    phema_strbuf_printf(&text, "%s: %zu snapshot%s", series->root, series->n,
+                        series->n == 1 ? "" : "s");
+    if (strcmp(series->layout, "own") != 0)
+        phema_strbuf_printf(&text, " (%s)", series->layout);
     write_times(&text, series);
     write_widths(&text, series);
     if (series->n && series->snapshots[0].profile.update_every > 1)
@@ -104,11 +114,23 @@ void report_series(const struct cli_common *common, const struct phema_series *s
     struct phema_name_buffer shown;
     uint64_t bytes = bytes_of_tensors(series, &n_averaged);
     if (series->n_tensors)
-        phema_strbuf_printf(&text, "; %zu tensors (%zu averaged), %s each", series->n_tensors,
-                            n_averaged, phema_size_format(&shown, bytes));
+        phema_strbuf_printf(&text, "; %zu tensor%s", series->n_tensors,
+                            series->n_tensors == 1 ? "" : "s");
+    if (series->n_tensors && n_averaged != series->n_tensors)
+        phema_strbuf_printf(&text, " (%zu averaged)", n_averaged);
+    if (series->n_tensors)
+        phema_strbuf_printf(&text, ", %s each", phema_size_format(&shown, bytes));
     if (text.data && !text.is_failed)
         cli_say("%s", text.data);
     phema_strbuf_clear(&text);
+    report_notes(common, series);
+}
+
+void report_notes(const struct cli_common *common, const struct phema_series *series)
+{
+    struct phema_name_buffer shown;
+    if (common->is_quiet)
+        return;
     for (size_t i = 0; i < series->n_notes; i++)
         cli_say("%s", series->notes[i]);
     for (size_t i = 0; common->is_verbose && i < series->n_tensors; i++) {
@@ -133,121 +155,6 @@ void report_conversion(const struct cli_common *common, const struct phema_serie
         cli_say("%s", series->notes[i]);
 }
 
-void report_target_name(struct phema_strbuf *out, const struct phema_target *target)
-{
-    struct phema_name_buffer at, spec;
-    if (!target->kind)
-        phema_strbuf_puts(out, "given weights");
-    else if (isnan(target->sigma_rel))
-        phema_strbuf_puts(out, phema_name_escape(&spec, target->spec, strlen(target->spec)));
-    else
-        phema_strbuf_printf(out, "sigma_rel %.6g", target->sigma_rel);
-    phema_strbuf_printf(out, " at %s", phema_number_format(&at, target->named_time));
-}
-
-/* The reason for a large error, and a remedy. */
-static const char *remedy(const struct phema_plan *plan, const struct phema_target *target)
-{
-    const struct phema_series *series = plan->series;
-    const struct phema_solution *solution = &target->solution;
-    double narrowest = HUGE_VAL;
-    bool is_halved = false; /* files of 16 bits or less */
-    for (size_t k = 0; k < series->n; k++) {
-        if (!isnan(series->snapshots[k].sigma_rel))
-            narrowest = fmin(narrowest, series->snapshots[k].sigma_rel);
-        is_halved |= series->snapshots[k].rounding > 1e-5;
-    }
-    if (target->sigma_rel < narrowest)
-        return solution->predicted.rounding > solution->predicted.profile && is_halved
-                   ? "the target is narrower than every snapshot, so that large weights multiply "
-                     "the rounding of the 16-bit files: snapshots of a smaller sigma_rel, or in "
-                     "F32, would help"
-                   : "the target is narrower than every snapshot: snapshots of a smaller "
-                     "sigma_rel, or more times, would help (weights --advise says how many)";
-    if (solution->predicted.rounding > solution->predicted.profile)
-        return is_halved
-                   ? "most of the error is rounding of the 16-bit files: snapshots in F32, or "
-                     "a wider target, would help"
-                   : "most of the error is rounding of the files, which large weights "
-                     "multiply: a wider target would help";
-    return "there are too few snapshots for it: more times, or widths nearer to the target's, "
-           "would help (weights --advise says how many times)";
-}
-
-bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
-                          const struct phema_target *target)
-{
-    const struct phema_solution *solution = &target->solution;
-    bool is_wrong = solution->predicted.total > LARGE_ERROR;
-    if (!is_wrong && !(solution->norm2 > LARGE_NORM))
-        return false;
-    report_target_name(out, target);
-    phema_strbuf_printf(out, ": %s; %s",
-                        is_wrong ? "the error to expect is large" : "the weights are large",
-                        remedy(plan, target));
-    return true;
-}
-
-static void warn(const struct phema_plan *plan, const struct phema_target *target)
-{
-    struct phema_strbuf text = {0};
-    if (report_write_warning(&text, plan, target) && !text.is_failed)
-        cli_say("warning: %s", text.data);
-    phema_strbuf_clear(&text);
-}
-
-/* target: any target of that time */
-static void warn_of_rules(const struct phema_plan *plan, const struct phema_target *target)
-{
-    for (size_t r = 0; r < plan->n_rules; r++) {
-        struct phema_target column = *target;
-        column.sigma_rel = plan->rules[r].sigma_rel;
-        column.solution = target->ruled[r];
-        if (!plan->rules[r].is_copy)
-            warn(plan, &column);
-    }
-}
-
-static void report_target(const struct phema_plan *plan, const struct phema_target *target,
-                          double written_error)
-{
-    const struct phema_solution *solution = &target->solution;
-    const struct phema_prediction *predicted = &solution->predicted;
-    struct phema_strbuf text = {0};
-    report_target_name(&text, target);
-    phema_strbuf_puts(&text, ": ");
-    if (!isnan(predicted->total))
-        phema_strbuf_printf(
-            &text,
-            "predicted error %.1e of |theta| (profile %.0e, rounding %.0e), gain |w| "
-            "%.2f, ",
-            predicted->total, predicted->profile, predicted->rounding, solution->norm2);
-    if (!isnan(predicted->paper_weights) && strcmp(plan->metric, "profile") != 0)
-        phema_strbuf_printf(&text, "paper's weights would give %.1e, ", predicted->paper_weights);
-    if (!isnan(target->label_predicted_error))
-        phema_strbuf_printf(&text, "believing the labels would give %.1e, ",
-                            target->label_predicted_error);
-    if (!isnan(solution->profile_error))
-        phema_strbuf_printf(&text, "profile error %.2e, ", solution->profile_error);
-    if (written_error > 0)
-        phema_strbuf_printf(&text, "the dtype written adds %.1e, ", written_error);
-    double wanted_sum = strcmp(target->kind ? target->kind : "", "difference") == 0 ? 0 : 1;
-    if (fabs(solution->sum - wanted_sum) > 1e-9)
-        phema_strbuf_printf(&text, "weights sum to %.9g, ", solution->sum);
-    if (target->n_left_out)
-        phema_strbuf_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
-                            target->n_left_out == 1 ? "" : "s");
-    if (plan->series->snapshots[target->newest].time < target->time && !plan->has_given_weights)
-        phema_strbuf_puts(&text, "between two snapshots: later ones are used, ");
-    if (target->n_repeated)
-        phema_strbuf_printf(&text, "%zu snapshot%s left out that repeat%s another, ",
-                            target->n_repeated, target->n_repeated == 1 ? "" : "s",
-                            target->n_repeated == 1 ? "s" : "");
-    if (!text.is_failed)
-        cli_say("%.*s", (int)text.size - 2, text.data);
-    phema_strbuf_clear(&text);
-}
-
 bool report_write_checks(struct phema_strbuf *out, const struct phema_plan *plan)
 {
     const struct phema_series_checks *checks = &plan->checks;
@@ -257,49 +164,6 @@ bool report_write_checks(struct phema_strbuf *out, const struct phema_plan *plan
     phema_strbuf_printf(out, "%s%s%s", is_wrong ? "the snapshots do not fit their labels: " : "",
                         checks->reason, is_wrong ? "; the error is unknown" : "");
     return true;
-}
-
-void report_plan(const struct cli_common *common, const struct phema_plan *plan,
-                 enum phema_dtype output_dtype, bool has_dtype)
-{
-    if (common->is_quiet)
-        return;
-    if (plan->unmoved && plan->checks.verdict != PHEMA_SERIES_WRONG)
-        cli_say("how the parameters moved cannot be seen: %s", plan->unmoved);
-    const char *solver = plan->targets[0].solution.solver;
-    const char *ridge =
-        plan->targets[0].solution.ridge > 0 ? ", with a ridge for the rounding of the files" : "";
-    if (strcmp(plan->metric, "motion") == 0)
-        cli_say("metric motion: as a sample of the tensors was seen to move%s (--metric profile "
-                "gives the paper's weights), solved in %s",
-                ridge, solver);
-    else if (strcmp(plan->metric, "walk") == 0)
-        cli_say("metric walk%s (--metric profile gives the paper's weights), solved in %s", ridge,
-                solver);
-    else if (strcmp(plan->metric, "profile") == 0)
-        cli_say("metric profile: the paper's and EDM2's weights, solved in %s", solver);
-    else
-        cli_say("weights as given in the file");
-    const struct phema_series *series = plan->series;
-    double stored = series->snapshots[series->n - 1].rounding;
-    double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
-    for (size_t j = 0; j < plan->m; j++)
-        report_target(plan, &plan->targets[j], series->n_tensors && written > 1e-7 ? written : 0);
-    struct phema_strbuf rules = {0};
-    report_rules(&rules, plan);
-    if (rules.data && !rules.is_failed)
-        (void)fputs(rules.data, stderr);
-    phema_strbuf_clear(&rules);
-    struct phema_strbuf checks = {0};
-    if (report_write_checks(&checks, plan) && !checks.is_failed)
-        cli_say("%s: %s", plan->checks.verdict == PHEMA_SERIES_WRONG ? "warning" : "note",
-                checks.data);
-    phema_strbuf_clear(&checks);
-    for (size_t j = 0; j < plan->m; j++)
-        warn(plan, &plan->targets[j]);
-    for (size_t j = 0; j < plan->m; j++)
-        if (j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled)
-            warn_of_rules(plan, &plan->targets[j]);
 }
 
 void report_into(const struct cli_common *common, const char *into,
@@ -385,8 +249,8 @@ void report_rules(struct phema_strbuf *out, const struct phema_plan *plan)
                                 rule->n_tensors == 1 ? " follows" : "s follow");
         write_width(out, rule);
         if (!rule->is_copy && !isnan(worst->predicted.total))
-            phema_strbuf_printf(out, ": predicted error %.1e of |theta|, gain |w| %.2f",
-                                worst->predicted.total, worst->norm2);
+            phema_strbuf_printf(out, ": error expected %.1e%s", worst->predicted.total,
+                                worst->predicted.total > REPORT_FLAGGED_ERROR ? " !" : "");
         phema_strbuf_puts(out, "\n");
     }
 }

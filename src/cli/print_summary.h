@@ -9,11 +9,25 @@
 
 /* To stderr: the series that was recognised, and what was left out (unless quiet). */
 void report_series(const struct cli_common *common, const struct phema_series *series);
+/* To stderr: notes on the series; with -v the tensors that are copied, and why. */
+void report_notes(const struct cli_common *common, const struct phema_series *series);
 /* To stderr: the checkpoint that --convert writes in another format. */
 void report_conversion(const struct cli_common *common, const struct phema_series *series);
-/* To stderr: the metric, and the predicted error of each target. */
+
+/* ---- plan_summary.c ---- */
+
+/* Larger predictions are marked with "!". */
+#define REPORT_FLAGGED_ERROR 1e-3
+
+/* To stderr: the metric where it is not the default, the errors to expect (has_errors), remarks and
+ * warnings. */
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
-                 enum phema_dtype output_dtype, bool has_dtype);
+                 enum phema_dtype output_dtype, bool has_dtype, bool has_errors);
+/* Digits after the point that show all values as %.6g does; -1: many, or some have an exponent or
+ * are NaN.
+ * stride: bytes from one value to the next */
+int report_decimals(const double *values, size_t n, size_t stride);
+
 /* The unit of named times: kimg for EDM2, whose clock counts images. */
 const char *report_named_unit(const struct phema_series *series);
 /* "sigma_rel 0.1 at 4096" */
@@ -52,6 +66,16 @@ struct progress {
     double last_s;
     bool is_utf8;
     size_t n_drawn; /* columns of the line on the terminal */
+    /* What is left where a signal ends the program, and its text: the handler may still read one
+     * while the other is written. */
+    enum progress_kept {
+        PROGRESS_KEEPS_NOTHING,
+        PROGRESS_WRITES_NOTHING,
+        PROGRESS_KEEPS_TILES,
+        PROGRESS_KEEPS_PART
+    } kept;
+    char farewells[2][96];
+    unsigned n_farewells;
 };
 
 /* auto: a bar on a terminal that can draw one, else a line every 10 s. */
@@ -60,6 +84,8 @@ void progress_init(struct progress *progress, const struct cli_common *common);
 void progress_report(void *context, const struct phema_progress *state);
 /* Replaces the bar, if one is drawn, with a line; NULL: no line. */
 void progress_line(struct progress *progress, const char *text);
+/* What a signal leaves behind, for the line that tells so: "stopped; nothing was written". */
+void progress_set_farewell(struct progress *progress, const char *text);
 /* Erases the bar; another run may begin. */
 void progress_finish(struct progress *progress);
 

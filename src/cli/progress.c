@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* progress.c - a bar on a terminal, lines elsewhere. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "messages.h"
+#include "phema/cleanup.h"
 #include "phema/json.h"
 #include "print_summary.h"
 #include "terminal.h"
@@ -27,10 +31,40 @@ void progress_init(struct progress *progress, const struct cli_common *common)
         progress->style = terminal_can_draw() ? CLI_PROGRESS_BAR : CLI_PROGRESS_PLAIN;
 }
 
+void progress_set_farewell(struct progress *progress, const char *text)
+{
+    char *own = progress->farewells[progress->n_farewells++ % ARRAY_LEN(progress->farewells)];
+    if (progress->style == CLI_PROGRESS_NONE)
+        return;
+    (void)snprintf(own, sizeof(progress->farewells[0]), "%sstopped%s%s\n",
+                   progress->n_drawn ? "\n" : "", *text ? "; " : "", text);
+    phema_cleanup_set_farewell(own);
+}
+
+static void update_farewell(struct progress *progress, const struct phema_progress *state)
+{
+    char text[64] = "nothing was written";
+    double done = (double)(state->resumed_bytes + state->done_bytes);
+    double total = (double)(state->resumed_bytes + state->total_bytes);
+    if (progress->kept == PROGRESS_WRITES_NOTHING)
+        text[0] = '\0';
+    else if (progress->kept == PROGRESS_KEEPS_PART)
+        (void)snprintf(text, sizeof(text), "run the same part again");
+    else if (progress->kept == PROGRESS_KEEPS_TILES && state->stage)
+        (void)snprintf(text, sizeof(text), "run the same command to go on");
+    else if (progress->kept == PROGRESS_KEEPS_TILES)
+        (void)snprintf(text, sizeof(text), "run the same command to go on (%.0f %% done)",
+                       total > 0 ? floor(100 * done / total) : 0);
+    else if (state->n_published)
+        (void)snprintf(text, sizeof(text), "%zu of %zu outputs were written", state->n_published,
+                       state->n_items);
+    progress_set_farewell(progress, text);
+}
+
 /* Replaces the current line. The last column stays free, because some terminals wrap there. */
 static void draw_line(struct progress *progress, const char *text)
 {
-    size_t columns = terminal_columns() - 1;
+    size_t columns = terminal_columns(STDERR_FILENO) - 1;
     size_t size = terminal_cut(text, columns), n_shown = 0;
     for (size_t i = 0; i < size; i++)
         n_shown += ((unsigned char)text[i] & 0xC0) != 0x80;
@@ -61,25 +95,61 @@ static void write_bar(struct phema_strbuf *out, const struct progress *progress,
     phema_strbuf_puts(out, "]");
 }
 
-static void draw_bar(struct progress *progress, const struct phema_progress *state, double share,
-                     double left_s)
+/* "reading", "compressing 1/2" */
+static void write_stage(struct phema_strbuf *out, const struct phema_progress *state)
 {
-    struct phema_name_buffer rate, left, name;
+    phema_strbuf_puts(out, state->stage ? state->stage : "reading");
+    if (state->stage && state->n_items > 1)
+        phema_strbuf_printf(out, " %zu/%zu", state->item, state->n_items);
+}
+
+static double share_of(const struct phema_progress *state)
+{
+    return state->total_bytes ? (double)state->done_bytes / (double)state->total_bytes : 1.0;
+}
+
+static void write_numbers(struct phema_strbuf *out, const struct phema_progress *state,
+                          double left_s)
+{
+    struct phema_name_buffer rate, left;
+    double per_s = state->elapsed_s > 0 ? (double)state->done_bytes / state->elapsed_s : 0;
+    phema_strbuf_printf(out, " %3.0f%%", 100 * share_of(state));
+    if (!state->is_other_unit)
+        phema_strbuf_printf(out, "  %s/s", phema_size_format(&rate, (uint64_t)per_s));
+    if (state->elapsed_s >= KNOWN_AFTER_S)
+        phema_strbuf_printf(out, "  %s left", terminal_duration(&left, left_s));
+}
+
+/* Where the end of a stage is unknown, the time since it began. */
+static void draw_stage(struct progress *progress, const struct phema_progress *state)
+{
+    struct phema_name_buffer took;
+    struct phema_strbuf text = {0};
+    write_stage(&text, state);
+    phema_strbuf_printf(&text, ", %s", terminal_duration(&took, state->elapsed_s));
+    if (!text.is_failed)
+        draw_line(progress, text.data);
+    phema_strbuf_clear(&text);
+}
+
+static void draw_bar(struct progress *progress, const struct phema_progress *state, double left_s)
+{
+    struct phema_name_buffer name;
     struct phema_strbuf text = {0}, behind = {0};
-    size_t columns = terminal_columns() - 1;
+    size_t columns = terminal_columns(STDERR_FILENO) - 1;
     size_t bar = columns / 3 < LEAST_BAR  ? LEAST_BAR
                  : columns / 3 > MOST_BAR ? MOST_BAR
                                           : columns / 3;
-    double per_s = state->elapsed_s > 0 ? (double)state->done_bytes / state->elapsed_s : 0;
-    phema_strbuf_printf(&behind, " %3.0f%%  %s/s", 100 * share,
-                        phema_size_format(&rate, (uint64_t)per_s));
-    if (state->elapsed_s >= KNOWN_AFTER_S)
-        phema_strbuf_printf(&behind, "  %s left", terminal_duration(&left, left_s));
-    size_t used = bar + 2 + behind.size + 2;
-    write_bar(&text, progress, share, bar);
+    if (state->stage) {
+        write_stage(&text, state);
+        phema_strbuf_puts(&text, " ");
+    }
+    write_numbers(&behind, state, left_s);
+    size_t used = text.size + bar + 2 + behind.size + 2;
+    write_bar(&text, progress, share_of(state), bar);
     if (behind.data)
         phema_strbuf_puts(&text, behind.data);
-    if (used + LEAST_NAME <= columns) {
+    if (state->tensor && used + LEAST_NAME <= columns) {
         (void)phema_name_escape(&name, state->tensor, state->tensor_size);
         phema_strbuf_puts(&text, "  ");
         phema_strbuf_append(&text, name.text, terminal_cut(name.text, columns - used));
@@ -95,15 +165,38 @@ static void write_json(const struct phema_progress *state, double left_s)
     struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
-    phema_json_out_u64(&out, "done_bytes", state->done_bytes);
-    phema_json_out_u64(&out, "total_bytes", state->total_bytes);
+    phema_json_out_string(&out, "stage", state->stage ? state->stage : "reading");
+    phema_json_out_u64(&out, state->is_other_unit ? "done" : "done_bytes", state->done_bytes);
+    phema_json_out_u64(&out, state->is_other_unit ? "total" : "total_bytes", state->total_bytes);
     phema_json_out_number(&out, "elapsed_seconds", state->elapsed_s);
-    phema_json_out_number(&out, "remaining_seconds", left_s);
-    phema_json_out_bytes(&out, "tensor", state->tensor, state->tensor_size);
+    phema_json_out_number(&out, "remaining_seconds", state->total_bytes ? left_s : PHEMA_UNKNOWN);
+    if (state->tensor)
+        phema_json_out_bytes(&out, "tensor", state->tensor, state->tensor_size);
+    if (state->n_items)
+        phema_json_out_u64(&out, "output", state->item);
     phema_json_out_close(&out, '}');
     if (!text.is_failed)
         (void)fprintf(stderr, "%s\n", text.data);
     phema_strbuf_clear(&text);
+}
+
+static void write_plain(const struct phema_progress *state, double left_s)
+{
+    struct phema_name_buffer done, total, left;
+    struct phema_strbuf stage = {0};
+    write_stage(&stage, state);
+    if (stage.is_failed)
+        phema_strbuf_clear(&stage);
+    else if (!state->total_bytes)
+        cli_say("%s, %s", stage.data, terminal_duration(&left, state->elapsed_s));
+    else if (state->is_other_unit)
+        cli_say("%3.0f %%  %s, %s left", 100 * share_of(state), stage.data,
+                terminal_duration(&left, left_s));
+    else
+        cli_say("%3.0f %%  %s: %s of %s, %s left", 100 * share_of(state), stage.data,
+                phema_size_format(&done, state->done_bytes),
+                phema_size_format(&total, state->total_bytes), terminal_duration(&left, left_s));
+    phema_strbuf_clear(&stage);
 }
 
 void progress_report(void *context, const struct phema_progress *state)
@@ -112,28 +205,29 @@ void progress_report(void *context, const struct phema_progress *state)
     if (progress->style == CLI_PROGRESS_NONE)
         return;
     double every_s = progress->style == CLI_PROGRESS_PLAIN ? PLAIN_EVERY_S : BAR_EVERY_S;
+    update_farewell(progress, state);
+    if (state->elapsed_s < progress->last_s) /* a stage has begun */
+        progress->last_s = 0;
     if (state->elapsed_s - progress->last_s < every_s)
         return;
     progress->last_s = state->elapsed_s;
-    double share =
-        state->total_bytes ? (double)state->done_bytes / (double)state->total_bytes : 1.0;
+    double share = share_of(state);
     double left_s = share > 0 ? state->elapsed_s * (1 - share) / share : 0;
-    struct phema_name_buffer done, total, left;
-    if (progress->style == CLI_PROGRESS_BAR)
-        draw_bar(progress, state, share, left_s);
-    else if (progress->style == CLI_PROGRESS_JSON)
+    if (progress->style == CLI_PROGRESS_JSON)
         write_json(state, left_s);
+    else if (progress->style == CLI_PROGRESS_PLAIN)
+        write_plain(state, left_s);
+    else if (state->stage && !state->total_bytes)
+        draw_stage(progress, state);
     else
-        (void)fprintf(stderr, "%3.0f %%  %s of %s read, %s left\n", 100 * share,
-                      phema_size_format(&done, state->done_bytes),
-                      phema_size_format(&total, state->total_bytes),
-                      terminal_duration(&left, left_s));
+        draw_bar(progress, state, left_s);
 }
 
 void progress_finish(struct progress *progress)
 {
     if (progress->n_drawn)
         (void)fprintf(stderr, "\r%*s\r", (int)progress->n_drawn, "");
+    phema_cleanup_set_farewell(NULL);
     progress->n_drawn = 0;
     progress->last_s = 0;
 }

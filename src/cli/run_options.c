@@ -194,7 +194,7 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
         report_conversion(common, prepared->plan->series);
     } else {
         report_series(common, prepared->plan->series);
-        report_plan(common, prepared->plan, naming.dtype, naming.has_dtype);
+        report_plan(common, prepared->plan, naming.dtype, naming.has_dtype, !values->hides_errors);
     }
     return cli_check_error(prepared->plan, values->plan.max_error, err);
 }

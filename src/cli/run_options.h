@@ -16,6 +16,7 @@ struct cli_run_values {
     unsigned accumulate; /* CLI_CHOICE of CLI_PRECISIONS */
     const char *device, *gpu_memory;
     uint64_t threads, level;
+    bool hides_errors; /* the verb prints the errors to expect itself */
 };
 
 #define CLI_PRECISIONS "auto|f64|f32"

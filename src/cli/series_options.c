@@ -23,8 +23,9 @@ const struct cli_opt cli_common_rows[] = {
     {"json", MESSAGES, CLI_FLAG, FIELD(is_json), .help = "print the result as one JSON object"},
     {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "say errors only", .letter = 'q'},
     {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "say more", .letter = 'v'},
-    {"no-color", MESSAGES, CLI_FLAG, FIELD(has_no_color),
-     .help = "no colours (as NO_COLOR in the environment)"},
+    {"color", MESSAGES, CLI_CHOICE, FIELD(color), "auto|always|never",
+     .help = "colours (auto: on a terminal, unless NO_COLOR is\nset or TERM is dumb)"},
+    {"no-color", MESSAGES, CLI_FLAG, FIELD(has_no_color), .help = "the same as --color never"},
     {"help", MESSAGES, CLI_FLAG, FIELD(is_help), .help = "print this help", .letter = 'h'},
     {0},
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* terminal.c - width and locale of the terminal. The locale is read from the environment and never
- * set: numbers stay as they are. */
+/* terminal.c - width, locale and colours of the terminal. The locale is read from the environment and
+ * never set: numbers stay as they are. */
 #include "terminal.h"
 
 #include <math.h>
@@ -13,6 +13,7 @@
 
 #define DEFAULT_COLUMNS 80
 #define LEAST_COLUMNS   20 /* narrower lines wrap */
+#define MOST_COLUMNS    100000
 
 static bool is_dumb(void)
 {
@@ -25,12 +26,48 @@ bool terminal_can_draw(void)
     return isatty(STDERR_FILENO) && !is_dumb();
 }
 
-size_t terminal_columns(void)
+/* COLUMNS, or 0. */
+static size_t columns_of_environment(void)
+{
+    const char *text = getenv("COLUMNS");
+    char *end = NULL;
+    unsigned long columns = text && *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+    return end && !*end && columns <= MOST_COLUMNS ? columns : 0;
+}
+
+size_t terminal_columns(int stream)
 {
     struct winsize size = {0};
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col == 0)
+    size_t columns = columns_of_environment();
+    if (!columns && !ioctl(stream, TIOCGWINSZ, &size))
+        columns = size.ws_col;
+    if (!columns)
         return DEFAULT_COLUMNS;
-    return size.ws_col < LEAST_COLUMNS ? LEAST_COLUMNS : size.ws_col;
+    return columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns;
+}
+
+static enum terminal_color wanted_color;
+
+void terminal_set_color(enum terminal_color color)
+{
+    wanted_color = color;
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+bool terminal_has_color(int stream)
+{
+    if (wanted_color != TERMINAL_COLOR_AUTO)
+        return wanted_color == TERMINAL_COLOR_ALWAYS;
+    if (is_set("NO_COLOR"))
+        return false;
+    if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+        return true;
+    return isatty(stream) && !is_dumb();
 }
 
 bool terminal_is_utf8(void)
@@ -53,6 +90,40 @@ size_t terminal_cut(const char *text, size_t n_columns)
             break;
     }
     return at;
+}
+
+/* Columns of the bytes. */
+static size_t width_of(const char *text, size_t size)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < size; i++)
+        width += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return width;
+}
+
+size_t terminal_width(const char *text)
+{
+    return width_of(text, strlen(text));
+}
+
+void terminal_wrap(struct phema_strbuf *out, const char *line, size_t n_columns)
+{
+    size_t indent = strspn(line, " "), used = indent;
+    phema_strbuf_append(out, line, indent);
+    for (const char *at = line + indent; *at;) {
+        size_t gap = strspn(at, " "), size = strcspn(at + gap, " ");
+        size_t width = width_of(at + gap, size);
+        if (gap && size && used + gap + width > n_columns) {
+            phema_strbuf_printf(out, "\n%*s", (int)indent + 2, "");
+            used = indent + 2;
+        } else {
+            phema_strbuf_append(out, at, gap);
+            used += gap;
+        }
+        phema_strbuf_append(out, at + gap, size);
+        used += width;
+        at += gap + size;
+    }
 }
 
 const char *terminal_duration(struct phema_name_buffer *buffer, double seconds)

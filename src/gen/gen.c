@@ -17,6 +17,7 @@
 #include "options.h"
 #include "phema/accumulate.h"
 #include "phema/cleanup.h"
+#include "phema/clock.h"
 #include "phema/parallel.h"
 
 /* Every step takes two doubles or more, and microseconds for each beta. */
@@ -32,7 +33,24 @@ struct work {
     const struct phema_backend *backend;
     _Atomic uint64_t next_run;
     atomic_bool is_failed; /* the other workers stop */
+    const struct phema_gen_options *options;
+    double start_s, reported_s;
+    _Atomic uint64_t n_done; /* steps of parameters */
+    uint64_t n_total;
 };
+
+#define REPORT_EVERY_S 0.1
+
+/* By the first worker alone. */
+static void report(struct work *work)
+{
+    double now_s = phema_clock_s();
+    if (!work->options->report || now_s - work->reported_s < REPORT_EVERY_S)
+        return;
+    work->reported_s = now_s;
+    work->options->report(work->options->context, atomic_load(&work->n_done), work->n_total,
+                          now_s - work->start_s);
+}
 
 static bool is_writable_dtype(enum phema_dtype dtype)
 {
@@ -81,8 +99,9 @@ static enum phema_status put_run(const struct work *work, const struct gen_state
     return phema_writer_write(file->writer, offset, buffer, n * elem_bytes, err);
 }
 
-static enum phema_status do_run(const struct work *work, struct gen_state *state, size_t tensor,
-                                uint64_t first_elem, void *buffer, struct phema_error *err)
+static enum phema_status do_run(struct work *work, bool reports, struct gen_state *state,
+                                size_t tensor, uint64_t first_elem, void *buffer,
+                                struct phema_error *err)
 {
     const struct gen_tensor *place = &work->model->tensors[tensor];
     uint64_t n_left = place->n_elems - first_elem;
@@ -94,6 +113,9 @@ static enum phema_status do_run(const struct work *work, struct gen_state *state
     size_t next = 0;
     for (uint64_t step = 1; next < files->n; step++) {
         gen_run_step(state, work->training, &run, step);
+        atomic_fetch_add_explicit(&work->n_done, run.n, memory_order_relaxed);
+        if (reports)
+            report(work);
         for (; next < files->n && files->files[next].item->time == step; next++) {
             enum phema_status status =
                 put_run(work, state, &files->files[next], tensor, first_elem, run.n, buffer, err);
@@ -107,7 +129,6 @@ static enum phema_status do_run(const struct work *work, struct gen_state *state
 /* The work of one thread: runs until none is left. */
 static enum phema_status do_runs(void *context, size_t worker, struct phema_error *err)
 {
-    (void)worker;
     struct work *work = context;
     struct gen_state state = {NULL, NULL, NULL};
     double *buffer = malloc(GEN_RUN_ELEMS * sizeof(double));
@@ -121,7 +142,7 @@ static enum phema_status do_runs(void *context, size_t worker, struct phema_erro
             break;
         while (tensor[1].first_run <= run)
             tensor++; /* the runs of a worker ascend */
-        status = do_run(work, &state, (size_t)(tensor - work->model->tensors),
+        status = do_run(work, worker == 0, &state, (size_t)(tensor - work->model->tensors),
                         (run - tensor->first_run) * GEN_RUN_ELEMS, buffer, err);
     }
     if (status)
@@ -181,8 +202,16 @@ static enum phema_status write_series(const char *directory,
     enum phema_status status = gen_files_open(&files, directory, options, model, request, err);
     if (status)
         return status;
-    struct work work = {
-        .training = training, .model = model, .files = &files, .backend = phema_backend_for_cpu()};
+    double start_s = phema_clock_s();
+    uint64_t last_step = files.n ? files.files[files.n - 1].item->time : 0;
+    struct work work = {.training = training,
+                        .model = model,
+                        .files = &files,
+                        .backend = phema_backend_for_cpu(),
+                        .options = options,
+                        .start_s = start_s,
+                        .reported_s = start_s,
+                        .n_total = options->n_params * last_step};
     uint64_t n_runs = model->tensors[model->n].first_run;
     unsigned n_threads = options->n_threads < n_runs ? options->n_threads : (unsigned)n_runs;
     status = phema_parallel_try(n_threads, n_threads, do_runs, &work, err);

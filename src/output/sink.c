@@ -182,7 +182,8 @@ static enum phema_status compress(struct sink *sink, struct phema_error *err)
     qsort(ends, n, sizeof(*ends), compare_sizes);
     enum phema_status status = phema_writer_write_zstd(
         &sink->size_bytes, sink->compressed, sink->writers[0], file->size_bytes, ends, n,
-        sink->outputs->level ? sink->outputs->level : DEFAULT_LEVEL, sink->options.n_threads, err);
+        sink->outputs->level ? sink->outputs->level : DEFAULT_LEVEL, sink->options.n_threads,
+        sink->options.finished_bytes, err);
     free(ends);
     return status;
 }

@@ -66,6 +66,10 @@ struct run {
     _Atomic uint64_t done_bytes; /* read so far, of all snapshots */
     uint64_t total_bytes;
     _Atomic size_t tensor; /* the one in progress, for progress reports */
+    const char *stage;     /* of an output, set and read by the calling thread; NULL: reading */
+    double stage_start_s, reported_s;
+    size_t stage_output;
+    _Atomic uint64_t stage_bytes; /* done in the stage */
     _Atomic bool is_stopped;
     struct journal_writer *journal;      /* NULL: no journal is kept */
     struct input_digests *input_digests; /* NULL: snapshot data are not hashed */
@@ -136,8 +140,14 @@ PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err);
 /* PHEMA_ERR_FILE names a snapshot or template that is no longer the file that was opened. */
 PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err);
 
-/* Finishes an output: checksums, compression. Progress is reported as in run_pass. */
-PHEMA_FALLIBLE run_finish_output(struct run *run, size_t output, struct phema_error *err);
+/* Does a step of an output, sink_finish or sink_commit, while progress of the stage is reported as in
+ * run_pass. */
+typedef enum phema_status run_step(struct sink *sink, struct phema_error *err);
+PHEMA_FALLIBLE run_do_step(struct run *run, const char *stage, size_t output, run_step *step,
+                           struct sink *sink, struct phema_error *err);
+/* Reports progress of a stage that the calling thread does itself, ten times a second at most. */
+void run_begin_stage(struct run *run, const char *stage, size_t output);
+void run_report_stage(struct run *run);
 
 /* ---- run_digest.c ---- */
 

@@ -72,10 +72,40 @@ static void report_progress(struct run *run)
         .elapsed_s = phema_clock_s() - run->start_s,
         .tensor = tensor->name,
         .tensor_size = tensor->name_size,
+        .resumed_bytes = run->result->resumed_bytes,
+        .n_items = run->outputs->m,
+        .n_published = run->n_published,
     };
-    run->options.report(run->options.context, &progress);
+    struct phema_progress of_stage = {
+        .done_bytes = atomic_load(&run->stage_bytes),
+        .total_bytes = run->outputs->m ? run->outputs->items[run->stage_output].size_bytes : 0,
+        .elapsed_s = phema_clock_s() - run->stage_start_s,
+        .stage = run->stage,
+        .item = run->stage_output + 1,
+        .n_items = run->outputs->m,
+        .n_published = run->n_published,
+    };
+    if (!of_stage.done_bytes) /* the stage does not count */
+        of_stage.total_bytes = 0;
+    run->options.report(run->options.context, run->stage ? &of_stage : &progress);
     if (run->options.is_stopped && run->options.is_stopped(run->options.context))
         run_stop(run);
+}
+
+void run_begin_stage(struct run *run, const char *stage, size_t output)
+{
+    run->stage = stage;
+    run->stage_output = output;
+    run->stage_start_s = run->reported_s = phema_clock_s();
+    atomic_store(&run->stage_bytes, 0);
+}
+
+void run_report_stage(struct run *run)
+{
+    if (phema_clock_s() - run->reported_s < REPORT_INTERVAL_NS / 1e9)
+        return;
+    run->reported_s = phema_clock_s();
+    report_progress(run);
 }
 
 /* A journal that cannot be written ends the run. */
@@ -113,7 +143,7 @@ static enum phema_status watch(struct thread_pool *pool, struct run *run, struct
             break;
         (void)pthread_mutex_unlock(&pool->lock);
         report_progress(run);
-        if (!status)
+        if (!status && !run->stage) /* in a stage all tiles are in the journals */
             status = write_journals(run, false, err);
         (void)pthread_mutex_lock(&pool->lock);
     }
@@ -258,32 +288,36 @@ PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_er
     return status;
 }
 
-/* ---- Finishing an output ---- */
+/* ---- A step of an output ---- */
 
-struct finishing {
+struct step {
+    run_step *step;
     struct sink *sink;
     enum phema_status status;
     struct phema_error err;
 };
 
-static void finish(void *context)
+static void do_step(void *context)
 {
-    struct finishing *finishing = context;
-    finishing->status = sink_finish(finishing->sink, &finishing->err);
+    struct step *step = context;
+    step->status = step->step(step->sink, &step->err);
 }
 
-PHEMA_FALLIBLE run_finish_output(struct run *run, size_t output, struct phema_error *err)
+PHEMA_FALLIBLE run_do_step(struct run *run, const char *stage, size_t output, run_step *step,
+                           struct sink *sink, struct phema_error *err)
 {
-    struct finishing finishing = {.sink = run->sinks[output]};
+    struct step own = {.step = step, .sink = sink};
     struct pool_thread thread;
     struct thread_pool pool = {
         .threads = &thread, .lock = PTHREAD_MUTEX_INITIALIZER, .is_done = PTHREAD_COND_INITIALIZER};
     enum phema_status status = PHEMA_OK;
-    if (start_thread(&pool, finish, &finishing))
+    run_begin_stage(run, stage, output);
+    if (start_thread(&pool, do_step, &own))
         status = watch(&pool, run, err);
     else
-        finish(&finishing); /* without reports */
-    if (finishing.status && !status)
-        *err = finishing.err;
-    return status ? status : finishing.status;
+        do_step(&own); /* without reports */
+    run->stage = NULL;
+    if (own.status && !status)
+        *err = own.err;
+    return status ? status : own.status;
 }

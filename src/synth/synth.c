@@ -117,6 +117,7 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
                                         .n_parts = options->n_parts,
                                         .drops_cache = options->drops_cache,
                                         .verifies = options->verifies,
+                                        .finished_bytes = &run->stage_bytes,
                                         .resumes = options->resumes};
     enum phema_status status = phema_writer_reserve_descriptors(
         run->outputs->m * sink_n_files(run->outputs, options->resumes), err);
@@ -159,16 +160,40 @@ static enum phema_status write_digests(struct run *run, size_t j, struct phema_e
     return status;
 }
 
+/* Rereads a finished output before it is published, if options.verifies. PHEMA_ERR_OUTPUT names the
+ * output and a tensor that differs from the written data. */
+static enum phema_status reread_output(struct run *run, size_t output, struct phema_error *err)
+{
+    if (!run->options.verifies)
+        return PHEMA_OK;
+    size_t hint = 0;
+    run_begin_stage(run, "checking", output);
+    enum phema_status status = sink_begin_verify(run->sinks[output], err);
+    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && !status; t++) {
+        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+        status = tile_reread(run, output, &range, NULL, err);
+        atomic_fetch_add(&run->stage_bytes,
+                         phema_dtype_bytes(run->outputs->dtypes[range.tensor], range.n_elems));
+        run_report_stage(run);
+    }
+    if (!status)
+        status = sink_end_verify(run->sinks[output], err);
+    run->stage = NULL;
+    return status;
+}
+
 static enum phema_status publish_output(struct run *run, size_t j, struct phema_error *err)
 {
     phema_memory_profile_begin_stage(run->options.memory_profile, PHEMA_STAGE_WRITE);
     enum phema_status status = write_digests(run, j, err);
     if (status)
         return status;
-    status = run_finish_output(run, j, err);
+    status = run_do_step(
+        run, phema_output_traits(run->outputs)->is_compressed ? "compressing" : "finishing", j,
+        sink_finish, run->sinks[j], err);
     if (status)
         return status;
-    status = output_reread(run, j, err);
+    status = reread_output(run, j, err);
     if (status) {
         discard(run);
         return status;
@@ -177,7 +202,9 @@ static enum phema_status publish_output(struct run *run, size_t j, struct phema_
     run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
     struct sink *sink = run->sinks[j];
     run->sinks[j] = NULL;
-    status = sink_commit(sink, err);
+    bool may_wait = run->options.syncs && run->options.report;
+    status =
+        may_wait ? run_do_step(run, "storing", j, sink_commit, sink, err) : sink_commit(sink, err);
     run->n_published += !status;
     return status;
 }

@@ -54,10 +54,6 @@ PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output,
 PHEMA_FALLIBLE tile_reread(const struct run *run, size_t output, const struct tile_range *range,
                            uint64_t *sum, struct phema_error *err);
 
-/* Rereads a finished output before it is published, if options.verifies. PHEMA_ERR_OUTPUT names the
- * output and a tensor that differs from the written data. */
-PHEMA_FALLIBLE output_reread(struct run *run, size_t output, struct phema_error *err);
-
 /* ---- tile_blocks.c: blocks equal in all inputs, which are copied instead of summed ---- */
 
 /* Lists the blocks of a tile in the worker. */

@@ -49,19 +49,6 @@ PHEMA_FALLIBLE tile_reread(const struct run *run, size_t output, const struct ti
     return write_to_sink(run, output, range, NULL, sum, err);
 }
 
-PHEMA_FALLIBLE output_reread(struct run *run, size_t output, struct phema_error *err)
-{
-    if (!run->options.verifies)
-        return PHEMA_OK;
-    size_t hint = 0;
-    enum phema_status status = sink_begin_verify(run->sinks[output], err);
-    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && !status; t++) {
-        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
-        status = tile_reread(run, output, &range, NULL, err);
-    }
-    return status ? status : sink_end_verify(run->sinks[output], err);
-}
-
 /* Rounds elements [first, first + n) of a row into worker->written. */
 static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema_dtype dtype,
                                                enum phema_accumulator accumulator, const void *row,

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #define ZSTD_STATIC_LINKING_ONLY /* estimates of memory */
@@ -36,6 +37,7 @@ struct compression {
     const uint64_t *ends;
     size_t n_ends;
     int level;
+    _Atomic uint64_t *done_bytes; /* NULL: not counted */
 
     pthread_mutex_t lock;
     pthread_cond_t turn_changed;
@@ -176,6 +178,8 @@ static void compress_frames(void *context, size_t index)
         status = own.context ? PHEMA_OK : init_compressor(&own, all, &err);
         if (!status)
             status = write_frame(&own, all, &frame, &err);
+        if (!status && all->done_bytes)
+            atomic_fetch_add(all->done_bytes, frame.size);
     }
     if (status)
         stop(all, status, &err);
@@ -204,7 +208,8 @@ static enum phema_status write_table(struct compression *all, struct phema_error
 PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer *writer,
                                        struct phema_writer *plain, uint64_t content_size,
                                        const uint64_t *ends, size_t n_ends, int level,
-                                       unsigned n_threads, struct phema_error *err)
+                                       unsigned n_threads, _Atomic uint64_t *done_bytes,
+                                       struct phema_error *err)
 {
     for (size_t i = 0; i < n_ends; i++)
         assert(ends[i] <= content_size && (i == 0 || ends[i - 1] <= ends[i]));
@@ -219,6 +224,7 @@ PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer
                               .ends = ends,
                               .n_ends = n_ends,
                               .level = level,
+                              .done_bytes = done_bytes,
                               .err = err};
     phema_strbuf_append(&all.table, (const char[SEEK_HEAD_BYTES]){0}, SEEK_HEAD_BYTES);
     (void)pthread_mutex_init(&all.lock, NULL);

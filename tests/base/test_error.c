@@ -55,7 +55,7 @@ static char *repeated(char letter, size_t size)
 static void only_text_that_does_not_fit_is_cut(void **state)
 {
     (void)state;
-    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 1;
+    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 2;
     for (size_t size = longest - 2; size <= longest + 2; size++) {
         struct phema_error err = {""};
         char *long_sentence = repeated('m', size);
@@ -70,7 +70,7 @@ static void only_text_that_does_not_fit_is_cut(void **state)
 static void a_place_before_a_long_sentence_cuts_its_end(void **state)
 {
     (void)state;
-    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 1;
+    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 2;
     /* "p: " and a sentence that fills the rest, or has one character less or more */
     for (size_t size = longest - 4; size <= longest - 2; size++) {
         struct phema_error err = {""};
@@ -88,7 +88,7 @@ static void a_place_before_a_long_sentence_cuts_its_end(void **state)
 static void a_place_that_fills_everything_is_cut_itself(void **state)
 {
     (void)state;
-    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 1;
+    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 2;
     for (size_t size = longest - 3; size <= longest + 1000; size += size < longest + 2 ? 1 : 333) {
         struct phema_error err = {""};
         char *place = repeated('p', size);
@@ -100,9 +100,43 @@ static void a_place_that_fills_everything_is_cut_itself(void **state)
     }
 }
 
+static void a_remedy_stays_with_its_message(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    assert_string_equal(phema_error_remedy(&err), "");
+    (void)phema_fail(&err, PHEMA_ERR_FILE, "no time");
+    phema_error_set_remedy(&err, "--%s 'x'", "name-regex");
+    (void)phema_fail_in(&err, PHEMA_ERR_INPUTS, "a longer place than before");
+    assert_string_equal(err.message, "a longer place than before: no time");
+    assert_string_equal(phema_error_remedy(&err), "--name-regex 'x'");
+    (void)phema_fail(&err, PHEMA_ERR_FILE, "x");
+    assert_string_equal(phema_error_remedy(&err), "");
+}
+
+static void half_a_remedy_is_no_remedy(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    const size_t longest = sizeof(err.message) - 2;
+    char *sentence =
+        repeated('m', longest - 5); /* and a NUL: four letters and their NUL are left */
+    (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", sentence);
+    phema_error_set_remedy(&err, "abcde");
+    assert_string_equal(phema_error_remedy(&err), "abcde");
+    phema_error_set_remedy(&err, "abcdef");
+    assert_string_equal(phema_error_remedy(&err), "");
+    phema_error_set_remedy(&err, "abcde");
+    (void)phema_fail_in(&err, PHEMA_ERR_FILE, "p");
+    assert_string_equal(phema_error_remedy(&err), "");
+    free(sentence);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_remedy_stays_with_its_message),
+        cmocka_unit_test(half_a_remedy_is_no_remedy),
         cmocka_unit_test(statuses_are_the_documented_exit_statuses),
         cmocka_unit_test(places_are_put_before_the_sentence),
         cmocka_unit_test(percent_signs_in_the_sentence_are_not_read_again),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_terminal.c - cutting of texts, durations and the locale. */
+/* test_terminal.c - cutting and breaking of texts, durations, width, colours and the locale. */
 #include "support.h"
 
 #include <math.h>
@@ -61,11 +61,74 @@ static void the_first_variable_that_is_set_decides_the_locale(void **state)
     assert_false(is_utf8("C.UTF-8", NULL, NULL, NULL));
 }
 
+static void check_wrapped(const char *line, size_t n_columns, const char *wanted)
+{
+    struct phema_strbuf out = {0};
+    terminal_wrap(&out, line, n_columns);
+    assert_string_equal(out.data, wanted);
+    phema_strbuf_clear(&out);
+}
+
+static void lines_are_broken_at_spaces_alone(void **state)
+{
+    (void)state;
+    check_wrapped("one two three", 80, "one two three");
+    check_wrapped("one two three", 7, "one two\n  three");
+    check_wrapped("one two three", 6, "one\n  two\n  three");
+    check_wrapped("  one two", 6, "  one\n    two");
+    check_wrapped("one /a/path/that/is/long two", 8, "one\n  /a/path/that/is/long\n  two");
+    check_wrapped("a  b", 80, "a  b");
+    check_wrapped("\xcf\x83\xcf\x83 \xcf\x83", 4,
+                  "\xcf\x83\xcf\x83 \xcf\x83"); /* four characters */
+    check_wrapped("one two three", SIZE_MAX, "one two three");
+}
+
+/* Standard output of the test is no terminal, as a rule; COLUMNS decides in any case. */
+static void columns_of_the_environment_decide(void **state)
+{
+    (void)state;
+    (void)setenv("COLUMNS", "60", 1);
+    assert_int_equal(terminal_columns(1), 60);
+    (void)setenv("COLUMNS", "5", 1);
+    assert_int_equal(terminal_columns(1), 20); /* the least */
+    static const char *const unusable[] = {"0", "-60", "60x", "", "99999999999999999999999"};
+    for (size_t i = 0; i < ARRAY_LEN(unusable); i++) {
+        (void)setenv("COLUMNS", unusable[i], 1);
+        assert_int_equal(terminal_columns(-1), 80);
+    }
+    (void)unsetenv("COLUMNS");
+    assert_int_equal(terminal_columns(-1), 80);
+}
+
+static bool has_color(const char *no_color, const char *forced)
+{
+    (void)setenv("NO_COLOR", no_color, 1);
+    (void)setenv("CLICOLOR_FORCE", forced, 1);
+    return terminal_has_color(-1);
+}
+
+static void options_decide_on_colours_before_the_environment(void **state)
+{
+    (void)state;
+    assert_false(has_color("", ""));
+    assert_true(has_color("", "1"));
+    assert_false(has_color("", "0"));
+    assert_false(has_color("1", "1"));
+    terminal_set_color(TERMINAL_COLOR_ALWAYS);
+    assert_true(has_color("1", "0"));
+    terminal_set_color(TERMINAL_COLOR_NEVER);
+    assert_false(has_color("", "1"));
+    terminal_set_color(TERMINAL_COLOR_AUTO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(durations_have_two_units),
+        cmocka_unit_test(lines_are_broken_at_spaces_alone),
+        cmocka_unit_test(columns_of_the_environment_decide),
+        cmocka_unit_test(options_decide_on_colours_before_the_environment),
         cmocka_unit_test(the_first_variable_that_is_set_decides_the_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static enum phema_status inspect_series(struct page *page, struct phema_error *e
     enum phema_status status = PHEMA_OK;
     report_series(&values->common, series);
     if (report->plan)
-        report_plan(&values->common, report->plan, PHEMA_F64, true);
+        report_plan(&values->common, report->plan, PHEMA_F64, true, true);
     report->common = &values->common;
     report->series = series;
     report->errors_plan = page->errors_plan;

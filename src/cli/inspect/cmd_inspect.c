@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "inspect/inspect.h"
+#include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/formats.h"
 #include "print_summary.h"
@@ -100,6 +101,29 @@ static struct phema_series_options series_options(const struct inspect_values *v
     return options;
 }
 
+/* A command that makes averages of the series; nothing where it would need more options. */
+static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
+                       const struct phema_series *series, const struct inspect_errors *errors)
+{
+    const struct phema_series_options *given = &values->series;
+    if (!errors->is_known || given->layout || given->name_regex || given->key ||
+        given->checkpoint.n_allow_globals)
+        return;
+    phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
+    cli_quote_operand(out, series->root);
+    phema_strbuf_puts(out, " sweep/");
+}
+
+static void write_series(struct phema_strbuf *out, const struct inspect_values *values,
+                         const struct inspect_summary *summary, const struct inspect_times *times,
+                         const struct inspect_errors *errors)
+{
+    struct phema_strbuf next = {0};
+    write_next(&next, values, summary->series, errors);
+    inspect_write_series(out, summary, times, errors, next.data, values->common.is_verbose);
+    phema_strbuf_clear(&next);
+}
+
 static enum phema_status print_series(struct phema_json_out *out,
                                       const struct inspect_values *values,
                                       const struct phema_series *series, struct phema_error *err)
@@ -114,11 +138,11 @@ static enum phema_status print_series(struct phema_json_out *out,
     if (!status)
         status = inspect_summarise_series(&summary, series, err);
     if (!status) {
-        report_series(&values->common, series);
+        report_notes(&values->common, series);
         if (values->common.is_json)
             inspect_write_series_json(out, &summary, &times, &errors, values->paths.n > 1);
         else
-            inspect_write_series(out->text, &summary, &times, &errors, values->common.is_verbose);
+            write_series(out->text, values, &summary, &times, &errors);
         inspect_summary_clear(&summary);
     }
     inspect_errors_clear(&errors);
@@ -140,6 +164,17 @@ static enum phema_status inspect_series(struct phema_json_out *out,
 }
 
 /* ---- Together ---- */
+
+static void write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
+                             const struct inspect_summary *summary)
+{
+    struct phema_strbuf text = {0};
+    inspect_write_checkpoint(&text, checkpoint, summary);
+    if (text.data)
+        phema_strbuf_append_lines(out, text.data, text.size);
+    out->is_failed |= text.is_failed;
+    phema_strbuf_clear(&text);
+}
 
 static enum phema_status print_checkpoint(struct phema_json_out *out,
                                           const struct inspect_values *values,
@@ -166,7 +201,7 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
         if (values->common.is_json)
             inspect_write_checkpoint_json(out, checkpoint, &summary, values->paths.n > 1);
         else
-            inspect_write_checkpoint(out->text, checkpoint, &summary);
+            write_checkpoint(out->text, checkpoint, &summary);
         inspect_summary_clear(&summary);
     }
     phema_series_close(series);
@@ -225,7 +260,7 @@ static enum phema_status run(void *data, struct phema_error *err)
     if (values->common.is_json)
         phema_strbuf_puts(&text, "\n");
     if (!status && !values->is_raw)
-        status = cli_print(&text, err);
+        status = values->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     phema_strbuf_clear(&text);
     return status;
 }

@@ -116,9 +116,11 @@ void inspect_errors_clear(struct inspect_errors *errors);
 
 /* ---- print_times.c ---- */
 
-/* The table, the remarks, and the predicted errors by width. */
-void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times,
-                         const struct inspect_errors *errors);
+/* Two lines, or one and a table: how many snapshots, of which times and widths. */
+void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times);
+/* Remarks, and the errors to expect by width as a curve. */
+void inspect_errors_write(struct phema_strbuf *out, const struct inspect_times *times,
+                          const struct inspect_errors *errors);
 void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times,
                               const struct inspect_errors *errors);
 /* Lines about gaps, missing and duplicate snapshots after an empty line; or no line. */
@@ -145,10 +147,11 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
 void inspect_write_checkpoint_json(struct phema_json_out *out,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
-/* lists_all: every snapshot, however many they are */
+/* is_verbose: every snapshot, and the sums over tensors. next: a command to go on with, or NULL. The
+ * text is printed as it is. */
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
-                          bool lists_all);
+                          const char *next, bool is_verbose);
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
                                const struct inspect_times *times,
                                const struct inspect_errors *errors, bool is_inner);

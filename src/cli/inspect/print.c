@@ -9,9 +9,6 @@
 #include "messages.h"
 #include "print_summary.h"
 
-/* Longer series are listed with -v only. */
-#define MOST_LISTED 12
-
 /* Longer lists are cut; JSON has all. */
 #define MAX_COMPONENTS_SHOWN 20
 #define MAX_TIES_SHOWN       8
@@ -433,16 +430,49 @@ static void write_snapshots(struct phema_strbuf *out, const struct phema_series 
     }
 }
 
+/* "  model   8 tensors, 929 parameters, F16; 6 averaged, 2 copied (buffer); subtree 'ema'" */
+static void write_model(struct phema_strbuf *out, const struct inspect_summary *summary)
+{
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer shown;
+    uint64_t n_elems = 0;
+    for (size_t i = 0; i < summary->dtypes.n; i++)
+        n_elems += summary->dtypes.items[i].n_elems;
+    phema_strbuf_printf(&text, "%zu tensor%s, %llu %s", summary->n_tensors,
+                        summary->n_tensors == 1 ? "" : "s", (unsigned long long)n_elems,
+                        summary->knows_kinds ? "parameters and buffers" : "parameters");
+    for (size_t i = 0; i < summary->dtypes.n; i++)
+        phema_strbuf_printf(&text, ", %s", summary->dtypes.items[i].label);
+    for (size_t i = 0; i < summary->rules.n; i++) {
+        inspect_show_rule(&shown, &summary->rules.items[i]);
+        phema_strbuf_printf(&text, "%s%llu %s", i ? ", " : "; ",
+                            (unsigned long long)summary->rules.items[i].n_tensors, shown.text);
+    }
+    if (summary->series && *summary->series->key)
+        phema_strbuf_printf(&text, "; subtree '%s'", summary->series->key);
+    if (summary->n_tensors && text.data && !text.is_failed)
+        cli_write_wrapped(out, "  model   %s", text.data);
+    phema_strbuf_clear(&text);
+}
+
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
-                          bool lists_all)
+                          const char *next, bool is_verbose)
 {
-    inspect_times_write(out, times, errors);
-    if (lists_all || summary->series->n <= MOST_LISTED) {
-        phema_strbuf_puts(out, "\n");
-        write_snapshots(out, summary->series);
-    }
-    inspect_write_summary(out, summary);
+    inspect_times_write(out, times);
+    write_model(out, summary);
+    inspect_errors_write(out, times, errors);
+    if (next)
+        cli_write_whole(out, "next: %s", next);
+    if (!is_verbose)
+        return;
+    struct phema_strbuf details = {0};
+    phema_strbuf_puts(&details, "\n");
+    write_snapshots(&details, summary->series);
+    inspect_write_summary(&details, summary);
+    if (details.data)
+        phema_strbuf_append_lines(out, details.data, details.size);
+    phema_strbuf_clear(&details);
 }
 
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,

@@ -4,8 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inspect/inspect.h"
+#include "messages.h"
 #include "print_summary.h"
 #include "terminal.h"
 
@@ -20,6 +22,9 @@
 #define FIRST_WIDTH   12.5
 #define BETWEEN_WIDTH 5.0
 #define N_LEVELS      8
+#define BAR_LABELS    15 /* columns beside the bars: the scale, and one that stays free */
+
+#define MOST_TIMES_NAMED 6
 
 void inspect_show_range(struct phema_strbuf *out, const struct inspect_run *run)
 {
@@ -186,6 +191,12 @@ PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phem
     return status;
 }
 
+/* Every bar, or every second one where the terminal is narrow. */
+static size_t choose_stride(void)
+{
+    return terminal_columns(STDOUT_FILENO) < INSPECT_N_WIDTHS + BAR_LABELS ? 2 : 1;
+}
+
 static void write_bars(struct phema_strbuf *out, const struct inspect_errors *errors)
 {
     static const char *const blocks[N_LEVELS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -193,13 +204,13 @@ static void write_bars(struct phema_strbuf *out, const struct inspect_errors *er
     const char *const *shown = terminal_is_utf8() ? blocks : signs;
     double low = log(errors->values[errors->least]), high = log(errors->values[errors->most]);
     double size = fmax(high - low, 1e-3); /* with equal errors no bar is high */
-    phema_strbuf_puts(out, "  ");
-    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
+    phema_strbuf_printf(out, "    %.2f ", errors->widths[0]);
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i += choose_stride()) {
         double level = (log(errors->values[i]) - low) / size * N_LEVELS;
         size_t at = level >= N_LEVELS ? N_LEVELS - 1 : (size_t)level;
         phema_strbuf_puts(out, shown[at]);
     }
-    phema_strbuf_puts(out, "\n");
+    phema_strbuf_printf(out, " %.2f\n", errors->widths[INSPECT_N_WIDTHS - 1]);
 }
 
 /* The column of a width; SIZE_MAX where it has none. */
@@ -209,74 +220,113 @@ static size_t column_of(double sigma_rel)
     return at >= 0 && at < INSPECT_N_WIDTHS ? (size_t)at : SIZE_MAX;
 }
 
-static void write_trimmed(struct phema_strbuf *out, const char *line, size_t size,
-                          const char *behind)
+/* Below the bars: a mark for each width of the snapshots. */
+static void write_marks(struct phema_strbuf *out, const struct inspect_times *times)
 {
-    while (size && line[size - 1] == ' ')
-        size--;
-    phema_strbuf_printf(out, "  %.*s%s\n", (int)size, line, behind);
-}
-
-/* Below the bars: a mark for each width of the snapshots, and the scale. */
-static void write_axis(struct phema_strbuf *out, const struct inspect_times *times)
-{
-    static const struct {
-        double width;
-        const char *text;
-    } ticks[] = {{0.0125, "0.01"}, {0.1, "0.10"}, {0.2, "0.20"}, {0.2875, "0.29"}};
-    char line[INSPECT_N_WIDTHS + 8];
-    bool has_marks = false;
+    char line[INSPECT_N_WIDTHS];
+    size_t size = 0;
     memset(line, ' ', sizeof(line));
     for (size_t i = 0; i < times->n_kinds; i++) {
         size_t at = column_of(times->widths[i]);
-        if (at != SIZE_MAX)
-            line[at] = '^';
-        has_marks = has_marks || at != SIZE_MAX;
+        if (at == SIZE_MAX)
+            continue;
+        at /= choose_stride();
+        line[at] = '^';
+        size = at >= size ? at + 1 : size;
     }
-    if (has_marks)
-        write_trimmed(out, line, sizeof(line), "");
-    memset(line, ' ', sizeof(line));
-    for (size_t i = 0; i < ARRAY_LEN(ticks); i++)
-        memcpy(line + column_of(ticks[i].width), ticks[i].text, strlen(ticks[i].text));
-    write_trimmed(out, line, sizeof(line), has_marks ? "  sigma_rel, ^ snapshots" : "  sigma_rel");
+    if (size)
+        phema_strbuf_printf(out, "         %.*s stored\n", (int)size, line);
+}
+
+static void write_verdict(struct phema_strbuf *out, const struct inspect_errors *errors)
+{
+    if (errors->every > 1)
+        cli_write_wrapped(out, "  from one time in %zu; errors of all are smaller", errors->every);
+    if (errors->checks.verdict == PHEMA_SERIES_FITS)
+        cli_write_wrapped(out, "  the snapshots fit their labels");
+    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
+        cli_write_wrapped(out, "  %s", errors->checks.reason);
 }
 
 static void write_errors(struct phema_strbuf *out, const struct inspect_times *times,
                          const struct inspect_errors *errors)
 {
     if (!errors->is_known) {
-        bool says = errors->why.message[0];
-        phema_strbuf_puts(out, says ? "\n  no error can be predicted: " : "");
-        phema_strbuf_puts_escaped(out, errors->why.message);
-        phema_strbuf_puts(out, says ? "\n" : "");
+        if (errors->why.message[0])
+            cli_write_wrapped(out, "  ! no error can be predicted: %s", errors->why.message);
         return;
     }
     struct phema_name_buffer at;
     const struct phema_series *series = times->series;
-    phema_strbuf_printf(out, "\n  predicted error at %s: %.1e (sigma_rel %.4f) to %.1e (%.4f)\n",
-                        phema_number_format(&at, series->snapshots[series->n - 1].named_time),
-                        errors->values[errors->least], errors->widths[errors->least],
-                        errors->values[errors->most], errors->widths[errors->most]);
+    cli_write_wrapped(out, "  error   at %s %s, rough: best %.0e at %.2f, worst %.0e at %.2f",
+                      phema_number_format(&at, series->snapshots[series->n - 1].named_time),
+                      report_named_unit(series), errors->values[errors->least],
+                      errors->widths[errors->least], errors->values[errors->most],
+                      errors->widths[errors->most]);
     write_bars(out, errors);
-    write_axis(out, times);
-    if (errors->every > 1)
-        phema_strbuf_printf(
-            out, "  reckoned with one time in %zu; with all of them errors are smaller\n",
-            errors->every);
-    if (errors->checks.verdict == PHEMA_SERIES_FITS)
-        phema_strbuf_puts(out, "  the snapshots fit their labels\n");
-    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL) {
-        phema_strbuf_puts(out, "  ");
-        phema_strbuf_puts_escaped(out, errors->checks.reason);
-        phema_strbuf_puts(out, "\n");
-    }
+    write_marks(out, times);
+    write_verdict(out, errors);
 }
 
-void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times,
-                         const struct inspect_errors *errors)
+/* "4, 8, 12, 16", or "256 to 4096, every 256" */
+static void write_range(struct phema_strbuf *out, const struct inspect_times *times)
 {
-    write_table(out, times);
-    inspect_write_remarks(out, times);
+    const struct inspect_run *run = &times->runs[0];
+    const struct phema_series *series = times->series;
+    struct phema_name_buffer shown;
+    if (times->n_times > MOST_TIMES_NAMED) {
+        inspect_show_range(out, run);
+        phema_strbuf_printf(out, " %s", report_named_unit(series));
+        inspect_show_step(&shown, run->every);
+        phema_strbuf_printf(out, run->every > 0 ? ", every %s" : ", %s", shown.text);
+        return;
+    }
+    for (size_t k = 0; k < series->n; k++)
+        if (k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time)
+            phema_strbuf_printf(out, "%s%s", k ? ", " : "",
+                                phema_number_format(&shown, series->snapshots[k].named_time));
+    phema_strbuf_printf(out, " %s", report_named_unit(series));
+}
+
+/* One line where all times have the same averages, else a table. */
+static void write_times(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    if (times->n_runs != 1) {
+        phema_strbuf_puts(out, "\n");
+        write_table(out, times);
+        return;
+    }
+    struct phema_strbuf range = {0}, kinds = {0};
+    bool is_complete = !times->n_gaps && !times->n_missing && !times->n_duplicates;
+    write_range(&range, times);
+    inspect_show_kinds(&kinds, times, times->runs[0].kinds);
+    cli_write_wrapped(out, "  times   %s; %s %s%s", range.data ? range.data : "",
+                      has_shapes(times) ? "averages" : "widths",
+                      kinds.data ? kinds.data : "unknown", is_complete ? "; complete" : "");
+    phema_strbuf_clear(&range);
+    phema_strbuf_clear(&kinds);
+}
+
+void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    const struct phema_series *series = times->series;
+    struct phema_name_buffer size;
+    bool is_own = strcmp(series->layout, "own") == 0;
+    cli_write_wrapped(out, "%s: %zu snapshot%s%s%s%s%s%s", series->root, series->n,
+                      series->n == 1 ? "" : "s", is_own ? "" : " (", is_own ? "" : series->layout,
+                      is_own ? "" : ")", times->size_bytes ? ", " : "",
+                      times->size_bytes ? phema_size_format(&size, times->size_bytes) : "");
+    write_times(out, times);
+}
+
+void inspect_errors_write(struct phema_strbuf *out, const struct inspect_times *times,
+                          const struct inspect_errors *errors)
+{
+    struct phema_strbuf remarks = {0};
+    inspect_write_remarks(&remarks, times);
+    if (remarks.data)
+        phema_strbuf_append_lines(out, remarks.data, remarks.size);
+    phema_strbuf_clear(&remarks);
     write_errors(out, times, errors);
 }
 

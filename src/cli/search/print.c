@@ -8,6 +8,9 @@
 #include "search/search_run.h"
 #include "terminal.h"
 
+/* Shorter commands are not worth a word. */
+#define TOLD_AFTER_S 10
+
 /* Lines shown of a command that failed. */
 #define LINES_SHOWN 10
 
@@ -63,30 +66,62 @@ void search_report_start(const struct searching *searching, bool was_cut)
                 searching->scores_path);
     size_t n = count(searching);
     if (n)
-        cli_say("%s: goes on behind %zu score%s", searching->scores_path, n, n == 1 ? "" : "s");
+        cli_say("%s: continuing after %zu score%s", searching->scores_path, n, n == 1 ? "" : "s");
+    const double *widths = searching->search.widths;
+    cli_say("widths %g to %g, at most %llu scores", widths[0],
+            widths[searching->search.n_widths - 1], (unsigned long long)searching->most);
 }
 
-void search_report_score(const struct searching *searching, const struct phema_search_score *score)
+/* Rows come one by one, so that their columns have fixed widths. time, note: NULL for none */
+static void say_row(const char *number, const char *width, const char *time, const char *score,
+                    const char *note)
 {
-    struct phema_name_buffer value, took;
-    struct phema_search_best best;
-    if (searching->values->common.is_quiet)
-        return;
     struct phema_strbuf text = {0};
-    phema_strbuf_printf(&text, "%2zu of at most %llu: ", count(searching),
-                        (unsigned long long)searching->most);
-    write_point(&text, searching, &score->at);
-    phema_strbuf_printf(&text, ", score %s", score_format(&value, score->score));
-    if (!isfinite(score->score))
-        phema_strbuf_puts(&text, " (counts as the worst)");
-    if (score->predicted_error > 1e-2)
-        phema_strbuf_printf(&text, " (predicted error %.0e)", score->predicted_error);
-    if (score->seconds >= 10)
-        phema_strbuf_printf(&text, ", %s", terminal_duration(&took, score->seconds));
-    if (find_best(&best, searching) && phema_search_point_equals(best.score->at, score->at))
-        phema_strbuf_puts(&text, ", the best so far");
+    phema_strbuf_printf(&text, "%3s  %9s", number, width);
+    if (time)
+        phema_strbuf_printf(&text, "  %9s", time);
+    phema_strbuf_printf(&text, "  %11s", score);
+    if (note)
+        phema_strbuf_printf(&text, "  %s", note);
     say(&text);
     phema_strbuf_clear(&text);
+}
+
+/* "best", "took 2 min 05 s", and the reasons to doubt a score. */
+static void write_note(struct phema_strbuf *out, const struct searching *searching,
+                       const struct phema_search_score *score)
+{
+    struct phema_name_buffer took;
+    struct phema_search_best best;
+    if (find_best(&best, searching) && phema_search_point_equals(best.score->at, score->at))
+        phema_strbuf_puts(out, "best");
+    if (score->seconds >= TOLD_AFTER_S)
+        phema_strbuf_printf(out, "%stook %s", out->size ? ", " : "",
+                            terminal_duration(&took, score->seconds));
+    if (!isfinite(score->score))
+        phema_strbuf_printf(out, "%scounts as the worst", out->size ? ", " : "");
+    if (score->predicted_error > 1e-2)
+        phema_strbuf_printf(out, "%s! error expected %.0e", out->size ? ", " : "",
+                            score->predicted_error);
+}
+
+void search_report_score(struct searching *searching, const struct phema_search_score *score)
+{
+    struct phema_name_buffer value, width, time;
+    char number[24];
+    if (searching->values->common.is_quiet)
+        return;
+    bool has_times = searching->search.n_times > 1;
+    if (!searching->has_heading)
+        say_row("#", "sigma_rel", has_times ? "time" : NULL, "score", NULL);
+    searching->has_heading = true;
+    struct phema_strbuf note = {0};
+    write_note(&note, searching, score);
+    (void)snprintf(number, sizeof(number), "%zu", count(searching));
+    say_row(number, candidate_format(&width, &score->at),
+            has_times ? phema_number_format(&time, score->at.time) : NULL,
+            score_format(&value, score->score), note.data);
+    phema_strbuf_clear(&note);
 }
 
 /* Of the newest snapshot, which is no average, sigma_rel is null. */
@@ -164,18 +199,17 @@ static void write_between(struct phema_strbuf *out, const struct phema_search_be
     const char *low = phema_number_format(&below, best->below);
     const char *high = phema_number_format(&above, best->above);
     if (best->equal_from < best->equal_to)
-        phema_strbuf_printf(out, "; the widths from %s to %s are equally good within the noise",
+        phema_strbuf_printf(out, " (%s to %s are equally good within the noise)",
                             phema_number_format(&from, best->equal_from),
                             phema_number_format(&to, best->equal_to));
     else if (isnan(best->below) || isnan(best->above))
-        phema_strbuf_printf(out,
-                            "; it is the %s end of --sigma-rel, beyond which a better one may lie",
+        phema_strbuf_printf(out, " (the %s end of --sigma-rel; a better one may lie beyond)",
                             isnan(best->below) ? "lower" : "upper");
     else if (best->is_settled)
-        phema_strbuf_printf(out, "; %s and %s beside it are worse", low, high);
+        phema_strbuf_printf(out, " (%s and %s beside it are worse)", low, high);
     else
-        phema_strbuf_printf(out, "; the optimum lies between %s and %s: more --evaluations find it",
-                            low, high);
+        phema_strbuf_printf(
+            out, " (the optimum lies between %s and %s; more --evaluations find it)", low, high);
 }
 
 /* The best candidate, and the best width where that is another one. */
@@ -183,14 +217,15 @@ static void write_best(struct phema_strbuf *out, const struct searching *searchi
                        const struct phema_search_best *best)
 {
     struct phema_name_buffer value;
+    phema_strbuf_puts(out, "best ");
     write_point(out, searching, &best->score->at);
     if (best->score == best->newest)
-        phema_strbuf_printf(out, ", the snapshot %s as it is,", searching->newest);
-    phema_strbuf_printf(out, " with score %s", score_format(&value, best->score->score));
+        phema_strbuf_printf(out, ", the snapshot %s as it is", searching->newest);
+    phema_strbuf_printf(out, ", score %s", score_format(&value, best->score->score));
     if (best->width && best->score != best->width) {
-        phema_strbuf_puts(out, "; the best average is ");
+        phema_strbuf_puts(out, "; best average ");
         write_point(out, searching, &best->width->at);
-        phema_strbuf_printf(out, " with score %s", score_format(&value, best->width->score));
+        phema_strbuf_printf(out, ", score %s", score_format(&value, best->width->score));
     }
     if (best->width)
         write_between(out, best);
@@ -207,10 +242,11 @@ static void warn_of_errors(const struct searching *searching)
     const struct comparison *compared = &searching->compared;
     struct phema_name_buffer at, other;
     if (compared->predicted_error > compared->distance)
-        cli_say("warning: %s and %s differ by %.1e of |theta|, less than their predicted error of "
-                "%.1e: the scores do not tell them apart",
-                candidate_format(&at, &compared->at), candidate_format(&other, &compared->other),
-                compared->distance, compared->predicted_error);
+        cli_say(
+            "warning: %s and %s differ by %.1e, less than the error expected of %.1e: the scores "
+            "do not tell them apart",
+            candidate_format(&at, &compared->at), candidate_format(&other, &compared->other),
+            compared->distance, compared->predicted_error);
 }
 
 void search_report_end(const struct searching *searching)
@@ -219,10 +255,10 @@ void search_report_end(const struct searching *searching)
     if (searching->values->common.is_quiet || !find_best(&best, searching))
         return;
     struct phema_strbuf text = {0};
-    phema_strbuf_printf(&text, "%zu evaluation%s in %zu pass%s; the best is ",
-                        searching->n_evaluated, searching->n_evaluated == 1 ? "" : "s",
-                        searching->n_passes, searching->n_passes == 1 ? "" : "es");
     write_best(&text, searching, &best);
+    phema_strbuf_printf(&text, "; %zu score%s in %zu pass%s", searching->n_evaluated,
+                        searching->n_evaluated == 1 ? "" : "s", searching->n_passes,
+                        searching->n_passes == 1 ? "" : "es");
     say(&text);
     phema_strbuf_clear(&text);
     warn_of_errors(searching);

@@ -43,6 +43,7 @@ struct searching {
     struct phema_search_point best_at;
     struct phema_search_point scored_at; /* of the candidate whose command runs */
     struct comparison compared;          /* at the end */
+    bool has_heading;                    /* of the table of scores */
     struct phema_arena arena;
 };
 
@@ -114,7 +115,7 @@ PHEMA_FALLIBLE search_compare(struct searching *searching, struct phema_error *e
 
 /* ---- print.c ---- */
 void search_report_start(const struct searching *searching, bool was_cut);
-void search_report_score(const struct searching *searching, const struct phema_search_score *score);
+void search_report_score(struct searching *searching, const struct phema_search_score *score);
 /* While the command runs; context: a struct searching. */
 void search_report_wait(void *context, double elapsed_s);
 void search_report_failure(const struct searching *searching,

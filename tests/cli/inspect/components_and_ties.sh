@@ -38,7 +38,7 @@ summary d
 mkdir run
 cp "$fixtures/torch/lightning.ckpt" run/x-1-0.10
 cp "$fixtures/torch/lightning.ckpt" run/x-2-0.10
-"$phema" inspect -q run | grep tied
+"$phema" inspect -qv run | grep tied
 # Parameters and buffers are counted apart where the file distinguishes them.
 summary "$fixtures/edm2/snapshots/network-snapshot-0000004-0.050.pkl"
 "$phema" inspect --json "$fixtures/edm2/snapshots/network-snapshot-0000004-0.050.pkl" | grep fourier'",'

@@ -9,4 +9,4 @@ for t in 1 2 4 8 16 32 64; do
     "$phema" gen -q --count 1 --steps "${t}00" --params 20 uneven >/dev/null
 done
 rm uneven/*0000800-0.050*
-"$phema" inspect -q uneven | sed '/^$/,$d'
+"$phema" inspect -q uneven | sed '/model/,$d'

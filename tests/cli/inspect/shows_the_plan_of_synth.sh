@@ -4,5 +4,5 @@
 "$phema" inspect --key no_such "$fixtures/ema_pytorch/snapshots/0.50.pt" | grep 'no snapshot'
 "$phema" inspect --json "$fixtures/ema_pytorch/snapshots/0.50.pt" |
     sed -n 's/.*"name": "\([^"]*\)".*\("rule".*\)},*/\1: \2/p; /"key"/,$p'
-"$phema" inspect -q "$fixtures/ema_pytorch/snapshots" | sed -n '/^ *dtype/,$p'
+"$phema" inspect -qv "$fixtures/ema_pytorch/snapshots" | sed -n '/^ *dtype/,$p'
 "$phema" inspect -q --json "$fixtures/ema_pytorch/snapshots" | sed -n '/"tensors"/,$p'

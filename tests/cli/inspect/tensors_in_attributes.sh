@@ -6,4 +6,4 @@ list() {
 list "$fixtures/torch/attributes.pt"
 list "$fixtures/edm2_attributes/network-snapshot-0000004-0.050.pkl"
 "$phema" inspect "$fixtures/edm2_attributes/network-snapshot-0000004-0.050.pkl"
-"$phema" inspect "$fixtures/edm2_attributes" | sed -n '/by synth/,$p'
+"$phema" inspect -v "$fixtures/edm2_attributes" | sed -n '/by synth/,$p'

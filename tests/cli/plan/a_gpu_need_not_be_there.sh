@@ -14,7 +14,7 @@ echo '-- cuBLAS'
 plan --device cuda --gpu-memory 8GiB --gpu-sums cublas --sigma-rel 0.055:0.245:0.01
 echo '-- for people'
 "$phema" plan --quiet --assume-bandwidth 10G --threads 4 --device cuda --gpu-memory 60M --metric walk \
-    --sigma-rel 0.0515:0.2495:0.002 run | grep -E '^(gpu|time)' | sed 's/[0-9.]* s with/S s with/; s/reading from disk [^,]*, //'
+    --sigma-rel 0.0515:0.2495:0.002 run | grep -E '^(gpu|time)' | sed 's/[0-9.]* s (/S s (/; s/read [^,]*, //'
 echo '-- too little'
 "$phema" plan --quiet --device cuda --gpu-memory 100k --sigma-rel 0.13 run
 echo $?

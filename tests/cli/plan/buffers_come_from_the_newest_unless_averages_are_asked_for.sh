@@ -3,5 +3,5 @@
 run="$fixtures/edm2/snapshots"
 for buffers in "" "--buffers newest" "--buffers average"; do
     echo "${buffers:-by default}"
-    "$phema" plan $buffers --sigma-rel 0.1 "$run" 2>&1 | sed -n 's/^tensors  */  /p; /copied (/p'
+    "$phema" plan -v $buffers --sigma-rel 0.1 "$run" 2>&1 | sed -n 's/^tensors  */  /p; /copied (/p'
 done

@@ -9,7 +9,7 @@ allowed() { # bytes, options
     echo "- $(cat root/sys/fs/cgroup/memory.max) and ${*:-no option}"
     LD_PRELOAD="$shim" SHIM_CGROUPS=$PWD/root "$phema" plan -j4 --sigma-rel 0.1 "$@" run 2>&1 |
         sed -En 's/at least [0-9.]+ ([KM])iB are needed.*/at least so many \1iB are needed/; /^(memory|posthoc)/p' |
-        sed -E 's/^(memory +)[0-9.]+ MiB at most/\1... at most/'
+        sed -E 's/^(memory +)[0-9.]+ MiB +at most/\1... at most/'
 }
 allowed max
 allowed 1000

@@ -3,7 +3,7 @@
 "$phema" report -q --sigma-rel 0.07,0.15 --metric profile run -o page.html
 rows() { sed -n "/id=\"$1\"/,/<\/section>/p" page.html | grep '^<tr><td' | sed -E 's/<[^>]*>/ /g; s/  +/ /g; s/^ //'; }
 rows targets
-"$phema" weights -q --sigma-rel 0.07,0.15 --metric profile run | sed -n '2,5p' | sed -E 's/ +/ /g'
+"$phema" weights -qv --sigma-rel 0.07,0.15 --metric profile run | sed -n '2,5p' | sed -E 's/ +/ /g'
 rows snapshots | sed -E 's/ [0-9a-f]{32} / /' | sed -n '2,5p'
 # The fingerprints of the snapshots are those in a provenance.
 "$phema" synth -q --sigma-rel 0.07 run out.safetensors >/dev/null

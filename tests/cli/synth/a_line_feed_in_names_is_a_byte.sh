@@ -11,7 +11,7 @@ echo "status $?"
 "$phema" synth -q --no-sync --sigma-rel 0.1 $'a\nb{' $'a\nb{{/c\nd.safetensors'
 echo "status $?"
 # a line feed does not end a name: this name no longer ends in .safetensors
-count() { "$phema" weights -q --sigma-rel 0.1 $'a\nb{' | grep -c 0000016-0.050; }
+count() { "$phema" weights -qv --sigma-rel 0.1 $'a\nb{' | grep -c 0000016-0.050; }
 count
 mv $'a\nb{/x\nsnapshot-0000016-0.050.safetensors' $'a\nb{/x\nsnapshot-0000016-0.050.safetensors\n'
 count

@@ -5,7 +5,7 @@ network-snapshot-0000004-0.050.pkl 0.25
 network-snapshot-0000008-0.050.pkl 0.75
 EOF
 newest=$fixtures/edm2_attributes/network-snapshot-0000008-0.050.pkl
-run() { "$phema" "$@" 2>&1 | grep -v ', in [0-9.]* s: read'; }
+run() { "$phema" "$@" 2>&1 | grep -v '^wrote '; }
 run synth --no-sync --weights weights.txt "$fixtures/edm2_attributes" copy.pkl
 "$phema" synth -q --no-sync --weights weights.txt "$fixtures/edm2_attributes" new.safetensors
 "$phema" diff copy.pkl "$newest" | sed 's/^[0-9. ]*//'

@@ -3,7 +3,7 @@
 for kind in ema_state_dict ldm; do
     printf 'epoch=0-step=100.ckpt 0.25\nepoch=1-step=200.ckpt 0.75\n' >weights.txt
     "$phema" synth --no-sync --weights weights.txt "$fixtures/lightning/$kind" $kind.safetensors 2>notes
-    grep -e layout -e subtree -e 'without dots' notes
+    grep -e snapshots -e subtree -e 'without dots' notes
     "$phema" diff $kind.safetensors "$fixtures/lightning/expected/$kind.safetensors" &&
         "$phema" inspect $kind.safetensors | grep 'B  [a-z]'
 done

@@ -12,8 +12,8 @@ done 2>&1
 rm nested.pt
 ls
 echo "- a part prints no path, since it publishes none"
-"$phema" synth --part 2/3 --sigma-rel 0.1 run out.safetensors 2>&1 | grep -o -e '^part 2 of 3 of 1 output' -e '^when all.*'
-"$phema" synth --part 2/3 --sigma-rel 0.1,0.2 run 'a dir/' 2>&1 | grep -o -e '^part 2 of 3 of 2 outputs' -e '^when all.*'
+"$phema" synth --part 2/3 --sigma-rel 0.1 run out.safetensors 2>&1 | grep -o -e '^wrote part 2 of 3,' -e '^when all.*'
+"$phema" synth --part 2/3 --sigma-rel 0.1,0.2 run 'a dir/' 2>&1 | grep -o -e '^wrote part 2 of 3 of 2 averages' -e '^when all.*'
 "$phema" synth --part 2/3 --sigma-rel 0.1,0.2 run 'x-{sigma}.safetensors' 2>&1 | grep '^when'
 mkdir 0.100 0.200
 "$phema" synth --part 2/3 --sigma-rel 0.1,0.2 run '{sigma}/x.safetensors' 2>&1 | grep '^when'

@@ -17,7 +17,7 @@ partial=new/o.safetensors.partial journal=new/o.safetensors.journal
 again() { rm -rf new && cp -r left new; }
 resume() { # what is said of it, and whether the bytes are right
     "$phema" synth --resume "${command[@]}" new/o.safetensors 2>&1 >/dev/null |
-        grep -o -e 'went on with.*run: 0 B' -e 'went on with.*run' -e '.* made anew' -e 'posthoc-ema: .*'
+        grep -o -e 'resumed.* 0 B already' -e 'resumed [0-9]* output' -e '.* made anew' -e 'posthoc-ema: .*'
     cmp whole.safetensors new/o.safetensors && ls new
 }
 echo "- as it was"
@@ -132,7 +132,7 @@ for options in "" "--shard-size 1M" "--into run/snapshot-0000030-0.100.safetenso
     for fault in "flock EIO" "pwrite ENOSPC" "pwrite TERM"; do
         again
         { env --default-signal=TERM LD_PRELOAD="$(dirname "$phema")/tests/libfaults.so" FAULT_PATH=new/ FAULT_AT=1 "FAULT_CALLS=${fault% *}" "FAULT_WITH=${fault#* }" "$phema" synth -q --resume "${form[@]}" "${command[@]}" new/$out; } >/dev/null 2>&1
-        echo "${options% *} $fault: status $?, $("$phema" synth --resume "${form[@]}" "${command[@]}" new/$out 2>&1 >/dev/null | grep -o 'went on with.*run: [1-9]' | sed 's/:.*//')"
+        echo "${options% *} $fault: status $?, $("$phema" synth --resume "${form[@]}" "${command[@]}" new/$out 2>&1 >/dev/null | grep -o 'resumed.* [1-9]' | sed 's/,.*//')"
     done
 done
 echo "- several outputs that are not equally far"

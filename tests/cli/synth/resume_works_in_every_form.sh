@@ -15,7 +15,7 @@ stop() { # signal, number of the write, arguments: half a second after the start
 }
 go_on() { # arguments: whether some of the way was spared, and whether the bytes are right
     "$phema" synth --resume --no-sync --json "${@:1}" 2>err >json || cat err
-    grep -o 'went on with [0-9]* output' err
+    grep -o 'resumed [0-9]* output' err
     awk '/read_bytes/ { gsub(/[^0-9]/, ""); print ($0 + 0 > 0 && $0 + 0 < all) ? "read less" : "read " $0 }' "all=${all:-23000000}" json
     diff -rq whole new && ls new && rm -r new/*
 }
@@ -49,7 +49,7 @@ go_on --sigma-rel 0.1 run new/out.safetensors
 echo "- a part"
 whole --sigma-rel 0.1 run whole/out.safetensors
 stop KILL 14 --part 2/2 --sigma-rel 0.1 run new/out.safetensors
-"$phema" synth --resume --no-sync --part 2/2 --sigma-rel 0.1 run new/out.safetensors 2>&1 | grep -o 'went on with [0-9]* output'
+"$phema" synth --resume --no-sync --part 2/2 --sigma-rel 0.1 run new/out.safetensors 2>&1 | grep -o 'resumed [0-9]* output'
 "$phema" synth -q --resume --no-sync --part 1/2 --sigma-rel 0.1 run new/out.safetensors
 "$phema" join -q new/out.safetensors
 diff -rq whole new && ls new && rm -r new/*

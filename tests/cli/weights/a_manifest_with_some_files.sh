@@ -11,5 +11,5 @@ cat >run/middle.json <<'END'
  {"file": "snapshot-0003072-0.050.safetensors", "time": 3072, "sigma_rel": 0.05}]}
 END
 for manifest in first middle; do
-    "$phema" weights -q --metric profile --sigma-rel 0.1 run/$manifest.json
+    "$phema" weights -qv --metric profile --sigma-rel 0.1 run/$manifest.json
 done

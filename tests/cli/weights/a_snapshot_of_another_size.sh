@@ -11,7 +11,7 @@ scaled() { # dtype factor: run/ with that snapshot times the factor
     LC_ALL=C sed s/posthoc_ema/posthoc_abc/g scaled.safetensors >run/$odd
 }
 metric() {
-    "$phema" weights --sigma-rel 0.12 run 2>&1 >/dev/null | grep -e labels -e metric -e expected
+    "$phema" weights -v --sigma-rel 0.12 run 2>&1 >/dev/null | grep -e labels -e "--metric"
     echo "status ${PIPESTATUS[0]}"
 }
 while read -r dtype factor; do

@@ -27,4 +27,4 @@ echo "{\"weight_map\": {\"$name\": \"model-00001.safetensors\"}}" \
 mkdir ldm
 cp "$fixtures"/lightning/ldm/* ldm
 "$phema" synth -q --no-sync --input-sigma 0.1 --sigma-rel 0.1 ldm ldm/average-step=200.ckpt
-"$phema" weights --input-sigma 0.1 --sigma-rel 0.1 ldm 2>&1 | grep -e layout -e left
+"$phema" weights --input-sigma 0.1 --sigma-rel 0.1 ldm 2>&1 | grep -e snapshot -e left

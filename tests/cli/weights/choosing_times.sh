@@ -1,5 +1,5 @@
 "$phema" gen --count 6 --steps 600 run >/dev/null
-files() { "$phema" weights -q --sigma-rel 0.1 "$@" run | tail -n +2 | cut -c 14-16 | uniq | tr '\n' ' '; echo; }
+files() { "$phema" weights -qv --sigma-rel 0.1 "$@" run | grep safetensors | cut -c 16-18 | uniq | tr '\n' ' '; echo; }
 files
 files --from 200
 files --from 201 --to 500

@@ -4,6 +4,6 @@ for library in ema_pytorch posthoc_ema; do
     cp -r "$fixtures/$library/snapshots" $library
     command=$("$phema" weights --sigma-rel 0.2 $library 2>&1 | sed 's/.*run: posthoc-ema //')
     echo "$command"
-    eval "\"\$phema\" $command" 2>err | awk 'NR > 1 && $2 != 0 { print $1 }'
+    eval "\"\$phema\" $command -v" 2>err | awk '/pt / && $NF != 0 { print $1 }'
     grep -o '[0-9]* snapshots* left out that repeats* another' err || echo 'none repeats another'
 done

@@ -3,4 +3,4 @@ exec 2>&1
 cp run/snapshot-0000008-0.050.safetensors run/second-0000008-0.050.safetensors
 "$phema" weights --sigma-rel 0.1 run
 echo "$?"
-"$phema" weights -q --sigma-rel 0.1 --name-regex '^second-(?<time>[0-9]+)-(?<sigma>[0-9.]+)\.safetensors' run
+"$phema" weights -qv --sigma-rel 0.1 --name-regex '^second-(?<time>[0-9]+)-(?<sigma>[0-9.]+)\.safetensors' run

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/* table.c - tables for people. */
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "terminal.h"
+
+#define GAP 2 /* spaces between columns */
+
+static bool make_room(struct table *table)
+{
+    if (table->n_cells < table->capacity)
+        return true;
+    size_t capacity = table->capacity ? 2 * table->capacity : 64;
+    struct table_cell *cells = realloc(table->cells, capacity * sizeof(*cells));
+    if (!cells)
+        return false;
+    table->cells = cells;
+    table->capacity = capacity;
+    return true;
+}
+
+void table_add(struct table *table, unsigned flags, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int size = vasprintf(&text, format, args);
+    va_end(args);
+    if (size < 0 || !make_room(table)) {
+        table->is_failed = true;
+    } else {
+        table->cells[table->n_cells++] = (struct table_cell){table->text.size, flags};
+        phema_strbuf_puts_escaped(&table->text, text);
+        phema_strbuf_append(&table->text, "", 1);
+    }
+    if (size >= 0)
+        free(text);
+}
+
+static const char *text_of(const struct table *table, size_t row, size_t column)
+{
+    return table->text.data + table->cells[row * table->n_columns + column].at;
+}
+
+static size_t find_width(const struct table *table, size_t column)
+{
+    size_t width = 0;
+    for (size_t row = 0; row < table->n_cells / table->n_columns; row++) {
+        size_t own = terminal_width(text_of(table, row, column));
+        width = own > width ? own : width;
+    }
+    return width;
+}
+
+/* Spaces before the column in a line that has columns before it. */
+static size_t find_gap(const struct table *table, size_t column)
+{
+    return table->cells[column].flags & TABLE_NEAR ? 1 : GAP;
+}
+
+/* The end of the block that begins with column first. Columns that are near stay with the one before
+ * them. */
+static size_t find_end(const struct table *table, const size_t *widths, size_t first, size_t used,
+                       size_t n_columns)
+{
+    size_t end = first;
+    while (end < table->n_columns) {
+        size_t next = end, wanted = used;
+        do {
+            wanted += (wanted ? find_gap(table, next) : 0) + widths[next];
+            next++;
+        } while (next < table->n_columns && (table->cells[next].flags & TABLE_NEAR));
+        if (wanted > n_columns && end > first)
+            break;
+        used = wanted;
+        end = next;
+    }
+    return end;
+}
+
+static void write_styled(struct phema_strbuf *out, const char *text, unsigned flags, bool has_color)
+{
+    const char *style = flags & TABLE_ALARM  ? TERMINAL_ALARM
+                        : flags & TABLE_BOLD ? TERMINAL_BOLD
+                        : flags & TABLE_DIM  ? TERMINAL_DIM
+                                             : NULL;
+    bool is_styled = has_color && style && *text;
+    if (is_styled)
+        phema_strbuf_puts(out, style);
+    phema_strbuf_puts(out, text);
+    if (is_styled)
+        phema_strbuf_puts(out, TERMINAL_PLAIN);
+}
+
+/* Spaces are written before a text only, so that no line ends with them. */
+static void write_cell(struct phema_strbuf *out, const struct table *table, size_t row,
+                       size_t column, size_t width, size_t *pending, bool has_color)
+{
+    const char *text = text_of(table, row, column);
+    unsigned flags = table->cells[row * table->n_columns + column].flags;
+    size_t left = width - terminal_width(text);
+    bool is_left = (table->cells[column].flags & TABLE_LEFT) != 0;
+    *pending += is_left ? 0 : left;
+    if (*text) {
+        phema_strbuf_printf(out, "%*s", (int)*pending, "");
+        write_styled(out, text, row ? flags : flags | TABLE_BOLD, has_color);
+        *pending = 0;
+    }
+    *pending += is_left ? left : 0;
+}
+
+static void write_row(struct phema_strbuf *out, const struct table *table, const size_t *widths,
+                      size_t row, size_t first, size_t end, size_t indent, bool has_color)
+{
+    size_t pending = indent;
+    bool has_any = false;
+    for (size_t column = 0; column < end; column++) {
+        if (column >= table->n_keys && column < first)
+            continue;
+        pending += has_any ? find_gap(table, column) : 0;
+        write_cell(out, table, row, column, widths[column], &pending, has_color);
+        has_any = true;
+    }
+    phema_strbuf_puts(out, "\n");
+}
+
+void table_write(struct phema_strbuf *out, const struct table *table, size_t indent,
+                 size_t n_columns, bool has_color)
+{
+    size_t n_rows = table->n_cells / table->n_columns, keys = 0;
+    size_t *widths = calloc(table->n_columns, sizeof(*widths));
+    if (!widths || table->is_failed || table->text.is_failed) {
+        out->is_failed = true;
+        free(widths);
+        return;
+    }
+    for (size_t column = 0; column < table->n_columns && n_rows; column++)
+        widths[column] = find_width(table, column);
+    for (size_t column = 0; column < table->n_keys; column++)
+        keys += (keys ? find_gap(table, column) : 0) + widths[column];
+    size_t most = n_columns > indent ? n_columns - indent : 0;
+    for (size_t first = table->n_keys, end; n_rows && first < table->n_columns; first = end) {
+        end = find_end(table, widths, first, keys, most);
+        if (first > table->n_keys)
+            phema_strbuf_puts(out, "\n");
+        for (size_t row = 0; row < n_rows; row++)
+            write_row(out, table, widths, row, first, end, indent, has_color);
+    }
+    free(widths);
+}
+
+void table_clear(struct table *table)
+{
+    free(table->cells);
+    phema_strbuf_clear(&table->text);
+    *table = (struct table){.n_columns = table->n_columns, .n_keys = table->n_keys};
+}
