@@ -85,6 +85,13 @@ struct phema_outputs {
     struct phema_arena memory; /* of the arrays above */
 };
 
+/* Checks of OUT that need no snapshot, so that nothing is solved in vain: the phema_outputs_make of n
+ * targets makes them again. is_new: a file OUT may not exist yet.
+ * PHEMA_ERR_USAGE   several targets for one file
+ * PHEMA_ERR_OUTPUT  the file exists, or its directory does not */
+PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,
+                                       bool is_new, struct phema_error *err);
+
 /* Plans paths, headers, places and provenance of every output.
  * PHEMA_ERR_USAGE   OUT does not fit the targets, names two of them alike, or has the extension of
  *                   a format that cannot be written

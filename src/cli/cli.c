@@ -33,16 +33,15 @@ static const struct cli_verb *find_verb(const char *name)
 
 static void write_overview(struct phema_strbuf *out)
 {
-    phema_strbuf_puts(out,
-                      "usage: posthoc-ema VERB [options] ...\n\n"
-                      "Averages of a training's parameters, of any length, made afterwards from "
-                      "stored snapshots.\n\n"
-                      "Examples\n"
-                      "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
-                      "      one averaged checkpoint from a directory of snapshots\n"
-                      "  posthoc-ema inspect ckpts/\n"
-                      "      what is in that directory\n\n"
-                      "Verbs\n");
+    phema_strbuf_puts(
+        out, "usage: posthoc-ema VERB [options] ...\n\n"
+             "Makes an EMA of any length after the training is over, from stored snapshots.\n\n"
+             "Examples\n"
+             "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
+             "      one averaged checkpoint from a directory of snapshots\n"
+             "  posthoc-ema inspect ckpts/\n"
+             "      what is in that directory\n\n"
+             "Verbs\n");
     for (size_t i = 0; cli_verbs[i]; i++)
         phema_strbuf_printf(out, "  %-9s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     phema_strbuf_puts(out, "  help      this text, or help on a verb: posthoc-ema help VERB\n\n"
@@ -70,6 +69,19 @@ static enum phema_status print_help(const char *name, struct phema_error *err)
     else
         write_overview(&text);
     return cli_print(&text, err);
+}
+
+/* Without a verb: the overview on standard error. */
+static enum phema_status print_overview(struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    write_overview(&text);
+    enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status)
+        (void)fputs(text.data, stderr);
+    phema_strbuf_clear(&text);
+    err->message[0] = '\0';
+    return PHEMA_ERR_USAGE;
 }
 
 /* "help", "help VERB" or "help --completions SHELL". */
@@ -102,18 +114,21 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
 static enum phema_status run(int argc, char **argv, struct phema_error *err)
 {
     if (argc < 2)
-        return phema_fail(err, PHEMA_ERR_USAGE, "no verb given; see posthoc-ema --help");
+        return print_overview(err);
     const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return print_help(NULL, err);
     if (strcmp(word, "help") == 0)
         return help(argc, argv, err);
-    if (strcmp(word, "--version") == 0) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
         struct phema_strbuf text = {0};
         phema_strbuf_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
         return cli_print(&text, err);
     }
     const struct cli_verb *verb = find_verb(word);
+    if (word[0] == '-')
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "the verb comes before the options: posthoc-ema VERB %s ...", word);
     return verb ? run_verb(verb, argc, argv, err) : fail_verb(word, err);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "messages.h"
@@ -449,12 +450,39 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
     return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
+/* Whether OUT cannot be one of the snapshots, of which the message about an existing OUT would say
+ * that --force replaces it. */
+static bool is_outside(const char *out, const char *snapshots)
+{
+    struct stat place, directory;
+    size_t size = directory_size(out);
+    char *parent = size ? strndup(out, size) : strdup(".");
+    bool is_other = parent && stat(parent, &place) == 0 && stat(snapshots, &directory) == 0 &&
+                    S_ISDIR(directory.st_mode) &&
+                    (place.st_ino != directory.st_ino || place.st_dev != directory.st_dev);
+    free(parent);
+    return is_other;
+}
+
 static enum phema_status prepare(struct cli_prepared *prepared, struct memory_report *memory,
                                  const struct cli_synth_values *args, struct phema_error *err)
 {
     const struct cli_run_values *run = &args->run;
     bool is_conversion = run->plan.options.is_conversion;
-    enum phema_status status = cli_prepare_plan(prepared, &args->common, run, memory->profile, err);
+    const struct phema_plan_options *wanted = &run->plan.options;
+    size_t n_widths = wanted->n_sigma_rels + wanted->n_gammas + wanted->n_profiles;
+    bool is_new = !run->synth.replaces && !run->synth.resumes && !args->skips_existing &&
+                  is_outside(run->outputs.out, wanted->series.snapshots);
+    *prepared = (struct cli_prepared){.plan = NULL};
+    struct phema_plan_options checked;
+    enum phema_status status = cli_plan_options(&checked, &args->common, &run->plan, err);
+    if (status)
+        return status;
+    status = phema_outputs_check_out(&run->outputs, n_widths * (wanted->n_ats ? wanted->n_ats : 1),
+                                     is_new && !run->synth.n_parts, err);
+    if (status)
+        return status;
+    status = cli_prepare_plan(prepared, &args->common, run, memory->profile, err);
     if (status)
         return status;
     struct phema_series *series = prepared->plan->series;

@@ -151,7 +151,11 @@ PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena,
     char *copy = phema_arena_copy(arena, text, strlen(text));
     if (!copy)
         return phema_fail_memory(err);
-    enum phema_status status = parse_items(&list, copy, err);
+    size_t size = strlen(text);
+    bool is_ended = size == 0 || text[size - 1] != ',';
+    enum phema_status status =
+        is_ended ? parse_items(&list, copy, err)
+                 : phema_fail(err, PHEMA_ERR_USAGE, "a comma too many at its end");
     if (status && strpbrk(text, ",:")) /* the message already names the item */
         (void)phema_fail_in(err, status, "'%s'", text);
     if (status)

@@ -91,7 +91,7 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
                         const void *table)
 {
     const char *best = NULL;
-    size_t best_distance = 1 + strlen(word) / 3;
+    size_t best_distance = strlen(word) < 4 ? 1 : 1 + strlen(word) / 3;
     for (size_t i = 0; name(table, i); i++) {
         size_t here = is_start(word, name(table, i)) ? 1 : distance(word, name(table, i));
         if (here <= best_distance) {
@@ -109,10 +109,48 @@ static const char *option_name(const void *table, size_t index)
     return option->name && cli_is_operand(option) ? "<operand>" : option->name;
 }
 
+static const struct cli_opt *find_option(const struct cli_opt *options, const char *name,
+                                         size_t size)
+{
+    for (const struct cli_opt *o = options; o->name; o++)
+        if (!cli_is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
+            return o;
+    return NULL;
+}
+
+/* Names that other programs give to options; NULL: none. */
+static const char *find_synonym(const char *name)
+{
+    static const char *const synonyms[][2] = {{"std", "sigma-rel"},
+                                              {"stds", "sigma-rel"},
+                                              {"outstd", "sigma-rel"},
+                                              {"sigma", "sigma-rel"},
+                                              {"sigmas", "sigma-rel"}};
+    for (size_t i = 0; i < ARRAY_LEN(synonyms); i++)
+        if (strcmp(name, synonyms[i][0]) == 0)
+            return synonyms[i][1];
+    return NULL;
+}
+
+static bool has_operand(const struct parse *parse, const char *name)
+{
+    for (const struct cli_opt *o = parse->options; o->name; o++)
+        if (cli_is_operand(o) && strcmp(o->name, name) == 0)
+            return true;
+    return false;
+}
+
 static enum phema_status fail_unknown(const struct parse *parse, const char *argument,
                                       const char *name, struct phema_error *err)
 {
-    const char *nearest = cli_nearest(name, option_name, parse->options);
+    const char *synonym = find_synonym(name);
+    bool is_letter = argument[0] == '-' && argument[1] != '-';
+    if (is_letter && argument[1] == 'o' && has_operand(parse, "OUT"))
+        return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; OUT is the last argument",
+                          parse->verb->name, argument);
+    const char *nearest = synonym && find_option(parse->options, synonym, strlen(synonym)) ? synonym
+                          : is_letter                                                      ? NULL
+                                      : cli_nearest(name, option_name, parse->options);
     if (nearest)
         return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; did you mean '--%s'?",
                           parse->verb->name, argument, nearest);
@@ -179,10 +217,25 @@ static void repeat(struct phema_strbuf *out, const struct cli_opt *option, const
         cli_shell_quote(out, text);
 }
 
+/* Dtypes as PyTorch and others write them. */
+static const char *usual_name(const char *text)
+{
+    static const char *const names[][2] = {
+        {"fp16", "f16"},      {"float16", "f16"}, {"half", "f16"},
+        {"bfloat16", "bf16"}, {"fp32", "f32"},    {"float32", "f32"},
+        {"float", "f32"},     {"fp64", "f64"},    {"float64", "f64"}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(text, names[i][0]) == 0)
+            return names[i][1];
+    return text;
+}
+
 static enum phema_status read_choice(void *value, const struct cli_opt *option, const char *text,
                                      struct phema_error *err)
 {
     size_t choice = cli_find_choice(option->value, text);
+    if (choice == SIZE_MAX)
+        choice = cli_find_choice(option->value, usual_name(text));
     if (choice == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is not one of %s", text, option->value);
     if (option->kind == CLI_WORD)
@@ -248,15 +301,6 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
 
 /* ---- Arguments ---- */
 
-static const struct cli_opt *find_option(const struct cli_opt *options, const char *name,
-                                         size_t size)
-{
-    for (const struct cli_opt *o = options; o->name; o++)
-        if (!cli_is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
-            return o;
-    return NULL;
-}
-
 static const struct cli_opt *find_letter(const struct cli_opt *options, char letter)
 {
     for (const struct cli_opt *o = options; o->name; o++)
@@ -320,9 +364,13 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
     while (option->name && !cli_is_operand(option))
         option++;
     if (!option->name)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: '%s' is one argument too many; see posthoc-ema %s --help",
-                          parse->verb->name, argument, parse->verb->name);
+        return phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'; %s%s%s",
+                          parse->verb->name, argument,
+                          has_operand(parse, "SNAPSHOTS")
+                              ? "SNAPSHOTS is one directory, manifest or @list"
+                              : "see posthoc-ema ",
+                          has_operand(parse, "SNAPSHOTS") ? "" : parse->verb->name,
+                          has_operand(parse, "SNAPSHOTS") ? "" : " --help");
     parse->next_operand = option->kind == CLI_OPERANDS ? option : option + 1;
     return set_value(parse, option, argument, err);
 }

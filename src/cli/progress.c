@@ -116,7 +116,7 @@ static void write_numbers(struct phema_strbuf *out, const struct phema_progress 
     phema_strbuf_printf(out, " %3.0f%%", 100 * share_of(state));
     if (!state->is_other_unit)
         phema_strbuf_printf(out, "  %s/s", phema_size_format(&rate, (uint64_t)per_s));
-    if (state->elapsed_s >= KNOWN_AFTER_S)
+    if (state->elapsed_s >= KNOWN_AFTER_S && isfinite(left_s))
         phema_strbuf_printf(out, "  %s left", terminal_duration(&left, left_s));
 }
 
@@ -169,7 +169,8 @@ static void write_json(const struct phema_progress *state, double left_s)
     phema_json_out_u64(&out, state->is_other_unit ? "done" : "done_bytes", state->done_bytes);
     phema_json_out_u64(&out, state->is_other_unit ? "total" : "total_bytes", state->total_bytes);
     phema_json_out_number(&out, "elapsed_seconds", state->elapsed_s);
-    phema_json_out_number(&out, "remaining_seconds", state->total_bytes ? left_s : PHEMA_UNKNOWN);
+    phema_json_out_number(&out, "remaining_seconds",
+                          state->total_bytes && isfinite(left_s) ? left_s : PHEMA_UNKNOWN);
     if (state->tensor)
         phema_json_out_bytes(&out, "tensor", state->tensor, state->tensor_size);
     if (state->n_items)
@@ -182,21 +183,21 @@ static void write_json(const struct phema_progress *state, double left_s)
 
 static void write_plain(const struct phema_progress *state, double left_s)
 {
-    struct phema_name_buffer done, total, left;
-    struct phema_strbuf stage = {0};
-    write_stage(&stage, state);
-    if (stage.is_failed)
-        phema_strbuf_clear(&stage);
-    else if (!state->total_bytes)
-        cli_say("%s, %s", stage.data, terminal_duration(&left, state->elapsed_s));
-    else if (state->is_other_unit)
-        cli_say("%3.0f %%  %s, %s left", 100 * share_of(state), stage.data,
-                terminal_duration(&left, left_s));
-    else
-        cli_say("%3.0f %%  %s: %s of %s, %s left", 100 * share_of(state), stage.data,
-                phema_size_format(&done, state->done_bytes),
-                phema_size_format(&total, state->total_bytes), terminal_duration(&left, left_s));
-    phema_strbuf_clear(&stage);
+    struct phema_name_buffer done, total, took;
+    struct phema_strbuf text = {0};
+    if (state->total_bytes)
+        phema_strbuf_printf(&text, "%3.0f %%  ", 100 * share_of(state));
+    write_stage(&text, state);
+    if (state->total_bytes && !state->is_other_unit)
+        phema_strbuf_printf(&text, ": %s of %s", phema_size_format(&done, state->done_bytes),
+                            phema_size_format(&total, state->total_bytes));
+    if (!state->total_bytes)
+        phema_strbuf_printf(&text, ", %s", terminal_duration(&took, state->elapsed_s));
+    else if (isfinite(left_s))
+        phema_strbuf_printf(&text, ", %s left", terminal_duration(&took, left_s));
+    if (!text.is_failed)
+        cli_say("%s", text.data);
+    phema_strbuf_clear(&text);
 }
 
 void progress_report(void *context, const struct phema_progress *state)
@@ -212,7 +213,7 @@ void progress_report(void *context, const struct phema_progress *state)
         return;
     progress->last_s = state->elapsed_s;
     double share = share_of(state);
-    double left_s = share > 0 ? state->elapsed_s * (1 - share) / share : 0;
+    double left_s = share > 0 ? state->elapsed_s * (1 - share) / share : HUGE_VAL;
     if (progress->style == CLI_PROGRESS_JSON)
         write_json(state, left_s);
     else if (progress->style == CLI_PROGRESS_PLAIN)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* output_paths.c - OUT to form and file names. The extension of OUT chooses the form; outputs in a
  * directory get the form of the newest snapshot. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "phema/writer.h"
 
 #include "outputs.h"
 
@@ -121,6 +124,54 @@ const char *outputs_extension(const char *path)
     return end && !strchr(end, '/') ? end : NULL;
 }
 
+static enum phema_status check_one_file(const char *out, size_t m, struct phema_error *err)
+{
+    return m > 1 && !strchr(out, '{')
+               ? phema_fail(err, PHEMA_ERR_USAGE,
+                            "%s: %zu outputs do not fit one file; make OUT a directory, or put "
+                            "{sigma} and {time} into it",
+                            out, m)
+               : PHEMA_OK;
+}
+
+/* Where OUT names a file; form, end: out, of its extension */
+static bool names_file(enum phema_output_form *form, const char **end,
+                       const struct phema_outputs_options *options)
+{
+    const char *out = options->out;
+    const char *copied = options->into ? outputs_extension(options->into) : NULL;
+    return !phema_ends_with(out, "/") && !is_directory(out) &&
+           (find_form(form, end, out) || (copied && phema_ends_with(out, copied)));
+}
+
+static enum phema_status check_parent(const char *out, struct phema_error *err)
+{
+    const char *slash = strrchr(out, '/');
+    char *parent = slash && slash > out ? strndup(out, (size_t)(slash - out)) : strdup(".");
+    if (!parent)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    struct stat st;
+    if (stat(parent, &st) && errno == ENOENT)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", out);
+    free(parent);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,
+                                       bool is_new, struct phema_error *err)
+{
+    enum phema_output_form form = PHEMA_FORM_FRESH;
+    const char *end = NULL;
+    if (!names_file(&form, &end, options) || options->shard_bytes)
+        return PHEMA_OK;
+    enum phema_status status = check_one_file(options->out, n, err);
+    if (status || strchr(options->out, '{'))
+        return status;
+    status = check_parent(options->out, err);
+    return status || !is_new ? status : phema_writer_check_absent(options->out, err);
+}
+
 /* OUT as a template of the names of all targets; sets the form. */
 static enum phema_status choose_template(struct phema_strbuf *template, struct draft *draft,
                                          struct phema_error *err)
@@ -133,9 +184,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     enum phema_output_form *form = &draft->outputs->form;
     bool is_template = strchr(out, '{') != NULL;
     bool is_slashed = out[size - 1] == '/';
-    const char *copied = options->into ? outputs_extension(options->into) : NULL;
-    bool is_file = !is_slashed && !is_directory(out) &&
-                   (find_form(form, &end, out) || (copied && phema_ends_with(out, copied)));
+    bool is_file = names_file(form, &end, options);
     if (options->into && options->shard_bytes)
         return phema_fail(
             err, PHEMA_ERR_USAGE,
@@ -144,12 +193,8 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     if (is_file && options->shard_bytes)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: --shard-size makes a directory of files; end OUT in /", out);
-    if (is_file && m > 1 && !is_template)
-        return phema_fail(
-            err, PHEMA_ERR_USAGE,
-            "%s: %zu outputs do not fit one file; make OUT a directory, or put {sigma} "
-            "and {time} into it",
-            out, m);
+    if (is_file && check_one_file(out, m, err))
+        return PHEMA_ERR_USAGE;
     if (!is_file)
         choose_form(form, &end, draft);
     if (options->is_conversion && (is_template || (!is_file && *form != PHEMA_FORM_SHARDED)))
