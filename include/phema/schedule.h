@@ -33,6 +33,9 @@ bool phema_schedule_is_spec(const char *text);
  * PHEMA_ERR_RESOURCE  no memory: 40 bytes a point */
 PHEMA_FALLIBLE phema_schedule_parse(struct phema_schedule **out, const char *text, double steps,
                                     struct phema_error *err);
+/* The rate 1 up to a step, > 0, and another one from there on. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_schedule_make_jump(struct phema_schedule **out, double step, double rate,
+                                        struct phema_error *err);
 void phema_schedule_free(struct phema_schedule *schedule); /* takes NULL */
 
 /* The rate at a step. Before the first and after the last step of the schedule it is constant. */

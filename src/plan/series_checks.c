@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "series_events.h"
 #include "series_hypotheses.h"
+#include "series_shifts.h"
 
 /* The least median of honest series is 0.87. Only where rounding exceeds motion it is smaller.
  * Averages labelled as raw, or as shorter ones, have 0.2 to 0.8. */
@@ -58,20 +60,15 @@ static enum phema_status describe(struct search *search, struct phema_error *err
     return PHEMA_OK;
 }
 
+/* Something happened in the training, before the snapshot with the largest z if nothing else is
+ * known. */
 static enum phema_status describe_event(struct search *search, struct phema_error *err)
 {
     size_t worst = find_worst(search->checks, search->series->n),
            g = search_group_of(search, worst);
-    const struct phema_snapshot *snapshots = search->series->snapshots;
-    struct phema_strbuf *text = search_explain(search, worst);
-    if (g == 0)
-        phema_strbuf_printf(text, "something happened before time %.10g",
-                            snapshots[worst].named_time);
-    else
-        phema_strbuf_printf(text, "something happened between times %.10g and %.10g",
-                            snapshots[search->group[g] - 1].named_time,
-                            snapshots[worst].named_time);
-    phema_strbuf_printf(text,
+    if (!search->text.size)
+        search_explain_event(search, g, worst);
+    phema_strbuf_printf(&search->text,
                         ", a loss spike perhaps: '%s' is %.2g times as far from what the "
                         "others predict as they are from each other",
                         search_label(search, worst), search->checks->max_z);
@@ -101,6 +98,27 @@ static enum phema_status describe_damage(struct search *search,
     return describe(search, err);
 }
 
+/* Of labels that no snapshot contradicts for itself. */
+static enum phema_status judge_likelihood(struct search *search, const struct fit *fit,
+                                          struct phema_error *err)
+{
+    struct phema_series_checks *checks = search->checks;
+    bool is_shifted = false;
+    enum phema_status status =
+        fit->median_z < SMOOTH_MEDIAN_Z ? search_longer(search, err) : PHEMA_OK;
+    if (!status && !search->text.size)
+        status = search_shifts(&is_shifted, search, err);
+    if (status)
+        return status;
+    if (is_shifted)
+        checks->verdict = PHEMA_SERIES_WRONG;
+    else if (search->text.size || fit->max_z > EVENT_Z)
+        checks->verdict = PHEMA_SERIES_DOUBTFUL;
+    if (search->text.size)
+        return describe(search, err);
+    return fit->max_z > EVENT_Z ? describe_event(search, err) : PHEMA_OK;
+}
+
 static enum phema_status judge(struct search *search, const struct fit *fit,
                                struct phema_error *err)
 {
@@ -115,19 +133,21 @@ static enum phema_status judge(struct search *search, const struct fit *fit,
         checks->verdict = PHEMA_SERIES_WRONG;
         return describe_damage(search, &fit->outlier, err);
     }
+    bool is_loud = fit_is_wrong(fit) || fit->max_z > EVENT_Z, is_event = false;
+    enum phema_status status = is_loud ? search_events(&is_event, search, fit, err) : PHEMA_OK;
+    if (status)
+        return status;
+    if (is_event) {
+        checks->verdict = PHEMA_SERIES_DOUBTFUL;
+        return describe_event(search, err);
+    }
     if (fit_is_wrong(fit)) {
         checks->verdict = PHEMA_SERIES_WRONG;
         search->best = fit->max_z;
-        enum phema_status status = search_labels(search, fit, err);
+        status = search_labels(search, fit, err);
         return status ? status : describe(search, err);
     }
-    enum phema_status status =
-        fit->median_z < SMOOTH_MEDIAN_Z ? search_longer(search, err) : PHEMA_OK;
-    bool is_longer = search->text.size > 0;
-    if (status || (!is_longer && fit->max_z <= EVENT_Z))
-        return status;
-    checks->verdict = PHEMA_SERIES_DOUBTFUL;
-    return is_longer ? describe(search, err) : describe_event(search, err);
+    return judge_likelihood(search, fit, err);
 }
 
 PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phema_motion *motion,

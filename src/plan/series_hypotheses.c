@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "series_resets.h"
+#include "series_shifts.h"
 
 #define N_CANDIDATES ((size_t)3) /* snapshots tried */
 
@@ -404,7 +405,10 @@ enum phema_status search_labels(struct search *search, const struct fit *fit,
     for (size_t c = 0; !status && c < N_CANDIDATES; c++)
         if (candidates[c] != SIZE_MAX)
             status = search_near(search, candidates[c], err);
-    if (!status)
+    bool is_shifted = false;
+    if (!status && !search->text.size)
+        status = search_shifts(&is_shifted, search, err);
+    if (!status && !is_shifted)
         status = search_resets(search, fit, err);
     if (!status)
         status = search_all(search, err);

@@ -19,6 +19,25 @@ PHEMA_FALLIBLE schedule_add(struct phema_schedule *schedule, const struct schedu
     return PHEMA_OK;
 }
 
+enum phema_status phema_schedule_make_jump(struct phema_schedule **out, double step, double rate,
+                                           struct phema_error *err)
+{
+    /* the rate stays as it is before the first piece and after the last one */
+    const struct schedule_piece before = {step / 2, step, 1, 1, SCHEDULE_LINEAR},
+                                after = {step, step * 2, rate, rate, SCHEDULE_LINEAR};
+    struct phema_schedule *schedule = calloc(1, sizeof(*schedule));
+    if (!schedule)
+        return phema_fail_memory(err);
+    enum phema_status status = schedule_add(schedule, &before, err);
+    if (!status)
+        status = schedule_add(schedule, &after, err);
+    if (status)
+        phema_schedule_free(schedule);
+    else
+        *out = schedule;
+    return status;
+}
+
 void phema_schedule_free(struct phema_schedule *schedule)
 {
     if (schedule)

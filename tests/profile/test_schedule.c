@@ -20,6 +20,20 @@ static struct phema_schedule *schedule_of(const char *text, double steps)
 
 /* ---- SPEC ---- */
 
+/* By hand: half of (500, 1500] at 1, half at 10. */
+static void a_jump_lies_where_it_is_put(void **state)
+{
+    (void)state;
+    struct phema_schedule *schedule = NULL;
+    struct phema_error err = {""};
+    assert_ok(phema_schedule_make_jump(&schedule, 1000, 10, &err), &err);
+    assert_true(phema_schedule_rate(schedule, 1) == 1 && phema_schedule_rate(schedule, 999) == 1);
+    assert_true(phema_schedule_rate(schedule, 1001) == 10);
+    assert_true(phema_schedule_rate(schedule, 1e6) == 10);
+    assert_true(fabs(phema_schedule_mean_square(schedule, 500, 1500) - 50.5) < 1e-12);
+    phema_schedule_free(schedule);
+}
+
 /* As the sources of PyTorch, transformers and EDM2 define them, the highest rate 1. */
 static void rates_are_those_of_the_formulas(void **state)
 {
@@ -261,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_are_those_of_the_formulas),
+        cmocka_unit_test(a_jump_lies_where_it_is_put),
         cmocka_unit_test(mean_squares_are_those_of_fine_sums),
         cmocka_unit_test(small_integrals_keep_their_digits),
         cmocka_unit_test(other_texts_are_refused),

@@ -30,6 +30,12 @@ last() {
     exchange "$(file 15 0.100)" "$(file 16 0.100)"
 }
 bad "two times exchanged" last
+late() {
+    for i in {15..1}; do
+        for w in 0.050 0.100; do mv "$(file "$i" $w)" "$(file $((i + 1)) $w)"; done
+    done
+}
+bad "all times late" late
 half() {
     for i in {1..8}; do cp ../other/"$(file "$i" 0.050)" ../other/"$(file "$i" 0.100)" .; done
 }
