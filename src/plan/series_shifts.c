@@ -17,8 +17,10 @@
  * first snapshot, too little is seen. */
 #define MOST_BEFORE 2.5
 
-/* Of likelihood an element, in favour of other times. */
-#define MARGIN 0.2
+/* Of likelihood an element, in favour of other times. Earlier ones are possible only where the first
+ * time may have been deleted, and gain up to 0.9 there by a loss spike that no snapshot contradicts. */
+#define MARGIN_LATER   0.2
+#define MARGIN_EARLIER 1.0
 
 #define MOST_INTERVALS 4 /* that times are late or early by */
 
@@ -127,7 +129,8 @@ static enum phema_status find_shift(struct shift *best, struct search *search, d
     enum phema_status status = rate(&given, search, 0, COMPARE_SNAPSHOTS, err);
     if (!status)
         status = rate(best, search, by, COMPARE_SNAPSHOTS, err);
-    if (!status && best->is_fit && best->likelihood > given.likelihood + MARGIN)
+    double margin = by > 0 ? MARGIN_LATER : MARGIN_EARLIER;
+    if (!status && best->is_fit && best->likelihood > given.likelihood + margin)
         return refine(best, search, err);
     best->by = 0;
     return status;
