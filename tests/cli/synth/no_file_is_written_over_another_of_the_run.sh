@@ -88,6 +88,7 @@ one=(synth -q -f --no-sync --sigma-rel 0.1 in/run)
 rm -rf x out.safetensors
 again "${one[@]}" out.safetensors --profile-memory out.safetensors
 again "${one[@]}" out.safetensors --profile-memory ./out.safetensors
+mkdir new
 again "${one[@]}" new/out.safetensors --profile-memory new/out.safetensors
 cp before.safetensors out.safetensors
 ln -s out.safetensors link
