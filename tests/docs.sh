@@ -50,6 +50,17 @@ while IFS= read -r line || [ -n "$line" ]; do
 done <"$file"
 exec 3>&-
 
+# Pictures of the document are those that its commands draw.
+for picture in *.svg; do
+    shown=$(dirname "$file")/docs/$picture
+    [ -e "$shown" ] || continue
+    if [ "$bless" = --bless ]; then
+        cp "$picture" "$shown"
+    else
+        cmp "$picture" "$shown" || failed=1
+    fi
+done
+
 if [ "$bless" = --bless ]; then
     cat "$work/found" >"$file"
     exit 0
