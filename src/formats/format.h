@@ -114,8 +114,8 @@ static inline uint64_t safetensors_header_end(struct phema_span content)
     if (content.size < 9)
         return 0;
     uint64_t size = phema_load_u64(content.data);
-    bool is_header = size <= SAFETENSORS_MAX_HEADER_BYTES && size <= content.size - 8 &&
-                     content.data[8] == '{';
+    bool is_header =
+        size <= SAFETENSORS_MAX_HEADER_BYTES && size <= content.size - 8 && content.data[8] == '{';
     return is_header ? size + 8 : 0;
 }
 

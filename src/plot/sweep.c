@@ -227,9 +227,7 @@ static void draw_newest(struct phema_picture *picture, struct panel *panel, doub
     line->y[0] = line->y[1] = score;
     line->pen =
         (struct pen){.color = COLOR_BLACK, .width = 1.2, .opacity = 0.6, .dash = 5, .gap = 4};
-    struct phema_name_buffer text;
-    line->legend = picture_text(picture, "the newest snapshot as it is: score %s",
-                                phema_number_format(&text, score));
+    line->legend = picture_text(picture, "the newest snapshot as it is: score %.6g", score);
 }
 
 static void draw(struct phema_picture *picture, const struct scores *scores, size_t at,
@@ -254,10 +252,8 @@ static void draw(struct phema_picture *picture, const struct scores *scores, siz
     best->pen = (struct pen){.color = COLOR_RED, .opacity = 1};
     best->radius = 5.5;
     best->marker = MARKER_DIAMOND;
-    struct phema_name_buffer width, score;
-    best->legend = picture_text(picture, "best: sigma_rel %s, score %s",
-                                phema_number_format(&width, best->x[0]),
-                                phema_number_format(&score, best->y[0]));
+    best->legend =
+        picture_text(picture, "best: sigma_rel %.4g, score %.6g", best->x[0], best->y[0]);
     panel->x.label = WIDTH_LABEL;
     panel->y.label = maximizes ? "score (higher is better)" : "score (lower is better)";
     fit(panel, scores);

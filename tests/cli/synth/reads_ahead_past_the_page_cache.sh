@@ -47,7 +47,7 @@ for error in EPERM ENOSYS; do
 done
 
 echo "refused:"
-"$phema" synth -q --io-depth 1025 --sigma-rel 0.1 run out.safetensors
+"$phema" synth -q -f --io-depth 1025 --sigma-rel 0.1 run out.safetensors
 for call in open read; do
     for io in auto direct; do
         cool
