@@ -162,12 +162,16 @@ static enum phema_status build_argv(char ***out, const struct phema_strbuf *word
     return PHEMA_OK;
 }
 
-static enum phema_status check_places(size_t n_places, struct phema_error *err)
+static enum phema_status check_places(size_t n_places, const char *command, struct phema_error *err)
 {
     if (n_places)
         return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "expected {} where the path of an average stands, as in './evaluate.sh {}'");
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE,
+                   "expected {} where the path of an average stands, as in './evaluate.sh {}'");
+    if (!strchr(command, '\''))
+        phema_error_set_remedy(err, "--exec '%s {}'", command);
+    return status;
 }
 
 static enum phema_status split(char ***out, struct splitting *splitting, const char *command,
@@ -181,7 +185,7 @@ static enum phema_status split(char ***out, struct splitting *splitting, const c
     }
     if (splitting->n == 0)
         return phema_fail(err, PHEMA_ERR_USAGE, "the command is empty");
-    enum phema_status status = check_places(splitting->n_places, err);
+    enum phema_status status = check_places(splitting->n_places, command, err);
     return status ? status : build_argv(out, &splitting->words, splitting->n, err);
 }
 
@@ -401,7 +405,7 @@ static enum phema_status write_script(char ***out, struct script *script, const 
     while (!status && *script->at)
         status = copy_next(script, err);
     if (!status && !strstr(script->command, VARIABLE))
-        status = check_places(script->n_places, err);
+        status = check_places(script->n_places, script->command, err);
     if (status)
         return status;
     phema_strbuf_append(&script->text, "", 1);

@@ -44,7 +44,7 @@ void series_clear_snapshots(struct phema_series *series);
 PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_error *err);
 
 /* For a library that writes neither widths nor update_every into its files.
- * PHEMA_ERR_INPUTS  the options lack them; the message has the command with that library's
+ * PHEMA_ERR_INPUTS  the options lack them; the remedy is the command with that library's
  *                   defaults */
 PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct phema_error *err);
 

@@ -60,13 +60,13 @@ PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct
     if (!options->update_every)
         (void)snprintf(every, sizeof(every), " --update-every %llu",
                        (unsigned long long)layout->default_update_every);
-    return phema_fail(
-        err, PHEMA_ERR_INPUTS,
-        "%s: %s writes neither sigma_rel nor update_every into its files, and without "
-        "them the weights would be wrong; if the training used that library's "
-        "defaults, run: %s%s%s%s",
-        options->snapshots, layout->library, options->command, sigmas, every,
-        options->command_tail);
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_INPUTS,
+                   "%s: %s writes neither sigma_rel nor update_every into its files, and without "
+                   "them the weights would be wrong; give --input-sigma and --update-every",
+                   options->snapshots, layout->library);
+    phema_error_set_remedy(err, "%s%s%s%s", options->command, sigmas, every, options->command_tail);
+    return status;
 }
 
 /* every: of the option, 0: not given */
@@ -139,9 +139,10 @@ static enum phema_status find_input_sigma(const struct phema_series_options *opt
 }
 
 /* Width and exponent from each other. */
-static enum phema_status complete_width(const struct phema_series_options *options,
+static enum phema_status complete_width(const struct series_builder *builder,
                                         struct candidate *candidate, struct phema_error *err)
 {
+    const struct phema_series_options *options = builder->options;
     candidate->is_by_gamma = isnan(candidate->sigma_rel);
     if (!isnan(candidate->sigma_rel)) {
         enum phema_status status =
@@ -150,10 +151,16 @@ static enum phema_status complete_width(const struct phema_series_options *optio
     }
     if (isnan(candidate->gamma) && options->needs_no_profiles)
         return PHEMA_OK;
-    if (isnan(candidate->gamma))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "says no width, in its name or metadata; give --input-sigma, or "
-                          "--input-profile for another shape");
+    if (isnan(candidate->gamma)) {
+        enum phema_status status =
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "has no width, in its name or metadata; give --input-sigma, or "
+                       "--input-profile for another shape, such as raw parameters");
+        if (builder->candidates.layout == &layout_hf) /* averages are rare there */
+            phema_error_set_remedy(err, "%s --input-profile raw%s", options->command,
+                                   options->command_tail);
+        return status;
+    }
     if (!(candidate->gamma > -0.5) || !(candidate->gamma < 1e9))
         return phema_fail(err, PHEMA_ERR_INPUTS, "gamma %g is not above -0.5", candidate->gamma);
     candidate->sigma_rel = phema_sigma_rel_from_gamma(candidate->gamma);
@@ -226,7 +233,7 @@ static enum phema_status resolve_profile(struct series_builder *builder,
         return status;
     if (candidate->spec)
         return set_shape(builder, snapshot, candidate, err);
-    status = complete_width(builder->options, candidate, err);
+    status = complete_width(builder, candidate, err);
     return status
                ? status
                : set_update_every(candidate, builder->options->update_every, "--update-every", err);

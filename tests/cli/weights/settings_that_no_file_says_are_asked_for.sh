@@ -9,7 +9,7 @@ for library in ema_pytorch posthoc_ema; do
     "$phema" weights $library --update-every 5 --sigma-rel 0.1
     echo "$?"
 done
-command=$("$phema" weights -q --sigma-rel 0.1 posthoc_ema 2>&1 | sed 's/.* run: //')
+command=$("$phema" weights -q --sigma-rel 0.1 posthoc_ema 2>&1 | sed -n 's/^  try: //p')
 posthoc-ema() { "$phema" "$@"; }
 eval "$command" | wc -l
 echo "${PIPESTATUS[0]}"
