@@ -65,7 +65,8 @@ bool terminal_has_color(int stream)
         return wanted_color == TERMINAL_COLOR_ALWAYS;
     if (is_set("NO_COLOR"))
         return false;
-    if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+    const char *forced = getenv("CLICOLOR_FORCE");
+    if (forced && *forced && strcmp(forced, "0") != 0)
         return true;
     return isatty(stream) && !is_dumb();
 }

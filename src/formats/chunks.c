@@ -241,22 +241,14 @@ static const uint8_t *view(const struct gathering *gathering)
     return gathering->data + (gathering->first - start) * gathering->size;
 }
 
-static void begin(struct gathering *gathering, const struct phema_tensor *tensor, uint64_t first,
-                  uint64_t n, uint8_t *out)
-{
-    *gathering = (struct gathering){.tensor = tensor,
-                                    .first = first,
-                                    .end = first + n,
-                                    .size = phema_dtype_bits(tensor->dtype) / 8,
-                                    .out = out};
-    set_blocks(gathering);
-}
-
 bool chunks_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
                  const struct phema_tensor *tensor, uint64_t first, uint64_t n)
 {
-    struct gathering gathering;
-    begin(&gathering, tensor, first, n, NULL);
+    struct gathering gathering = {.tensor = tensor,
+                                  .first = first,
+                                  .end = first + n,
+                                  .size = phema_dtype_bits(tensor->dtype) / 8};
+    set_blocks(&gathering);
     for (size_t i = 0; i < tensor->n_chunks; i++) {
         if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
             continue;
@@ -274,10 +266,14 @@ const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
                            const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                            void *scratch)
 {
-    struct gathering gathering;
+    struct gathering gathering = {.tensor = tensor,
+                                  .first = first,
+                                  .end = first + n,
+                                  .size = phema_dtype_bits(tensor->dtype) / 8,
+                                  .out = scratch};
     if (n == 0)
         return NULL;
-    begin(&gathering, tensor, first, n, scratch);
+    set_blocks(&gathering);
     for (size_t i = 0; i < tensor->n_chunks; i++) {
         if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
             continue;
