@@ -68,15 +68,23 @@ uint64_t read_ahead_bytes(size_t n_slots, size_t slot_bytes)
     return (uint64_t)bytes_of_buffers(n_slots, slot_bytes) + n_slots * READ_AHEAD_SLOT_BYTES;
 }
 
-static uint8_t *new_buffers(size_t n_slots, size_t slot_bytes)
+/* Mapped, not allocated: malloc keeps such large blocks in the arena of each thread once it has seen
+ * one freed, and a process of many runs would grow. */
+static uint8_t *map_buffers(size_t bytes)
 {
-    size_t bytes = bytes_of_buffers(n_slots, slot_bytes);
-    if (bytes < HUGE_PAGE_BYTES)
-        return aligned_alloc(PHEMA_INPUT_ALIGNMENT, bytes);
-    uint8_t *buffers = aligned_alloc(HUGE_PAGE_BYTES, bytes);
-    if (buffers)
-        (void)madvise(buffers, bytes, MADV_HUGEPAGE);
-    return buffers;
+    size_t slack = bytes < HUGE_PAGE_BYTES ? 0 : HUGE_PAGE_BYTES;
+    uint8_t *map =
+        mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    size_t before = slack ? (HUGE_PAGE_BYTES - (uintptr_t)map % HUGE_PAGE_BYTES) % slack : 0;
+    if (before)
+        (void)munmap(map, before);
+    if (slack > before)
+        (void)munmap(map + before + bytes, slack - before);
+    if (slack)
+        (void)madvise(map + before, bytes, MADV_HUGEPAGE);
+    return map + before;
 }
 
 PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct phema_error *err)
@@ -92,7 +100,7 @@ PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct 
     ahead->n_slots = buffers->n_ahead;
     ahead->slot_bytes = buffers->ahead_slot;
     ahead->slots = calloc(ahead->n_slots, sizeof(*ahead->slots));
-    ahead->buffers = new_buffers(ahead->n_slots, ahead->slot_bytes);
+    ahead->buffers = map_buffers(bytes_of_buffers(ahead->n_slots, ahead->slot_bytes));
     ahead->k = run->plan->series->n;
     unsigned n_threads = run->budget.n_threads;
     uint64_t depth = (run->options.io_depth + n_threads - 1) / n_threads;
@@ -122,7 +130,8 @@ void read_ahead_close(struct read_ahead *ahead)
     if (!ahead)
         return;
     phema_read_queue_close(ahead->queue);
-    free(ahead->buffers);
+    if (ahead->buffers)
+        (void)munmap(ahead->buffers, bytes_of_buffers(ahead->n_slots, ahead->slot_bytes));
     free(ahead->slots);
     free(ahead);
 }
