@@ -1,5 +1,5 @@
 # Files that are not in the page cache are read past it, ahead of the sums, and do not enter it. The bytes are those
-# of any other way, for any depth, by io_uring and by threads. A filesystem that refuses is read through the
+# of any other way, for any depth. A filesystem that refuses is read through the
 # page cache instead; --io direct then fails. Large files, of which the kernel reads ahead little for a header.
 # shellcheck disable=SC2086 # options are several words
 tests=$(dirname "$phema")/tests shim=$(dirname "$phema")/tests/libreading_shim.so
@@ -42,9 +42,6 @@ check "env" "-j3"
 check "env" "-j2 --io-depth 1"
 check "env" "-j2 --io-depth 300"
 check "env" "-j2 --max-ram $((9 + ${sanitize:+400}0))M"
-for error in EPERM ENOSYS; do
-    [ -n "${sanitize-}" ] || check "$tests/without_uring $error" "-j2"
-done
 
 echo "refused:"
 "$phema" synth -q -f --io-depth 1025 --sigma-rel 0.1 run out.safetensors
