@@ -107,7 +107,8 @@ static bool strikes(const char *call, int descriptor, const char *path)
     if (!atomic_exchange(&has_struck, true))
         tell(call, n);
     if (fault.signal) {
-        (void)kill(getpid(), fault.signal);
+        /* Sent to the process, another thread might take it, and this one go on meanwhile. */
+        (void)raise(fault.signal);
         return false;
     }
     errno = fault.number;
