@@ -123,7 +123,8 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
                                                .n = stored->n,
                                                .distances = pairs,
                                                .n_distances = n_pairs,
-                                               .sample = &rows};
+                                               .sample = &rows,
+                                               .is_true = true};
         status = phema_motion_fit(&seen->motion, &data, err);
         elements_clear(&elements);
     }

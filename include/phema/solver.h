@@ -94,6 +94,9 @@ struct phema_motion_data {
     /* [n] chooses among the kinds of motion by their likelihood; NULL: v is constant within the
      * intervals between snapshots, and there is jitter where the distances show it clearly */
     const struct phema_sample_rows *sample;
+    /* The labels are known to be true: v is the likeliest within the intervals for the sample. It
+     * would explain false labels as well, so their motion is fitted to distances alone. */
+    bool is_true;
     /* of the learning rate: the walk's rate is its square times what changes smoothly. Used with a
      * sample only; NULL: unknown */
     const struct phema_schedule *schedule;

@@ -170,6 +170,11 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
         status = fit_labels(&fit, &search.tried, sample, schedule, comparison, err);
     if (!status && is_compared)
         status = judge(&search, &fit, err);
+    if (!status && is_compared && checks->verdict != PHEMA_SERIES_WRONG) {
+        fit_clear(&fit); /* true labels may have the likeliest motion */
+        search_reset(&search, 0, search.n_groups);
+        status = fit_labels(&fit, &search.tried, sample, schedule, COMPARE_NOTHING, err);
+    }
     if (!status) {
         *motion = fit.motion;
         fit.motion = (struct phema_motion){0};

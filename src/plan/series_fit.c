@@ -73,8 +73,8 @@ static struct phema_sample_rows rows_of(const struct phema_sample *sample,
 
 static enum phema_status fit_motion(struct fit *fit, const struct labels *labels,
                                     const double *rounding, const struct phema_sample *sample,
-                                    const struct phema_schedule *schedule, bool is_rough,
-                                    struct phema_error *err)
+                                    const struct phema_schedule *schedule,
+                                    enum comparison comparison, struct phema_error *err)
 {
     struct phema_distance *distances = NULL;
     size_t n_distances = 0;
@@ -87,7 +87,8 @@ static enum phema_status fit_motion(struct fit *fit, const struct labels *labels
                                            .n = labels->n,
                                            .distances = distances,
                                            .n_distances = n_distances,
-                                           .sample = is_rough ? NULL : &rows,
+                                           .sample = comparison == COMPARE_ROUGHLY ? NULL : &rows,
+                                           .is_true = comparison == COMPARE_NOTHING,
                                            .schedule = schedule};
     status = phema_motion_fit(&fit->motion, &data, err);
     free(distances);
@@ -130,8 +131,7 @@ enum phema_status fit_labels(struct fit *fit, const struct labels *labels,
         return phema_fail_memory(err);
     for (size_t k = 0; k < labels->n; k++)
         rounding[k] = sample->rounding[labels->rows[k]];
-    enum phema_status status =
-        fit_motion(fit, labels, rounding, sample, schedule, comparison == COMPARE_ROUGHLY, err);
+    enum phema_status status = fit_motion(fit, labels, rounding, sample, schedule, comparison, err);
     if (!status && comparison != COMPARE_NOTHING)
         status = compare(fit, labels, rounding, sample, comparison, err);
     free(rounding);

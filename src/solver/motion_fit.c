@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "motion_intervals.h"
+#include "motion_likelihood.h"
 
 #define LEAST_DISTANCES 3
 #define MOST_ROUNDING   0.75 /* of a squared distance */
@@ -18,11 +18,9 @@
  * where it leaves less than this fraction of the misfit of a random walk alone. */
 #define EARNED 0.8
 
-#define PIECES           8  /* of each interval; v is constant in a piece */
-#define N_SHAPES         5  /* rounds of shapes within the intervals */
-#define N_ROUNDS_A_SHAPE 15 /* of scaling the intervals */
-#define MOST_SLOPE       5.0
-#define MOST_FIRST_SLOPE 3.0
+#define PIECES           8    /* of each interval; v is constant in a piece */
+#define N_SHAPES         5    /* rounds of shapes within the intervals */
+#define N_ROUNDS_A_SHAPE 15   /* of scaling the intervals */
 #define LEAST_KNOWN      1e-6 /* of v where the learning rate is 0 */
 
 #define MARGIN  0.02         /* of likelihood an element, for a kind of motion to be preferred */
@@ -41,8 +39,7 @@ static double end_shape(size_t piece, int power)
 /* exp(slope x), x from -1/2 to 1/2, in as few steps as are fine enough. */
 static double slope_shape(size_t piece, double slope)
 {
-    double size = fabs(slope);
-    size_t n_joined = size < 0.25 ? 8 : size < 0.5 ? 4 : size < 1 ? 2 : 1;
+    size_t n_joined = phema_motion_pieces_to_join(fabs(slope), PIECES);
     size_t first = piece - piece % n_joined;
     double middle = (double)first + (double)n_joined / 2;
     return phema_motion_exp(slope * (middle / PIECES - 0.5));
@@ -79,13 +76,6 @@ static void join_pieces(struct phema_motion_work *work)
     terms->starts[pieces->n_pairs] = n;
 }
 
-static double smaller(double a, double b)
-{
-    return a * b <= 0 ? 0 : fabs(a) < fabs(b) ? a : b;
-}
-
-/* The slope within an interval is the smaller one of those to its neighbours: none at peaks. The
- * motion of the first interval may only fall, and that of the last only go on falling. */
 static void find_slopes(struct phema_motion_work *work, const struct phema_motion *motion)
 {
     size_t n = work->terms.n_intervals;
@@ -95,12 +85,8 @@ static void find_slopes(struct phema_motion_work *work, const struct phema_motio
             mean += work->shape[k * work->n_pieces + piece] / PIECES;
         work->heights[k] = phema_motion_log(motion->wander[k] * mean) - work->levels[k];
     }
-    for (size_t k = 0; k < n; k++) {
-        double before = k ? work->heights[k] - work->heights[k - 1] : 0;
-        double after = k + 1 < n ? work->heights[k + 1] - work->heights[k] : fmin(before, 0);
-        double slope = k ? smaller(before, after) : fmax(fmin(after, 0), -MOST_FIRST_SLOPE);
-        work->slopes[k] = fmax(-MOST_SLOPE, fmin(MOST_SLOPE, slope));
-    }
+    for (size_t k = 0; k < n; k++)
+        work->slopes[k] = phema_motion_limited_slope(work->heights, n, k);
 }
 
 /* v is constant within the intervals. */
@@ -196,8 +182,9 @@ static enum phema_status find_pieces(struct phema_motion_work *work,
     struct phema_distance *chosen = phema_arena_array(memory, n_distances, sizeof(*chosen));
     struct phema_profile *kept = phema_arena_array(memory, n, sizeof(*kept));
     size_t *places = phema_arena_array(memory, n, sizeof(*places));
+    work->origins = phema_arena_array(memory, n, sizeof(*work->origins));
     work->seen = phema_arena_array(memory, n_distances, sizeof(double));
-    if (!chosen || !kept || !places || !work->seen)
+    if (!chosen || !kept || !places || !work->origins || !work->seen)
         return phema_fail_memory(err);
     size_t n_chosen = choose(chosen, work->seen, data->distances, n_distances, data->rounding);
     if (n_chosen < LEAST_DISTANCES)
@@ -205,13 +192,17 @@ static enum phema_status find_pieces(struct phema_motion_work *work,
                           "%zu of %zu distances between snapshots are more than their rounding; "
                           "expected at least %d",
                           n_chosen, n_distances, LEAST_DISTANCES);
-    size_t n_kept = compact(kept, places, data->snapshots, n, data->distances, n_distances);
+    work->kept = kept;
+    work->n_kept = compact(kept, places, data->snapshots, n, data->distances, n_distances);
+    for (size_t i = 0; i < n; i++)
+        if (places[i])
+            work->origins[places[i] - 1] = i;
     for (size_t d = 0; d < n_chosen; d++) {
         chosen[d].i = places[chosen[d].i] - 1;
         chosen[d].j = places[chosen[d].j] - 1;
     }
-    return phema_motion_terms_find(&work->pieces, kept, n_kept, work->n_pieces, chosen, n_chosen,
-                                   err);
+    return phema_motion_terms_find(&work->pieces, kept, work->n_kept, work->n_pieces, chosen,
+                                   n_chosen, err);
 }
 
 static bool alloc_work(struct phema_motion_work *work)
@@ -286,6 +277,7 @@ struct choice {
     const struct phema_motion_data *data;
     struct phema_motion best;
     double likelihood; /* of the best, of the newest snapshots, an element */
+    bool is_compared;  /* else there is one kind to choose */
 };
 
 /* The likelihood of the newest snapshots; unknown where they depend on each other. */
@@ -321,7 +313,7 @@ static enum phema_status consider(struct choice *choice, const struct phema_moti
     enum phema_status status = keep(&candidate, motion, work, err);
     if (status)
         return status;
-    if (choice->data->sample)
+    if (choice->is_compared)
         status = rate(&likelihood, &candidate, choice->data, err);
     bool is_first = choice->best.n_intervals == 0;
     if (status || (!is_first && likelihood <= choice->likelihood + MARGIN)) {
@@ -358,6 +350,25 @@ static enum phema_status consider_shapes(struct choice *choice, const struct phe
     return PHEMA_OK;
 }
 
+/* A walk that is likeliest within the intervals, from what the distances say.
+ *   powers  [n_intervals] log of v in the power law */
+static enum phema_status consider_likeliest(struct choice *choice, struct phema_motion *walk,
+                                            struct phema_motion_work *work, const double *powers,
+                                            struct phema_error *err)
+{
+    const struct phema_motion_data *data = choice->data;
+    set_known(work, data->schedule);
+    fit_shape(walk, work, 0);
+    enum phema_status status = phema_motion_find_likeliest(
+        work, walk->wander, data->schedule ? work->levels : powers, data, err);
+    for (size_t k = 0; !status && k < walk->n_intervals; k++)
+        walk->wander[k] = 1;
+    if (!status || status == PHEMA_NO)
+        status = consider(choice, walk, work, err);
+    set_even(work);
+    return status;
+}
+
 static enum phema_status choose_motion(struct choice *choice, struct phema_motion_work *work,
                                        struct phema_error *err)
 {
@@ -373,12 +384,20 @@ static enum phema_status choose_motion(struct choice *choice, struct phema_motio
     phema_motion_fit_powers(&walk, work, true);
     if (!isfinite(walk.misfit))
         return consider(choice, &both, work, err);
+    double *powers = phema_arena_array(&work->memory, walk.n_intervals, sizeof(*powers));
+    if (!powers)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < walk.n_intervals; k++)
+        powers[k] = phema_motion_log(walk.wander[k]);
     bool is_jittery =
         phema_motion_fit_intervals(&both, work) < EARNED * phema_motion_fit_intervals(&walk, work);
     if (!choice->data->sample)
         return consider(choice, is_jittery ? &both : &walk, work, err);
-    enum phema_status status = consider_shapes(choice, &walk, work, err);
-    if (!status)
+    choice->is_compared = is_jittery || !choice->data->is_true;
+    enum phema_status status = choice->data->is_true
+                                   ? consider_likeliest(choice, &walk, work, powers, err)
+                                   : consider_shapes(choice, &walk, work, err);
+    if (!status && !choice->data->is_true)
         status = consider(choice, &walk, work, err);
     return status || !is_jittery ? status : consider(choice, &both, work, err);
 }

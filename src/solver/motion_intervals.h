@@ -7,6 +7,9 @@
 #include "motion_pairs.h"
 
 struct phema_motion_work {
+    struct phema_profile *kept; /* [n_kept] snapshots that distances name */
+    size_t *origins;            /* [n_kept] their indices in the data */
+    size_t n_kept;
     size_t n_pieces;                  /* of each interval */
     struct phema_motion_terms pieces; /* of the distances that are used */
     struct phema_motion_terms terms;  /* the same for whole intervals */
@@ -31,6 +34,14 @@ void phema_motion_scale_intervals(struct phema_motion *motion, struct phema_moti
 
 /* All rounds. Returns the mean |log(seen / modelled)| of the distances. */
 double phema_motion_fit_intervals(struct phema_motion *motion, struct phema_motion_work *work);
+
+/* The slope of log v within interval k of n, from the levels of all (N28): the smaller one of those
+ * to its neighbours, so none at peaks. The motion of the first interval may only fall, and that of
+ * the last only go on falling. */
+double phema_motion_limited_slope(const double *levels, size_t n, size_t k);
+
+/* How many pieces of an interval may have one rate, where log v changes by so much in it. */
+size_t phema_motion_pieces_to_join(double range, size_t n_pieces);
 
 /* The same on every machine. */
 double phema_motion_log(double x);

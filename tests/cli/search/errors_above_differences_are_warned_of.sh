@@ -21,4 +21,4 @@ cat >evaluate <<'EOF'
 case $1 in *-newest.*) echo 1 ;; *) echo 2 ;; esac
 EOF
 "$phema" search --sigma-rel 0.05,0.1 --tolerance 0.5 --exec './evaluate {}' run same 2>&1 | grep warning |
-    sed -E 's/by [0-9]\.[0-9]e-[0-9]+,/by @,/; s/[0-9]\.[0-9]e-[0-9]+:/@:/'
+    sed -E 's/[0-9]\.[0-9]e[-+][0-9]+ of \|/@ of |/; s/[0-9]\.[0-9]e-[0-9]+:/@:/'
