@@ -80,8 +80,7 @@ static enum phema_status print_overview(struct phema_error *err)
     if (!status)
         (void)fputs(text.data, stderr);
     phema_strbuf_clear(&text);
-    err->message[0] = '\0';
-    return PHEMA_ERR_USAGE;
+    return status ? status : PHEMA_ERR_USAGE;
 }
 
 /* "help", "help VERB" or "help --completions SHELL". */

@@ -174,15 +174,10 @@ static void write_outputs(struct phema_strbuf *out, const struct report *report)
     table_add(&table, 0, "error expected");
     for (size_t j = 0; j < report->outputs->m; j++) {
         const struct phema_output *output = &report->outputs->items[j];
-        double error = report->plan->targets[j].solution.predicted.total;
         struct phema_name_buffer size;
         table_add(&table, 0, "%s", output->path);
         table_add(&table, 0, "%s", phema_size_format(&size, output->size_bytes));
-        if (isnan(error))
-            table_add(&table, 0, "unknown");
-        else
-            table_add(&table, error > REPORT_FLAGGED_ERROR ? TABLE_ALARM : 0, "%s%.1e",
-                      error > REPORT_FLAGGED_ERROR ? "! " : "", error);
+        report_add_error(&table, report->plan->targets[j].solution.predicted.total);
     }
     phema_strbuf_puts(out, "\n");
     cli_write_table(out, &table, 2);

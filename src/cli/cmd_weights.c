@@ -158,12 +158,6 @@ static void write_json(struct phema_strbuf *out, const struct phema_plan *plan,
 
 /* ---- The table ---- */
 
-/* Targets of one time share the solutions of the rules, which are shown for the first of them. */
-static bool is_first_of_time(const struct phema_plan *plan, size_t j)
-{
-    return j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled;
-}
-
 static void add_weight(struct table *table, double weight)
 {
     if (fabs(weight) < LEAST_WEIGHT)
@@ -205,15 +199,6 @@ static void add_title(struct table *table, const struct phema_plan *plan,
 /* What a row shows in the columns of targets and rules. */
 enum row { ROW_TITLES, ROW_WEIGHTS, ROW_ERRORS };
 
-static void add_error(struct table *table, double error)
-{
-    bool is_large = error > REPORT_FLAGGED_ERROR;
-    if (isnan(error))
-        table_add(table, 0, "unknown");
-    else
-        table_add(table, is_large ? TABLE_ALARM : 0, "%s%.1e", is_large ? "! " : "", error);
-}
-
 /* k: the snapshot of ROW_WEIGHTS */
 static void add_columns(struct table *table, const struct phema_plan *plan, enum row row, size_t k)
 {
@@ -224,10 +209,10 @@ static void add_columns(struct table *table, const struct phema_plan *plan, enum
         else if (row == ROW_WEIGHTS)
             add_weight(table, target->solution.weights[k]);
         else
-            add_error(table, target->solution.predicted.total);
+            report_add_error(table, target->solution.predicted.total);
     }
     for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++) {
+        for (size_t r = 0; r < plan->n_rules && report_is_first_of_time(plan, j); r++) {
             if (plan->rules[r].is_copy)
                 continue;
             if (row == ROW_TITLES)
@@ -235,7 +220,7 @@ static void add_columns(struct table *table, const struct phema_plan *plan, enum
             else if (row == ROW_WEIGHTS)
                 add_weight(table, plan->targets[j].ruled[r].weights[k]);
             else
-                add_error(table, plan->targets[j].ruled[r].predicted.total);
+                report_add_error(table, plan->targets[j].ruled[r].predicted.total);
         }
 }
 
@@ -278,7 +263,7 @@ static size_t count_columns(const struct phema_plan *plan)
 {
     size_t n = plan->m;
     for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++)
+        for (size_t r = 0; r < plan->n_rules && report_is_first_of_time(plan, j); r++)
             n += !plan->rules[r].is_copy;
     return n;
 }

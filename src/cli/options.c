@@ -357,6 +357,20 @@ static enum phema_status parse_letters(struct parse *parse, int argc, char **arg
     return PHEMA_OK;
 }
 
+static enum phema_status fail_unexpected(const struct parse *parse, const char *argument,
+                                         struct phema_error *err)
+{
+    const char *verb = parse->verb->name;
+    if (has_operand(parse, "SNAPSHOTS"))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: unexpected argument '%s'; SNAPSHOTS is one directory, manifest or "
+                          "@list",
+                          verb, argument);
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "%s: unexpected argument '%s'; see posthoc-ema %s --help", verb, argument,
+                      verb);
+}
+
 static enum phema_status parse_operand(struct parse *parse, const char *argument,
                                        struct phema_error *err)
 {
@@ -364,13 +378,7 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
     while (option->name && !cli_is_operand(option))
         option++;
     if (!option->name)
-        return phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'; %s%s%s",
-                          parse->verb->name, argument,
-                          has_operand(parse, "SNAPSHOTS")
-                              ? "SNAPSHOTS is one directory, manifest or @list"
-                              : "see posthoc-ema ",
-                          has_operand(parse, "SNAPSHOTS") ? "" : parse->verb->name,
-                          has_operand(parse, "SNAPSHOTS") ? "" : " --help");
+        return fail_unexpected(parse, argument, err);
     parse->next_operand = option->kind == CLI_OPERANDS ? option : option + 1;
     return set_value(parse, option, argument, err);
 }

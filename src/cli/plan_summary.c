@@ -121,7 +121,7 @@ static bool write_remarks(struct phema_strbuf *out, const struct phema_plan *pla
 /* One column of weights: a target, or a rule at the time of a target. */
 struct column {
     struct phema_target target;
-    struct phema_strbuf text; /* what is said of it */
+    struct phema_strbuf text;
     bool is_done;
 };
 
@@ -183,7 +183,7 @@ static void say_columns(struct column *columns, size_t n, const char *prefix)
         phema_strbuf_clear(&columns[i].text);
 }
 
-static bool is_first_of_time(const struct phema_plan *plan, size_t j)
+bool report_is_first_of_time(const struct phema_plan *plan, size_t j)
 {
     return j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled;
 }
@@ -195,7 +195,7 @@ static size_t list_columns(struct column *out, const struct phema_plan *plan, bo
     for (size_t j = 0; j < plan->m; j++)
         out[n++] = (struct column){.target = plan->targets[j]};
     for (size_t j = 0; j < plan->m && has_rules; j++)
-        for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++) {
+        for (size_t r = 0; r < plan->n_rules && report_is_first_of_time(plan, j); r++) {
             if (plan->rules[r].is_copy)
                 continue;
             out[n] = (struct column){.target = plan->targets[j]};
@@ -205,27 +205,19 @@ static size_t list_columns(struct column *out, const struct phema_plan *plan, bo
     return n;
 }
 
-static void report_remarks(const struct phema_plan *plan)
+/* Says what write has to say of each column. */
+static void report_columns(const struct phema_plan *plan, bool has_rules,
+                           bool (*write)(struct phema_strbuf *out, const struct phema_plan *plan,
+                                         const struct phema_target *target),
+                           const char *prefix)
 {
     struct column *columns = calloc(plan->m * (plan->n_rules + 1), sizeof(*columns));
     if (!columns)
         return; /* the plan itself is complete */
-    size_t n = list_columns(columns, plan, false);
+    size_t n = list_columns(columns, plan, has_rules);
     for (size_t i = 0; i < n; i++)
-        (void)write_remarks(&columns[i].text, plan, &columns[i].target);
-    say_columns(columns, n, "  ");
-    free(columns);
-}
-
-static void report_warnings(const struct phema_plan *plan)
-{
-    struct column *columns = calloc(plan->m * (plan->n_rules + 1), sizeof(*columns));
-    if (!columns)
-        return;
-    size_t n = list_columns(columns, plan, true);
-    for (size_t i = 0; i < n; i++)
-        (void)write_warning(&columns[i].text, plan, &columns[i].target);
-    say_columns(columns, n, "warning: ");
+        (void)write(&columns[i].text, plan, &columns[i].target);
+    say_columns(columns, n, prefix);
     free(columns);
 }
 
@@ -273,11 +265,21 @@ static struct shown choose_columns(const struct phema_plan *plan, bool is_verbos
     return shown;
 }
 
-static void add_number(struct table *table, unsigned flags, const char *format, double value)
+static void add_number(struct table *table, unsigned flags, int decimals, double value)
 {
-    char text[32];
-    (void)snprintf(text, sizeof(text), strcmp(format, "%.1e") == 0 ? "%.1e" : "%.0e", value);
-    table_add(table, flags, "%s", isnan(value) ? "unknown" : text);
+    if (isnan(value))
+        table_add(table, flags, "unknown");
+    else
+        table_add(table, flags, "%.*e", decimals, value);
+}
+
+void report_add_error(struct table *table, double error)
+{
+    bool is_large = error > REPORT_FLAGGED_ERROR;
+    if (isnan(error))
+        table_add(table, 0, "unknown");
+    else
+        table_add(table, is_large ? TABLE_ALARM : 0, "%s%.1e", is_large ? "! " : "", error);
 }
 
 static void add_heading(struct table *table, const struct shown *shown)
@@ -317,19 +319,19 @@ static void add_row(struct table *table, const struct shown *shown,
     else
         table_add(table, 0, "%s%.6g", shown->has_shapes ? "sigma_rel " : "", target->sigma_rel);
     table_add(table, 0, "%s", phema_number_format(&at, target->named_time));
-    add_number(table, is_large ? TABLE_ALARM : 0, "%.1e", predicted->total);
+    add_number(table, is_large ? TABLE_ALARM : 0, 1, predicted->total);
     table_add(table, TABLE_ALARM, "%s", is_large ? "!" : "");
     if (shown->is_verbose)
-        add_number(table, TABLE_DIM, "%.0e", predicted->profile);
+        add_number(table, TABLE_DIM, 0, predicted->profile);
     if (shown->has_rounding)
-        add_number(table, TABLE_DIM, "%.0e", predicted->rounding);
+        add_number(table, TABLE_DIM, 0, predicted->rounding);
     if (shown->has_paper)
-        add_number(table, TABLE_DIM, "%.1e", predicted->paper_weights);
+        add_number(table, TABLE_DIM, 1, predicted->paper_weights);
     if (shown->has_labels)
-        add_number(table, TABLE_DIM, "%.1e", target->label_predicted_error);
+        add_number(table, TABLE_DIM, 1, target->label_predicted_error);
     if (shown->is_verbose) {
         table_add(table, TABLE_DIM, "%.2f", solution->norm2);
-        add_number(table, TABLE_DIM, "%.1e", solution->profile_error);
+        add_number(table, TABLE_DIM, 1, solution->profile_error);
     }
 }
 
@@ -457,7 +459,7 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
         report_errors(plan, common->is_verbose);
         report_dtype(plan, output_dtype, has_dtype, common->is_verbose);
     }
-    report_remarks(plan);
+    report_columns(plan, false, write_remarks, "  ");
     struct phema_strbuf rules = {0};
     report_rules(&rules, plan);
     for (size_t at = 0; at < rules.size && !rules.is_failed;
@@ -469,5 +471,5 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
         cli_say("%s: %s", plan->checks.verdict == PHEMA_SERIES_WRONG ? "warning" : "note",
                 checks.data);
     phema_strbuf_clear(&checks);
-    report_warnings(plan);
+    report_columns(plan, true, write_warning, "warning: ");
 }

@@ -6,6 +6,7 @@
 #include "phema/json.h"
 #include "phema/output.h"
 #include "phema/synth.h"
+#include "table.h"
 
 /* To stderr: the series that was recognised, and what was left out (unless quiet). */
 void report_series(const struct cli_common *common, const struct phema_series *series);
@@ -23,6 +24,10 @@ void report_conversion(const struct cli_common *common, const struct phema_serie
  * warnings. */
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype, bool has_errors);
+/* A cell: the error to expect, "! " before a large one. */
+void report_add_error(struct table *table, double error);
+/* Targets of one time share the solutions of the rules: true for the first of them. */
+bool report_is_first_of_time(const struct phema_plan *plan, size_t j);
 /* Digits after the point that show all values as %.6g does; -1: many, or some have an exponent or
  * are NaN.
  * stride: bytes from one value to the next */

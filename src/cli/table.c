@@ -6,22 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/array.h"
 #include "terminal.h"
 
 #define GAP 2 /* spaces between columns */
-
-static bool make_room(struct table *table)
-{
-    if (table->n_cells < table->capacity)
-        return true;
-    size_t capacity = table->capacity ? 2 * table->capacity : 64;
-    struct table_cell *cells = realloc(table->cells, capacity * sizeof(*cells));
-    if (!cells)
-        return false;
-    table->cells = cells;
-    table->capacity = capacity;
-    return true;
-}
 
 void table_add(struct table *table, unsigned flags, const char *format, ...)
 {
@@ -30,7 +18,8 @@ void table_add(struct table *table, unsigned flags, const char *format, ...)
     va_start(args, format);
     int size = vasprintf(&text, format, args);
     va_end(args);
-    if (size < 0 || !make_room(table)) {
+    if (size < 0 ||
+        !phema_array_grow(&table->cells, &table->capacity, table->n_cells, sizeof(*table->cells))) {
         table->is_failed = true;
     } else {
         table->cells[table->n_cells++] = (struct table_cell){table->text.size, flags};
