@@ -49,20 +49,43 @@ static void write_overview(struct phema_strbuf *out)
                            "version.\n");
 }
 
-static enum phema_status fail_verb(const char *name, struct phema_error *err)
+static enum phema_status fail_verb(int argc, char **argv, int at, struct phema_error *err)
 {
-    const char *nearest = cli_nearest(name, verb_name, cli_verbs);
+    const char *nearest = cli_nearest(argv[at], verb_name, cli_verbs);
+    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'", argv[at]);
     if (nearest)
-        return phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'; did you mean '%s'?", name,
-                          nearest);
-    return phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'; see posthoc-ema --help", name);
+        cli_suggest_word(err, argc, argv, at, nearest);
+    else
+        phema_error_set_remedy(err, "posthoc-ema --help");
+    return status;
 }
 
-static enum phema_status print_help(const char *name, struct phema_error *err)
+/* Options before the verb: the same with the verb in front. */
+static enum phema_status fail_order(int argc, char **argv, struct phema_error *err)
 {
-    const struct cli_verb *verb = name ? find_verb(name) : NULL;
-    if (name && !verb && strcmp(name, "help") != 0)
-        return fail_verb(name, err);
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE, "the verb comes before the options, '%s' here", argv[1]);
+    struct phema_strbuf command = {0};
+    for (int i = 2; i < argc && !command.size; i++) {
+        if (!find_verb(argv[i]))
+            continue;
+        phema_strbuf_printf(&command, "posthoc-ema %s", argv[i]);
+        for (int k = 1; k < argc; k++) {
+            phema_strbuf_puts(&command, k == i ? "" : " ");
+            cli_shell_quote(&command, k == i ? NULL : argv[k]);
+        }
+    }
+    if (command.size && !command.is_failed)
+        phema_error_set_remedy(err, "%s", command.data);
+    else
+        phema_error_set_remedy(err, "posthoc-ema --help");
+    phema_strbuf_clear(&command);
+    return status;
+}
+
+/* verb: NULL for the overview */
+static enum phema_status print_help(const struct cli_verb *verb, struct phema_error *err)
+{
     struct phema_strbuf text = {0};
     if (verb)
         cli_write_help(&text, verb);
@@ -86,8 +109,11 @@ static enum phema_status print_overview(struct phema_error *err)
 /* "help", "help VERB" or "help --completions SHELL". */
 static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
-    if (argc < 3 || strcmp(argv[2], "--completions") != 0)
-        return print_help(argc > 2 ? argv[2] : NULL, err);
+    const struct cli_verb *verb = argc > 2 ? find_verb(argv[2]) : NULL;
+    if (argc < 3 || verb || strcmp(argv[2], "help") == 0)
+        return print_help(verb, err);
+    if (strcmp(argv[2], "--completions") != 0)
+        return fail_verb(argc, argv, 2, err);
     struct phema_strbuf text = {0};
     enum phema_status status =
         cli_write_completions(&text, cli_verbs, argc > 3 ? argv[3] : NULL, err);
@@ -104,7 +130,9 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
     enum phema_status status = cli_parse(verb, values, argc, argv, err);
     terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
     if (!status)
-        status = common->is_help ? print_help(verb->name, err) : verb->run(values, err);
+        status = common->is_help ? print_help(verb, err) : verb->run(values, err);
+    if (status)
+        cli_complete_remedy(err, verb, argc, argv);
     phema_arena_clear(&common->arena);
     free(values);
     return status;
@@ -126,9 +154,8 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     }
     const struct cli_verb *verb = find_verb(word);
     if (word[0] == '-')
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "the verb comes before the options: posthoc-ema VERB %s ...", word);
-    return verb ? run_verb(verb, argc, argv, err) : fail_verb(word, err);
+        return fail_order(argc, argv, err);
+    return verb ? run_verb(verb, argc, argv, err) : fail_verb(argc, argv, 1, err);
 }
 
 /* Opens closed standard streams. Otherwise the next file that is opened would get the descriptor of

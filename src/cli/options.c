@@ -17,6 +17,8 @@ struct parse {
     char *values;
     const struct cli_opt *next_operand;
     struct phema_strbuf repeated;
+    int argc;
+    char **argv;
 };
 
 static void *field(const struct parse *parse, const struct cli_opt *option)
@@ -109,8 +111,7 @@ static const char *option_name(const void *table, size_t index)
     return option->name && cli_is_operand(option) ? "<operand>" : option->name;
 }
 
-static const struct cli_opt *find_option(const struct cli_opt *options, const char *name,
-                                         size_t size)
+const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size)
 {
     for (const struct cli_opt *o = options; o->name; o++)
         if (!cli_is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
@@ -140,22 +141,42 @@ static bool has_operand(const struct parse *parse, const char *name)
     return false;
 }
 
-static enum phema_status fail_unknown(const struct parse *parse, const char *argument,
-                                      const char *name, struct phema_error *err)
+/* "--sigma=0.1" becomes "--sigma-rel=0.1" */
+static void suggest_name(const struct parse *parse, int at, const char *name,
+                         struct phema_error *err)
 {
+    const char *equals = strchr(parse->argv[at], '=');
+    struct phema_strbuf word = {0};
+    phema_strbuf_printf(&word, "--%s%s", name, equals ? equals : "");
+    if (!word.is_failed)
+        cli_suggest_word(err, parse->argc, parse->argv, at, word.data);
+    phema_strbuf_clear(&word);
+}
+
+/* name: without dashes and value */
+static enum phema_status fail_unknown(const struct parse *parse, int at, const char *name,
+                                      struct phema_error *err)
+{
+    const char *argument = parse->argv[at], *verb = parse->verb->name;
     const char *synonym = find_synonym(name);
     bool is_letter = argument[0] == '-' && argument[1] != '-';
-    if (is_letter && argument[1] == 'o' && has_operand(parse, "OUT"))
-        return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; OUT is the last argument",
-                          parse->verb->name, argument);
-    const char *nearest = synonym && find_option(parse->options, synonym, strlen(synonym)) ? synonym
-                          : is_letter                                                      ? NULL
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
+    if (is_letter && argument[1] == 'o' && has_operand(parse, "OUT")) {
+        status = phema_fail(err, status, "%s: unknown option '%s'; OUT is the last argument", verb,
+                            argument);
+        cli_suggest_out_last(err, parse->argc, parse->argv, at);
+        return status;
+    }
+    const char *nearest = synonym && cli_find_option(parse->options, synonym, strlen(synonym))
+                              ? synonym
+                          : is_letter ? NULL
                                       : cli_nearest(name, option_name, parse->options);
     if (nearest)
-        return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; did you mean '--%s'?",
-                          parse->verb->name, argument, nearest);
-    return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; see posthoc-ema %s --help",
-                      parse->verb->name, argument, parse->verb->name);
+        suggest_name(parse, at, nearest, err);
+    else
+        phema_error_set_remedy(err, "posthoc-ema %s --help", verb);
+    return status;
 }
 
 /* ---- Values ---- */
@@ -291,8 +312,12 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
 {
     enum phema_status status =
         read_value(field(parse, option), option, text, &parse->common->arena, err);
-    if (status)
-        return cli_is_operand(option) ? status : phema_fail_in(err, status, "--%s", option->name);
+    if (status && cli_is_operand(option))
+        return status;
+    if (status) {
+        cli_suggest_value(err, option, text);
+        return phema_fail_in(err, status, "--%s", option->name);
+    }
     parse->is_given[option - parse->options] = true;
     if (option->flags & CLI_SHAPES_BYTES)
         repeat(&parse->repeated, option, text);
@@ -301,12 +326,35 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
 
 /* ---- Arguments ---- */
 
-static const struct cli_opt *find_letter(const struct cli_opt *options, char letter)
+const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter)
 {
     for (const struct cli_opt *o = options; o->name; o++)
         if (o->letter && o->letter == letter)
             return o;
     return NULL;
+}
+
+static enum phema_status fail_with_value(const struct parse *parse, int at,
+                                         const struct cli_opt *option, struct phema_error *err)
+{
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE, "--%s: takes no value", option->name);
+    struct phema_strbuf word = {0};
+    phema_strbuf_printf(&word, "--%s", option->name);
+    if (!word.is_failed)
+        cli_suggest_word(err, parse->argc, parse->argv, at, word.data);
+    phema_strbuf_clear(&word);
+    return status;
+}
+
+/* argument: the option as it was written */
+static enum phema_status fail_without_value(const struct cli_opt *option, const char *argument,
+                                            struct phema_error *err)
+{
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s after it", argument, option->value);
+    cli_suggest_value(err, option, "");
+    return status;
 }
 
 static enum phema_status parse_long(struct parse *parse, int argc, char **argv, int *at,
@@ -316,19 +364,18 @@ static enum phema_status parse_long(struct parse *parse, int argc, char **argv, 
     const char *name = argument + 2;
     const char *equals = strchr(name, '=');
     size_t size = equals ? (size_t)(equals - name) : strlen(name);
-    const struct cli_opt *option = find_option(parse->options, name, size);
+    const struct cli_opt *option = cli_find_option(parse->options, name, size);
     if (!option)
-        return fail_unknown(parse, argument, name, err);
+        return fail_unknown(parse, *at, name, err);
     if (option->kind == CLI_FLAG) {
         if (equals)
-            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: takes no value", option->name);
+            return fail_with_value(parse, *at, option, err);
         return set_value(parse, option, "", err);
     }
     if (equals)
         return set_value(parse, option, equals + 1, err);
     if (*at + 1 >= argc)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--%s: expected %s after it", option->name,
-                          option->value);
+        return fail_without_value(option, argument, err);
     return set_value(parse, option, argv[++*at], err);
 }
 
@@ -338,9 +385,9 @@ static enum phema_status parse_letters(struct parse *parse, int argc, char **arg
 {
     const char *argument = argv[*at];
     for (const char *letter = argument + 1; *letter; letter++) {
-        const struct cli_opt *option = find_letter(parse->options, *letter);
+        const struct cli_opt *option = cli_find_letter(parse->options, *letter);
         if (!option)
-            return fail_unknown(parse, argument, argument, err);
+            return fail_unknown(parse, *at, argument, err);
         if (option->kind == CLI_FLAG) {
             enum phema_status status = set_value(parse, option, "", err);
             if (status)
@@ -350,8 +397,7 @@ static enum phema_status parse_letters(struct parse *parse, int argc, char **arg
         if (letter[1])
             return set_value(parse, option, letter + 1, err);
         if (*at + 1 >= argc)
-            return phema_fail(err, PHEMA_ERR_USAGE, "-%c: expected %s after it", *letter,
-                              option->value);
+            return fail_without_value(option, argument, err);
         return set_value(parse, option, argv[++*at], err);
     }
     return PHEMA_OK;
@@ -360,15 +406,12 @@ static enum phema_status parse_letters(struct parse *parse, int argc, char **arg
 static enum phema_status fail_unexpected(const struct parse *parse, const char *argument,
                                          struct phema_error *err)
 {
-    const char *verb = parse->verb->name;
-    if (has_operand(parse, "SNAPSHOTS"))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: unexpected argument '%s'; SNAPSHOTS is one directory, manifest or "
-                          "@list",
-                          verb, argument);
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "%s: unexpected argument '%s'; see posthoc-ema %s --help", verb, argument,
-                      verb);
+    const char *advice =
+        has_operand(parse, "SNAPSHOTS") ? "; SNAPSHOTS is one directory, manifest or @list" : "";
+    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'%s",
+                                          parse->verb->name, argument, advice);
+    cli_suggest_operands(err, parse->verb, parse->argc, parse->argv);
+    return status;
 }
 
 static enum phema_status parse_operand(struct parse *parse, const char *argument,
@@ -383,6 +426,25 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
     return set_value(parse, option, argument, err);
 }
 
+/* A name for an output can be proposed; only the user knows the inputs. */
+static enum phema_status fail_missing(const struct parse *parse, const struct cli_opt *operand,
+                                      struct phema_error *err)
+{
+    const struct cli_opt *widths = cli_find_option(parse->options, "sigma-rel", 9);
+    struct cli_reals reals = {0};
+    if (widths)
+        memcpy(&reals, field(parse, widths), sizeof(reals));
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing", parse->verb->name, operand->name);
+    if (strcmp(operand->name, "OUT") == 0)
+        phema_error_set_remedy(err, "OUT=%s", reals.n > 1 ? "averages/" : "out.safetensors");
+    else if (strcmp(operand->name, "DIR") == 0)
+        phema_error_set_remedy(err, "DIR=demo");
+    else
+        phema_error_set_remedy(err, "posthoc-ema %s -h", parse->verb->name);
+    return status;
+}
+
 static enum phema_status check_operands(const struct parse *parse, struct phema_error *err)
 {
     for (const struct cli_opt *o = parse->next_operand; o->name; o++) {
@@ -390,8 +452,7 @@ static enum phema_status check_operands(const struct parse *parse, struct phema_
             (o->kind == CLI_OPERAND && !(o->flags & CLI_OPTIONAL)) ||
             (o->kind == CLI_OPERANDS && ((const struct cli_texts *)field(parse, o))->n == 0);
         if (is_missing)
-            return phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing; see posthoc-ema %s --help",
-                              parse->verb->name, o->name, parse->verb->name);
+            return fail_missing(parse, o, err);
     }
     return PHEMA_OK;
 }
@@ -456,7 +517,9 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
                           .is_given = phema_arena_array(&common->arena, options.n, sizeof(bool)),
                           .common = common,
                           .values = values,
-                          .next_operand = options.items};
+                          .next_operand = options.items,
+                          .argc = argc,
+                          .argv = argv};
     if (!parse.is_given)
         return phema_fail_memory(err);
     common->verb = verb;
@@ -483,33 +546,6 @@ bool cli_is_given(const struct cli_common *common, const char *name)
         if (common->is_given[i] && strcmp(options.items[i].name, name) == 0)
             return true;
     return false;
-}
-
-void cli_shell_quote(struct phema_strbuf *out, const char *word)
-{
-    if (!word)
-        return;
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "@%+=:,./_-";
-    if (*word && strspn(word, plain) == strlen(word)) {
-        phema_strbuf_puts(out, word);
-        return;
-    }
-    phema_strbuf_puts(out, "'");
-    for (; *word; word++) {
-        if (*word == '\'')
-            phema_strbuf_puts(out, "'\\''");
-        else
-            phema_strbuf_append(out, word, 1);
-    }
-    phema_strbuf_puts(out, "'");
-}
-
-void cli_quote_operand(struct phema_strbuf *out, const char *path)
-{
-    if (path && path[0] == '-')
-        phema_strbuf_puts(out, "./");
-    cli_shell_quote(out, path);
 }
 
 /* ---- Help ---- */

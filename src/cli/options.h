@@ -131,9 +131,43 @@ void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb);
 const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
                         const void *table);
 
+/* ---- command_words.c ---- */
+
 void cli_shell_quote(struct phema_strbuf *out, const char *word);
 /* Quotes an operand so that it cannot be read as an option: "./-run" for "-run". */
 void cli_quote_operand(struct phema_strbuf *out, const char *path);
+
+struct cli_words {
+    char **items;
+    int n;
+};
+
+/* Splits a command that cli_shell_quote has quoted. The words lie in the arena.
+ * n_more: elements that the caller adds after the n words
+ * PHEMA_ERR_FILE  too many words */
+PHEMA_FALLIBLE cli_split_words(struct cli_words *out, struct phema_arena *arena,
+                               const char *command, int n_more, struct phema_error *err);
+
+/* ---- remedy.c: from what is wrong to a command that works ---- */
+
+/* The option of that name, of so many bytes; NULL: none. */
+const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size);
+const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter);
+
+/* Proposes a value in place of one that cannot be read, or to leave the option out. */
+void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text);
+
+/* Proposes the command line with another word in place of argv[at]; -o FILE at its end as OUT; the
+ * operands as they were meant. */
+void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word);
+void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at);
+void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
+                          char **argv);
+
+/* Makes a remedy of options and operands (error.h) a whole command: the command line with these
+ * changes. One that names an option which the verb lacks is removed. */
+void cli_complete_remedy(struct phema_error *err, const struct cli_verb *verb, int argc,
+                         char **argv);
 
 /* number_list.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,

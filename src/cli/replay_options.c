@@ -11,61 +11,26 @@
 
 /* ---- Words ---- */
 
-/* More words than any shell accepts. */
-#define MAX_WORDS 65536
-
-struct words {
-    char **items;
-    int n;
-};
-
-/* Copies one word from *at to *to, without its quotes. */
-static void unquote(const char **at, char **to)
-{
-    bool is_quoted = false;
-    for (; **at && (is_quoted || **at != ' '); (*at)++) {
-        if (**at == '\'')
-            is_quoted = !is_quoted;
-        else if (**at == '\\' && !is_quoted && (*at)[1])
-            *(*to)++ = *++*at;
-        else
-            *(*to)++ = **at;
-    }
-    *(*to)++ = '\0';
-}
-
 /* The words of the command, "--" and OUT. They lie in the arena. */
-static enum phema_status split(struct words *words, struct phema_arena *arena, const char *command,
-                               const char *out, struct phema_error *err)
+static enum phema_status split(struct cli_words *words, struct phema_arena *arena,
+                               const char *command, const char *out, struct phema_error *err)
 {
-    static const char dashes[] = "--";
-    size_t n_spaces = 0;
-    for (const char *at = command; *at; at++)
-        n_spaces += *at == ' ';
-    if (n_spaces > MAX_WORDS)
-        return phema_fail(err, PHEMA_ERR_FILE, "the command has more than %d words", MAX_WORDS);
-    char *to = phema_arena_alloc(arena, strlen(command) + strlen(out) + sizeof(dashes) + 2);
-    words->items = phema_arena_array(arena, n_spaces + 4, sizeof(char *));
-    if (!to || !words->items)
+    enum phema_status status = cli_split_words(words, arena, command, 2, err);
+    if (status)
+        return status;
+    char *dashes = phema_arena_copy(arena, "--", 2);
+    char *path = phema_arena_copy(arena, out, strlen(out));
+    if (!dashes || !path)
         return phema_fail_memory(err);
-    for (const char *at = command; *at;) {
-        if (*at == ' ') {
-            at++;
-            continue;
-        }
-        words->items[words->n++] = to;
-        unquote(&at, &to);
-    }
-    words->items[words->n++] = memcpy(to, dashes, sizeof(dashes));
-    to += sizeof(dashes);
-    words->items[words->n++] = memcpy(to, out, strlen(out) + 1);
+    words->items[words->n++] = dashes;
+    words->items[words->n++] = path;
     return PHEMA_OK;
 }
 
 static enum phema_status parse(struct cli_synth_values *values, const struct cli_verb *synth,
                                const char *command, const char *out, struct phema_error *err)
 {
-    struct words words = {0};
+    struct cli_words words = {0};
     enum phema_status status = split(&words, &values->common.arena, command, out, err);
     if (status)
         return status;

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+/* remedy.c - the command after "try:": the command line of the user with one thing changed. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "options.h"
+#include "phema/number.h"
+
+/* ---- Values ---- */
+
+struct choices {
+    const char *text; /* "a|b|c" */
+    char names[16][32];
+};
+
+static const char *choice_name(const void *table, size_t index)
+{
+    const struct choices *choices = table;
+    return index < ARRAY_LEN(choices->names) && choices->names[index][0] ? choices->names[index]
+                                                                         : NULL;
+}
+
+static void suggest_choice(struct phema_error *err, const struct cli_opt *option, const char *text)
+{
+    struct choices choices = {.text = option->value, .names = {""}};
+    size_t n = 0;
+    for (const char *at = option->value; at && n < ARRAY_LEN(choices.names); n++) {
+        struct phema_span choice = cli_next_choice(&at);
+        (void)snprintf(choices.names[n], sizeof(choices.names[n]), "%.*s", (int)choice.size,
+                       (const char *)choice.data);
+    }
+    const char *nearest = cli_nearest(text, choice_name, &choices);
+    phema_error_set_remedy(err, "--%s %s", option->name, nearest ? nearest : choices.names[0]);
+}
+
+static bool is_valid(const struct cli_opt *option, const char *text)
+{
+    struct phema_error ignored = {""};
+    double number = 0;
+    uint64_t count = 0;
+    if (option->kind == CLI_REAL)
+        return !phema_number_parse(&number, text, &ignored) && isfinite(number);
+    if (option->kind == CLI_SIZE ? phema_size_parse(&count, text, &ignored)
+                                 : phema_count_parse(&count, text, &ignored))
+        return false;
+    return count > 0 || !(option->flags & CLI_POSITIVE);
+}
+
+/* The longest beginning of the text that is a value; without one the option is left out. */
+static void suggest_beginning(struct phema_error *err, const struct cli_opt *option,
+                              const char *text)
+{
+    char part[64];
+    (void)snprintf(part, sizeof(part), "%s", text);
+    for (size_t size = strlen(part); size > 0; part[--size] = '\0') {
+        if (is_valid(option, part)) {
+            phema_error_set_remedy(err, "--%s %s", option->name, part);
+            return;
+        }
+    }
+    phema_error_set_remedy(err, "--%s ''", option->name);
+}
+
+/* Five values from the first to the last number. */
+static bool write_range(char *out, size_t size, double first, double last)
+{
+    double step = (last - first) / 4;
+    return step > 0 && isfinite(step) &&
+           snprintf(out, size, "%.6g:%.6g:%.6g", first, last, step) < (int)size;
+}
+
+/* Two numbers with a separator between them. */
+static bool read_two(double *first, double *last, const char *text, const char *separator)
+{
+    char *end = NULL;
+    *first = strtod(text, &end);
+    if (end == text || strncmp(end, separator, strlen(separator)) != 0)
+        return false;
+    const char *second = end + strlen(separator);
+    *last = strtod(second, &end);
+    return end != second && !*end;
+}
+
+/* Guesses what "0.05..0.25", "0.05-0.25", "0.05:0.25", "10%", "0.1;0.2" or "0.1," stands for. */
+static bool guess_list(char *out, size_t size, const char *text)
+{
+    double first = 0, last = 0;
+    char *end = NULL;
+    if (read_two(&first, &last, text, "..") || read_two(&first, &last, text, ":") ||
+        read_two(&first, &last, text, "-"))
+        return write_range(out, size, first, last);
+    first = strtod(text, &end);
+    if (end != text && strcmp(end, "%") == 0)
+        return snprintf(out, size, "%.6g", first / 100) < (int)size;
+    if (snprintf(out, size, "%s", text) >= (int)size)
+        return false;
+    for (char *at = out; *at; at++)
+        if (*at == ';' || *at == ' ')
+            *at = ',';
+    for (size_t used = strlen(out); used > 0 && out[used - 1] == ','; used--)
+        out[used - 1] = '\0';
+    return *out != '\0';
+}
+
+static void suggest_list(struct phema_error *err, const struct cli_opt *option, const char *text)
+{
+    struct phema_arena arena = {0};
+    struct phema_error ignored = {""};
+    struct cli_reals reals = {0};
+    char guess[256];
+    bool is_width = strcmp(option->name, "sigma-rel") == 0;
+    bool is_list =
+        guess_list(guess, sizeof(guess), text) && !cli_parse_reals(&reals, &arena, guess, &ignored);
+    for (size_t i = 0; is_list && i < reals.n && is_width; i++)
+        is_list = reals.items[i] > 0 && reals.items[i] < 0.289;
+    if (is_list)
+        phema_error_set_remedy(err, "--%s %s", option->name, guess);
+    else
+        phema_error_set_remedy(err, "--%s %s", option->name, is_width ? "0.1" : "''");
+    phema_arena_clear(&arena);
+}
+
+void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text)
+{
+    if (*phema_error_remedy(err))
+        return;
+    if (option->kind == CLI_WORD || option->kind == CLI_CHOICE || option->kind == CLI_EITHER)
+        suggest_choice(err, option, text);
+    else if (option->kind == CLI_REAL || option->kind == CLI_COUNT || option->kind == CLI_SIZE)
+        suggest_beginning(err, option, text);
+    else if (option->kind == CLI_REALS)
+        suggest_list(err, option, text);
+}
+
+/* ---- The whole command ---- */
+
+/* A change of the command line. */
+struct edit {
+    const struct cli_opt *option; /* or operand */
+    const char *value;            /* "": without the option, unless it is a flag */
+    bool is_used;
+};
+
+struct editing {
+    const struct cli_opt *options;
+    struct edit edits[8];
+    size_t n;
+    struct phema_strbuf head, tail; /* options that were not there, the words that were */
+};
+
+static struct edit *find_edit(struct editing *editing, const struct cli_opt *option)
+{
+    for (size_t i = 0; option && i < editing->n; i++)
+        if (editing->edits[i].option == option)
+            return &editing->edits[i];
+    return NULL;
+}
+
+static const struct cli_opt *find_operand(const struct cli_opt *options, const char *name,
+                                          size_t size)
+{
+    for (const struct cli_opt *o = options; o->name; o++)
+        if (cli_is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
+            return o;
+    return NULL;
+}
+
+/* "--name", "--name value" or "OPERAND=value" */
+static bool read_edits(struct editing *editing, const struct cli_words *words)
+{
+    for (int i = 0; i < words->n; i++) {
+        const char *word = words->items[i];
+        struct edit edit = {.value = ""};
+        if (editing->n == ARRAY_LEN(editing->edits))
+            return false;
+        if (strncmp(word, "--", 2) == 0) {
+            edit.option = cli_find_option(editing->options, word + 2, strlen(word + 2));
+            if (edit.option && edit.option->kind != CLI_FLAG)
+                edit.value = i + 1 < words->n ? words->items[++i] : "";
+        } else {
+            size_t size = strcspn(word, "=");
+            edit.option = find_operand(editing->options, word, size);
+            edit.value = word[size] ? word + size + 1 : "";
+        }
+        if (!edit.option)
+            return false;
+        editing->edits[editing->n++] = edit;
+    }
+    return editing->n > 0;
+}
+
+static void write_option(struct phema_strbuf *out, const struct edit *edit)
+{
+    if (!*edit->value && edit->option->kind != CLI_FLAG)
+        return;
+    phema_strbuf_printf(out, " --%s", edit->option->name);
+    if (edit->option->kind == CLI_FLAG)
+        return;
+    phema_strbuf_puts(out, " ");
+    cli_shell_quote(out, edit->value);
+}
+
+/* The option that a word names, and whether the next word is its value. Unknown and combined letters
+ * are copied. */
+static const struct cli_opt *read_option(const struct cli_opt *options, const char *word,
+                                         bool *has_next)
+{
+    bool is_long = word[1] == '-';
+    size_t size = is_long ? strcspn(word + 2, "=") : 1;
+    const struct cli_opt *option =
+        is_long ? cli_find_option(options, word + 2, size) : cli_find_letter(options, word[1]);
+    bool has_value = is_long ? word[2 + size] == '=' : word[2] != '\0';
+    *has_next = option && option->kind != CLI_FLAG && !has_value;
+    return option && option->kind == CLI_FLAG && has_value ? NULL : option;
+}
+
+static void copy_word(struct phema_strbuf *out, const char *word)
+{
+    phema_strbuf_puts(out, " ");
+    cli_shell_quote(out, word);
+}
+
+/* Copies the option at argv[*at], with its value, or writes what stands in its place. */
+static void edit_option(struct editing *editing, int argc, char **argv, int *at)
+{
+    bool has_next = false;
+    const struct cli_opt *option = read_option(editing->options, argv[*at], &has_next);
+    struct edit *edit = find_edit(editing, option);
+    if (!edit)
+        copy_word(&editing->tail, argv[*at]);
+    else if (!edit->is_used)
+        write_option(&editing->tail, edit);
+    if (edit)
+        edit->is_used = true;
+    if (has_next && *at + 1 < argc) {
+        ++*at;
+        if (!edit)
+            copy_word(&editing->tail, argv[*at]);
+    }
+}
+
+static void edit_operand(struct editing *editing, const struct cli_opt **next, const char *word)
+{
+    const struct cli_opt *option = *next;
+    while (option->name && !cli_is_operand(option))
+        option++;
+    struct edit *edit = find_edit(editing, option->name ? option : NULL);
+    if (option->name)
+        *next = option->kind == CLI_OPERANDS ? option : option + 1;
+    if (!edit) {
+        copy_word(&editing->tail, word);
+    } else if (!edit->is_used) {
+        phema_strbuf_puts(&editing->tail, " ");
+        cli_quote_operand(&editing->tail, edit->value);
+    }
+    if (edit)
+        edit->is_used = true;
+}
+
+static void edit_words(struct editing *editing, int argc, char **argv)
+{
+    const struct cli_opt *next = editing->options;
+    bool are_options_over = false;
+    for (int i = 2; i < argc; i++) {
+        bool is_operand = are_options_over || argv[i][0] != '-' || !argv[i][1];
+        if (is_operand) {
+            edit_operand(editing, &next, argv[i]);
+        } else if (strcmp(argv[i], "--") == 0) {
+            are_options_over = true;
+            copy_word(&editing->tail, argv[i]);
+        } else {
+            edit_option(editing, argc, argv, &i);
+        }
+    }
+    for (size_t i = 0; i < editing->n; i++) {
+        struct edit *edit = &editing->edits[i];
+        if (edit->is_used)
+            continue;
+        if (!cli_is_operand(edit->option)) {
+            write_option(&editing->head, edit);
+        } else if (*edit->value) {
+            phema_strbuf_puts(&editing->tail, " ");
+            cli_quote_operand(&editing->tail, edit->value);
+        }
+    }
+}
+
+/* Sets the remedy to the command with the changed words. */
+static void set_command(struct phema_error *err, const struct cli_verb *verb,
+                        struct editing *editing)
+{
+    struct phema_strbuf command = {0};
+    phema_strbuf_printf(&command, "posthoc-ema %s", verb->name);
+    if (editing->head.data)
+        phema_strbuf_puts(&command, editing->head.data);
+    if (editing->tail.data)
+        phema_strbuf_puts(&command, editing->tail.data);
+    bool is_failed = editing->head.is_failed || editing->tail.is_failed || command.is_failed;
+    phema_error_set_remedy(err, "%s", is_failed ? "" : command.data);
+    phema_strbuf_clear(&command);
+    phema_strbuf_clear(&editing->head);
+    phema_strbuf_clear(&editing->tail);
+}
+
+static void complete(struct phema_error *err, struct phema_arena *arena,
+                     const struct cli_verb *verb, const char *changes, int argc, char **argv)
+{
+    struct cli_options options;
+    struct cli_words words;
+    struct phema_error ignored = {""};
+    cli_list_options(&options, verb);
+    struct editing editing = {.options = options.items};
+    if (cli_split_words(&words, arena, changes, 0, &ignored) || !read_edits(&editing, &words)) {
+        phema_error_set_remedy(err, "%s", "");
+        return;
+    }
+    edit_words(&editing, argc, argv);
+    set_command(err, verb, &editing);
+}
+
+void cli_complete_remedy(struct phema_error *err, const struct cli_verb *verb, int argc,
+                         char **argv)
+{
+    static const char whole[] = "posthoc-ema ";
+    struct phema_arena arena = {0};
+    const char *remedy = phema_error_remedy(err);
+    if (!*remedy || strncmp(remedy, whole, sizeof(whole) - 1) == 0)
+        return;
+    const char *changes = phema_arena_copy(&arena, remedy, strlen(remedy));
+    if (changes)
+        complete(err, &arena, verb, changes, argc, argv);
+    else
+        phema_error_set_remedy(err, "%s", "");
+    phema_arena_clear(&arena);
+}
+
+/* ---- Words in wrong places ---- */
+
+void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word)
+{
+    struct phema_strbuf command = {0};
+    phema_strbuf_puts(&command, "posthoc-ema");
+    for (int i = 1; i < argc; i++)
+        copy_word(&command, i == at ? word : argv[i]);
+    if (!command.is_failed)
+        phema_error_set_remedy(err, "%s", command.data);
+    phema_strbuf_clear(&command);
+}
+
+/* -o FILE, where OUT is the last argument. */
+void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at)
+{
+    struct phema_strbuf command = {0};
+    const char *out = argv[at][2] ? argv[at] + 2 : at + 1 < argc ? argv[at + 1] : NULL;
+    phema_strbuf_puts(&command, "posthoc-ema");
+    for (int i = 1; i < argc; i++)
+        if (i != at && (argv[at][2] || i != at + 1))
+            copy_word(&command, argv[i]);
+    if (out)
+        copy_word(&command, out);
+    if (out && !command.is_failed)
+        phema_error_set_remedy(err, "%s", command.data);
+    phema_strbuf_clear(&command);
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* The operands of the command line; the words before and between them go to the tail. */
+static size_t split_operands(struct editing *editing, const char **operands, int argc, char **argv)
+{
+    size_t n = 0;
+    bool are_options_over = false, has_next = false;
+    for (int i = 2; i < argc; i++) {
+        if (!are_options_over && strcmp(argv[i], "--") == 0) {
+            are_options_over = true; /* operands are quoted instead */
+        } else if (are_options_over || argv[i][0] != '-' || !argv[i][1]) {
+            operands[n++] = argv[i];
+        } else {
+            (void)read_option(editing->options, argv[i], &has_next);
+            copy_word(&editing->tail, argv[i]);
+            if (has_next && i + 1 < argc)
+                copy_word(&editing->tail, argv[++i]);
+        }
+    }
+    return n;
+}
+
+static void add_operand(struct editing *editing, const char *path, size_t size)
+{
+    char *copy = strndup(path, size);
+    phema_strbuf_puts(&editing->tail, " ");
+    cli_quote_operand(&editing->tail, copy);
+    editing->tail.is_failed |= !copy;
+    free(copy);
+}
+
+/* Operands that are a name with blanks, which nobody quoted: how many make a file; 0: none do. */
+static size_t count_unquoted(struct phema_strbuf *name, const char *const *operands, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        phema_strbuf_printf(name, "%s%s", i ? " " : "", operands[i]);
+        if (i && name->data && exists(name->data))
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Too many operands before OUT: a shell's glob of the snapshots, or a name with blanks. */
+static bool write_snapshots(struct editing *editing, const char *const *operands, size_t n,
+                            bool has_out)
+{
+    struct phema_strbuf name = {0};
+    size_t n_name = count_unquoted(&name, operands, has_out ? n - 1 : n);
+    const char *slash = strrchr(operands[0], '/');
+    bool is_glob = !n_name && exists(operands[0]) && n > 2;
+    if (n_name && name.data)
+        add_operand(editing, name.data, name.size);
+    else if (is_glob)
+        add_operand(editing, slash ? operands[0] : ".", slash ? (size_t)(slash - operands[0]) : 1);
+    phema_strbuf_clear(&name);
+    if (has_out)
+        add_operand(editing, operands[n - 1], strlen(operands[n - 1]));
+    return n_name || is_glob;
+}
+
+void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
+                          char **argv)
+{
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    const struct cli_opt *items = options.items;
+    struct editing editing = {.options = items};
+    const char **operands = calloc((size_t)argc, sizeof(*operands));
+    size_t n = operands ? split_operands(&editing, operands, argc, argv) : 0;
+    double number = 0;
+    struct phema_error ignored = {""};
+    bool has_out = find_operand(items, "OUT", 3) != NULL;
+    bool is_done = false;
+    if (n == 1 && cli_find_option(items, "sigma-rel", 9) &&
+        !phema_number_parse(&number, operands[0], &ignored)) {
+        phema_strbuf_printf(&editing.tail, " --sigma-rel %s", operands[0]);
+        is_done = true;
+    } else if (n == 2 && find_operand(items, "SNAPSHOTS", 9) && cli_find_letter(items, 'o')) {
+        phema_strbuf_puts(&editing.tail, " -o");
+        copy_word(&editing.tail, operands[1]);
+        add_operand(&editing, operands[0], strlen(operands[0]));
+        is_done = true;
+    } else if (n > 1 && find_operand(items, "SNAPSHOTS", 9)) {
+        is_done = write_snapshots(&editing, operands, n, has_out && n > 2);
+    }
+    if (!is_done) {
+        phema_strbuf_clear(&editing.tail);
+        phema_strbuf_puts(&editing.tail, " -h");
+    }
+    set_command(err, verb, &editing);
+    free(operands);
+}
