@@ -36,6 +36,12 @@ enum phema_status phema_fail(struct phema_error *err, enum phema_status status, 
 void phema_error_set_remedy(struct phema_error *err, const char *format, ...) PHEMA_PRINTF(2, 3);
 const char *phema_error_remedy(const struct phema_error *err); /* "" without one */
 
+/* Adds a change of the command line to the remedy, quoted for a shell, and returns the status. name is
+ * an option ("--force"), an operand ("OUT") or the beginning of a command ("posthoc-ema inspect").
+ * value: NULL for a flag; "" leaves an option out */
+enum phema_status phema_suggest(struct phema_error *err, enum phema_status status, const char *name,
+                                const char *value);
+
 /* Put "place: " before the message, and return the status. */
 enum phema_status phema_fail_in(struct phema_error *err, enum phema_status status,
                                 const char *format, ...) PHEMA_PRINTF(3, 4);
@@ -54,6 +60,8 @@ enum phema_status phema_fail_errno(struct phema_error *err, enum phema_status st
 #define phema_fail_in(err, status, ...) ((void)(phema_fail_in)(err, status, __VA_ARGS__), (status))
 #define phema_fail_errno(err, status, ...)                                                         \
     ((void)(phema_fail_errno)(err, status, __VA_ARGS__), (status))
+#define phema_suggest(err, status, name, value)                                                    \
+    ((void)(phema_suggest)(err, status, name, value), (status))
 #define phema_fail_memory(err) ((void)(phema_fail_memory)(err), PHEMA_ERR_RESOURCE)
 #endif
 

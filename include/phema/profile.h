@@ -159,6 +159,11 @@ struct phema_specs {
 /* Longest text [bytes]; longer ones are refused. */
 #define PHEMA_SPEC_MAX_SIZE ((size_t)8192)
 
+/* Puts the option before the message of a text that is no SPEC, suggests one that is, and returns the
+ * status. */
+enum phema_status phema_spec_fail(struct phema_error *err, enum phema_status status,
+                                  const char *option, const char *text);
+
 /* Parses a SPEC and reads the table that it names. All memory, also of later calls, is of the
  * arena, which must outlive their results.
  * PHEMA_ERR_USAGE   a syntax error, an unknown kind or key; the message lists the known ones

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/strbuf.h"
+
 /* Marks a message that was cut. */
 static void mark_cut(struct phema_error *err, int length)
 {
@@ -51,6 +53,40 @@ void phema_error_set_remedy(struct phema_error *err, const char *format, ...)
     va_end(args);
     if (length < 0 || (size_t)length >= size)
         *remedy = '\0';
+}
+
+/* Appends the value in quotes; with a quote in it, that becomes '\''. */
+static void append_quoted(struct phema_strbuf *out, const char *value)
+{
+    phema_strbuf_puts(out, "'");
+    for (; *value; value++) {
+        if (*value == '\'')
+            phema_strbuf_puts(out, "'\\''");
+        else
+            phema_strbuf_append(out, value, 1);
+    }
+    phema_strbuf_puts(out, "'");
+}
+
+enum phema_status(phema_suggest)(struct phema_error *err, enum phema_status status,
+                                 const char *name, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "@%+=:,./_-";
+    struct phema_strbuf text = {0};
+    bool is_operand = name[0] >= 'A' && name[0] <= 'Z';
+    phema_strbuf_puts(&text, phema_error_remedy(err));
+    phema_strbuf_printf(&text, "%s%s", text.size ? " " : "", name);
+    if (value)
+        phema_strbuf_puts(&text, is_operand ? "=" : " ");
+    if (value && *value && strspn(value, plain) == strlen(value))
+        phema_strbuf_puts(&text, value);
+    else if (value)
+        append_quoted(&text, value);
+    if (text.data && !text.is_failed)
+        phema_error_set_remedy(err, "%s", text.data);
+    phema_strbuf_clear(&text);
+    return status;
 }
 
 const char *phema_error_remedy(const struct phema_error *err)

@@ -47,6 +47,9 @@ uint64_t phema_memory_peak_resident(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;
 }
 
+/* Later stages need more than the one that failed: tiles, buffers, threads. */
+#define ROOM_MIB 64
+
 PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const char *needed_for,
                                   struct phema_error *err)
 {
@@ -54,9 +57,13 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
     if (needed <= limit)
         return PHEMA_OK;
     struct phema_name_buffer given, wanted;
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "--max-ram %s: at least %s are needed %s",
-                      phema_size_format(&given, limit),
-                      phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for);
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_RESOURCE, "--max-ram %s: at least %s are needed %s",
+                   phema_size_format(&given, limit),
+                   phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for);
+    phema_error_set_remedy(err, "--max-ram %lluMiB",
+                           (unsigned long long)((needed >> 20) + ROOM_MIB));
+    return status;
 }
 
 /* "max", or bytes. Version 1 writes a number that no machine has for "no limit". */

@@ -132,7 +132,7 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
     if (!status)
         status = common->is_help ? print_help(verb, err) : verb->run(values, err);
     if (status)
-        cli_complete_remedy(err, verb, argc, argv);
+        cli_complete_remedy(err, status, verb, argc, argv);
     phema_arena_clear(&common->arena);
     free(values);
     return status;

@@ -110,9 +110,11 @@ static enum phema_status translate(double *out, double at, enum spelling spellin
 {
     const char *option = spellings[spelling].option;
     if (spellings[spelling].needs_at && !(at > 0))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--%s: is %s; --at says at which step of the training", option,
-                          spelling == BY_BETA ? "that of one step" : "a number of steps");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE, "--%s: is %s; --at says at which step of the training",
+                       option, spelling == BY_BETA ? "that of one step" : "a number of steps"),
+            "--at", "100k");
     if (spellings[spelling].is_below_1 && !(value > 0 && value < 1))
         return phema_fail(err, PHEMA_ERR_USAGE, "--%s: %g is not between 0 and 1", option, value);
     double gamma = PHEMA_UNKNOWN;

@@ -42,11 +42,15 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
                                    struct phema_error *err)
 {
     size_t kind = cli_find_choice(KINDS, args->kind);
-    if (kind == SIZE_MAX)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "plot: '%s' is no picture; expected profiles, weights, error, memory or "
-                          "sweep before what it is of",
-                          args->kind);
+    if (kind == SIZE_MAX) {
+        enum phema_status status =
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "plot: unknown picture '%s'; expected profiles, weights, error, memory or "
+                       "sweep, then the snapshots",
+                       args->kind);
+        cli_suggest_choice(err, "KIND", KINDS, args->kind);
+        return status;
+    }
     *out = (enum kind)kind;
     struct cli_options options;
     cli_list_options(&options, args->common.verb);
@@ -156,14 +160,18 @@ static enum phema_status check_files(struct files *files, const struct plot_valu
                                      struct phema_error *err)
 {
     if (!args->output && !args->csv)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv"),
+            "--output", "plot.svg");
     if (args->output && args->csv && strcmp(args->output, args->csv) == 0)
         return phema_fail(err, PHEMA_ERR_USAGE, "--csv: is the file of --output");
     if (args->output) {
         enum phema_status status = phema_picture_format(&files->formats[0], args->output, err);
         if (status)
-            return phema_fail_in(err, status, "--output");
+            return phema_suggest(err, phema_fail_in(err, status, "--output"), "--output",
+                                 "plot.svg");
         files->paths[files->n++] = args->output;
     }
     if (args->csv) {

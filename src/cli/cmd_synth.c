@@ -31,9 +31,12 @@ static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char
             break;
     }
     if (numbers[0] < 1 || numbers[0] > numbers[1] || numbers[1] > PHEMA_MAX_PARTS || *at)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--part: '%s' is not I/N with I from 1 to N and N up to %d, such as 2/8",
-                          text, PHEMA_MAX_PARTS);
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--part: '%s' is not I/N with I from 1 to N and N up to %d, such as 2/8",
+                       text, PHEMA_MAX_PARTS),
+            "--part", "1/2");
     *part = numbers[0];
     *n_parts = numbers[1];
     return PHEMA_OK;

@@ -156,6 +156,9 @@ const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter
 
 /* Proposes a value in place of one that cannot be read, or to leave the option out. */
 void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text);
+/* Proposes the word of "a|b|c" that is nearest, else the first. name: "--dtype" or "KIND" */
+void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
+                        const char *text);
 
 /* Proposes the command line with another word in place of argv[at]; -o FILE at its end as OUT; the
  * operands as they were meant. */
@@ -165,9 +168,10 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, 
                           char **argv);
 
 /* Makes a remedy of options and operands (error.h) a whole command: the command line with these
- * changes. One that names an option which the verb lacks is removed. */
-void cli_complete_remedy(struct phema_error *err, const struct cli_verb *verb, int argc,
-                         char **argv);
+ * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with a
+ * similar name, or the command without the option that the message begins with. */
+void cli_complete_remedy(struct phema_error *err, enum phema_status status,
+                         const struct cli_verb *verb, int argc, char **argv);
 
 /* number_list.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,

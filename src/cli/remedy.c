@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* remedy.c - the command after "try:": the command line of the user with one thing changed. */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +8,12 @@
 #include <sys/stat.h>
 
 #include "options.h"
+#include "phema/array.h"
 #include "phema/number.h"
 
 /* ---- Values ---- */
 
 struct choices {
-    const char *text; /* "a|b|c" */
     char names[16][32];
 };
 
@@ -23,17 +24,25 @@ static const char *choice_name(const void *table, size_t index)
                                                                          : NULL;
 }
 
-static void suggest_choice(struct phema_error *err, const struct cli_opt *option, const char *text)
+void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
+                        const char *text)
 {
-    struct choices choices = {.text = option->value, .names = {""}};
+    struct choices choices = {.names = {""}};
     size_t n = 0;
-    for (const char *at = option->value; at && n < ARRAY_LEN(choices.names); n++) {
+    for (const char *at = words; at && n < ARRAY_LEN(choices.names); n++) {
         struct phema_span choice = cli_next_choice(&at);
         (void)snprintf(choices.names[n], sizeof(choices.names[n]), "%.*s", (int)choice.size,
                        (const char *)choice.data);
     }
     const char *nearest = cli_nearest(text, choice_name, &choices);
-    phema_error_set_remedy(err, "--%s %s", option->name, nearest ? nearest : choices.names[0]);
+    (void)phema_suggest(err, PHEMA_ERR_USAGE, name, nearest ? nearest : choices.names[0]);
+}
+
+static void suggest_word(struct phema_error *err, const struct cli_opt *option, const char *text)
+{
+    char name[64];
+    (void)snprintf(name, sizeof(name), "--%s", option->name);
+    cli_suggest_choice(err, name, option->value, text);
 }
 
 static bool is_valid(const struct cli_opt *option, const char *text)
@@ -128,7 +137,7 @@ void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, co
     if (*phema_error_remedy(err))
         return;
     if (option->kind == CLI_WORD || option->kind == CLI_CHOICE || option->kind == CLI_EITHER)
-        suggest_choice(err, option, text);
+        suggest_word(err, option, text);
     else if (option->kind == CLI_REAL || option->kind == CLI_COUNT || option->kind == CLI_SIZE)
         suggest_beginning(err, option, text);
     else if (option->kind == CLI_REALS)
@@ -321,11 +330,135 @@ static void complete(struct phema_error *err, struct phema_arena *arena,
     set_command(err, verb, &editing);
 }
 
-void cli_complete_remedy(struct phema_error *err, const struct cli_verb *verb, int argc,
+/* ---- Names of files ---- */
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word)
+{
+    struct phema_strbuf command = {0};
+    phema_strbuf_puts(&command, "posthoc-ema");
+    for (int i = 1; i < argc; i++)
+        copy_word(&command, i == at ? word : argv[i]);
+    if (!command.is_failed)
+        phema_error_set_remedy(err, "%s", command.data);
+    phema_strbuf_clear(&command);
+}
+
+/* The names in a directory. */
+struct names {
+    char **items;
+    size_t n, capacity;
+};
+
+static const char *item_name(const void *table, size_t index)
+{
+    const struct names *names = table;
+    return index < names->n ? names->items[index] : NULL;
+}
+
+static void list_names(struct names *names, const char *path)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        char *copy = entry->d_name[0] == '.' ? NULL : strdup(entry->d_name);
+        if (copy && phema_array_grow(&names->items, &names->capacity, names->n, sizeof(char *)))
+            names->items[names->n++] = copy;
+        else
+            free(copy);
+    }
+    if (directory)
+        (void)closedir(directory);
+}
+
+/* The name in the same directory that is most like the last part of a path; of a pattern that no
+ * shell has expanded, the directory. */
+static void write_nearest(struct phema_strbuf *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) : 0;
+    struct names names = {0};
+    if (slash && strpbrk(slash, "*?[")) {
+        phema_strbuf_append(out, path, size);
+        return;
+    }
+    char *directory = size ? strndup(path, size) : strdup(slash ? "/" : ".");
+    if (directory)
+        list_names(&names, directory);
+    const char *nearest = cli_nearest(slash ? slash + 1 : path, item_name, &names);
+    if (nearest)
+        phema_strbuf_printf(out, "%.*s%s%s", (int)size, path, slash ? "/" : "", nearest);
+    for (size_t i = 0; i < names.n; i++)
+        free(names.items[i]);
+    free(names.items);
+    free(directory);
+}
+
+/* A file that is not there: one with a similar name. */
+static void suggest_path(struct phema_error *err, const struct cli_verb *verb, int argc,
                          char **argv)
+{
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    for (int i = 2; i < argc; i++) {
+        struct phema_strbuf path = {0};
+        bool has_next = false;
+        if (argv[i][0] == '-' && argv[i][1]) {
+            (void)read_option(options.items, argv[i], &has_next);
+            i += has_next;
+            continue;
+        }
+        if (!strstr(err->message, argv[i]) || exists(argv[i]))
+            continue;
+        write_nearest(&path, argv[i]);
+        if (path.data && !path.is_failed && exists(path.data))
+            cli_suggest_word(err, argc, argv, i, path.data);
+        phema_strbuf_clear(&path);
+        return;
+    }
+}
+
+/* Options whose absence would give another result, or none. */
+static bool is_needed(const struct cli_opt *option)
+{
+    static const char *const names[] = {
+        "layout",  "name-regex", "input-sigma", "input-profile", "update-every", "reset-at",
+        "weights", "exec",       "sigma-rel",   "profile",       "max-error",    "max-ram",
+        "force",   "convert",    "into",        "advise"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(option->name, names[i]) == 0)
+            return true;
+    return cli_is_operand(option);
+}
+
+/* "--device: ...": suggests to leave that option out. */
+static void suggest_default(struct phema_error *err, const struct cli_verb *verb)
+{
+    struct cli_options options;
+    const char *message = err->message;
+    if (strncmp(message, "--", 2) != 0)
+        return;
+    size_t size = strcspn(message + 2, ": ");
+    cli_list_options(&options, verb);
+    const struct cli_opt *option = cli_find_option(options.items, message + 2, size);
+    if (option && option->kind != CLI_FLAG && !is_needed(option))
+        phema_error_set_remedy(err, "--%s ''", option->name);
+}
+
+void cli_complete_remedy(struct phema_error *err, enum phema_status status,
+                         const struct cli_verb *verb, int argc, char **argv)
 {
     static const char whole[] = "posthoc-ema ";
     struct phema_arena arena = {0};
+    if (!*phema_error_remedy(err) && status == PHEMA_ERR_FILE)
+        suggest_path(err, verb, argc, argv);
+    if (!*phema_error_remedy(err) && status != PHEMA_NO && status != PHEMA_BUG)
+        suggest_default(err, verb);
     const char *remedy = phema_error_remedy(err);
     if (!*remedy || strncmp(remedy, whole, sizeof(whole) - 1) == 0)
         return;
@@ -338,17 +471,6 @@ void cli_complete_remedy(struct phema_error *err, const struct cli_verb *verb, i
 }
 
 /* ---- Words in wrong places ---- */
-
-void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word)
-{
-    struct phema_strbuf command = {0};
-    phema_strbuf_puts(&command, "posthoc-ema");
-    for (int i = 1; i < argc; i++)
-        copy_word(&command, i == at ? word : argv[i]);
-    if (!command.is_failed)
-        phema_error_set_remedy(err, "%s", command.data);
-    phema_strbuf_clear(&command);
-}
 
 /* -o FILE, where OUT is the last argument. */
 void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at)
@@ -364,12 +486,6 @@ void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at
     if (out && !command.is_failed)
         phema_error_set_remedy(err, "%s", command.data);
     phema_strbuf_clear(&command);
-}
-
-static bool exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
 }
 
 /* The operands of the command line; the words before and between them go to the tail. */

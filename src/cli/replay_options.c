@@ -181,9 +181,11 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
         if (status == PHEMA_ERR_RESOURCE)
             return status;
         if (lstat(path, &st) == 0 && !values->synth.replaces)
-            return phema_fail_in(err, PHEMA_ERR_OUTPUT,
-                                 "%s: exists already, and would be another (--force replaces it)",
-                                 path);
+            return phema_suggest(
+                err,
+                phema_fail_in(err, PHEMA_ERR_OUTPUT,
+                              "%s: exists, but is another average; --force replaces it", path),
+                "--force", NULL);
         j++;
     }
     return PHEMA_OK;

@@ -159,19 +159,28 @@ static enum phema_status check_widths(const double *widths, size_t n, const char
                                       struct phema_error *err)
 {
     bool is_decimal_comma = n == 2 && widths[0] == 0 && widths[1] >= 1;
-    if (is_decimal_comma)
-        return phema_fail(
-            err, PHEMA_ERR_TARGET,
-            "%s: 0 is no width; write a point for a decimal comma, lists are 0.05,0.1", option);
+    char near[32];
+    if (is_decimal_comma) {
+        (void)snprintf(near, sizeof(near), "0.%.0f", widths[1]);
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_TARGET,
+                       "%s: 0 is no width; write a point for a decimal comma, lists are 0.05,0.1",
+                       option),
+            option, near);
+    }
     for (size_t i = 0; i < n; i++) {
         double gamma = 0;
         if (!(widths[i] > 0))
-            return phema_fail(err, PHEMA_ERR_TARGET,
-                              "%s: %g is no width; expected one above 0, such as 0.1", option,
-                              widths[i]);
+            return phema_suggest(err,
+                                 phema_fail(err, PHEMA_ERR_TARGET,
+                                            "%s: %g is no width; expected one above 0, such as 0.1",
+                                            option, widths[i]),
+                                 option, "0.1");
         enum phema_status status = phema_gamma_from_sigma_rel(&gamma, widths[i], err);
         if (status)
-            return phema_fail_in(err, status, "%s", option);
+            return phema_suggest(err, phema_fail_in(err, status, "%s", option), option,
+                                 widths[i] < 0.1 ? "0.1" : "0.25");
     }
     return PHEMA_OK;
 }

@@ -57,25 +57,39 @@ static bool is_writable_dtype(enum phema_dtype dtype)
     return dtype == PHEMA_F16 || dtype == PHEMA_BF16 || dtype == PHEMA_F32 || dtype == PHEMA_F64;
 }
 
+/* Suggests the least value, or the default for one that is too large. */
+static enum phema_status fail_range(const char *what, const char *option, uint64_t value,
+                                    uint64_t least, uint64_t most, struct phema_error *err)
+{
+    char enough[32] = "";
+    if (value < least)
+        (void)snprintf(enough, sizeof(enough), "%" PRIu64, least);
+    return phema_suggest(err,
+                         phema_fail(err, PHEMA_ERR_USAGE,
+                                    "number of %s (%s): expected %" PRIu64 " to %" PRIu64
+                                    ", found %" PRIu64,
+                                    what, option, least, most, value),
+                         option, enough);
+}
+
 static enum phema_status check_ranges(const struct phema_gen_options *options,
                                       struct phema_error *err)
 {
     const struct {
-        const char *what;
+        const char *what, *option;
         uint64_t value, least, most;
     } ranges[] = {
-        {"snapshots (--count)", options->count, 1, MAX_TIMES},
-        {"steps (--steps)", options->steps, options->count, MAX_STEPS},
-        {"tensors (--tensors)", options->n_tensors, 1, MAX_TENSORS},
-        {"parameters (--params)", options->n_params, options->n_tensors, MAX_PARAMS},
-        {"steps between updates (--update-every)", options->update_every, 1, MAX_STEPS},
-        {"threads", options->n_threads, 1, 65536},
+        {"snapshots", "--count", options->count, 1, MAX_TIMES},
+        {"steps", "--steps", options->steps, options->count, MAX_STEPS},
+        {"tensors", "--tensors", options->n_tensors, 1, MAX_TENSORS},
+        {"parameters", "--params", options->n_params, options->n_tensors, MAX_PARAMS},
+        {"steps between updates", "--update-every", options->update_every, 1, MAX_STEPS},
+        {"threads", "--threads", options->n_threads, 1, 65536},
     };
     for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
         if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most)
-            return phema_fail(err, PHEMA_ERR_USAGE,
-                              "number of %s: expected %" PRIu64 " to %" PRIu64 ", found %" PRIu64,
-                              ranges[i].what, ranges[i].least, ranges[i].most, ranges[i].value);
+            return fail_range(ranges[i].what, ranges[i].option, ranges[i].value, ranges[i].least,
+                              ranges[i].most, err);
     }
     if (!is_writable_dtype(options->dtype) || !is_writable_dtype(options->truth_dtype))
         return phema_fail(err, PHEMA_ERR_USAGE, "dtype: expected F16, BF16, F32 or F64, found %s",

@@ -20,12 +20,13 @@ static enum phema_status check_name(const char *out, const struct phema_checkpoi
     if ((own && phema_ends_with(out, own)) ||
         phema_format_has_extension(format, out, PHEMA_NAMES_OUTPUT))
         return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "%s: would be a copy of %s, which is of format %s; end OUT in %s", out, path,
-                      format->name,
-                      options->into ? "what that file ends in"
-                      : own         ? own
-                                    : phema_format_extension("safetensors"));
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_USAGE, "%s: would be a copy of %s, which is of format %s; end OUT in %s",
+        out, path, format->name,
+        options->into ? "the extension of that file"
+        : own         ? own
+                      : phema_format_extension("safetensors"));
+    return options->into ? status : outputs_fail_name(err, status, out);
 }
 
 static enum phema_status check_format(const struct phema_checkpoint *template,
@@ -35,12 +36,14 @@ static enum phema_status check_format(const struct phema_checkpoint *template,
     const struct phema_format_info *format = phema_checkpoint_format_info(template);
     if (format->can_be_template && (options->into || format->output == PHEMA_OUTPUT_COPY))
         return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "%s: is of format %s, of which no copy with replaced tensors is written; end "
-                      "OUT in .safetensors%s",
-                      phema_checkpoint_path(template), format->name,
-                      options->into ? ", or give --into a PyTorch, pickle or safetensors file"
-                                    : ", or name a checkpoint to copy with --into");
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE,
+                   "%s: format %s cannot be written as a copy with other tensors; end OUT in "
+                   ".safetensors%s",
+                   phema_checkpoint_path(template), format->name,
+                   options->into ? ", or give --into a PyTorch, pickle or safetensors file"
+                                 : ", or name a checkpoint to copy with --into");
+    return outputs_fail_name(err, status, options->out);
 }
 
 /* ---- Tensors that a copy would change ---- */
@@ -449,7 +452,7 @@ PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *e
     struct phema_outputs *outputs = draft->outputs;
     if (draft->options->has_dtype)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: a copy of a checkpoint keeps its dtypes; leave out --dtype, or end "
+                          "%s: a copy of a checkpoint keeps its dtypes; omit --dtype, or end "
                           "OUT in .safetensors",
                           draft->options->out);
     const struct phema_series *series = draft->plan->series;

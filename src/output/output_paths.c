@@ -124,13 +124,31 @@ const char *outputs_extension(const char *path)
     return end && !strchr(end, '/') ? end : NULL;
 }
 
+enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status status,
+                                    const char *out)
+{
+    struct phema_strbuf name = {0};
+    const char *end = outputs_extension(out);
+    size_t size = end ? (size_t)(end - out) : strlen(out);
+    while (size > 1 && out[size - 1] == '/')
+        size--;
+    phema_strbuf_printf(&name, "%.*s%s", (int)size, out, phema_format_extension("safetensors"));
+    if (name.data && !name.is_failed)
+        (void)phema_suggest(err, status, "OUT", name.data);
+    phema_strbuf_clear(&name);
+    return status;
+}
+
 static enum phema_status check_one_file(const char *out, size_t m, struct phema_error *err)
 {
     return m > 1 && !strchr(out, '{')
-               ? phema_fail(err, PHEMA_ERR_USAGE,
-                            "%s: %zu outputs do not fit one file; make OUT a directory, or put "
-                            "{sigma} and {time} into it",
-                            out, m)
+               ? phema_suggest(
+                     err,
+                     phema_fail(err, PHEMA_ERR_USAGE,
+                                "%s: %zu outputs do not fit one file; make OUT a directory, or put "
+                                "{sigma} and {time} into it",
+                                out, m),
+                     "OUT", "averages/")
                : PHEMA_OK;
 }
 
@@ -153,7 +171,9 @@ static enum phema_status check_parent(const char *out, struct phema_error *err)
     enum phema_status status = PHEMA_OK;
     struct stat st;
     if (stat(parent, &st) && errno == ENOENT)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", out);
+        status = phema_suggest(
+            err, phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", out), "OUT",
+            slash + 1);
     free(parent);
     return status;
 }
@@ -191,24 +211,32 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
             "--into: writes a copy of one file, which --shard-size would not be; give "
             "one of them");
     if (is_file && options->shard_bytes)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: --shard-size makes a directory of files; end OUT in /", out);
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "%s: --shard-size makes a directory of files; end OUT in /",
+                                        out),
+                             "OUT", "model/");
     if (is_file && check_one_file(out, m, err))
         return PHEMA_ERR_USAGE;
     if (!is_file)
         choose_form(form, &end, draft);
     if (options->is_conversion && (is_template || (!is_file && *form != PHEMA_FORM_SHARDED)))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: --convert writes one checkpoint; end OUT in what it is to be, such "
-                          "as .safetensors",
-                          out);
+        return outputs_fail_name(err,
+                                 phema_fail(err, PHEMA_ERR_USAGE,
+                                            "%s: --convert writes one checkpoint; end OUT in the "
+                                            "format to write, such as .safetensors",
+                                            out),
+                                 out);
     bool is_sharded = *form == PHEMA_FORM_SHARDED;
     if (!is_file && !is_sharded &&
         (is_template ? !is_slashed : m == 1 && !is_slashed && !is_directory(out)))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: what to write is not clear; end OUT in .safetensors, "
-                          ".safetensors.zst, .pt, .ckpt or .pkl, or in / for a directory",
-                          out);
+        return outputs_fail_name(err,
+                                 phema_fail(err, PHEMA_ERR_USAGE,
+                                            "%s: unknown format; end OUT in .safetensors, "
+                                            ".safetensors.zst, .pt, .ckpt or .pkl, or in / for a "
+                                            "directory",
+                                            out),
+                                 out);
     while (is_sharded && size > 1 && out[size - 1] == '/')
         size--;
     phema_strbuf_append(template, out, size);

@@ -29,6 +29,10 @@ PHEMA_FALLIBLE outputs_set_paths(struct draft *draft, struct phema_error *err);
 /* The end of a path from the last dot of its name on; NULL: the name has none. */
 const char *outputs_extension(const char *path);
 
+/* Suggests OUT with the extension .safetensors, and returns the status. */
+enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status status,
+                                    const char *out);
+
 /* ---- layout_safetensors.c, layout_sharded.c, layout_copy.c ---- */
 
 /* Files, places and sizes. */

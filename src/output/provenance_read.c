@@ -232,10 +232,12 @@ static enum phema_status read_provenance(struct phema_provenance **out, const ch
         text = phema_file_span(sidecar);
     if (!text.data)
         status =
-            phema_fail(err, PHEMA_ERR_INPUTS,
-                       "%s: says nothing of how it was made, inside or in %s.json; was it made "
-                       "by synth?",
-                       path, path);
+            phema_suggest(err,
+                          phema_fail(err, PHEMA_ERR_INPUTS,
+                                     "%s: has no provenance, inside or in %s.json; only outputs of "
+                                     "synth have one",
+                                     path, path),
+                          "posthoc-ema inspect", path);
     else
         status = phema_provenance_parse(out, text, err);
     if (status && text.data)

@@ -326,8 +326,11 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
                           "--rule: is a width to be solved for; it goes with no --weights, which "
                           "are used as given for every tensor");
     if (!options->is_conversion && !options->weights_file && !has_width)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "no target: give --sigma-rel, --gamma, --profile or --weights");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "no target: give --sigma-rel, --gamma, --profile or --weights"),
+            "--sigma-rel", "0.1");
     struct phema_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
         return phema_fail_memory(err);

@@ -47,8 +47,10 @@ static enum phema_status read_rule(struct phema_plan_rule *rule, const char *tex
 {
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "expected RE=SIGMA or RE=copy, such as 'attn=0.05'");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE, "expected RE=SIGMA or RE=copy, such as 'attn=0.05'"),
+            "--rule", "");
     rule->expression = strndup(text, (size_t)(equals - text));
     if (!rule->expression)
         return phema_fail_memory(err);
@@ -124,10 +126,13 @@ static enum phema_status fail_unfollowed(const struct phema_series *series, bool
         return phema_fail(err, PHEMA_ERR_INPUTS, "no tensor is averaged");
     const struct phema_tensor *tensor = &series->tensors[i].tensor;
     struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "matches no tensor that is averaged; names are like '%s' (inspect lists "
-                      "them)",
-                      phema_name_escape(&shown, tensor->name, tensor->name_size));
+    return phema_suggest(
+        err,
+        phema_fail(err, PHEMA_ERR_INPUTS,
+                   "matches no tensor that is averaged; names are like '%s' (inspect lists "
+                   "them)",
+                   phema_name_escape(&shown, tensor->name, tensor->name_size)),
+        "--rule", "");
 }
 
 static enum phema_status choose_rules(struct phema_plan *plan, bool *matches,

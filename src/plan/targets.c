@@ -22,11 +22,14 @@ PHEMA_FALLIBLE target_check_time(const struct phema_target *target,
     if (first->time <= target->time && !(target->time > last->time))
         return PHEMA_OK;
     struct phema_name_buffer wanted, from, to;
-    return phema_fail(
+    enum phema_status status = phema_fail(
         err, PHEMA_ERR_TARGET, "%s: the wanted time %s is %s; they go from %s to %s", series->root,
         phema_number_format(&wanted, target->named_time),
         target->time > last->time ? "later than every snapshot" : "before the first snapshot",
         phema_number_format(&from, first->named_time), phema_number_format(&to, last->named_time));
+    return phema_suggest(
+        err, status, "--at",
+        phema_number_format(&to, target->time > last->time ? last->named_time : first->named_time));
 }
 
 /* ---- Power functions ---- */
@@ -212,7 +215,7 @@ static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan 
             continue;
         enum phema_status status = read_spec(&(*out)[i], plan, options->profiles[i], err);
         if (status)
-            return phema_fail_in(err, status, "--profile");
+            return phema_spec_fail(err, status, "--profile", options->profiles[i]);
     }
     return PHEMA_OK;
 }

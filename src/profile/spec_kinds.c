@@ -133,6 +133,44 @@ double spec_value(const struct phema_spec_term *term, const char *key)
     return PHEMA_UNKNOWN;
 }
 
+/* A text of the kind that was probably meant. */
+static const char *find_example(const char *text)
+{
+    static const struct {
+        const char *words; /* parts of texts, between bars */
+        const char *example;
+    } examples[] = {{"wsm-linear", "wsm-linear:4"},
+                    {"wsm-minus", "wsm-minus-sqrt:4"},
+                    {"wsm|merge", "wsm-cosine:4"},
+                    {"sma|mean|uniform", "sma:4"},
+                    {"wma", "wma:4"},
+                    {"decay|diffusers|beta", "ema:decay=0.9999"},
+                    {"sigma|power|karras", "power:sigma=0.1"},
+                    {"linear", "linear:1000"},
+                    {"cos", "cosine:1000"},
+                    {"sqrt", "minus-sqrt:1000"},
+                    {"window|box", "window:1000"},
+                    {"raw|newest|last", "raw"}};
+    for (size_t i = 0; i < ARRAY_LEN(examples); i++) {
+        struct phema_span words = {(const uint8_t *)examples[i].words, strlen(examples[i].words)};
+        while (words.size) {
+            struct phema_span word = phema_span_split(&words, '|');
+            if (memmem(text, strlen(text), word.data, word.size))
+                return examples[i].example;
+        }
+    }
+    return "ema:half-life=2000";
+}
+
+enum phema_status phema_spec_fail(struct phema_error *err, enum phema_status status,
+                                  const char *option, const char *text)
+{
+    (void)phema_fail_in(err, status, "%s", option);
+    return *phema_error_remedy(err) || status != PHEMA_ERR_USAGE
+               ? status
+               : phema_suggest(err, status, option, find_example(text));
+}
+
 PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name, size_t size,
                                  struct phema_error *err)
 {
@@ -145,7 +183,7 @@ PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name,
     (void)phema_name_escape(&shown, name, size);
     enum phema_status status = phema_strbuf_check(&known, err);
     if (!status && kind)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is nothing that %s has; known are %s",
+        status = phema_fail(err, PHEMA_ERR_USAGE, "unknown key '%s' of %s; known are %s",
                             shown.text, kind->name, known.data);
     else if (!status)
         status = phema_fail(err, PHEMA_ERR_USAGE, "unknown profile '%s'; known are %s", shown.text,

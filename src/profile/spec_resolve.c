@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spec_resolve.c - SPEC plus end time to a profile, or to a sum of profiles; merges (PMA, WSM). */
+#include <stdio.h>
 #include <math.h>
 
 #include "phema/quad.h"
@@ -184,9 +185,15 @@ static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
     double wanted = spec_value(term, "n");
     size_t found = count_until(times, n_times, t);
     struct phema_name_buffer end;
-    if (found == 0 || wanted > (double)found)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: there are %zu times of snapshots until %s",
-                          spec->canonical, found, phema_number_format(&end, t));
+    if (found == 0 || wanted > (double)found) {
+        char most[64];
+        (void)snprintf(most, sizeof(most), "%.32s:%zu", term->kind->name, found);
+        enum phema_status status =
+            phema_fail(err, PHEMA_ERR_INPUTS, "%s: there are %zu times of snapshots until %s",
+                       spec->canonical, found, phema_number_format(&end, t));
+        bool is_plain = found && spec->n_terms == 1;
+        return is_plain ? phema_suggest(err, status, "--profile", most) : status;
+    }
     *n = isnan(wanted) ? found : (size_t)wanted;
     return PHEMA_OK;
 }

@@ -40,6 +40,8 @@ void candidates_leave_out(struct candidate_list *candidates, struct candidate *c
                           const char *reason)
 {
     candidate->is_left_out = true;
+    if (strcmp(reason, CANDIDATE_IS_OUTPUT) == 0 && candidates->n_outputs++ == 0)
+        candidates->output = candidate->path;
     candidates_note(candidates, "left out: '%s', %s", candidate->label, reason);
 }
 

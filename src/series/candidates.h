@@ -64,6 +64,8 @@ struct candidate_list {
     bool asks_for_raw;          /* --input-profile raw */
     bool is_numbered;           /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
     struct phema_strbuf *notes; /* sentences, each ended by a NUL */
+    size_t n_outputs;           /* left out because posthoc-ema has made them */
+    const char *output;         /* the path of the first of them */
 };
 
 /* An empty candidate at the end; NULL when there is no memory. */

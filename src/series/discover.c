@@ -147,10 +147,19 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
         candidates->layout = &layout_manifest;
         return manifest_read(candidates, operand, err);
     }
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: is one file; expected a directory of snapshots, a manifest (*.json) or "
-                      "@list.txt with one path a line",
-                      operand);
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_INPUTS,
+                   "%s: is one file; expected a directory of snapshots, a manifest (*.json) or "
+                   "@list.txt with one path a line",
+                   operand);
+    const char *slash = strrchr(operand, '/');
+    const char *directory =
+        phema_arena_printf(candidates->arena, "%.*s", slash ? (int)(slash - operand) : 0, operand);
+    if (slash && directory && *directory)
+        return phema_suggest(err, status, "SNAPSHOTS", directory);
+    return phema_format_from_path(NULL, operand, 0)
+               ? phema_suggest(err, status, "posthoc-ema inspect", operand)
+               : status;
 }
 
 PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,

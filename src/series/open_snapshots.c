@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "no_snapshots.h"
 #include "phema/array.h"
 #include "phema/memory.h"
 #include "snapshot_metadata.h"
@@ -371,14 +372,13 @@ static int compare_snapshots(const void *a, const void *b)
 static enum phema_status fail_none(const struct series_builder *builder, struct phema_error *err)
 {
     const struct phema_series_options *options = builder->options;
-    if (options->from > -HUGE_VAL || options->to < HUGE_VAL)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots between --from and --to",
-                          options->snapshots);
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: no snapshots found; names like 'snapshot-0001000-0.050.safetensors', "
-                      "'network-snapshot-0001000-0.050.pkl' or '0.1000.pt' are known, others need "
-                      "--name-regex or a manifest",
-                      options->snapshots);
+    if (options->from > -HUGE_VAL || options->to < HUGE_VAL) {
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots between --from and --to",
+                         options->snapshots);
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--from", "");
+        return phema_suggest(err, PHEMA_ERR_INPUTS, "--to", "");
+    }
+    return fail_no_snapshots(options, &builder->candidates, err);
 }
 
 /* Headers of so many files are in the page cache before they are read. */
@@ -477,11 +477,10 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
     release_checkpoint(builder);
     if (status)
         return status;
-    if (builder->series->n == 0)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s", options->snapshots,
-                          options->is_alone ? "made by posthoc-ema; averages are no snapshots"
-                                            : "no snapshots found");
-    return PHEMA_OK;
+    if (builder->series->n == 0 && options->is_alone)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: made by posthoc-ema; averages are no snapshots", options->snapshots);
+    return builder->series->n ? PHEMA_OK : fail_none(builder, err);
 }
 
 void series_clear_snapshots(struct phema_series *series)

@@ -29,8 +29,8 @@ PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_
                                 "'%s': is made of several snapshots; a snapshot is one average",
                                 (*spec)->canonical);
         if (status) /* the SPEC describes the inputs, so it is no fault of a target */
-            return phema_fail_in(err, status == PHEMA_ERR_TARGET ? PHEMA_ERR_INPUTS : status,
-                                 "--input-profile");
+            return phema_spec_fail(err, status == PHEMA_ERR_TARGET ? PHEMA_ERR_INPUTS : status,
+                                   "--input-profile", options->input_profiles[i]);
         builder->candidates.asks_for_raw =
             builder->candidates.asks_for_raw || strcmp((*spec)->kind, "raw") == 0;
     }

@@ -128,6 +128,22 @@ static enum phema_status keep_locations(struct tensor_table *tensor_table,
     return tensor_table->locations ? PHEMA_OK : phema_fail_memory(err);
 }
 
+/* Suggests to leave out the option that chooses nothing. */
+static enum phema_status fail_empty(const struct phema_series_options *options, const char *path,
+                                    bool has_tensors, struct phema_error *err)
+{
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see --key, --include and --exclude", path,
+        has_tensors ? " that is chosen" : "");
+    if (!has_tensors)
+        return status;
+    if (options->n_includes)
+        (void)phema_suggest(err, status, "--include", "");
+    if (options->n_excludes)
+        (void)phema_suggest(err, status, "--exclude", "");
+    return options->key ? phema_suggest(err, status, "--key", "") : status;
+}
+
 PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema_snapshot *snapshot,
                                  struct phema_error *err)
 {
@@ -139,9 +155,7 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
     const struct phema_series *series = tensor_table->series;
     bool has_tensors = phema_checkpoint_n_tensors(snapshot->checkpoint) > 0;
     if (series->n_tensors == 0 && (has_tensors || !tensor_table->options->is_conversion))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: holds no tensor%s; see --key, --include and --exclude",
-                          snapshot->path, has_tensors ? " that is chosen" : "");
+        return fail_empty(tensor_table->options, snapshot->path, has_tensors, err);
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_tensor *tensor = &series->tensors[i].tensor;
         struct phema_name_buffer shown;

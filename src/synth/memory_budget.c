@@ -234,12 +234,16 @@ static enum phema_status fail_floor(const struct memory_budget *budget, uint64_t
                                     const char *what, unsigned n_threads, struct phema_error *err)
 {
     struct phema_name_buffer given, wanted;
-    return phema_fail(err, PHEMA_ERR_RESOURCE,
-                      "%s%s: at least %s are needed for %s, with %u thread%s",
-                      budget->is_limit_of_cgroup ? "the control group allows " : "--max-ram ",
-                      phema_size_format(&given, budget->limit),
-                      phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), what, n_threads,
-                      n_threads == 1 ? "" : "s");
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_RESOURCE, "%s%s: at least %s are needed for %s, with %u thread%s",
+                   budget->is_limit_of_cgroup ? "the control group allows " : "--max-ram ",
+                   phema_size_format(&given, budget->limit),
+                   phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), what, n_threads,
+                   n_threads == 1 ? "" : "s");
+    if (!budget->is_limit_of_cgroup)
+        phema_error_set_remedy(err, "--max-ram %lluMiB",
+                               (unsigned long long)((needed + PHEMA_MEMORY_VARIES) >> 20) + 1);
+    return status;
 }
 
 /* The largest tiles, then the most targets per pass, that fit into the limit. */

@@ -54,7 +54,9 @@ static enum phema_status check_old(int descriptor, const char *path, bool replac
     if (is_empty && !status)
         return PHEMA_OK;
     if (!replaces)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path);
+        return phema_suggest(
+            err, phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path),
+            "--force", NULL);
     if (status || faccessat(descriptor, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return status;
     return writer_fail_errno(err, path, "cannot be emptied", errno);

@@ -38,7 +38,9 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
 {
     struct stat st;
     if (lstat(path, &st) == 0)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path);
+        return phema_suggest(
+            err, phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path),
+            "--force", NULL);
     if (errno != ENOENT)
         return writer_fail_errno(err, path, "cannot be examined", errno);
     return PHEMA_OK;

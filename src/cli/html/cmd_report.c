@@ -216,11 +216,16 @@ static enum phema_status check_output(struct page *page, struct phema_error *err
 {
     const struct report_values *values = page->values;
     if (!values->output)
-        return phema_fail(err, PHEMA_ERR_USAGE, "report: no file to write; give -o FILE.html");
+        return phema_suggest(
+            err, phema_fail(err, PHEMA_ERR_USAGE, "report: no file to write; give -o FILE.html"),
+            "--output", "report.html");
     if (!phema_ends_with(values->output, ".html") && !phema_ends_with(values->output, ".htm"))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--output: '%s' does not end in .html, which is what is written",
-                          values->output);
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--output: '%s' does not end in .html, which is what is written",
+                       values->output),
+            "--output", "report.html");
     if (values->maximizes && !values->scores)
         return phema_fail(err, PHEMA_ERR_USAGE, "--maximize: is about --scores");
     return values->is_forced ? PHEMA_OK : phema_writer_check_absent(values->output, err);

@@ -240,8 +240,11 @@ static enum phema_status run(void *data, struct phema_error *err)
 {
     const struct inspect_values *values = data;
     if (values->is_raw != (values->tensor != NULL) || (values->is_raw && values->paths.n > 1))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "inspect: --tensor NAME and --raw go together, with one file");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "inspect: --tensor NAME and --raw go together, with one file"),
+            "posthoc-ema inspect", "-h");
     struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = &text, .is_pretty = true};
     bool is_wrapped = values->common.is_json && values->paths.n > 1;

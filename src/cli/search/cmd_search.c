@@ -79,16 +79,22 @@ static enum phema_status use_list(struct searching *searching, const char *text,
     if (status)
         return phema_fail_in(err, status, "--sigma-rel");
     if (searching->values->coarse)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--coarse: goes with a range such as 0.02:0.25; the list is the grid");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--coarse: goes with a range such as 0.02:0.25; the list is the grid"),
+            "--coarse", "");
     qsort(list.items, list.n, sizeof(*list.items), phema_compare_doubles);
     size_t kept = 0;
     for (size_t i = 0; i < list.n; i++)
         if (kept == 0 || list.items[i] > list.items[kept - 1])
             list.items[kept++] = list.items[i];
     if (kept < 2)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--sigma-rel: expected a range such as 0.02:0.25, or several widths");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--sigma-rel: expected a range such as 0.02:0.25, or several widths"),
+            "--sigma-rel", "0.02:0.25");
     searching->search.widths = list.items;
     searching->search.n_widths = kept;
     return PHEMA_OK;
@@ -115,8 +121,11 @@ static enum phema_status read_range(struct searching *searching, struct phema_er
     const char *text = searching->values->sigma_rel;
     double gamma = 0;
     if (!text)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "search: --sigma-rel is missing; give a range such as 0.02:0.25");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "search: --sigma-rel is missing; give a range such as 0.02:0.25"),
+            "--sigma-rel", "0.02:0.25");
     enum phema_status status = read_widths(searching, text, err);
     for (size_t i = 0; !status && i < searching->search.n_widths; i++)
         if (phema_gamma_from_sigma_rel(&gamma, searching->search.widths[i], err))
@@ -204,9 +213,12 @@ static enum phema_status check_command(struct searching *searching, struct phema
     const struct search_values *values = searching->values;
     char **words = NULL;
     if (!values->exec)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "search: --exec is missing; give the command that scores an average, "
-                          "such as './evaluate.sh {}'");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "search: --exec is missing; give the command that scores an average, "
+                       "such as './evaluate.sh {}'"),
+            "posthoc-ema search", "-h");
     enum phema_status status = values->is_shell
                                    ? phema_command_shell(&words, values->exec, "x", err)
                                    : phema_command_split(&words, values->exec, "x", err);

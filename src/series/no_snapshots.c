@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/* no_snapshots.c - why a directory holds no snapshots, and what to name instead: a folder in it, the
+ * folder above, or a regular expression for its names. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "no_snapshots.h"
+#include "phema/formats.h"
+
+/* The names in a directory, read as those of snapshots. */
+struct listing {
+    struct phema_arena memory;
+    struct phema_strbuf notes;
+    struct candidate_list candidates;
+    size_t n; /* that may be snapshots */
+};
+
+static bool open_listing(struct listing *listing, const char *path)
+{
+    struct phema_error ignored = {""};
+    const struct phema_series_options options = {.snapshots = path};
+    *listing = (struct listing){.n = 0};
+    listing->candidates =
+        (struct candidate_list){.arena = &listing->memory, .notes = &listing->notes};
+    if (discover_snapshots(&listing->candidates, &options, &ignored))
+        return false;
+    for (size_t i = 0; i < listing->candidates.n; i++)
+        listing->n += !listing->candidates.items[i].is_left_out;
+    return true;
+}
+
+static void close_listing(struct listing *listing)
+{
+    phema_strbuf_clear(&listing->notes);
+    phema_arena_clear(&listing->memory);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* "its folder snapshots/ holds 8 (edm2)" */
+static bool find_below(const struct listing *listing, const char *path, struct phema_error *err)
+{
+    bool is_found = false;
+    for (size_t i = 0; i < listing->candidates.n && !is_found; i++) {
+        const struct candidate *entry = &listing->candidates.items[i];
+        struct listing below;
+        if (!is_directory(entry->path))
+            continue;
+        is_found = open_listing(&below, entry->path) && below.n > 1;
+        if (is_found) {
+            (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                             "%s: no snapshots here; its folder %s/ holds %zu (%s)", path,
+                             entry->base, below.n, below.candidates.layout->name);
+            (void)phema_suggest(err, PHEMA_ERR_INPUTS, "SNAPSHOTS", entry->path);
+        }
+        close_listing(&below);
+    }
+    return is_found;
+}
+
+/* "run" of "run/checkpoint-512/" */
+static bool write_parent(struct phema_strbuf *out, const char *path)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    const char *slash = memrchr(path, '/', end);
+    if (!slash)
+        phema_strbuf_puts(out, ".");
+    else
+        phema_strbuf_append(out, path, slash == path ? 1 : (size_t)(slash - path));
+    return !out->is_failed;
+}
+
+static bool is_one_checkpoint(const char *path)
+{
+    static const char *const names[] = {"model.safetensors",
+                                        "diffusion_pytorch_model.safetensors",
+                                        "model.safetensors.index.json",
+                                        "diffusion_pytorch_model.safetensors.index.json",
+                                        "pytorch_model.bin",
+                                        ".metadata"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char *file = NULL;
+        struct stat st;
+        if (asprintf(&file, "%s/%s", path, names[i]) < 0)
+            return false;
+        bool is_there = stat(file, &st) == 0;
+        free(file);
+        if (is_there)
+            return true;
+    }
+    return false;
+}
+
+/* A folder of a series of folders. */
+static bool find_above(const char *path, struct phema_error *err)
+{
+    struct phema_strbuf parent = {0};
+    struct listing above;
+    if (!is_one_checkpoint(path) || !write_parent(&parent, path)) {
+        phema_strbuf_clear(&parent);
+        return false;
+    }
+    (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is one checkpoint; give the folder above it",
+                     path);
+    if (open_listing(&above, parent.data) && above.n > 0)
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "SNAPSHOTS", parent.data);
+    close_listing(&above);
+    phema_strbuf_clear(&parent);
+    return true;
+}
+
+/* The last digits of a name. */
+static size_t find_digits(const char *name, size_t *first)
+{
+    size_t end = strcspn(name, "."), start = end;
+    while (end > 0 && !isdigit((unsigned char)name[end - 1]))
+        end--;
+    for (start = end; start > 0 && isdigit((unsigned char)name[start - 1]);)
+        start--;
+    *first = start;
+    return end - start;
+}
+
+/* "step_(?<time>[0-9]+)" of "step_512.safetensors", where the names of all files begin so. */
+static bool guess_pattern(struct phema_strbuf *out, const struct listing *listing, size_t *n_files)
+{
+    const char *name = NULL;
+    size_t first = 0, at = 0;
+    *n_files = 0;
+    for (size_t i = 0; i < listing->candidates.n; i++) {
+        const char *base = listing->candidates.items[i].base;
+        if (!phema_format_from_path(NULL, base, PHEMA_NAMES_SNAPSHOT))
+            continue;
+        ++*n_files;
+        if (!find_digits(base, &at) || strcspn(base, "\\^$|()[]{}*+?'") != strlen(base))
+            return false;
+        if (!name) {
+            name = base;
+            first = at;
+        } else if (at != first || memcmp(name, base, first) != 0) {
+            return false;
+        }
+    }
+    if (!name)
+        return false;
+    phema_strbuf_append(out, name, first);
+    phema_strbuf_puts(out, "(?<time>[0-9]+)");
+    return !out->is_failed;
+}
+
+static bool find_pattern(const struct listing *listing, const char *path, struct phema_error *err)
+{
+    struct phema_strbuf pattern = {0};
+    size_t n_files = 0;
+    bool is_guessed = guess_pattern(&pattern, listing, &n_files);
+    if (n_files)
+        (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                         "%s: %zu checkpoint%s, but no time is known of %s; --name-regex tells the "
+                         "time in a name, --input-profile or --input-sigma the average",
+                         path, n_files, n_files == 1 ? "" : "s", n_files == 1 ? "it" : "them");
+    if (is_guessed) {
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--name-regex", pattern.data);
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--input-profile", "raw");
+    }
+    phema_strbuf_clear(&pattern);
+    return n_files > 0;
+}
+
+PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
+                                 const struct candidate_list *candidates, struct phema_error *err)
+{
+    const char *path = options->snapshots;
+    struct listing listing;
+    if (candidates->n_outputs) {
+        (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                         "%s: holds %zu average%s made by posthoc-ema, no snapshots", path,
+                         candidates->n_outputs, candidates->n_outputs == 1 ? "" : "s");
+        return phema_suggest(err, PHEMA_ERR_INPUTS, "posthoc-ema inspect", candidates->output);
+    }
+    bool is_told = false;
+    if (is_directory(path) && !options->name_regex) {
+        is_told = open_listing(&listing, path) &&
+                  (find_above(path, err) || find_below(&listing, path, err) ||
+                   find_pattern(&listing, path, err));
+        close_listing(&listing);
+    }
+    if (is_told)
+        return PHEMA_ERR_INPUTS;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: no snapshots found; names like 'snapshot-0001000-0.050.safetensors', "
+                      "'network-snapshot-0001000-0.050.pkl' or '0.1000.pt' are known, others need "
+                      "--name-regex or a manifest",
+                      path);
+}
