@@ -69,6 +69,8 @@ void phema_json_out_bytes(struct phema_json_out *out, const char *key, const cha
 #define PHEMA_JSON_BYTES "_bytes"
 void phema_json_out_path(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value);
+/* The fewest digits that are read as the same number. */
+void phema_json_out_short(struct phema_json_out *out, const char *key, double value);
 /* A list of numbers. */
 void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,
                             size_t n);

@@ -92,6 +92,14 @@ struct phema_outputs {
 PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,
                                        bool is_new, struct phema_error *err);
 
+/* Checks that OUT fits the newest snapshot and n targets, before they are solved. phema_outputs_make
+ * makes these checks again.
+ * PHEMA_ERR_USAGE  as phema_outputs_make
+ * PHEMA_ERR_FILE   the newest snapshot cannot be read */
+PHEMA_FALLIBLE phema_outputs_check_form(const struct phema_outputs_options *options,
+                                        const struct phema_series *series, size_t n,
+                                        struct phema_error *err);
+
 /* Plans paths, headers, places and provenance of every output.
  * PHEMA_ERR_USAGE   OUT does not fit the targets, names two of them alike, or has the extension of
  *                   a format that cannot be written

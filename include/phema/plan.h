@@ -121,6 +121,11 @@ struct phema_plan_options {
     bool is_conversion;   /* one checkpoint with the weight 1 */
     struct phema_solve_options solve;
     struct phema_memory_profile *memory_profile; /* NULL: no record */
+    /* Called when the series is open and before anything is solved; NULL: none. A failure ends the
+     * plan. n: targets, 0 where a file of weights says how many */
+    enum phema_status (*check)(void *context, const struct phema_series *series, size_t n,
+                               struct phema_error *err);
+    void *context;
 };
 
 struct phema_plan {

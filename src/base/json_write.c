@@ -2,6 +2,7 @@
 /* json_write.c - streaming JSON output, member by member. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "phema/json.h"
@@ -143,6 +144,18 @@ void phema_json_out_number(struct phema_json_out *out, const char *key, double v
     }
     begin_value(out, key);
     phema_strbuf_printf(out->text, "%.17g", value);
+}
+
+void phema_json_out_short(struct phema_json_out *out, const char *key, double value)
+{
+    char text[32] = "null";
+    for (int digits = 1; digits <= 17 && isfinite(value); digits++) {
+        (void)snprintf(text, sizeof(text), "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    begin_value(out, key);
+    phema_strbuf_puts(out->text, text);
 }
 
 void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,

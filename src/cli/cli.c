@@ -45,8 +45,8 @@ static void write_overview(struct phema_strbuf *out)
     for (size_t i = 0; cli_verbs[i]; i++)
         phema_strbuf_printf(out, "  %-9s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
     phema_strbuf_puts(out, "  help      this text, or help on a verb: posthoc-ema help VERB\n\n"
-                           "posthoc-ema VERB --help shows its options, posthoc-ema --version the "
-                           "version.\n");
+                           "posthoc-ema VERB -h shows examples and the options of every day, "
+                           "--help all of\nthem; posthoc-ema --version the version.\n");
 }
 
 static enum phema_status fail_verb(int argc, char **argv, int at, struct phema_error *err)
@@ -84,11 +84,12 @@ static enum phema_status fail_order(int argc, char **argv, struct phema_error *e
 }
 
 /* verb: NULL for the overview */
-static enum phema_status print_help(const struct cli_verb *verb, struct phema_error *err)
+static enum phema_status print_help(const struct cli_verb *verb, bool is_short,
+                                    struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     if (verb)
-        cli_write_help(&text, verb);
+        cli_write_help(&text, verb, is_short);
     else
         write_overview(&text);
     return cli_print(&text, err);
@@ -111,7 +112,7 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
     const struct cli_verb *verb = argc > 2 ? find_verb(argv[2]) : NULL;
     if (argc < 3 || verb || strcmp(argv[2], "help") == 0)
-        return print_help(verb, err);
+        return print_help(verb, false, err);
     if (strcmp(argv[2], "--completions") != 0)
         return fail_verb(argc, argv, 2, err);
     struct phema_strbuf text = {0};
@@ -130,7 +131,8 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
     enum phema_status status = cli_parse(verb, values, argc, argv, err);
     terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
     if (!status)
-        status = common->is_help ? print_help(verb, err) : verb->run(values, err);
+        status =
+            common->is_help ? print_help(verb, common->is_short_help, err) : verb->run(values, err);
     if (status)
         cli_complete_remedy(err, status, verb, argc, argv);
     phema_arena_clear(&common->arena);
@@ -144,7 +146,7 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
         return print_overview(err);
     const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print_help(NULL, err);
+        return print_help(NULL, false, err);
     if (strcmp(word, "help") == 0)
         return help(argc, argv, err);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {

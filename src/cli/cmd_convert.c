@@ -147,11 +147,16 @@ static void write_row(struct phema_strbuf *out, const double *length, size_t n_u
     phema_strbuf_puts(out, "\n");
 }
 
-static void write_json(struct phema_json_out *out, const double *length, size_t n_units)
+/* given: the name of the unit that the command line has; NULL: another spelling */
+static void write_json(struct phema_json_out *out, const double *length, size_t n_units,
+                       const char *given)
 {
     phema_json_out_open(out, NULL, '{');
     for (size_t i = 0; i < n_units; i++)
-        phema_json_out_number(out, units[i].name, length[i]);
+        if (units[i].name == given)
+            phema_json_out_short(out, units[i].name, length[i]);
+        else
+            phema_json_out_number(out, units[i].name, length[i]);
     phema_json_out_close(out, '}');
 }
 
@@ -162,12 +167,20 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
     for (size_t s = 0; s < ARRAY_LEN(spellings); s++)
         for (size_t i = 0; i < args->lengths[s].n; i++, n++) {
             double length[ARRAY_LEN(units)];
+            const char *given = NULL;
             enum phema_status status =
                 translate(length, args->at, (enum spelling)s, args->lengths[s].items[i], err);
             if (status)
                 return status;
+            const size_t unit = s == BY_SIGMA_REL ? SIGMA_REL
+                                : s == BY_GAMMA   ? GAMMA
+                                                  : HALF_LIFE_REL;
+            if (s == BY_SIGMA_REL || s == BY_GAMMA || s == BY_SHARE) {
+                length[unit] = args->lengths[s].items[i]; /* not what the formulas make of it */
+                given = units[unit].name;
+            }
             if (args->common.is_json)
-                write_json(json, length, count_units(args));
+                write_json(json, length, count_units(args), given);
             else
                 write_row(text, length, count_units(args));
         }

@@ -173,6 +173,9 @@ static enum phema_status report(const struct diff_values *args,
     bool is_equal = true;
     for (size_t i = 0; i < comparison->n; i++)
         is_equal = is_equal && is_within(&comparison->tensors[i], tolerance);
+    if (comparison->prefix && !args->common.is_quiet)
+        cli_say("names are compared without the prefix '%s' that %s has", comparison->prefix,
+                comparison->is_prefix_of_a ? args->a : args->b);
     struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
     if (args->common.is_json)

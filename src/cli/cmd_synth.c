@@ -534,10 +534,12 @@ static const struct cli_opt rows[] = {
      .help = "write part I of N only; join publishes OUT when\nall N processes are done"},
     {"skip-existing", OUTPUT, CLI_FLAG, FIELD(skips_existing),
      .help =
-         "leave outputs alone that are there and were made\nof the same snapshots in the same way"},
+         "leave outputs alone that are there and were made\nof the same snapshots in the same way",
+     .flags = CLI_EVERYDAY},
     {"resume", OUTPUT, CLI_FLAG, FIELD(run.synth.resumes),
      .help = "go on where an ended run with this option was; and\nwhatever ends this one, what is "
-             "done stays"},
+             "done stays",
+     .flags = CLI_EVERYDAY},
     {"nan", OUTPUT, CLI_EITHER, FIELD(run.synth.refuses_nan), "error|keep",
      .help = "averages that are NaN or infinite, since elements\nof snapshots are (default keep: "
              "counted and said)",

@@ -155,6 +155,50 @@ static void clear_side(struct side *side)
     free(side->values);
 }
 
+/* Trainers wrap a model, and the names of its tensors get the wrapper's. */
+static const char *const wrappers[] = {"ema_model.", "online_model.", "module.",    "_orig_mod.",
+                                       "model.",     "ema.",          "state_dict."};
+
+/* The tensor of the name with a prefix, or without it. */
+static const struct phema_tensor *find_twin(const struct phema_checkpoint *checkpoint,
+                                            const struct phema_tensor *tensor, const char *prefix,
+                                            bool is_added)
+{
+    char name[1024];
+    size_t size = prefix ? strlen(prefix) : 0;
+    if (!prefix)
+        return phema_checkpoint_find(checkpoint, tensor->name, tensor->name_size);
+    if (!is_added && tensor->name_size > size && memcmp(tensor->name, prefix, size) == 0)
+        return phema_checkpoint_find(checkpoint, tensor->name + size, tensor->name_size - size);
+    if (!is_added || size + tensor->name_size > sizeof(name))
+        return NULL;
+    memcpy(name, prefix, size);
+    memcpy(name + size, tensor->name, tensor->name_size);
+    return phema_checkpoint_find(checkpoint, name, size + tensor->name_size);
+}
+
+static bool has_twin(const struct phema_checkpoint *a, const struct phema_checkpoint *b,
+                     const char *prefix, bool is_added)
+{
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(a); i++)
+        if (find_twin(b, &phema_checkpoint_tensors(a)[i], prefix, is_added))
+            return true;
+    return false;
+}
+
+/* Where no name is in both, a wrapper's prefix of all names of one side. */
+static void find_prefix(struct phema_comparison *out, const struct phema_checkpoint *a,
+                        const struct phema_checkpoint *b)
+{
+    if (has_twin(a, b, NULL, false))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(wrappers) && !out->prefix; i++) {
+        out->is_prefix_of_a = has_twin(a, b, wrappers[i], false);
+        if (out->is_prefix_of_a || has_twin(a, b, wrappers[i], true))
+            out->prefix = wrappers[i];
+    }
+}
+
 /* Pairs the tensors: those of a in order, then those only in b. */
 static void pair_tensors(struct phema_comparison *out, const struct phema_checkpoint *a,
                          const struct phema_checkpoint *b)
@@ -163,14 +207,15 @@ static void pair_tensors(struct phema_comparison *out, const struct phema_checkp
     size_t n_b = phema_checkpoint_n_tensors(b);
     const struct phema_tensor *tensors_a = phema_checkpoint_tensors(a);
     const struct phema_tensor *tensors_b = phema_checkpoint_tensors(b);
+    find_prefix(out, a, b);
     for (size_t i = 0; i < n_a; i++) {
         struct phema_difference *item = &out->tensors[out->n++];
         item->a = &tensors_a[i];
-        item->b = phema_checkpoint_find(b, item->a->name, item->a->name_size);
+        item->b = find_twin(b, item->a, out->prefix, !out->is_prefix_of_a);
         item->is_comparable = item->b && are_comparable(item->a, item->b);
     }
     for (size_t i = 0; i < n_b; i++)
-        if (!phema_checkpoint_find(a, tensors_b[i].name, tensors_b[i].name_size))
+        if (!find_twin(a, &tensors_b[i], out->prefix, out->is_prefix_of_a))
             out->tensors[out->n++].b = &tensors_b[i];
 }
 

@@ -21,6 +21,8 @@ struct phema_comparison {
     size_t n;
     bool is_equal;          /* same names, comparable, all equal */
     double max_abs, rel_l2; /* over all comparable floating tensors */
+    const char *prefix;     /* that only the names of one side have, and are paired without; NULL */
+    bool is_prefix_of_a;
 };
 
 /* The tensors point into a and b, which must outlive the comparison. Memory does not depend on the

@@ -392,6 +392,7 @@ static enum phema_status parse_letters(struct parse *parse, int argc, char **arg
             enum phema_status status = set_value(parse, option, "", err);
             if (status)
                 return status;
+            parse->common->is_short_help |= *letter == 'h';
             continue;
         }
         if (letter[1])
@@ -590,18 +591,27 @@ static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
     phema_strbuf_puts(out, "\n");
 }
 
-void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb)
+/* The short help of a verb with few options has them all. */
+#define SHORT_HELP 16
+
+static bool is_shown(const struct cli_opt *option, bool is_short)
+{
+    return !is_short || cli_is_operand(option) || (option->flags & CLI_EVERYDAY);
+}
+
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short)
 {
     static const char *const names[] = {"Input",   "Target",    "Output",
                                         "Numbers", "Resources", "Messages"};
     struct cli_options options;
     cli_list_options(&options, verb);
+    bool is_cut = is_short && options.n > SHORT_HELP;
     write_usage(out, verb, &options);
     phema_strbuf_printf(out, "\nExamples\n%s", verb->examples);
     for (size_t group = 0; group < ARRAY_LEN(names); group++) {
         bool has_title = false;
         for (const struct cli_opt *o = options.items; o->name; o++) {
-            if ((size_t)o->group != group)
+            if ((size_t)o->group != group || !is_shown(o, is_cut))
                 continue;
             if (!has_title)
                 phema_strbuf_printf(out, "\n%s\n", names[group]);
@@ -609,4 +619,6 @@ void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb)
             write_option(out, o);
         }
     }
+    if (is_cut)
+        phema_strbuf_printf(out, "\nall options: posthoc-ema %s --help\n", verb->name);
 }

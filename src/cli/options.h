@@ -35,6 +35,7 @@ enum {
     CLI_POSITIVE = 4,     /* a count that may not be 0 */
     CLI_NEGATED = 8,      /* CLI_FLAG: sets false; CLI_EITHER: true for the first word */
     CLI_INITIALLY_TRUE = 16,
+    CLI_EVERYDAY = 32, /* in -h, too, which shows the options of every day */
 };
 
 struct cli_texts {
@@ -86,7 +87,8 @@ struct cli_verb {
 struct cli_common {
     struct phema_arena arena;
     bool is_quiet, is_verbose, is_json, is_help;
-    bool has_no_color; /* as --color never */
+    bool is_short_help; /* -h */
+    bool has_no_color;  /* as --color never */
     enum terminal_color color;
     enum cli_progress {
         CLI_PROGRESS_AUTO,
@@ -125,7 +127,8 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
 /* True when the command line has this option of the verb. */
 bool cli_is_given(const struct cli_common *common, const char *name);
 
-void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb);
+/* is_short: examples and the options of every day */
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short);
 
 /* The known word nearest to an unknown one; NULL when every word is too different. */
 const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),

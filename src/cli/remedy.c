@@ -192,6 +192,8 @@ static bool read_edits(struct editing *editing, const struct cli_words *words)
         } else {
             size_t size = strcspn(word, "=");
             edit.option = find_operand(editing->options, word, size);
+            if (!edit.option && strncmp(word, "SNAPSHOTS=", 10) == 0)
+                edit.option = find_operand(editing->options, "FILE|DIR", 8); /* of inspect */
             edit.value = word[size] ? word + size + 1 : "";
         }
         if (!edit.option)

@@ -41,7 +41,7 @@ const struct cli_opt cli_make_rows[] = {
      .help = "how far .safetensors.zst is compressed: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "same|f32|f16|bf16",
      .help = "dtype of the averages (default same); not for\n.pt, .pth, .ckpt, .pkl and --into",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"overflow", OUTPUT, CLI_CHOICE, FIELD(synth.overflow), "error|saturate|inf",
      .help = "averages too large for the dtype (default error)", .flags = CLI_SHAPES_BYTES},
     {"buffers", OUTPUT, CLI_EITHER, FIELD(plan.options.series.averages_buffers), "newest|average",
@@ -52,14 +52,15 @@ const struct cli_opt cli_make_rows[] = {
              "windows of them",
      .flags = CLI_SHAPES_BYTES | CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"force", OUTPUT, CLI_FLAG, FIELD(synth.replaces), .help = "replace existing outputs",
-     .letter = 'f'},
+     .flags = CLI_EVERYDAY, .letter = 'f'},
     {"no-sync", OUTPUT, CLI_FLAG, FIELD(synth.syncs),
      .help = "do not wait until outputs are safe on disk",
      .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"accumulate", NUMBERS, CLI_CHOICE, FIELD(accumulate), CLI_PRECISIONS,
      .help = "precision of the sums (auto: f32 where it hides)", .flags = CLI_SHAPES_BYTES},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
-     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
+     .help = "default: the processors this process may use", .flags = CLI_POSITIVE | CLI_EVERYDAY,
+     .letter = 'j'},
     {"device", RESOURCES, CLI_TEXT, FIELD(device), "DEVICE",
      .help = "who adds up: auto (default: a GPU where it wins),\ncpu, cuda, cuda:0,1 or cuda:all"},
     {"gpu-memory", RESOURCES, CLI_TEXT, FIELD(gpu_memory), "SIZE",
@@ -78,7 +79,7 @@ const struct cli_opt cli_make_rows[] = {
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(synth.max_ram_bytes), "SIZE",
      .help = "anonymous memory this process may have: tiles\nshrink to fit, then targets are made "
              "in several\npasses; status 7 where that does not do",
-     .flags = CLI_POSITIVE},
+     .flags = CLI_POSITIVE | CLI_EVERYDAY},
     {0},
 };
 
@@ -148,6 +149,12 @@ static enum phema_status read_device(struct phema_gpu_options *options,
     return PHEMA_OK;
 }
 
+static enum phema_status check_form(void *context, const struct phema_series *series, size_t n,
+                                    struct phema_error *err)
+{
+    return phema_outputs_check_form(context, series, n, err);
+}
+
 static enum phema_status make_plan(struct cli_prepared *prepared, const struct cli_common *common,
                                    const struct cli_run_values *values, struct phema_error *err)
 {
@@ -156,6 +163,11 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
     if (status)
         return status;
     options.memory_profile = prepared->options.memory_profile;
+    struct phema_outputs_options naming = outputs_options(common, values, values->outputs.out);
+    if (naming.out) {
+        options.check = check_form;
+        options.context = &naming;
+    }
     options.series.max_ram_bytes = values->synth.max_ram_bytes;
     options.series.may_lack_key = values->outputs.into != NULL;
     if (options.is_conversion) {

@@ -20,13 +20,17 @@ const struct cli_opt cli_progress_rows[] = {
 };
 
 const struct cli_opt cli_common_rows[] = {
-    {"json", MESSAGES, CLI_FLAG, FIELD(is_json), .help = "print the result as one JSON object"},
-    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "say errors only", .letter = 'q'},
-    {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "say more", .letter = 'v'},
+    {"json", MESSAGES, CLI_FLAG, FIELD(is_json), .help = "print the result as one JSON object",
+     .flags = CLI_EVERYDAY},
+    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "say errors only", .flags = CLI_EVERYDAY,
+     .letter = 'q'},
+    {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "say more", .flags = CLI_EVERYDAY,
+     .letter = 'v'},
     {"color", MESSAGES, CLI_CHOICE, FIELD(color), "auto|always|never",
      .help = "colours (auto: on a terminal, unless NO_COLOR is\nset or TERM is dumb)"},
     {"no-color", MESSAGES, CLI_FLAG, FIELD(has_no_color), .help = "the same as --color never"},
-    {"help", MESSAGES, CLI_FLAG, FIELD(is_help), .help = "print this help", .letter = 'h'},
+    {"help", MESSAGES, CLI_FLAG, FIELD(is_help),
+     .help = "print this help; -h: the options of every day", .flags = CLI_EVERYDAY, .letter = 'h'},
     {0},
 };
 
@@ -51,14 +55,14 @@ const struct cli_opt cli_series_rows[] = {
      .help = "who wrote the snapshots; auto: recognised by names", .flags = CLI_SHAPES_BYTES},
     {"name-regex", INPUT, CLI_TEXT, FIELD(options.series.name_regex), "RE",
      .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"input-sigma", INPUT, CLI_REALS, SERIES_LIST(input_sigmas), "LIST",
      .help = "sigma_rel of the snapshots by index, where names\nand metadata do not say it",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"input-profile", INPUT, CLI_TEXTS, SERIES_LIST(input_profiles), "SPEC",
      .help = "how snapshots were averaged, where nothing says\nit: raw, ema:decay=0.9999 "
              "(repeatable: by index)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"update-every", INPUT, CLI_COUNT, FIELD(options.series.update_every), "U",
      .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "
              "pytorch-posthoc-ema: 10 unless\nset otherwise)",
@@ -93,14 +97,17 @@ const struct cli_opt cli_series_rows[] = {
 
 const struct cli_opt cli_average_rows[] = {
     {"sigma-rel", TARGET, CLI_REALS, PLAN_LIST(sigma_rels), "LIST",
-     .help = "widths of the averages to make: 0.1 or 0.05,0.1\nor 0.01:0.25:0.005 (ends included)"},
+     .help = "widths of the averages to make: 0.1 or 0.05,0.1\nor 0.01:0.25:0.005 (ends included)",
+     .flags = CLI_EVERYDAY},
     {"gamma", TARGET, CLI_REALS, PLAN_LIST(gammas), "LIST",
      .help = "the same as exponents of the power function"},
     {"profile", TARGET, CLI_TEXTS, PLAN_LIST(profiles), "SPEC",
      .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw, sma:10, 'raw - "
-             "ema:2000', ...\n(repeatable; see posthoc-ema(1))"},
+             "ema:2000', ...\n(repeatable; see posthoc-ema(1))",
+     .flags = CLI_EVERYDAY},
     {"at", TARGET, CLI_REALS, PLAN_LIST(ats), "TIME",
-     .help = "times of the averages, as names write them\n(default: the newest snapshot)"},
+     .help = "times of the averages, as names write them\n(default: the newest snapshot)",
+     .flags = CLI_EVERYDAY},
     {0},
 };
 
@@ -149,7 +156,8 @@ const struct cli_opt cli_target_rows[] = {
     CLI_INCLUDE(cli_rule_rows, 0),
     CLI_INCLUDE(cli_solve_rows, 0),
     {"max-error", NUMBERS, CLI_REAL, FIELD(max_error), "E",
-     .help = "end with status 1, nothing written, when the\npredicted error is above E"},
+     .help = "end with status 1, nothing written, when the\npredicted error is above E",
+     .flags = CLI_EVERYDAY},
     {0},
 };
 

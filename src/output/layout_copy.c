@@ -46,6 +46,14 @@ static enum phema_status check_format(const struct phema_checkpoint *template,
     return outputs_fail_name(err, status, options->out);
 }
 
+PHEMA_FALLIBLE outputs_check_copy(const struct phema_checkpoint *newest,
+                                  const struct phema_outputs_options *options,
+                                  struct phema_error *err)
+{
+    enum phema_status status = check_format(newest, options, err);
+    return status ? status : check_name(options->out, newest, options, err);
+}
+
 /* ---- Tensors that a copy would change ---- */
 
 static bool same_view(const struct phema_tensor *a, const struct phema_tensor *b)

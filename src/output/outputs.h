@@ -40,6 +40,11 @@ PHEMA_FALLIBLE outputs_lay_out_safetensors(struct draft *draft, struct phema_err
 PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err);
 
+/* Whether the newest snapshot can be copied to a file of this name (layout_copy.c). */
+PHEMA_FALLIBLE outputs_check_copy(const struct phema_checkpoint *newest,
+                                  const struct phema_outputs_options *options,
+                                  struct phema_error *err);
+
 /* Adds a safetensors file with n of the tensors to an output, and fills their locations
  * (layout_safetensors.c).
  *   target  whose provenance the file carries, or SIZE_MAX

@@ -296,6 +296,10 @@ static enum phema_status fill_plan(struct phema_plan *plan,
                                    struct phema_error *err)
 {
     enum phema_status status = open_series(plan, options, err);
+    size_t n = options->is_conversion ? 1 : targets_per_time(options);
+    if (!status && options->check)
+        status = options->check(options->context, plan->series,
+                                options->n_ats ? n * options->n_ats : n, err);
     if (status)
         return status;
     if (options->is_conversion)

@@ -4,9 +4,14 @@
 #include "targets.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "phema/json.h"
 #include "phema/mapped_file.h"
@@ -17,6 +22,7 @@
 /* Each has a weight for every snapshot, however short the file: 10000 targets of 8192 snapshots are
  * 0.6 GiB. */
 #define MAX_TARGETS ((size_t)10000)
+#define MOST_PIPED  ((size_t)64 << 20)
 
 /* The path of the snapshot's file, followed by ":KEY" where the file holds several snapshots. */
 static bool is_path_of(const struct phema_snapshot *snapshot, const char *name, size_t size)
@@ -278,13 +284,60 @@ static enum phema_status read_text(struct phema_plan *plan, struct phema_span te
     return status;
 }
 
+/* Appends what a pipe holds until its writers have closed it. Without a writer it is empty: nothing
+ * waits for one. */
+static enum phema_status drain_pipe(struct phema_strbuf *text, int descriptor,
+                                    struct phema_error *err)
+{
+    char part[4096];
+    for (;;) {
+        ssize_t n = read(descriptor, part, sizeof(part));
+        if (n == 0)
+            return phema_strbuf_check(text, err);
+        if (n > 0) {
+            phema_strbuf_append(text, part, (size_t)n);
+        } else if (errno == EAGAIN) {
+            struct pollfd waiting = {.fd = descriptor, .events = POLLIN};
+            (void)poll(&waiting, 1, -1);
+        } else if (errno != EINTR) {
+            return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be read", errno);
+        }
+        if (text->size > MOST_PIPED)
+            return phema_fail(err, PHEMA_ERR_FILE, "a pipe may hold at most 64 MiB of weights");
+    }
+}
+
+/* --weights <(command) */
+static enum phema_status read_from_pipe(struct phema_plan *plan, const char *path,
+                                        struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
+    enum phema_status status = drain_pipe(&text, descriptor, err);
+    (void)close(descriptor);
+    if (!status)
+        status = read_text(
+            plan, (struct phema_span){(const uint8_t *)(text.data ? text.data : ""), text.size},
+            err);
+    phema_strbuf_clear(&text);
+    return status;
+}
+
 PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path, struct phema_error *err)
 {
     struct phema_file *file = NULL;
-    enum phema_status status = phema_file_open(&file, path, err);
-    if (!status)
-        status = read_text(plan, phema_file_span(file), err);
-    phema_file_close(file);
+    struct stat st;
+    enum phema_status status;
+    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode)) {
+        status = read_from_pipe(plan, path, err);
+    } else {
+        status = phema_file_open(&file, path, err);
+        if (!status)
+            status = read_text(plan, phema_file_span(file), err);
+        phema_file_close(file);
+    }
     return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
 }
 

@@ -44,17 +44,17 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* "its folder snapshots/ holds 8 (edm2)" */
+/* "its folder snapshots/ holds 8 (edm2)": of several folders the one that holds most. */
 static bool find_below(const struct listing *listing, const char *path, struct phema_error *err)
 {
-    bool is_found = false;
-    for (size_t i = 0; i < listing->candidates.n && !is_found; i++) {
+    size_t most = 1; /* one snapshot is no series */
+    for (size_t i = 0; i < listing->candidates.n; i++) {
         const struct candidate *entry = &listing->candidates.items[i];
         struct listing below;
         if (!is_directory(entry->path))
             continue;
-        is_found = open_listing(&below, entry->path) && below.n > 1;
-        if (is_found) {
+        if (open_listing(&below, entry->path) && below.n > most) {
+            most = below.n;
             (void)phema_fail(err, PHEMA_ERR_INPUTS,
                              "%s: no snapshots here; its folder %s/ holds %zu (%s)", path,
                              entry->base, below.n, below.candidates.layout->name);
@@ -62,7 +62,7 @@ static bool find_below(const struct listing *listing, const char *path, struct p
         }
         close_listing(&below);
     }
-    return is_found;
+    return most > 1;
 }
 
 /* "run" of "run/checkpoint-512/" */

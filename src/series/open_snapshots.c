@@ -298,6 +298,15 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
                                                  err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
+    bool is_layout_given = builder->options->layout && candidates->layout == &layout_edm2;
+    if (unit && is_layout_given && !*is_output && !builder->options->unit &&
+        strcmp(unit, candidates->layout->unit) != 0)
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_INPUTS,
+                                        "%s: --layout edm2 counts kimg, but the file says that its "
+                                        "time is in %s",
+                                        candidate->path, unit),
+                             "--layout", "auto");
     if (unit && !*is_output && !candidates->unit)
         candidates->unit = keep_text(builder, unit);
     return PHEMA_OK;

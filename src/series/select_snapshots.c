@@ -192,6 +192,13 @@ static void leave_out_raw(struct candidate_list *candidates,
                         "left out: '%s'%s, whose width nothing says; raw parameters are taken with "
                         "--input-profile raw",
                         first, n > 1 ? " and others" : "");
+    bool is_every = true;
+    for (size_t i = 0; i < candidates->n; i++)
+        is_every =
+            is_every && (candidates->items[i].is_left_out || has_width(&candidates->items[i]));
+    if (is_any && is_every && has_input_width)
+        candidates_note(candidates, "--input-%s is not used: the files have their widths",
+                        options->n_input_sigmas ? "sigma" : "profile");
 }
 
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
