@@ -51,6 +51,8 @@ for verb in $verbs; do
         fail "posthoc-ema-$verb.1 is missing"
         continue
     }
+    grep -qxF ".Nd $(posthoc-ema "$verb" --help | sed -n 3p)" "$page" ||
+        fail "posthoc-ema-$verb.1: .Nd differs from the one line of posthoc-ema $verb --help"
     [ -n "$(options_of_help "$verb")" ] || fail "$verb: no options found in its help"
     diff -u --label "$verb --help" --label "posthoc-ema-$verb.1" \
         <(options_of_help "$verb") <(options_of_page "$page") >&2 ||

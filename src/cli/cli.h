@@ -4,20 +4,20 @@
 
 #include "options.h"
 
-/* In the order of the help. */
+/* In the order of the help: by how often a task comes up. */
 #define CLI_VERBS(VERB)                                                                            \
     VERB(synth)                                                                                    \
-    VERB(join)                                                                                     \
-    VERB(plan)                                                                                     \
-    VERB(weights)                                                                                  \
-    VERB(inspect)                                                                                  \
-    VERB(diff)                                                                                     \
-    VERB(verify)                                                                                   \
-    VERB(gen)                                                                                      \
-    VERB(convert)                                                                                  \
-    VERB(plot)                                                                                     \
     VERB(search)                                                                                   \
-    VERB(report)
+    VERB(inspect)                                                                                  \
+    VERB(weights)                                                                                  \
+    VERB(plan)                                                                                     \
+    VERB(report)                                                                                   \
+    VERB(plot)                                                                                     \
+    VERB(verify)                                                                                   \
+    VERB(diff)                                                                                     \
+    VERB(join)                                                                                     \
+    VERB(gen)                                                                                      \
+    VERB(convert)
 
 #define CLI_DECLARE_VERB(name) extern const struct cli_verb cli_##name;
 CLI_VERBS(CLI_DECLARE_VERB)

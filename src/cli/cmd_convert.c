@@ -242,7 +242,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_convert = {
     .name = "convert",
-    .summary = "translate between the ways to say how long an average is",
+    .summary = "translate between measures of the length of an average",
     .options = rows,
     .examples = "  posthoc-ema convert --sigma-rel 0.05,0.1\n"
                 "      their exponents and half-lives, as shares of the training\n"

@@ -208,11 +208,11 @@ static const struct cli_opt rows[] = {
     {"truth-at", TARGET, CLI_REALS, FIELD(truth_at), "LIST",
      .help = "steps of the exact averages (default the last)"},
     {"update-every", TARGET, CLI_COUNT, FIELD(options.update_every), "U",
-     .help = "touch power functions, of snapshots alone, every U\nsteps only, as ema-pytorch does "
+     .help = "update the power functions of snapshots every U\nsteps only, as ema-pytorch does "
              "(default 1)",
      .flags = CLI_POSITIVE},
     {"hide-update-every", TARGET, CLI_FLAG, FIELD(options.hides_update_every),
-     .help = "files do not say how often they were touched, as\nthose of ema-pytorch do not"},
+     .help = "leave update_every out of the files, as\nema-pytorch does"},
     {"reset-at", TARGET, CLI_TEXTS, FIELD(reset_at), "T[,counter]",
      .help = "after step T, the averages of snapshots become\ncopies of the parameters; counter: "
              "and\ncount from 0 (repeatable)"},
@@ -231,7 +231,7 @@ static const struct cli_opt rows[] = {
     {"force", OUTPUT, CLI_FLAG, FIELD(options.replaces), .help = "replace existing files",
      .letter = 'f'},
     {"no-sync", OUTPUT, CLI_FLAG, FIELD(options.syncs),
-     .help = "do not wait until files are safe on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
+     .help = "do not wait until files are on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
      .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
     CLI_INCLUDE(cli_progress_rows, 0),
@@ -247,7 +247,7 @@ static const struct gen_values defaults = {
 
 const struct cli_verb cli_gen = {
     .name = "gen",
-    .summary = "synthetic snapshots with a known truth",
+    .summary = "make synthetic snapshots with a known truth",
     .options = rows,
     .examples = "  posthoc-ema gen run && posthoc-ema synth --sigma-rel 0.1 run out.safetensors\n"
                 "      a small training, and an average of it\n"

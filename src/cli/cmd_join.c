@@ -121,8 +121,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 
 static const struct cli_opt rows[] = {
     {"OUT", OUTPUT, CLI_OPERANDS, FIELD(outs),
-     .help = "as synth --part was given it: a file, or a\ndirectory, for all outputs of which it "
-             "has parts"},
+     .help = "OUT of synth --part: a file, or a directory, for\nall outputs with parts in it"},
     {"force", OUTPUT, CLI_FLAG, FIELD(options.replaces), .help = "replace existing outputs",
      .letter = 'f'},
     {"no-sync", OUTPUT, CLI_FLAG, FIELD(options.syncs),
@@ -134,7 +133,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_join = {
     .name = "join",
-    .summary = "publish outputs that several processes have written in parts",
+    .summary = "finish outputs written by synth --part",
     .options = rows,
     .examples = "  posthoc-ema join out.safetensors\n"
                 "      when all parts of it are done; status 1 names those that are not\n"

@@ -376,7 +376,7 @@ static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_make_rows, FIELD(run)),
     {"assume-bandwidth", RESOURCES, CLI_SIZE, FIELD(assumed_bandwidth), "SIZE",
      .help =
-         "bytes read and written in a second, instead of\nmeasuring (another machine, a busy disk)",
+         "bytes read and written per second, instead of\nmeasuring (another machine, a busy disk)",
      .flags = CLI_POSITIVE},
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
@@ -384,7 +384,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_plan = {
     .name = "plan",
-    .summary = "what synth would read, write, hold and take",
+    .summary = "predict the reads, writes, memory and time of synth",
     .options = rows,
     .examples = "  posthoc-ema plan --sigma-rel 0.05:0.25:0.005 ckpts/ sweep/\n"
                 "      bytes, memory and seconds of a sweep before it runs\n"

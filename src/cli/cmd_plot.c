@@ -264,18 +264,17 @@ static enum phema_status run(void *values, struct phema_error *err)
 
 static const struct cli_opt rows[] = {
     {"KIND", INPUT, CLI_OPERAND, FIELD(kind), KINDS,
-     .help = "profiles, weights or error of SNAPSHOTS; or memory\nor sweep of the file that stands "
-             "there"},
+     .help = "profiles, weights or error of SNAPSHOTS; memory or\nsweep of a file"},
     CLI_INCLUDE(cli_series_rows, FIELD(plan)),
     CLI_INCLUDE(cli_average_rows, FIELD(plan)),
     CLI_INCLUDE(cli_solve_rows, FIELD(plan)),
     {"maximize", NUMBERS, CLI_FLAG, FIELD(maximizes),
      .help = "sweep: the highest score is the best (default: the\nlowest)"},
-    {"max-ram", RESOURCES, CLI_SIZE, FIELD(max_ram), "SIZE",
-     .help = "memory: a limit to draw, such as that of the run", .flags = CLI_POSITIVE},
+    {"max-ram", RESOURCES, CLI_SIZE, FIELD(max_ram), "SIZE", .help = "memory: draw this limit",
+     .flags = CLI_POSITIVE},
     {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE",
      .help = "the picture: .svg, .png or .pdf; .csv: its numbers", .letter = 'o'},
-    {"csv", OUTPUT, CLI_TEXT, FIELD(csv), "FILE", .help = "the numbers that are drawn, as well"},
+    {"csv", OUTPUT, CLI_TEXT, FIELD(csv), "FILE", .help = "write the numbers of the picture, too"},
     {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace existing outputs",
      .letter = 'f'},
     CLI_INCLUDE(cli_common_rows, 0),
@@ -284,7 +283,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_plot = {
     .name = "plot",
-    .summary = "draw averages, their errors, a run's memory or a sweep",
+    .summary = "draw averages, their errors, the memory of a run or a sweep",
     .options = rows,
     .examples = "  posthoc-ema plot profiles --sigma-rel 0.1 ckpts/ -o profiles.svg\n"
                 "      what is wanted, what the weights make of the snapshots, what is missing\n"

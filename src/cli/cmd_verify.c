@@ -404,7 +404,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 
 static const struct cli_opt rows[] = {
     {"OUT", INPUT, CLI_OPERAND, FIELD(out),
-     .help = "what synth has made: a file, or a directory of\nshards"},
+     .help = "output of synth: a file, or a directory of shards"},
     {"snapshots", INPUT, CLI_TEXT, FIELD(snapshots), "FILE|DIR",
      .help = "the snapshots, where they have moved: directory,\nmanifest (*.json) or @list.txt"},
     CLI_INCLUDE(cli_pickle_rows, FIELD(checkpoint)),
@@ -416,8 +416,8 @@ static const struct cli_opt rows[] = {
      .help = "how snapshots are read, as in synth"},
     {"io-depth", RESOURCES, CLI_COUNT, FIELD(options.io_depth), "N",
      .help = "reads past the page cache in flight at once", .flags = CLI_POSITIVE},
-    {"max-ram", RESOURCES, CLI_SIZE, FIELD(options.max_ram_bytes), "SIZE",
-     .help = "anonymous memory this process may have", .flags = CLI_POSITIVE},
+    {"max-ram", RESOURCES, CLI_SIZE, FIELD(options.max_ram_bytes), "SIZE", .help = "memory limit",
+     .flags = CLI_POSITIVE},
     CLI_INCLUDE(cli_progress_rows, 0),
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
@@ -425,7 +425,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_verify = {
     .name = "verify",
-    .summary = "recompute what synth has made from its provenance and compare",
+    .summary = "recompute an output of synth and compare it byte by byte",
     .options = rows,
     .examples = "  posthoc-ema verify out.safetensors\n"
                 "      status 1 names the tensors that are not what they should be, 4 the\n"

@@ -355,15 +355,15 @@ static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_series_rows, FIELD(plan)),
     CLI_INCLUDE(cli_target_rows, FIELD(plan)),
     {"advise", TARGET, CLI_FLAG, FIELD(is_advice),
-     .help = "which snapshots could be deleted, and how often to\nsave, for --max-error in all "
-             "targets"},
+     .help =
+         "which snapshots can be deleted, and how often to\nsave, for --max-error in all targets"},
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 
 const struct cli_verb cli_weights = {
     .name = "weights",
-    .summary = "print the weights and how good they are",
+    .summary = "print the weights of averages and the errors to expect",
     .options = rows,
     .examples = "  posthoc-ema weights --sigma-rel 0.05,0.1 ckpts/\n"
                 "      a table: one line for each snapshot, one column for each target\n"

@@ -16,15 +16,15 @@ const struct cli_opt cli_run_rows[] = {
     CLI_INCLUDE(cli_series_rows, FIELD(plan)),
     CLI_INCLUDE(cli_target_rows, FIELD(plan)),
     {"convert", TARGET, CLI_FLAG, FIELD(plan.options.is_conversion),
-     .help = "no average: SNAPSHOTS is one checkpoint, written\nas it is in the format of OUT",
+     .help = "no average: write SNAPSHOTS, one checkpoint, in\nthe format of OUT",
      .flags = CLI_SHAPES_BYTES},
     {0},
 };
 
 const struct cli_opt cli_out_rows[] = {
     {"OUT", OUTPUT, CLI_OPERAND, FIELD(outputs.out),
-     .help = "a file, whose end says what is written; a\ndirectory, which takes the form of the "
-             "newest\nsnapshot; or names like sweep/{time}-{sigma}.pt"},
+     .help = "a file, whose extension gives the format; a\ndirectory, in the format of the newest "
+             "snapshot;\nor names like sweep/{time}-{sigma}.pt"},
     {0},
 };
 
@@ -38,47 +38,47 @@ const struct cli_opt cli_make_rows[] = {
              "and their index",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"level", OUTPUT, CLI_COUNT, FIELD(level), "N",
-     .help = "how far .safetensors.zst is compressed: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
+     .help = "compression level of .safetensors.zst: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "same|f32|f16|bf16",
      .help = "dtype of the averages (default same); not for\n.pt, .pth, .ckpt, .pkl and --into",
      .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"overflow", OUTPUT, CLI_CHOICE, FIELD(synth.overflow), "error|saturate|inf",
      .help = "averages too large for the dtype (default error)", .flags = CLI_SHAPES_BYTES},
     {"buffers", OUTPUT, CLI_EITHER, FIELD(plan.options.series.averages_buffers), "newest|average",
-     .help = "buffers, where files tell them from parameters\n(default newest)",
+     .help = "source of buffers, where files distinguish them\nfrom parameters (default newest)",
      .flags = CLI_SHAPES_BYTES},
     {"input-hash", OUTPUT, CLI_EITHER, FIELD(outputs.hashes_inputs), "full|sampled",
-     .help = "by what the provenance knows snapshots again: all\ndata that were read (default), or "
-             "windows of them",
+     .help = "for the provenance: hash all data of the snapshots\n(default), or samples",
      .flags = CLI_SHAPES_BYTES | CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"force", OUTPUT, CLI_FLAG, FIELD(synth.replaces), .help = "replace existing outputs",
      .flags = CLI_EVERYDAY, .letter = 'f'},
     {"no-sync", OUTPUT, CLI_FLAG, FIELD(synth.syncs),
-     .help = "do not wait until outputs are safe on disk",
-     .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
+     .help = "do not wait until outputs are on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"accumulate", NUMBERS, CLI_CHOICE, FIELD(accumulate), CLI_PRECISIONS,
-     .help = "precision of the sums (auto: f32 where it hides)", .flags = CLI_SHAPES_BYTES},
+     .help = "precision of the sums (auto: f32 where rounding\nhides the difference)",
+     .flags = CLI_SHAPES_BYTES},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
-     .help = "default: the processors this process may use", .flags = CLI_POSITIVE | CLI_EVERYDAY,
+     .help = "threads (default: the processors it may use)", .flags = CLI_POSITIVE | CLI_EVERYDAY,
      .letter = 'j'},
     {"device", RESOURCES, CLI_TEXT, FIELD(device), "DEVICE",
-     .help = "who adds up: auto (default: a GPU where it wins),\ncpu, cuda, cuda:0,1 or cuda:all"},
+     .help = "where to compute: auto (default: a GPU where it is\nfaster), cpu, cuda, cuda:0,1 or "
+             "cuda:all"},
     {"gpu-memory", RESOURCES, CLI_TEXT, FIELD(gpu_memory), "SIZE",
-     .help = "of each GPU that may be taken: 8GiB, or a part\nof what is free (default 0.9)"},
+     .help = "memory limit of each GPU: 8GiB, or a share of the\nfree memory (default 0.9)"},
     {"gpu-sums", NUMBERS, CLI_EITHER, FIELD(synth.gpu.uses_blas), "exact|cublas",
-     .help = "sums on a GPU: the processor's bits (default), or\ncuBLAS for more than 8 targets",
+     .help = "sums on a GPU: the bits of the CPU (default), or\ncuBLAS for more than 8 targets",
      .flags = CLI_SHAPES_BYTES},
     {"io", RESOURCES, CLI_CHOICE, FIELD(synth.io), "auto|mmap|read|direct",
-     .help = "how snapshots are read (auto: read, past the page\ncache where they are not in it, "
+     .help = "how to read snapshots (auto: read, past the page\ncache where they are not in it, "
              "mapped where there\nare too many; direct: past the page cache)"},
     {"io-depth", RESOURCES, CLI_COUNT, FIELD(synth.io_depth), "N",
-     .help = "reads past the page cache in flight at once\n(default: what raises the rate)",
+     .help = "reads past the page cache at once (default: as\nmany as raise the rate)",
      .flags = CLI_POSITIVE},
     {"drop-cache", RESOURCES, CLI_FLAG, FIELD(synth.drops_cache),
-     .help = "leave nothing of snapshots and outputs in the\npage cache"},
+     .help = "drop snapshots and outputs from the page cache"},
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(synth.max_ram_bytes), "SIZE",
-     .help = "anonymous memory this process may have: tiles\nshrink to fit, then targets are made "
-             "in several\npasses; status 7 where that does not do",
+     .help = "memory limit; tiles shrink, then targets are made\nin several passes; fails (7) when "
+             "it is too small",
      .flags = CLI_POSITIVE | CLI_EVERYDAY},
     {0},
 };

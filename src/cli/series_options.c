@@ -22,9 +22,9 @@ const struct cli_opt cli_progress_rows[] = {
 const struct cli_opt cli_common_rows[] = {
     {"json", MESSAGES, CLI_FLAG, FIELD(is_json), .help = "print the result as one JSON object",
      .flags = CLI_EVERYDAY},
-    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "say errors only", .flags = CLI_EVERYDAY,
-     .letter = 'q'},
-    {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "say more", .flags = CLI_EVERYDAY,
+    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "print errors only",
+     .flags = CLI_EVERYDAY, .letter = 'q'},
+    {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "print more", .flags = CLI_EVERYDAY,
      .letter = 'v'},
     {"color", MESSAGES, CLI_CHOICE, FIELD(color), "auto|always|never",
      .help = "colours (auto: on a terminal, unless NO_COLOR is\nset or TERM is dumb)"},
@@ -43,7 +43,7 @@ const struct cli_opt cli_common_rows[] = {
 const struct cli_opt cli_pickle_rows[] = {
     {"allow-global", INPUT, CLI_TEXTS,
      CLI_LIST(struct phema_checkpoint_options, allow_globals, n_allow_globals), "NAME",
-     .help = "let one more name through in a pickle, as an\ninert object (repeatable)"},
+     .help = "allow this class in pickles (never run;\nrepeatable)"},
     {0},
 };
 
@@ -52,28 +52,27 @@ const struct cli_opt cli_series_rows[] = {
      .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_BYTES},
     {"layout", INPUT, CLI_WORD, FIELD(options.series.layout),
      "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",
-     .help = "who wrote the snapshots; auto: recognised by names", .flags = CLI_SHAPES_BYTES},
+     .help = "trainer that wrote the snapshots (auto: by names)", .flags = CLI_SHAPES_BYTES},
     {"name-regex", INPUT, CLI_TEXT, FIELD(options.series.name_regex), "RE",
-     .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)",
+     .help = "pattern of the names, with groups (?<time>..),\n(?<sigma>..) or (?<index>..)",
      .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"input-sigma", INPUT, CLI_REALS, SERIES_LIST(input_sigmas), "LIST",
-     .help = "sigma_rel of the snapshots by index, where names\nand metadata do not say it",
+     .help = "sigma_rel of the snapshots by index, where names\nand metadata lack it",
      .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"input-profile", INPUT, CLI_TEXTS, SERIES_LIST(input_profiles), "SPEC",
-     .help = "how snapshots were averaged, where nothing says\nit: raw, ema:decay=0.9999 "
-             "(repeatable: by index)",
+     .help = "how the snapshots were averaged, where the files\ndo not say it: raw, "
+             "ema:decay=0.9999 (repeatable:\nby index)",
      .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"update-every", INPUT, CLI_COUNT, FIELD(options.series.update_every), "U",
      .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "
              "pytorch-posthoc-ema: 10 unless\nset otherwise)",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"reset-at", INPUT, CLI_TEXTS, SERIES_LIST(resets), "T[,counter]",
-     .help =
-         "the training was resumed at time T, and its\naverages restarted there as copies of the "
-         "weights;\ncounter: their step count, too (repeatable)",
+     .help = "at time T the training was resumed and its\naverages restarted as copies of the "
+             "weights;\ncounter: their step count too (repeatable)",
      .flags = CLI_SHAPES_BYTES},
     {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), "steps|images|kimg|tokens",
-     .help = "what times count (a label: ratios matter)", .flags = CLI_SHAPES_BYTES},
+     .help = "unit of times (a label: only ratios matter)", .flags = CLI_SHAPES_BYTES},
     {"from", INPUT, CLI_REAL, FIELD(options.series.from), "T",
      .help = "use snapshots from time T on", .flags = CLI_SHAPES_BYTES},
     {"to", INPUT, CLI_REAL, FIELD(options.series.to), "T", .help = "use snapshots up to time T",
@@ -88,8 +87,7 @@ const struct cli_opt cli_series_rows[] = {
     {"exclude", INPUT, CLI_TEXTS, SERIES_LIST(excludes), "RE",
      .help = "leave out tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
     {"key", INPUT, CLI_TEXT, FIELD(options.series.key), "PATH",
-     .help = "subtree of nested checkpoints; . for all (default:\nwhat the layout or the names "
-             "tell, and is said)",
+     .help = "subtree of nested checkpoints; . for all (default:\nby layout or names, and printed)",
      .flags = CLI_SHAPES_BYTES},
     CLI_INCLUDE(cli_pickle_rows, FIELD(options.series.checkpoint)),
     {0},
@@ -97,10 +95,10 @@ const struct cli_opt cli_series_rows[] = {
 
 const struct cli_opt cli_average_rows[] = {
     {"sigma-rel", TARGET, CLI_REALS, PLAN_LIST(sigma_rels), "LIST",
-     .help = "widths of the averages to make: 0.1 or 0.05,0.1\nor 0.01:0.25:0.005 (ends included)",
+     .help = "widths of the averages: 0.1 or 0.05,0.1 or\n0.01:0.25:0.005 (ends included)",
      .flags = CLI_EVERYDAY},
     {"gamma", TARGET, CLI_REALS, PLAN_LIST(gammas), "LIST",
-     .help = "the same as exponents of the power function"},
+     .help = "the same widths as exponents of power functions"},
     {"profile", TARGET, CLI_TEXTS, PLAN_LIST(profiles), "SPEC",
      .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw, sma:10, 'raw - "
              "ema:2000', ...\n(repeatable; see posthoc-ema(1))",
@@ -113,39 +111,36 @@ const struct cli_opt cli_average_rows[] = {
 
 const struct cli_opt cli_rule_rows[] = {
     {"rule", TARGET, CLI_TEXTS, PLAN_LIST(rules), "RE=SIGMA",
-     .help = "another width for tensors whose names match, or\nRE=copy: the newest snapshot's "
-             "(repeatable, the\nfirst one that matches)",
+     .help = "another width for tensors whose names match, or\nRE=copy: from the newest snapshot "
+             "(repeatable, the\nfirst match counts)",
      .flags = CLI_SHAPES_BYTES},
     {0},
 };
 
 const struct cli_opt cli_metric_rows[] = {
     {"checks", INPUT, CLI_CHOICE, FIELD(options.checks), "warn|error|off",
-     .help =
-         "whether the snapshots fit their labels (default\nwarn: the predicted error is unknown "
-         "where they do\nnot; error: end with status 4)"},
+     .help = "do the snapshots fit their labels? warn (default):\nelse the predicted error is "
+             "unknown; error: else\nend with status 4"},
     {"metric", NUMBERS, CLI_CHOICE, FIELD(metric), "motion|walk|profile",
-     .help = "what the least squares measures (default motion:\nas parameters were seen to move, "
-             "else walk);\nprofile gives the paper's and EDM2's weights",
+     .help = "error to minimise: motion (default, measured on\nthe snapshots), walk, profile (the "
+             "paper's)",
      .flags = CLI_SHAPES_BYTES},
     {"schedule", NUMBERS, CLI_TEXT, FIELD(options.schedule), "SPEC|FILE",
-     .help = "the learning rate of the training: cosine, linear,\nwsd:decay=10%,end=0.1, ..., or a "
-             "log with step and\nlr (CSV or JSON lines)",
+     .help = "learning rate of the training: cosine, linear,\nwsd:decay=10%,end=0.1, ..., or a log "
+             "with step and\nlr (CSV or JSON lines)",
      .flags = CLI_SHAPES_BYTES},
     {"ridge", NUMBERS, CLI_TEXT, FIELD(ridge), "auto|none|VALUE",
-     .help =
-         "how much large weights cost (default auto: what\nrounding of the files makes of them)",
+     .help = "penalty on large weights (default auto: from the\nfiles' rounding)",
      .flags = CLI_SHAPES_BYTES},
     {"solver", NUMBERS, CLI_CHOICE, FIELD(options.solve.solver), "auto|quad|lapack|cusolver",
-     .help = "quad precision, LAPACK in float64, or a factor\nmade on a GPU and refined in quad",
+     .help = "quad precision, LAPACK in float64, or a GPU factor\nrefined in quad",
      .flags = CLI_SHAPES_BYTES},
     {0},
 };
 
 const struct cli_opt cli_solve_rows[] = {
     {"weights", TARGET, CLI_TEXT, FIELD(options.weights_file), "FILE",
-     .help =
-         "use these weights, exactly as given: the JSON of\nweights --json, or 'file weight' lines",
+     .help = "use these weights as given: the JSON of weights\n--json, or lines 'file weight'",
      .flags = CLI_SHAPES_BYTES},
     CLI_INCLUDE(cli_metric_rows, 0),
     {0},
@@ -156,7 +151,7 @@ const struct cli_opt cli_target_rows[] = {
     CLI_INCLUDE(cli_rule_rows, 0),
     CLI_INCLUDE(cli_solve_rows, 0),
     {"max-error", NUMBERS, CLI_REAL, FIELD(max_error), "E",
-     .help = "end with status 1, nothing written, when the\npredicted error is above E",
+     .help = "end with status 1, and write nothing, when the\npredicted error is above E",
      .flags = CLI_EVERYDAY},
     {0},
 };

@@ -258,10 +258,10 @@ static const struct cli_opt rows[] = {
     {"memory", INPUT, CLI_TEXT, FIELD(memory), "FILE",
      .help = "draw what synth --profile-memory FILE wrote"},
     {"maximize", NUMBERS, CLI_FLAG, FIELD(maximizes),
-     .help = "the highest of the scores is the best (default: the\nlowest)"},
+     .help = "the highest score is the best (default: the lowest)"},
     {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE", .help = "the page: .html", .letter = 'o'},
     {"title", OUTPUT, CLI_TEXT, FIELD(title), "TEXT",
-     .help = "what stands above it (default: SNAPSHOTS)"},
+     .help = "heading of the page (default: SNAPSHOTS)"},
     {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace an existing page",
      .letter = 'f'},
     CLI_INCLUDE(cli_common_rows, 0),
@@ -270,7 +270,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_report = {
     .name = "report",
-    .summary = "a series and its averages as one HTML page",
+    .summary = "write a series and its averages as one HTML page",
     .options = rows,
     .examples = "  posthoc-ema report --sigma-rel 0.05,0.1,0.15 ckpts/ -o report.html\n"
                 "      the snapshots, three averages of them, and how good those are\n"

@@ -290,7 +290,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_inspect = {
     .name = "inspect",
-    .summary = "what is in a checkpoint or a series of snapshots",
+    .summary = "show what a checkpoint or a series of snapshots holds",
     .options = rows,
     .examples = "  posthoc-ema inspect ckpts/\n"
                 "      the snapshots of a directory: times and widths\n"
