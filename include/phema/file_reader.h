@@ -70,6 +70,10 @@ bool phema_file_reader_is_cached(const struct phema_file_reader *reader, uint64_
 void phema_file_reader_evict(const struct phema_file_reader *reader, uint64_t offset,
                              uint64_t size);
 
+/* Whether a byte of the file is in the page cache, which the look does not change; true also where
+ * the file cannot be opened again. */
+bool phema_file_is_cached_at(const struct phema_file *file, uint64_t offset);
+
 /* Before n files are opened at once: raises the soft limit on descriptors where it is lower.
  * false: the hard limit is lower too. *limit: the hard limit then. */
 bool phema_raise_fd_limit(uint64_t n, uint64_t *limit);

@@ -252,6 +252,18 @@ bool phema_file_reader_is_cached(const struct phema_file_reader *reader, uint64_
     return preadv2(reader->descriptor, &into, 1, (off_t)offset, RWF_NOWAIT) == 1;
 }
 
+bool phema_file_is_cached_at(const struct phema_file *file, uint64_t offset)
+{
+    struct phema_error ignored;
+    struct phema_file_reader *reader = NULL;
+    if (phema_file_reader_open(&reader, file, false, &ignored))
+        return true;
+    phema_file_reader_expect_sparse(reader); /* or the look would fetch neighbours */
+    bool is_cached = phema_file_reader_is_cached(reader, offset);
+    phema_file_reader_close(reader);
+    return is_cached;
+}
+
 void phema_file_reader_evict(const struct phema_file_reader *reader, uint64_t offset, uint64_t size)
 {
     (void)posix_fadvise(reader->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);

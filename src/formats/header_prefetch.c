@@ -33,14 +33,8 @@ static bool is_cached(const char *path)
 {
     struct phema_error ignored;
     struct phema_file *file = NULL;
-    struct phema_file_reader *reader = NULL;
-    bool is_cached = true;
-    if (phema_file_open(&file, path, &ignored) == PHEMA_OK &&
-        phema_file_reader_open(&reader, file, false, &ignored) == PHEMA_OK) {
-        phema_file_reader_expect_sparse(reader); /* or the look would fetch neighbours */
-        is_cached = phema_file_reader_is_cached(reader, 0);
-    }
-    phema_file_reader_close(reader);
+    bool is_cached =
+        phema_file_open(&file, path, &ignored) != PHEMA_OK || phema_file_is_cached_at(file, 0);
     phema_file_close(file);
     return is_cached;
 }

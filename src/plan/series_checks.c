@@ -31,21 +31,11 @@ static enum phema_status find_groups(struct search *search, struct phema_error *
     return PHEMA_OK;
 }
 
-/* The snapshot with the largest z. */
-static size_t find_worst(const struct phema_series_checks *checks, size_t n)
-{
-    size_t worst = SIZE_MAX;
-    for (size_t k = 0; k < n; k++)
-        if (!isnan(checks->z[k]) && (worst == SIZE_MAX || checks->z[k] > checks->z[worst]))
-            worst = k;
-    return worst;
-}
-
 static enum phema_status describe(struct search *search, struct phema_error *err)
 {
     struct phema_series_checks *checks = search->checks;
     if (!search->text.size) {
-        size_t worst = find_worst(checks, search->series->n);
+        size_t worst = find_worst(checks->z, search->series->n);
         phema_strbuf_printf(search_explain(search, SIZE_MAX),
                             "'%s' is %.3g times as far from what the others predict as they are "
                             "from each other",
@@ -64,7 +54,7 @@ static enum phema_status describe(struct search *search, struct phema_error *err
  * known. */
 static enum phema_status describe_event(struct search *search, struct phema_error *err)
 {
-    size_t worst = find_worst(search->checks, search->series->n),
+    size_t worst = find_worst(search->checks->z, search->series->n),
            g = search_group_of(search, worst);
     if (!search->text.size)
         search_explain_event(search, g, worst);

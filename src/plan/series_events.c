@@ -4,8 +4,6 @@
  * for a wrong label where times are few. */
 #include "series_events.h"
 
-#include <math.h>
-
 #define N_BEHIND ((size_t)4) /* times behind the jump: the fit looks at the newest most closely */
 
 /* Of learning rates, so that the motion is 100 times as fast or as slow. Spikes fit rises, as well:
@@ -54,8 +52,8 @@ static enum phema_status try_interval(bool *is_found, struct search *search, siz
     return status;
 }
 
-/* No snapshot outside of what a jump before a group is fitted to. */
-static bool fit_is_wrong_near(const struct search *search, const struct fit *fit, size_t g)
+/* Whether all snapshots fit that a jump before a group would not be fitted to. */
+static bool fits_elsewhere(const struct search *search, const struct fit *fit, size_t g)
 {
     size_t first = search->group[search_near_begin(g)];
     size_t end = search->group[search_near_end(search, g)];
@@ -80,16 +78,14 @@ void search_explain_event(struct search *search, size_t g, size_t suspect)
 enum phema_status search_events(bool *is_found, struct search *search, const struct fit *fit,
                                 struct phema_error *err)
 {
-    size_t worst = 0, n = search->series->n;
     *is_found = false;
     if (search->schedule || fit->median_z > EXPLAINED_MEDIAN_Z)
         return PHEMA_OK;
-    for (size_t k = 1; k < n; k++)
-        worst = fit->z[k] > fit->z[worst] ? k : worst;
+    size_t worst = find_worst(fit->z, search->series->n);
     size_t at = search_group_of(search, worst), first = at ? at - 1 : 0;
     enum phema_status status = PHEMA_OK;
     for (size_t g = first; !status && !*is_found && g <= at + 1 && g < search->n_groups; g++) {
-        if (!fit_is_wrong_near(search, fit, g))
+        if (!fits_elsewhere(search, fit, g))
             continue;
         status = try_interval(is_found, search, g, err);
         if (*is_found)

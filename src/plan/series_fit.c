@@ -144,3 +144,12 @@ bool fit_is_wrong(const struct fit *fit)
 {
     return fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
 }
+
+size_t find_worst(const double *z, size_t n)
+{
+    size_t worst = SIZE_MAX;
+    for (size_t k = 0; k < n; k++)
+        if (!isnan(z[k]) && (worst == SIZE_MAX || z[k] > z[worst]))
+            worst = k;
+    return worst;
+}

@@ -48,4 +48,7 @@ PHEMA_FALLIBLE fit_labels(struct fit *fit, const struct labels *labels,
 void fit_clear(struct fit *fit);
 bool fit_is_wrong(const struct fit *fit);
 
+/* The snapshot with the largest of n z; SIZE_MAX: all are NaN. */
+size_t find_worst(const double *z, size_t n);
+
 #endif

@@ -61,18 +61,8 @@ static bool is_cached(const struct prefetching *prefetching, size_t k)
     const struct tensor_run *run = &prefetching->runs[prefetching->n / 2];
     struct phema_tensor tensor;
     uint64_t offset;
-    if (!checkpoint || !find_run(&tensor, &offset, prefetching, k, run))
-        return true;
-    struct phema_error ignored;
-    struct phema_file_reader *reader = NULL;
-    bool is_cached = true;
-    if (phema_file_reader_open(&reader, phema_checkpoint_file(checkpoint, tensor.file), false,
-                               &ignored) == PHEMA_OK) {
-        phema_file_reader_expect_sparse(reader); /* or the look would fetch neighbours */
-        is_cached = phema_file_reader_is_cached(reader, offset);
-    }
-    phema_file_reader_close(reader);
-    return is_cached;
+    return !checkpoint || !find_run(&tensor, &offset, prefetching, k, run) ||
+           phema_file_is_cached_at(phema_checkpoint_file(checkpoint, tensor.file), offset);
 }
 
 void sparse_prefetch(const struct phema_series *series, const struct tensor_run *runs, size_t n)

@@ -49,10 +49,8 @@ static uint64_t frame_of(const struct run *run, uint64_t tile)
 
 uint64_t frame_jobs_first_tile(const struct run *run, uint64_t job)
 {
-    uint64_t n_tiles = tiling_n_tiles(&run->tiling), tile = job * run->tiling.tiles_per_job;
-    if (tile >= n_tiles)
-        return n_tiles;
-    if (!run->has_frame_jobs || tile == 0)
+    uint64_t n_tiles = tiling_n_tiles(&run->tiling), tile = tiling_first_tile(&run->tiling, job);
+    if (!run->has_frame_jobs || tile == 0 || tile == n_tiles)
         return tile;
     uint64_t before = frame_of(run, tile - 1);
     while (tile < n_tiles && frame_of(run, tile) == before)

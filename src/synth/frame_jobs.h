@@ -13,7 +13,7 @@ bool frame_jobs_suit(const struct run *run);
 /* Once the tiles are known: the tiles of a job are about a frame. */
 void frame_jobs_size(struct run *run);
 
-/* The first tile of a job, also where jobs do not follow frames; tiling_n_tiles at the end. */
+/* The first tile of a job, also where jobs do not follow frames; the number of tiles at the end. */
 uint64_t frame_jobs_first_tile(const struct run *run, uint64_t job);
 
 /* Readers of the worker's own, or those of the run. PHEMA_ERR_RESOURCE */

@@ -196,8 +196,6 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
 void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_cold)
 {
     const struct phema_series *series = run->plan->series;
-    if (end_tile > tiling_n_tiles(&run->tiling))
-        end_tile = tiling_n_tiles(&run->tiling);
     uint64_t share = MAX_PREFETCH_BYTES / run->budget.n_threads / series->n;
     for (size_t k = 0; k < series->n; k++) {
         if (series->snapshots[k].is_compressed)

@@ -185,9 +185,8 @@ static bool claim_job(struct read_ahead *ahead)
     if (job >= run->tiling.n_jobs)
         return false;
     ahead->jobs[(ahead->first_job + ahead->n_jobs++) % MAX_JOBS] = job;
-    uint64_t n_tiles = tiling_n_tiles(&run->tiling), n = run->tiling.tiles_per_job;
-    ahead->tile = job * n;
-    ahead->end_tile = ahead->tile + n < n_tiles ? ahead->tile + n : n_tiles;
+    ahead->tile = tiling_first_tile(&run->tiling, job);
+    ahead->end_tile = tiling_first_tile(&run->tiling, job + 1);
     return true;
 }
 

@@ -252,6 +252,12 @@ uint64_t tiling_n_tiles(const struct tiling *tiling)
     return tiling->tensor_runs[tiling->n_tensor_runs].first_tile;
 }
 
+uint64_t tiling_first_tile(const struct tiling *tiling, uint64_t job)
+{
+    uint64_t tile = job * tiling->tiles_per_job, n_tiles = tiling_n_tiles(tiling);
+    return tile < n_tiles ? tile : n_tiles;
+}
+
 uint64_t tiling_largest(const struct tiling *tiling)
 {
     uint64_t largest = 0;

@@ -74,6 +74,8 @@ PHEMA_FALLIBLE tiling_make(struct tiling *tiling, const struct phema_series *ser
 void tiling_clear(struct tiling *tiling);
 
 uint64_t tiling_n_tiles(const struct tiling *tiling);
+/* The first tile of a job; the number of tiles where no job is left. */
+uint64_t tiling_first_tile(const struct tiling *tiling, uint64_t job);
 /* Elements of all tiles. */
 uint64_t tiling_total(const struct tiling *tiling);
 /* The tile that holds the element at a position below the total. */

@@ -99,7 +99,7 @@ static bool is_cold(struct worker *worker)
 static bool is_done(const struct run *run, uint64_t first, uint64_t end)
 {
     size_t hint = 0;
-    for (uint64_t t = first; t < end && t < tiling_n_tiles(&run->tiling) && run->journal; t++) {
+    for (uint64_t t = first; t < end && run->journal; t++) {
         struct tile_range range = tiling_tile(&run->tiling, t, &hint);
         if (!journal_writer_has(run->journal, &range))
             return false;
@@ -111,13 +111,15 @@ static bool is_done(const struct run *run, uint64_t first, uint64_t end)
 static void prefetch_next(struct worker *worker, uint64_t job)
 {
     const struct run *run = worker->run;
-    uint64_t n = run->tiling.tiles_per_job;
+    const struct tiling *tiling = &run->tiling;
     bool asks = is_cold(worker) || !worker->has_prefetched;
     if (!worker->has_prefetched)
-        input_io_prefetch(run, job * n, (job + 1) * n, asks);
+        input_io_prefetch(run, tiling_first_tile(tiling, job), tiling_first_tile(tiling, job + 1),
+                          asks);
     uint64_t next = job + run->budget.n_threads;
-    if (next < run->tiling.n_jobs && !is_done(run, next * n, (next + 1) * n))
-        input_io_prefetch(run, next * n, (next + 1) * n, asks);
+    uint64_t first = tiling_first_tile(tiling, next), end = tiling_first_tile(tiling, next + 1);
+    if (!is_done(run, first, end))
+        input_io_prefetch(run, first, end, asks);
     worker->has_prefetched = true;
 }
 

@@ -17,8 +17,9 @@
 #include "forbid_threads.h"
 #include "support.h"
 
-#define SIZE    ((size_t)1 << 20)
-#define N_READS 600
+#define SIZE       ((size_t)1 << 20)
+#define SMALL_SIZE ((size_t)10000)
+#define N_READS    600
 
 /* ---- Faults of pread, which is the one of this program ---- */
 
@@ -164,12 +165,13 @@ static void the_device_fails(void **state)
     unsigned n_failed = 0;
     for (size_t i = 0; i < 8; i++) {
         const struct phema_read *read = phema_read_queue_wait(queue);
-        if (phema_read_check(read, &err) == PHEMA_OK)
+        enum phema_status status = phema_read_check(read, &err);
+        if (!status)
             continue;
         char wanted[64];
         (void)snprintf(wanted, sizeof(wanted), "data: cannot be read at offset %llu: Input/output",
                        (unsigned long long)read->offset);
-        assert_fails(PHEMA_ERR_FILE, PHEMA_ERR_FILE, &err, wanted);
+        assert_fails(status, PHEMA_ERR_FILE, &err, wanted);
         n_failed++;
     }
     atomic_store(&fault, 0);
@@ -178,68 +180,76 @@ static void the_device_fails(void **state)
     remove_file(&file);
 }
 
+/* By both engines. */
+static void check_small_file(void (*check)(struct phema_read_queue *queue, const struct file *file))
+{
+    static const enum phema_read_engine engines[] = {PHEMA_READ_BY_ANY, PHEMA_READ_BY_THREADS};
+    for (size_t e = 0; e < ARRAY_LEN(engines); e++) {
+        struct file file = make_file(SMALL_SIZE);
+        struct phema_read_queue *queue = open_queue(2, engines[e]);
+        check(queue, &file);
+        phema_read_queue_close(queue);
+        remove_file(&file);
+    }
+}
+
+static enum phema_status read_one(struct phema_read_queue *queue, struct phema_read *read,
+                                  struct phema_error *err)
+{
+    phema_read_queue_submit(queue, read);
+    assert_ptr_equal(phema_read_queue_wait(queue), read);
+    return phema_read_check(read, err);
+}
+
 /* As the last block of a file past the page cache: bytes after the end are asked for, not needed.
  */
+static void check_end(struct phema_read_queue *queue, const struct file *file)
+{
+    struct phema_error err = {""};
+    struct phema_read read;
+    uint8_t *buffer = aligned_alloc(4096, 12288);
+    assert_non_null(buffer);
+    memset(buffer, 0, 12288); /* valgrind does not see what io_uring writes */
+    set_read(&read, file, 0, 12288, buffer);
+    read.needed = SMALL_SIZE;
+    read.block = 4096;
+    assert_ok(read_one(queue, &read, &err), &err);
+    assert_memory_equal(buffer, file->data, SMALL_SIZE);
+    assert_int_equal(truncate(file->path, 9000), 0);
+    assert_fails(read_one(queue, &read, &err), PHEMA_ERR_FILE, &err,
+                 "data: expected 10000 bytes at offset 0, found 9000; the file was cut short");
+    free(buffer);
+}
+
 static void files_end_and_shrink(void **state)
 {
     (void)state;
-    static const enum phema_read_engine engines[] = {PHEMA_READ_BY_ANY, PHEMA_READ_BY_THREADS};
-    struct phema_error err = {""};
-    for (size_t e = 0; e < ARRAY_LEN(engines); e++) {
-        struct file file = make_file(10000);
-        struct phema_read read;
-        uint8_t *buffer = aligned_alloc(4096, 12288);
-        assert_non_null(buffer);
-        memset(buffer, 0, 12288); /* valgrind does not see what io_uring writes */
-        struct phema_read_queue *queue = open_queue(2, engines[e]);
-        set_read(&read, &file, 0, 12288, buffer);
-        read.needed = 10000;
-        read.block = 4096;
-        phema_read_queue_submit(queue, &read);
-        assert_ptr_equal(phema_read_queue_wait(queue), &read);
-        assert_ok(phema_read_check(&read, &err), &err);
-        assert_memory_equal(buffer, file.data, 10000);
+    check_small_file(check_end);
+}
 
-        assert_int_equal(truncate(file.path, 9000), 0);
-        phema_read_queue_submit(queue, &read);
-        assert_ptr_equal(phema_read_queue_wait(queue), &read);
-        assert_fails(phema_read_check(&read, &err), PHEMA_ERR_FILE, &err,
-                     "data: expected 10000 bytes at offset 0, found 9000; the file was cut short");
-        phema_read_queue_close(queue);
-        free(buffer);
-        remove_file(&file);
-    }
+static void check_descriptors(struct phema_read_queue *queue, const struct file *file)
+{
+    struct phema_error err = {""};
+    struct phema_read read;
+    uint8_t buffer[16];
+    int directory = open(support_tmp(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int written = open(file->path, O_WRONLY | O_CLOEXEC);
+    set_read(&read, file, 5, 16, buffer);
+    read.descriptor = directory;
+    assert_fails(read_one(queue, &read, &err), PHEMA_ERR_FILE, &err,
+                 "data: cannot be read at offset 5: Is a directory");
+    read.descriptor = written;
+    read.path = NULL;
+    assert_fails(read_one(queue, &read, &err), PHEMA_ERR_FILE, &err,
+                 "cannot be read at offset 5: Bad file descriptor");
+    (void)close(directory);
+    (void)close(written);
 }
 
 static void descriptors_that_cannot_be_read(void **state)
 {
     (void)state;
-    static const enum phema_read_engine engines[] = {PHEMA_READ_BY_ANY, PHEMA_READ_BY_THREADS};
-    struct phema_error err = {""};
-    for (size_t e = 0; e < ARRAY_LEN(engines); e++) {
-        struct file file = make_file(10000);
-        struct phema_read read;
-        uint8_t buffer[16];
-        struct phema_read_queue *queue = open_queue(2, engines[e]);
-        int directory = open(support_tmp(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int written = open(file.path, O_WRONLY | O_CLOEXEC);
-        set_read(&read, &file, 5, 16, buffer);
-        read.descriptor = directory;
-        phema_read_queue_submit(queue, &read);
-        assert_ptr_equal(phema_read_queue_wait(queue), &read);
-        assert_fails(phema_read_check(&read, &err), PHEMA_ERR_FILE, &err,
-                     "data: cannot be read at offset 5: Is a directory");
-        read.descriptor = written;
-        read.path = NULL;
-        phema_read_queue_submit(queue, &read);
-        assert_ptr_equal(phema_read_queue_wait(queue), &read);
-        assert_fails(phema_read_check(&read, &err), PHEMA_ERR_FILE, &err,
-                     "cannot be read at offset 5: Bad file descriptor");
-        (void)close(directory);
-        (void)close(written);
-        phema_read_queue_close(queue);
-        remove_file(&file);
-    }
+    check_small_file(check_descriptors);
 }
 
 /* Buffers may be freed after close, whatever was in flight or waiting. */
