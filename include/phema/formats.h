@@ -53,6 +53,10 @@ struct phema_tensor {
      * offset and stride are unused. NULL: the tensor lies in one place. */
     const struct phema_chunk *chunks;
     size_t n_chunks;
+    /* The file holds narrower floats, which every read makes floats of dtype. No view is possible:
+     * chunks or stride are not NULL. Listings have no such tensors. */
+    bool is_widened;
+    enum phema_dtype stored_dtype;
 };
 
 struct phema_checkpoint;

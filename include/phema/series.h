@@ -20,6 +20,8 @@ struct phema_tensor_location {
     size_t file;
     const struct phema_chunk *chunks; /* [n_chunks], owned by the checkpoint; NULL: contiguous */
     size_t n_chunks;
+    bool is_widened; /* stored_dtype is narrower than the series' dtype (formats.h) */
+    enum phema_dtype stored_dtype;
 };
 
 struct phema_snapshot {
@@ -54,7 +56,7 @@ struct phema_series_tensor {
     struct phema_tensor tensor; /* of the newest snapshot; name without the subtree's prefix */
     enum phema_rule rule;
     const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule",
-                         * "complex128"; "attribute" in a conversion only */
+                         * "complex128", "no average"; "attribute" in a conversion only */
     size_t same_as;     /* the first tensor that shares its storage in every snapshot, or itself */
 };
 
@@ -76,8 +78,9 @@ struct phema_tensor_total {
 struct phema_series {
     /* its source */
     char *root;         /* SNAPSHOTS as given */
-    const char *layout; /* "edm2", "ema-pytorch", "posthoc-ema", "own", "names", "manifest",
-                         * "lightning", "hf" */
+    const char *layout; /* "edm2", "edm2-pt", "ema-pytorch", "posthoc-ema", "own", "names",
+                         * "manifest", "lightning", "hf", "torchtitan", "cosmos", "flux-action",
+                         * "megatron" */
     char *key;          /* the averaged subtree, "" for all; the parent of several averages in a
                          * file */
     char **notes;       /* [n_notes] sentences: layout recognised, files left out, guesses */
@@ -106,6 +109,9 @@ struct phema_series {
                                   * directories); NULL: unknown */
 };
 
+/* Which snapshots of files that hold raw parameters beside averages. */
+enum phema_use { PHEMA_USE_ALL, PHEMA_USE_AVERAGES, PHEMA_USE_RAW };
+
 struct phema_series_options {
     /* files and names */
     const char *snapshots;  /* directory, manifest.json or @list */
@@ -133,6 +139,7 @@ struct phema_series_options {
     const char *key;       /* subtree; NULL: guessed, ".": all */
     bool may_lack_key;     /* key is that of --into: ignored where snapshots have no such subtree */
     bool averages_buffers; /* --buffers average */
+    int use;               /* enum phema_use */
 
     /* needs of the caller */
     bool needs_no_profiles; /* weights come from outside */

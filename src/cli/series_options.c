@@ -51,7 +51,9 @@ const struct cli_opt cli_series_rows[] = {
     {"SNAPSHOTS", INPUT, CLI_OPERAND, FIELD(options.series.snapshots),
      .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_BYTES},
     {"layout", INPUT, CLI_WORD, FIELD(options.series.layout),
-     "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",
+     "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
+     "lightning|hf|torchtitan|cosmos|flux-action|"
+     "megatron|manifest",
      .help = "trainer that wrote the snapshots (auto: by names)", .flags = CLI_SHAPES_BYTES},
     {"name-regex", INPUT, CLI_TEXT, FIELD(options.series.name_regex), "RE",
      .help = "pattern of the names, with groups (?<time>..),\n(?<sigma>..) or (?<index>..)",
@@ -82,6 +84,10 @@ const struct cli_opt cli_series_rows[] = {
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"last", INPUT, CLI_COUNT, FIELD(options.series.last), "N", .help = "use the N newest times",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+    {"use", INPUT, CLI_CHOICE, FIELD(options.series.use), "all|averages|raw",
+     .help = "which snapshots of checkpoints that hold raw\nparameters beside averages of them "
+             "(default all)",
+     .flags = CLI_SHAPES_BYTES},
     {"include", INPUT, CLI_TEXTS, SERIES_LIST(includes), "RE",
      .help = "only tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
     {"exclude", INPUT, CLI_TEXTS, SERIES_LIST(excludes), "RE",

@@ -50,7 +50,8 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
 /* ---- The one checkpoint of a directory ----
  * A directory must hold exactly one: the .metadata of a distributed checkpoint, an index with its
  * shards, or one checkpoint file. Other files (config.json, tokenizers, optimizers, hidden files)
- * are ignored. */
+ * are ignored. Where there is none of these, the distributed checkpoints of its subdirectories are
+ * one checkpoint: trainers save model, averages and optimizer side by side. */
 
 /* The checkpoint files found so far. */
 struct finding {
@@ -59,6 +60,8 @@ struct finding {
     size_t n_files, files_capacity;
     size_t n_indices;
     bool is_distributed;
+    char **parts; /* sorted names of subdirectories that hold a distributed checkpoint */
+    size_t n_parts, parts_capacity;
 };
 
 /* Files that transformers and accelerate keep next to the model to resume a training. */
@@ -185,14 +188,118 @@ static enum phema_status choose(const char **name, const struct finding *finding
     return PHEMA_OK;
 }
 
+/* ---- Parts ---- */
+
+/* States of a training, which are no part of a model; they can be large. */
+static bool is_state_of_training(const char *name)
+{
+    static const char *const starts[] = {"optim",   "sched",      "lr_sched",
+                                         "trainer", "dataloader", "rng"};
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_part(const char *directory, const char *name)
+{
+    char *path = NULL;
+    struct stat st;
+    if (name[0] == '.' || is_state_of_training(name) ||
+        asprintf(&path, "%s/%s/.metadata", directory, name) < 0)
+        return false;
+    bool is_there = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    free(path);
+    return is_there;
+}
+
+static enum phema_status add_part(struct finding *finding, const char *name,
+                                  struct phema_error *err)
+{
+    if (!phema_array_grow(&finding->parts, &finding->parts_capacity, finding->n_parts,
+                          sizeof(*finding->parts)))
+        return phema_fail_memory(err);
+    finding->parts[finding->n_parts] = strdup(name);
+    return finding->parts[finding->n_parts++] ? PHEMA_OK : phema_fail_memory(err);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum phema_status find_parts(struct finding *finding, const char *directory,
+                                    struct phema_error *err)
+{
+    DIR *stream = opendir(directory);
+    if (!stream)
+        return phema_fail(err, PHEMA_ERR_FILE, "cannot be opened: %s", strerror(errno));
+    enum phema_status status = PHEMA_OK;
+    for (const struct dirent *entry; !status && (entry = readdir(stream));)
+        if (is_part(directory, entry->d_name))
+            status = add_part(finding, entry->d_name, err);
+    (void)closedir(stream);
+    if (!status && finding->n_parts)
+        qsort(finding->parts, finding->n_parts, sizeof(*finding->parts), compare_texts);
+    return status;
+}
+
+static enum phema_status open_part(struct phema_checkpoint *checkpoint, const char *name,
+                                   const struct phema_checkpoint_options *options,
+                                   struct phema_error *err)
+{
+    char *path = phema_arena_printf(&checkpoint->arena, "%s/%s/.metadata", checkpoint->path, name);
+    char *label = phema_arena_printf(&checkpoint->arena, "%s/.metadata", name);
+    char *start = phema_arena_printf(&checkpoint->arena, "%s.", name);
+    if (!path || !label || !start)
+        return phema_fail_memory(err);
+    enum phema_status status = checkpoint_add_file(checkpoint, path, label, err);
+    if (status)
+        return status;
+    checkpoint->base = checkpoint->n_files - 1;
+    checkpoint->part = (struct phema_span){(const uint8_t *)start, strlen(start)};
+    checkpoint->format = format_probe(checkpoint_content(checkpoint, checkpoint->base));
+    if (strcmp(checkpoint->format->info.name, "dcp") != 0)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected the metadata of a distributed checkpoint");
+    return checkpoint->format->open(checkpoint, options, err);
+}
+
+static enum phema_status open_parts(struct phema_checkpoint *checkpoint,
+                                    const struct finding *finding,
+                                    const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    for (size_t i = 0; i < finding->n_parts; i++) {
+        const char *name = finding->parts[i];
+        enum phema_status status = open_part(checkpoint, name, options, err);
+        if (status)
+            return phema_fail_in(err, status, "%s/.metadata",
+                                 phema_name_escape(&shown, name, strlen(name)));
+    }
+    checkpoint->base = 0;
+    checkpoint->part = (struct phema_span){NULL, 0};
+    return index_names(checkpoint, err);
+}
+
+/* Whether the directory holds nothing that is a checkpoint by itself. */
+static bool is_bare(const struct finding *finding)
+{
+    return !finding->is_distributed && finding->n_indices == 0 && finding->n_files == 0;
+}
+
 static enum phema_status open_found(struct phema_checkpoint *checkpoint, struct finding *finding,
                                     const struct phema_checkpoint_options *options,
                                     struct phema_error *err)
 {
     const char *name = NULL;
     enum phema_status status = scan(finding, checkpoint->path, err);
+    if (!status && is_bare(finding))
+        status = find_parts(finding, checkpoint->path, err);
     if (status)
         return status;
+    if (finding->n_parts)
+        return open_parts(checkpoint, finding, options, err);
     status = choose(&name, finding, checkpoint->path, err);
     if (status)
         return status;
@@ -217,6 +324,9 @@ static enum phema_status open_directory(struct phema_checkpoint *checkpoint,
     for (size_t i = 0; i < finding.n_files; i++)
         free(finding.files[i]);
     free(finding.files);
+    for (size_t i = 0; i < finding.n_parts; i++)
+        free(finding.parts[i]);
+    free(finding.parts);
     return status;
 }
 

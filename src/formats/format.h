@@ -69,8 +69,10 @@ struct phema_checkpoint {
     size_t n_warnings, warnings_capacity;
     struct name_table names; /* of tensors; values are their indices */
     struct header_text header;
-    bool is_alike;  /* not listed: the tensors are those of another checkpoint ... */
-    uint64_t shift; /* ... at this distance [bytes] */
+    size_t base;            /* the file whose directory relative paths start from */
+    struct phema_span part; /* "NAME.", which begins the names of a part's tensors; {NULL, 0} */
+    bool is_alike;          /* not listed: the tensors are those of another checkpoint ... */
+    uint64_t shift;         /* ... at this distance [bytes] */
 };
 
 /* Requests the header of a file, whose next accesses fetch single pages. Waits for the first one. */
@@ -84,7 +86,8 @@ bool path_has_parent(const char *path, size_t size);
 /* The fault of a path that a file of a checkpoint names, as the end of a sentence ("is absolute"),
  * or NULL. A path must stay below the directory of that file. */
 const char *relative_path_fault(const char *name, size_t size);
-/* Maps a file by such a path, relative to file 0. The path is its label. */
+/* Maps a file by such a path, relative to the base file. The path from the checkpoint's directory is
+ * its label. */
 PHEMA_FALLIBLE checkpoint_add_relative(struct phema_checkpoint *checkpoint, const char *name,
                                        size_t size, struct phema_error *err);
 struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, size_t file);

@@ -66,15 +66,17 @@ const char *relative_path_fault(const char *name, size_t size)
 enum phema_status checkpoint_add_relative(struct phema_checkpoint *checkpoint, const char *name,
                                           size_t size, struct phema_error *err)
 {
-    const char *first_path = phema_file_path(phema_checkpoint_file(checkpoint, 0));
-    const char *slash = strrchr(first_path, '/');
-    size_t directory_size = slash ? (size_t)(slash - first_path) + 1 : 0;
+    const char *base_path = phema_file_path(phema_checkpoint_file(checkpoint, checkpoint->base));
+    const char *slash = strrchr(base_path, '/');
+    size_t directory_size = slash ? (size_t)(slash - base_path) + 1 : 0;
+    size_t label_at =
+        checkpoint->part.size ? directory_size - checkpoint->part.size : directory_size;
     struct phema_strbuf path = {0};
-    phema_strbuf_append(&path, first_path, directory_size);
+    phema_strbuf_append(&path, base_path, directory_size);
     phema_strbuf_append(&path, name, size);
     enum phema_status status = phema_strbuf_check(&path, err);
     if (!status)
-        status = checkpoint_add_file(checkpoint, path.data, path.data + directory_size, err);
+        status = checkpoint_add_file(checkpoint, path.data, path.data + label_at, err);
     phema_strbuf_clear(&path);
     return status;
 }

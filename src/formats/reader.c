@@ -2,6 +2,7 @@
 /* reader.c - Read a range of elements: view, copy, gather or decompress; release mapped pages.
  * Elements that are mapped in C order are a view, all others a copy in the caller's scratch. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "chunks.h"
 #include "format.h"
@@ -170,10 +171,58 @@ void phema_reader_release(const struct phema_reader *reader, size_t file, uint64
 
 /* ---- Elements ---- */
 
+/* The tensor as it is stored. */
+static struct phema_tensor narrow_tensor(const struct phema_tensor *tensor)
+{
+    struct phema_tensor narrow = *tensor;
+    narrow.dtype = tensor->stored_dtype;
+    narrow.size_bytes = phema_dtype_bytes(narrow.dtype, narrow.n_elems);
+    narrow.is_widened = false;
+    if (!narrow.rank) /* the stride of a scalar says no more than that no view is possible */
+        narrow.stride = NULL;
+    return narrow;
+}
+
+/* Makes n floats in out from narrower ones, which may lie in the last bytes of out: each is read
+ * before its bytes are overwritten. */
+static void widen(uint8_t *out, enum phema_dtype dtype, const uint8_t *data,
+                  enum phema_dtype stored_dtype, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        double value = phema_element_widen(stored_dtype, data, i);
+        float single = (float)value; /* exact: a half or bfloat16 */
+        if (dtype == PHEMA_F64)
+            memcpy(out + i * sizeof(value), &value, sizeof(value));
+        else
+            memcpy(out + i * sizeof(single), &single, sizeof(single));
+    }
+}
+
+static enum phema_status read_widened(const uint8_t **data, struct phema_reader *reader,
+                                      const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                                      uint8_t *scratch, struct phema_error *err)
+{
+    const struct phema_tensor narrow = narrow_tensor(tensor);
+    const uint8_t *stored = NULL;
+    uint64_t tail = phema_dtype_bytes(tensor->dtype, n) - phema_dtype_bytes(narrow.dtype, n);
+    enum phema_status status = PHEMA_OK;
+    if (narrow.rank)
+        status = phema_reader_read(&stored, reader, &narrow, first, n, scratch + tail, err);
+    else
+        stored = phema_tensor_start(reader->checkpoint, &narrow);
+    if (status)
+        return status;
+    widen(scratch, tensor->dtype, stored, narrow.dtype, n);
+    *data = scratch;
+    return PHEMA_OK;
+}
+
 enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *reader,
                                     const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                     void *scratch, struct phema_error *err)
 {
+    if (tensor->is_widened)
+        return read_widened(data, reader, tensor, first, n, scratch, err);
     if (tensor->chunks) {
         *data = chunks_read(reader->checkpoint, tensor, first, n, scratch);
         return PHEMA_OK;
@@ -207,7 +256,7 @@ bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *re
 {
     size_t file = tensor->file;
     uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
-    if (!reader->sources || tensor->is_compressed || tensor->stride)
+    if (!reader->sources || tensor->is_compressed || tensor->stride || tensor->is_widened)
         return false;
     if (tensor->chunks && !chunks_find(&file, &offset, reader->checkpoint, tensor, first, n))
         return false;
@@ -274,6 +323,11 @@ void phema_tensor_release(const struct phema_checkpoint *checkpoint,
 {
     if (tensor->is_compressed || n == 0)
         return;
+    if (tensor->is_widened) {
+        const struct phema_tensor narrow = narrow_tensor(tensor);
+        phema_tensor_release(checkpoint, &narrow, first, n);
+        return;
+    }
     if (tensor->chunks) {
         uint64_t row_elems = tensor->n_elems / tensor->shape[0]; /* rank 0 has no chunks */
         for (size_t c = 0; c < tensor->n_chunks; c++)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidates.h"
+#include "containers.h"
 #include "phema/regex.h"
 
 /* A decimal number from a name; NaN when the group is empty or not a plain number. */
@@ -90,12 +90,25 @@ static enum phema_status read_by_pattern(struct candidate_list *candidates, cons
     return status;
 }
 
+/* flux_action's directories have the names of torchtitan's, and these files inside. */
+static bool is_flux_action(const struct candidate_list *candidates)
+{
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (!candidate->is_left_out && (directory_has(candidate->path, "state.json") ||
+                                        directory_has(candidate->path, "COMPLETE")))
+            return true;
+    }
+    return false;
+}
+
 /* The layout whose pattern fits most names. Other safetensors are left to their metadata, all other
  * files are left out. */
 static enum phema_status recognise(struct candidate_list *candidates, struct phema_error *err)
 {
-    static const struct layout *const tried[] = {&layout_own, &layout_edm2, &layout_ema_pytorch,
-                                                 &layout_lightning, &layout_hf};
+    static const struct layout *const tried[] = {
+        &layout_own,        &layout_edm2,   &layout_ema_pytorch, &layout_lightning, &layout_hf,
+        &layout_torchtitan, &layout_cosmos, &layout_megatron,    &layout_edm2_pt};
     const struct layout *best = &layout_own;
     size_t most = 0;
     for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
@@ -112,7 +125,10 @@ static enum phema_status recognise(struct candidate_list *candidates, struct phe
     candidates->layout = best;
     candidates->is_numbered = best == &layout_ema_pytorch;
     /* fills in the facts of its names */
-    return read_by_pattern(candidates, best->pattern, false, &most, err);
+    enum phema_status status = read_by_pattern(candidates, best->pattern, false, &most, err);
+    if (!status && best == &layout_torchtitan && is_flux_action(candidates))
+        candidates->layout = &layout_flux_action;
+    return status;
 }
 
 /* Files of another series must not slip in unnoticed. */

@@ -80,14 +80,53 @@ const struct layout layout_hf = {
     .unit = "steps",
 };
 
+/* ---- Directories of distributed checkpoints; their contents are in containers.c ---- */
+
+const struct layout layout_torchtitan = {
+    .name = "torchtitan",
+    .pattern = "^step-(?<time>[0-9]+)$",
+    .unit = "steps",
+};
+
+/* Names like those of torchtitan: recognised by state.json or COMPLETE inside. */
+const struct layout layout_flux_action = {
+    .name = "flux-action",
+    .pattern = "^step-(?<time>[0-9]+)$",
+    .unit = "steps",
+};
+
+/* A directory, or one file. Other ranks keep averages of other widths, with a postfix before .pt. */
+const struct layout layout_cosmos = {
+    .name = "cosmos",
+    .pattern = "^iter_(?<time>[0-9]{9})(?:\\.pt)?$",
+    .unit = "steps",
+    .counter = "iteration",
+    .counts_per_time = 1,
+};
+
+const struct layout layout_megatron = {
+    .name = "megatron",
+    .pattern = "^iter_(?<time>[0-9]{7})$",
+    .unit = "steps",
+};
+
+/* EDM2's names for the averages of other models, saved by torch.save; times are steps. */
+const struct layout layout_edm2_pt = {
+    .name = "edm2-pt",
+    .pattern = "^(?<prefix>phema)-(?<time>[0-9]{7,})-(?<sigma>[0-9]+\\.[0-9]{3})\\.pt$",
+    .unit = "steps",
+    .subtree = "structure_module",
+};
+
 const struct layout layout_manifest = {.name = "manifest", .unit = "steps"};
 
 /* --name-regex without a layout */
 const struct layout layout_custom = {.name = "names", .unit = "steps"};
 
 static const struct layout *const known[] = {
-    &layout_own,       &layout_edm2, &layout_ema_pytorch, &layout_posthoc_ema,
-    &layout_lightning, &layout_hf,   &layout_manifest};
+    &layout_own,         &layout_edm2,     &layout_ema_pytorch, &layout_posthoc_ema,
+    &layout_lightning,   &layout_hf,       &layout_torchtitan,  &layout_cosmos,
+    &layout_flux_action, &layout_megatron, &layout_edm2_pt,     &layout_manifest};
 
 const struct layout *layout_find(const char *name)
 {

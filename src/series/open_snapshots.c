@@ -32,6 +32,16 @@ static char *keep_text(struct series_builder *builder, const char *text)
     return text ? phema_arena_copy(&builder->series->memory, text, strlen(text)) : NULL;
 }
 
+/* All tensors of containers are named from their roots. */
+static enum phema_status use_containers(struct series_builder *builder, struct phema_error *err)
+{
+    builder->subtree = (struct subtree){.key = ""};
+    builder->filter.key = builder->subtree.key;
+    builder->filter.container = &builder->container;
+    builder->series->key = keep_text(builder, "");
+    return builder->series->key ? PHEMA_OK : phema_fail_memory(err);
+}
+
 /* The first file decides for all. */
 static enum phema_status choose_subtree(struct series_builder *builder, struct phema_error *err)
 {
@@ -42,6 +52,15 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
         candidates->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
     }
     const char *key = options->key;
+    if (!key && !options->is_conversion)
+        builder->kind = container_recognise(builder->checkpoint);
+    if (builder->kind)
+        return use_containers(builder, err);
+    if (options->use == PHEMA_USE_RAW)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: --use raw: holds no raw parameters beside averages, or --key "
+                          "chooses among its tensors",
+                          phema_checkpoint_path(builder->checkpoint));
     if (key && options->may_lack_key && !subtree_exists(builder->checkpoint, key))
         key = strcmp(key, ".") == 0 ? key : NULL;
     enum phema_status status =
@@ -57,7 +76,7 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
  * keeps its time or width in a tensor. */
 static const struct phema_checkpoint *find_alike(const struct series_builder *builder)
 {
-    if (!builder->subtree.key || builder->subtree.is_bundle ||
+    if (!builder->subtree.key || builder->kind || builder->subtree.is_bundle ||
         builder->candidates.layout->has_step_inside || subtree_is_average(builder->subtree.key))
         return NULL;
     return builder->tensor_table.checkpoint;
@@ -280,6 +299,67 @@ static enum phema_status add_bundle(struct series_builder *builder, const struct
     return PHEMA_OK;
 }
 
+/* ---- Containers ---- */
+
+static bool is_wanted(const struct series_builder *builder, const struct tensor_set *set)
+{
+    int use = builder->options->use;
+    return use == PHEMA_USE_ALL || set->is_raw == (use == PHEMA_USE_RAW);
+}
+
+/* A manifest says which of the snapshots is meant by its profile. */
+static bool is_meant(const struct candidate *file, const struct tensor_set *set)
+{
+    if (file->spec)
+        return (strcmp(file->spec->kind, "raw") == 0) == set->is_raw;
+    bool has_width = !isnan(file->sigma_rel) || !isnan(file->gamma);
+    if (!has_width)
+        return true;
+    return !set->is_raw && (isnan(set->sigma_rel) || candidate_allows_width(file, set->sigma_rel));
+}
+
+static enum phema_status add_member(struct series_builder *builder, const struct candidate *file,
+                                    const struct tensor_set *set, struct phema_error *err)
+{
+    struct candidate candidate = *file;
+    candidate.label = phema_arena_printf(&builder->scratch, "%s:%s", file->label, set->name);
+    if (!candidate.label)
+        return phema_fail_memory(err);
+    if (!isnan(file->named_time))
+        candidate.named_time = set->time;
+    size_t n = builder->series->n;
+    if (n && candidate.named_time < builder->series->snapshots[n - 1].named_time)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: its average '%s' ends before the previous snapshot", file->path,
+                          set->name);
+    enum phema_status status = PHEMA_OK;
+    if (!candidate.spec && isnan(candidate.sigma_rel) && isnan(candidate.gamma))
+        status = set_profile_find(builder, &candidate, set, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", candidate.label);
+    builder->filter.set = set;
+    return add_snapshot(builder, &candidate, set->name, err);
+}
+
+/* The last checkpoint of a training may have raw parameters alone. */
+static enum phema_status add_container(struct series_builder *builder, struct candidate *file,
+                                       struct phema_error *err)
+{
+    enum phema_status status = container_list(&builder->container, builder->kind, &builder->scratch,
+                                              file, builder->checkpoint, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", file->path);
+    size_t n = builder->series->n;
+    for (size_t s = 0; s < builder->container.n && !status; s++) {
+        const struct tensor_set *set = &builder->container.sets[s];
+        if (is_wanted(builder, set) && is_meant(file, set))
+            status = add_member(builder, file, set, err);
+    }
+    if (!status && builder->series->n == n)
+        candidates_leave_out(&builder->candidates, file, "which has no snapshot of this kind");
+    return status;
+}
+
 /* ---- Candidates ---- */
 
 /* A conversion uses none of the metadata. */
@@ -330,6 +410,8 @@ static enum phema_status add_file(struct series_builder *builder, struct candida
         status = choose_subtree(builder, err);
     if (status)
         return status;
+    if (builder->kind)
+        return add_container(builder, candidate, err);
     if (builder->subtree.is_bundle)
         return add_bundle(builder, candidate, err);
     double width = subtree_width_of(builder->subtree.key, builder->checkpoint);
@@ -435,6 +517,8 @@ static void reset_snapshots(struct series_builder *builder)
     series->quantised = NULL;
     series->key = NULL;
     builder->subtree = (struct subtree){0};
+    builder->kind = NULL;
+    builder->filter.container = NULL;
     builder->tensor_table.checkpoint = NULL;
 }
 

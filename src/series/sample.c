@@ -320,9 +320,12 @@ static void weigh_values(struct sampling *sampling)
     }
     for (size_t k = 0; k < sample->n; k++) {
         double *row = sample->values + k * n;
+        const struct phema_tensor_location *locations = sampling->series->snapshots[k].locations;
         for (size_t i = 0; i < n; i++) {
             const struct column *column = &sampling->columns[i];
-            double spacing = column->root * phema_element_spacing(column->dtype, row[i]);
+            const struct phema_tensor_location *location = &locations[column->tensor];
+            enum phema_dtype dtype = location->is_widened ? location->stored_dtype : column->dtype;
+            double spacing = column->root * phema_element_spacing(dtype, row[i]);
             sample->spacings[i] = fmax(sample->spacings[i], spacing);
             sample->rounding[k] += spacing * spacing;
             row[i] *= column->root;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidates.h"
+#include "containers.h"
 #include "snapshot_metadata.h"
 
 /* Opens files whose names lack a time or look like synth's outputs. Times are selected later. */
@@ -206,6 +206,7 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
 {
     leave_out_described(candidates);
     leave_out_training_states(candidates);
+    leave_out_unfinished(candidates);
     for (size_t i = 0; i < candidates->n; i++) {
         if (candidates->items[i].is_left_out)
             continue;

@@ -68,9 +68,14 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     if (!series->unit)
         return phema_fail_memory(err);
     series->has_profiles = true;
-    double rounding = tensor_table_rounding(series);
+    const struct phema_tensor_location *locations = NULL;
+    double rounding = 0;
     for (size_t k = 0; k < series->n; k++) {
         struct phema_snapshot *snapshot = &series->snapshots[k];
+        if (snapshot->checkpoint && snapshot->locations != locations) {
+            locations = snapshot->locations;
+            rounding = tensor_table_rounding(series, locations);
+        }
         if (snapshot->checkpoint)
             snapshot->rounding = rounding;
         series->has_profiles = series->has_profiles && snapshot->kind;
@@ -208,6 +213,8 @@ struct phema_tensor phema_series_tensor_in(const struct phema_series *series, si
     tensor.file = snapshot->locations[i].file;
     tensor.chunks = snapshot->locations[i].chunks;
     tensor.n_chunks = snapshot->locations[i].n_chunks;
+    tensor.is_widened = snapshot->locations[i].is_widened;
+    tensor.stored_dtype = snapshot->locations[i].stored_dtype;
     tensor.is_compressed = snapshot->is_compressed;
     return tensor;
 }

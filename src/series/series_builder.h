@@ -17,8 +17,11 @@ struct series_builder {
     struct tensor_table tensor_table;
     size_t capacity;     /* of the series' snapshots */
     bool opens_optional; /* files that add nothing to their names are opened as well */
-    struct phema_spec **input_profiles;  /* [options->n_input_profiles] */
-    struct subtree subtree;              /* key NULL: not chosen yet */
+    struct phema_spec **input_profiles; /* [options->n_input_profiles] */
+    struct subtree subtree;             /* key NULL: not chosen yet */
+    const struct container_kind *kind;  /* of the first file; NULL: a file is one snapshot */
+    struct container container;         /* the current file's */
+    bool has_noted_assumption;
     struct phema_checkpoint *checkpoint; /* the current file, with its listing */
     bool is_owned;                       /* a snapshot closes the checkpoint */
 };
@@ -47,6 +50,13 @@ PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_
  * PHEMA_ERR_INPUTS  the options lack them; the remedy is the command with that library's
  *                   defaults */
 PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct phema_error *err);
+
+/* Sets width or SPEC of a candidate that is one set of tensors of a container: from the file, by
+ * --input-profile and --input-sigma, or as the trainer's default, which a note says.
+ * PHEMA_ERR_INPUTS    the file's profile is impossible, or the options disagree with it
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate *candidate,
+                                const struct tensor_set *set, struct phema_error *err);
 
 /* Sets the snapshot's profile, kind and spec from its candidate and the options. Its time is known.
  * PHEMA_ERR_INPUTS    the profile is unknown, impossible or given twice

@@ -167,6 +167,82 @@ static enum phema_status complete_width(const struct series_builder *builder,
     return PHEMA_OK;
 }
 
+/* ---- Snapshots of containers ---- */
+
+/* "titan:every=4" and "titan:fraction=0.05" are "titan:every=4,fraction=0.05". */
+static enum phema_status join_specs(const char **out, struct series_builder *builder,
+                                    const char *stated, struct phema_error *err)
+{
+    *out = stated;
+    size_t n = builder->options->n_input_profiles;
+    if (!n)
+        return PHEMA_OK;
+    const char *given = builder->options->input_profiles[0];
+    const char *keys = strchr(stated, ':') + 1;
+    size_t kind_size = strcspn(given, ":");
+    if (n > 1 || kind_size != (size_t)(keys - 1 - stated) ||
+        memcmp(given, stated, kind_size) != 0 || strstr(given, "fraction") ||
+        strstr(given, "decay"))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "its file says %s; --input-profile can add start, every, bias and "
+                          "counting, as titan:start=100",
+                          stated);
+    *out =
+        phema_arena_printf(&builder->scratch, "%s%s%s", given, given[kind_size] ? "," : ":", keys);
+    return *out ? PHEMA_OK : phema_fail_memory(err);
+}
+
+static enum phema_status use_text(struct series_builder *builder, struct candidate *candidate,
+                                  const char *text, struct phema_error *err)
+{
+    struct phema_spec *spec = NULL;
+    const char *kept = phema_arena_copy(&builder->series->memory, text, strlen(text));
+    if (!kept)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_specs_find(&spec, &builder->candidates.specs, kept, err);
+    if (status)
+        return status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS;
+    candidate->spec = spec;
+    return PHEMA_OK;
+}
+
+static enum phema_status use_assumed(struct series_builder *builder, struct candidate *candidate,
+                                     struct phema_error *err)
+{
+    const struct container_kind *kind = builder->kind;
+    enum phema_status status = use_text(builder, candidate, kind->assumed, err);
+    if (!status && !builder->has_noted_assumption)
+        candidates_note(&builder->candidates,
+                        "the files do not say how their averages were made: assumed %s, the "
+                        "default of %s; --input-profile sets it",
+                        kind->assumed, kind->trainer);
+    builder->has_noted_assumption = true;
+    return status;
+}
+
+PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate *candidate,
+                                const struct tensor_set *set, struct phema_error *err)
+{
+    const struct phema_series_options *options = builder->options;
+    if (set->is_raw)
+        return use_text(builder, candidate, "raw", err);
+    if (!isnan(set->sigma_rel)) {
+        candidate_set_width(candidate, set->sigma_rel);
+        return PHEMA_OK;
+    }
+    if (set->spec) {
+        const char *text = NULL;
+        enum phema_status status = join_specs(&text, builder, set->spec, err);
+        return status ? status : use_text(builder, candidate, text, err);
+    }
+    if (builder->candidates.asks_for_raw)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "is an average; --use raw takes the raw parameters beside it");
+    if (options->n_input_profiles || options->n_input_sigmas || !builder->kind->assumed)
+        return PHEMA_OK;
+    return use_assumed(builder, candidate, err);
+}
+
 /* ---- The profile of a snapshot ---- */
 
 /* EMAs that are defined step by step would be other averages with update_every. */

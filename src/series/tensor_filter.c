@@ -14,39 +14,80 @@ static enum phema_status match_any(struct phema_regex *const *patterns, size_t n
     return status;
 }
 
-PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
-                                  const struct phema_tensor *tensor, const char **name,
-                                  size_t *size, struct phema_error *err)
+/* The name below the key of the subtree. */
+static void read_subtree_role(struct tensor_role *out, const struct tensor_filter *filter,
+                              const struct phema_tensor *tensor)
 {
     const char *inner = tensor->name;
-    *size = tensor->name_size;
-    *name = NULL;
+    size_t size = tensor->name_size;
+    if (filter->subtree->leaves_out_optimizer && root_is_optimizer(inner, size))
+        return;
+    if (*filter->key)
+        inner = subtree_inner_name(inner, &size, filter->key);
+    if (!inner || (*filter->key && !size))
+        return;
+    const struct rename *rename =
+        rename_find(filter->subtree->names, filter->subtree->n_names, inner, size);
+    out->name = rename ? (const char *)rename->to.data : inner;
+    out->size = rename ? rename->to.size : size;
+}
+
+/* Raw parameters take part beside the snapshot's own set. */
+static void read_container_role(struct tensor_role *out, const struct tensor_filter *filter,
+                                const struct phema_tensor *tensor)
+{
+    struct member member;
+    if (!filter->container->kind->split(&member, tensor->name, tensor->name_size))
+        return;
+    if (!member.is_raw && !phema_bytes_are(member.set, member.set_size, filter->set->name))
+        return;
+    *out = (struct tensor_role){member.name, member.name_size, member.is_raw};
+}
+
+PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_filter *filter,
+                                  const struct phema_tensor *tensor, struct phema_error *err)
+{
+    *out = (struct tensor_role){NULL, 0, false};
     if (tensor->kind == PHEMA_KIND_ATTRIBUTE && !filter->takes_attributes)
         return PHEMA_OK;
-    if (filter->subtree->leaves_out_optimizer && root_is_optimizer(inner, *size))
-        return PHEMA_OK;
-    if (*filter->key)
-        inner = subtree_inner_name(inner, size, filter->key);
-    if (!inner || (*filter->key && !*size))
-        return PHEMA_OK;
-    const struct rename *rename =
-        rename_find(filter->subtree->names, filter->subtree->n_names, inner, *size);
-    if (rename) {
-        inner = (const char *)rename->to.data;
-        *size = rename->to.size;
-    }
-    if (!inner)
+    if (filter->container)
+        read_container_role(out, filter, tensor);
+    else
+        read_subtree_role(out, filter, tensor);
+    if (!out->name)
         return PHEMA_OK;
     bool is_included = true, is_excluded = false;
     enum phema_status status = PHEMA_OK;
     if (filter->n_includes)
-        status = match_any(filter->includes, filter->n_includes, inner, *size, &is_included, err);
+        status = match_any(filter->includes, filter->n_includes, out->name, out->size, &is_included,
+                           err);
     if (status)
         return status;
-    status = match_any(filter->excludes, filter->n_excludes, inner, *size, &is_excluded, err);
-    if (!status && is_included && !is_excluded)
-        *name = inner;
+    status =
+        match_any(filter->excludes, filter->n_excludes, out->name, out->size, &is_excluded, err);
+    if (!is_included || is_excluded)
+        out->name = NULL;
     return status;
+}
+
+PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
+                                  const struct phema_tensor *tensor, const char **name,
+                                  size_t *size, struct phema_error *err)
+{
+    struct tensor_role role;
+    enum phema_status status = tensor_filter_role(&role, filter, tensor, err);
+    *name = role.name;
+    *size = role.size;
+    return status;
+}
+
+bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor_role *role,
+                         const struct phema_series_tensor *entry)
+{
+    if (!filter->container || !filter->container->has_raw)
+        return true;
+    bool needs_raw = filter->set->is_raw || entry->rule == PHEMA_RULE_COPY;
+    return role->is_raw == needs_raw;
 }
 
 /* Counters among the parameters: step and initted of the EMA libraries at the root, and batch

@@ -63,17 +63,21 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
                                     struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
+    const struct tensor_filter *filter = tensor_table->filter;
     const struct phema_tensor *listed = &tensors[t];
-    const char *name = NULL;
-    size_t size = 0, i = series->n_tensors;
-    enum phema_status status = tensor_filter_name(tensor_table->filter, listed, &name, &size, err);
+    struct tensor_role role;
+    enum phema_status status = tensor_filter_role(&role, filter, listed, err);
     if (status)
         return status;
-    if (!name) {
+    const char *name = role.name;
+    size_t size = role.size, i = series->n_tensors;
+    bool has_raw = filter->container && filter->container->has_raw; /* which have every name */
+    if (!name || filter->container) {
         bool is_attribute = listed->kind == PHEMA_KIND_ATTRIBUTE;
         add_total(is_attribute ? &series->attributes : &series->left_out, listed);
-        return PHEMA_OK;
     }
+    if (!name || (has_raw && !role.is_raw))
+        return PHEMA_OK;
     struct phema_series_tensor *entry = &series->tensors[i];
     *entry = (struct phema_series_tensor){.tensor = *listed, .same_as = i};
     entry->tensor.name = phema_arena_copy(&series->memory, name, size);
@@ -86,7 +90,7 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     tensor_table->by_name[i] = i;
     tensor_table->locations[i] = location_of(&entry->tensor);
     series->n_tensors++;
-    if (series->became)
+    if (series->became && !filter->container)
         series->became[t] = i + 1;
     return PHEMA_OK;
 }
@@ -117,6 +121,82 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
+/* ---- Tables of containers ---- */
+
+static bool is_narrower(enum phema_dtype stored, enum phema_dtype wanted)
+{
+    bool is_half = stored == PHEMA_F16 || stored == PHEMA_BF16;
+    return (is_half && (wanted == PHEMA_F32 || wanted == PHEMA_F64)) ||
+           (stored == PHEMA_F32 && wanted == PHEMA_F64);
+}
+
+/* An entry has the dtype of its average, or of the raw parameter where that is wider and both are
+ * summed. */
+static void note_average(struct tensor_table *tensor_table, struct phema_series_tensor *entry,
+                         const struct phema_tensor *average)
+{
+    bool is_averaged_alone = tensor_table->options->use == PHEMA_USE_AVERAGES;
+    bool is_float = phema_dtype_is_float(average->dtype);
+    if (is_float && (is_averaged_alone || is_narrower(entry->tensor.dtype, average->dtype))) {
+        entry->tensor.dtype = average->dtype;
+        entry->tensor.size_bytes = phema_dtype_bytes(average->dtype, entry->tensor.n_elems);
+    }
+}
+
+/* Tensors without an average are copied. */
+static enum phema_status find_averages(struct tensor_table *tensor_table,
+                                       const struct phema_checkpoint *checkpoint,
+                                       struct phema_error *err)
+{
+    struct phema_series *series = tensor_table->series;
+    struct tensor_filter of_average = *tensor_table->filter;
+    of_average.set = of_average.container->reference;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    bool *is_averaged = phema_arena_array(&series->memory, series->n_tensors + 1, sizeof(bool));
+    if (!is_averaged)
+        return phema_fail_memory(err);
+    for (size_t j = 0; j < phema_checkpoint_n_tensors(checkpoint); j++) {
+        struct tensor_role role;
+        enum phema_status status = tensor_filter_role(&role, &of_average, &tensors[j], err);
+        if (status)
+            return status;
+        size_t i = role.name && !role.is_raw
+                       ? tensor_table_find(tensor_table, role.name, role.size, SIZE_MAX)
+                       : SIZE_MAX;
+        if (i == SIZE_MAX) /* an average without a raw parameter: fill_locations refuses it */
+            continue;
+        is_averaged[i] = true;
+        note_average(tensor_table, &series->tensors[i], &tensors[j]);
+    }
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        struct phema_series_tensor *entry = &series->tensors[i];
+        if (is_averaged[i] || entry->rule == PHEMA_RULE_COPY)
+            continue;
+        entry->rule = PHEMA_RULE_COPY;
+        entry->reason = "no average";
+    }
+    return PHEMA_OK;
+}
+
+/* Two listed tensors must not become one. */
+static enum phema_status check_names(const struct tensor_table *tensor_table,
+                                     const struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    const struct phema_series *series = tensor_table->series;
+    for (size_t x = 1; x < series->n_tensors; x++) {
+        const struct phema_tensor *left = &series->tensors[tensor_table->by_name[x - 1]].tensor;
+        const struct phema_tensor *right = &series->tensors[tensor_table->by_name[x]].tensor;
+        if (phema_bytes_compare(left->name, left->name_size, right->name, right->name_size) != 0)
+            continue;
+        struct phema_name_buffer shown;
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: tensor '%s': two raw parameters have this name without their "
+                          "prefixes; choose one with --key",
+                          snapshot->path, phema_name_escape(&shown, left->name, left->name_size));
+    }
+    return PHEMA_OK;
+}
+
 /* The snapshot keeps the current locations; the next one is compared in others. */
 static enum phema_status keep_locations(struct tensor_table *tensor_table,
                                         struct phema_snapshot *snapshot, struct phema_error *err)
@@ -144,6 +224,10 @@ static enum phema_status fail_empty(const struct phema_series_options *options, 
     return options->key ? phema_suggest(err, status, "--key", "") : status;
 }
 
+static enum phema_status init_of_container(struct tensor_table *tensor_table,
+                                           struct phema_snapshot *snapshot,
+                                           struct phema_error *err);
+
 PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema_snapshot *snapshot,
                                  struct phema_error *err)
 {
@@ -168,6 +252,8 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
                               phema_name_escape(&shown, tensor->name, tensor->name_size),
                               phema_dtype_name(tensor->dtype));
     }
+    if (tensor_table->filter->container)
+        return init_of_container(tensor_table, snapshot, err);
     tensor_table->first = tensor_table->locations;
     return keep_locations(tensor_table, snapshot, err);
 }
@@ -251,11 +337,10 @@ static enum phema_status fail_lacking(const struct tensor_table *tensor_table,
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; !status && j < phema_checkpoint_n_tensors(snapshot->checkpoint); j++) {
-        const char *name = NULL;
-        size_t size = 0;
-        status = tensor_filter_name(tensor_table->filter, &tensors[j], &name, &size, err);
-        size_t i = name ? tensor_table_find(tensor_table, name, size, j) : SIZE_MAX;
-        if (i != SIZE_MAX)
+        struct tensor_role role;
+        status = tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
+        size_t i = role.name ? tensor_table_find(tensor_table, role.name, role.size, j) : SIZE_MAX;
+        if (i != SIZE_MAX && tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
             is_here[i] = true;
     }
     size_t lacking = 0;
@@ -278,14 +363,66 @@ static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
     return rank == 0 || memcmp(a, b, rank * sizeof(*a)) == 0;
 }
 
-/* The first snapshot left the tensor out, since another snapshot of the same file owns it. */
-static void subtract_left_out(struct phema_series *series, const struct phema_tensor *tensor)
+/* Tensor j of the first file was counted as left out, and this snapshot of the file takes it. */
+static void subtract_left_out(struct tensor_table *tensor_table, const struct phema_tensor *tensor,
+                              size_t j)
 {
+    struct phema_series *series = tensor_table->series;
     if (!series->left_out.n_tensors) /* a manifest that names an average twice */
         return;
+    if (tensor_table->is_taken && tensor_table->is_taken[j])
+        return;
+    if (tensor_table->is_taken)
+        tensor_table->is_taken[j] = true;
     series->left_out.n_tensors--;
     series->left_out.n_elems -= tensor->n_elems;
     series->left_out.size_bytes -= tensor->size_bytes;
+}
+
+/* The location of a tensor in the dtype of the series. One that the file holds narrower gets the
+ * strides of C order, since no view of it is possible. */
+static enum phema_status set_location(struct tensor_table *tensor_table,
+                                      struct phema_tensor_location *location,
+                                      const struct phema_tensor *tensor,
+                                      const struct phema_tensor *wanted, struct phema_error *err)
+{
+    static const uint64_t of_scalar[1] = {1};
+    *location = location_of(tensor);
+    if (tensor->dtype == wanted->dtype)
+        return PHEMA_OK;
+    location->is_widened = true;
+    location->stored_dtype = tensor->dtype;
+    if (location->stride || location->chunks)
+        return PHEMA_OK;
+    uint64_t *stride =
+        phema_arena_array(&tensor_table->series->memory, tensor->rank + 1u, sizeof(*stride));
+    if (!stride)
+        return phema_fail_memory(err);
+    uint64_t below = 1;
+    for (unsigned d = tensor->rank; d-- > 0; below *= tensor->shape[d])
+        stride[d] = below;
+    location->stride = tensor->rank ? stride : of_scalar;
+    return PHEMA_OK;
+}
+
+/* Whether the tensor's data can be those of an entry: containers may have narrower floats. */
+static bool fits_entry(const struct tensor_table *tensor_table, const struct phema_tensor *tensor,
+                       const struct phema_tensor *wanted)
+{
+    bool is_dtype = wanted->dtype == tensor->dtype ||
+                    (tensor_table->filter->container && is_narrower(tensor->dtype, wanted->dtype));
+    return is_dtype && wanted->rank == tensor->rank &&
+           same_dimensions(wanted->shape, tensor->shape, wanted->rank);
+}
+
+static enum phema_status fail_twice(const struct phema_snapshot *snapshot,
+                                    const struct phema_tensor *tensor, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: tensor '%s': another tensor has the same name without its prefix; "
+                      "choose one with --key",
+                      snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size));
 }
 
 /* Fills in the snapshot's locations; is_alike: they are the first snapshot's but for one shift. */
@@ -297,29 +434,41 @@ static enum phema_status fill_locations(struct tensor_table *tensor_table,
     const struct phema_tensor_location *first = tensor_table->first;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
     size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
-    *is_alike = true;
+    *is_alike = first != NULL;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        tensor_table->locations[i].file = SIZE_MAX; /* not found yet */
     for (size_t j = 0; j < n; j++) {
-        const char *name = NULL;
-        size_t size = 0;
+        struct tensor_role role;
         enum phema_status status =
-            tensor_filter_name(tensor_table->filter, &tensors[j], &name, &size, err);
+            tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
         if (status)
             return status;
-        if (!name)
+        if (!role.name)
             continue;
-        size_t i = tensor_table_find(tensor_table, name, size, found);
+        size_t i = tensor_table_find(tensor_table, role.name, role.size, found);
         if (i == SIZE_MAX)
-            return fail_missing(tensor_table, snapshot, name, size, true, err);
+            return fail_missing(tensor_table, snapshot, role.name, role.size, true, err);
+        if (!tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
+            continue;
         const struct phema_tensor *wanted = &series->tensors[i].tensor;
-        if (wanted->dtype != tensors[j].dtype || wanted->rank != tensors[j].rank ||
-            !same_dimensions(wanted->shape, tensors[j].shape, wanted->rank))
+        if (!fits_entry(tensor_table, &tensors[j], wanted))
             return fail_differs(tensor_table, snapshot, wanted, &tensors[j], err);
         if (series->became) /* a file may hold several snapshots */
             series->became[j] = i + 1;
         if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
-            subtract_left_out(series, &tensors[j]);
+            subtract_left_out(tensor_table, &tensors[j], j);
         struct phema_tensor_location *location = &tensor_table->locations[i];
-        *location = location_of(&tensors[j]);
+        if (location->file != SIZE_MAX)
+            return fail_twice(snapshot, &tensors[j], err);
+        status = set_location(tensor_table, location, &tensors[j], wanted, err);
+        if (status)
+            return status;
+        if (!first) {
+            if (!copy_dimensions(&series->memory, &location->stride, wanted->rank))
+                return phema_fail_memory(err);
+            found++;
+            continue;
+        }
         if (same_dimensions(location->stride, first[i].stride, wanted->rank))
             location->stride = first[i].stride;
         else {
@@ -330,11 +479,36 @@ static enum phema_status fill_locations(struct tensor_table *tensor_table,
         if (found == 0)
             snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
         *is_alike = *is_alike && !location->chunks && !first[i].chunks &&
+                    location->is_widened == first[i].is_widened &&
                     location->file == first[i].file &&
                     location->offset == first[i].offset + snapshot->shift;
         found++;
     }
     return found == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
+}
+
+/* The table has the names of the raw parameters, and says which of them are averaged. */
+static enum phema_status init_of_container(struct tensor_table *tensor_table,
+                                           struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
+    const struct container *container = tensor_table->filter->container;
+    struct phema_series *series = tensor_table->series;
+    tensor_table->is_taken = phema_arena_array(
+        &series->memory, phema_checkpoint_n_tensors(checkpoint) + 1, sizeof(bool));
+    if (!tensor_table->is_taken)
+        return phema_fail_memory(err);
+    enum phema_status status = check_names(tensor_table, snapshot, err);
+    if (!status && container->has_raw && container->reference &&
+        tensor_table->options->use != PHEMA_USE_RAW)
+        status = find_averages(tensor_table, checkpoint, err);
+    bool is_alike = false;
+    if (!status)
+        status = fill_locations(tensor_table, snapshot, &is_alike, err);
+    if (status)
+        return status;
+    tensor_table->first = tensor_table->locations;
+    return keep_locations(tensor_table, snapshot, err);
 }
 
 PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
@@ -357,15 +531,17 @@ PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
     return keep_locations(tensor_table, snapshot, err);
 }
 
-double tensor_table_rounding(const struct phema_series *series)
+double tensor_table_rounding(const struct phema_series *series,
+                             const struct phema_tensor_location *locations)
 {
     double sum = 0, n = 0;
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule != PHEMA_RULE_AVERAGE)
             continue;
-        bool is_complex = entry->tensor.dtype == PHEMA_C64;
-        double rounding = phema_dtype_rounding(is_complex ? PHEMA_F32 : entry->tensor.dtype);
+        enum phema_dtype dtype =
+            locations[i].is_widened ? locations[i].stored_dtype : entry->tensor.dtype;
+        double rounding = phema_dtype_rounding(dtype == PHEMA_C64 ? PHEMA_F32 : dtype);
         sum += (double)entry->tensor.n_elems * rounding * rounding;
         n += (double)entry->tensor.n_elems;
     }

@@ -3,6 +3,7 @@
 #ifndef SERIES_TENSOR_TABLE_H
 #define SERIES_TENSOR_TABLE_H
 
+#include "containers.h"
 #include "phema/arena.h"
 #include "phema/regex.h"
 #include "phema/series.h"
@@ -12,17 +13,34 @@
 
 struct tensor_filter {
     const struct subtree *subtree;
-    const char *key;       /* of subtree; differs between snapshots of one file */
-    bool takes_attributes; /* tensors outside of any state_dict take part */
+    const char *key;                   /* of subtree; differs between snapshots of one file */
+    const struct container *container; /* of the current file; NULL: the subtree decides */
+    const struct tensor_set *set;      /* of the current snapshot */
+    bool takes_attributes;             /* tensors outside of any state_dict take part */
     struct phema_regex **includes, **excludes;
     size_t n_includes, n_excludes;
 };
 
-/* The name of a tensor in the series; NULL when it takes no part.
- * PHEMA_ERR_USAGE  an expression meets the limits of the search */
+/* The part of a listed tensor in a snapshot. */
+struct tensor_role {
+    const char *name; /* in the series; NULL: none */
+    size_t size;
+    bool is_raw; /* a raw parameter of a container */
+};
+
+/* PHEMA_ERR_USAGE  an expression meets the limits of the search */
+PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_filter *filter,
+                                  const struct phema_tensor *tensor, struct phema_error *err);
+
+/* The name in that role; NULL when the tensor takes no part. */
 PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
                                   const struct phema_tensor *tensor, const char **name,
                                   size_t *size, struct phema_error *err);
+
+/* Whether the current snapshot takes an entry of the series from a tensor of this role: a container
+ * has raw parameters for tensors that are copied. */
+bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor_role *role,
+                         const struct phema_series_tensor *entry);
 
 /* Sets the rule, and the reason of a copy. listed: the tensor with its full name in the file */
 void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
@@ -38,6 +56,7 @@ struct tensor_table {
     const struct phema_checkpoint *checkpoint; /* ... and its file ... */
     const struct phema_tensor_location *first; /* ... [n_tensors] and locations */
     size_t *by_name;                           /* [n_tensors] indices sorted by name */
+    bool *is_taken; /* of a container: for each tensor that the first file lists */
     /* [n_tensors] of the current snapshot, before they are shared */
     struct phema_tensor_location *locations;
 };
@@ -59,8 +78,10 @@ PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
 size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
                          size_t hint);
 
-/* Relative rms rounding error of a snapshot's averaged tensors, element by element. */
-double tensor_table_rounding(const struct phema_series *series);
+/* Relative rms rounding error of a snapshot's averaged tensors, element by element.
+ *   locations  [n_tensors] of the snapshot */
+double tensor_table_rounding(const struct phema_series *series,
+                             const struct phema_tensor_location *locations);
 
 /* Fills in same_as: tensors that share their storage in every snapshot are averaged once. */
 PHEMA_FALLIBLE tensor_table_find_tied(struct tensor_table *tensor_table, struct phema_error *err);

@@ -274,7 +274,9 @@ static const struct cli_opt rows[] = {
     {"FILE|DIR", INPUT, CLI_OPERANDS, FIELD(paths),
      .help = "checkpoints, or directories of snapshots"},
     {"layout", INPUT, CLI_WORD, FIELD(series.layout),
-     "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",
+     "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
+     "lightning|hf|torchtitan|cosmos|flux-action|"
+     "megatron|manifest",
      .help = "who wrote the snapshots of a directory; auto:\nrecognised by names"},
     {"name-regex", INPUT, CLI_TEXT, FIELD(series.name_regex), "RE",
      .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)"},

@@ -85,6 +85,11 @@ static const struct rule distributed[] = {
     {"torch.distributed.checkpoint.filesystem._StorageInfo", ACTION_RECORD_CLASS, NULL},
     {"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", ACTION_INERT, NULL},
     {"torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING", ACTION_INERT, NULL},
+    /* the plans that Megatron keeps in all_local_plans, which nothing here reads */
+    {"torch.distributed.checkpoint.planner.SavePlan", ACTION_INERT, NULL},
+    {"torch.distributed.checkpoint.planner.WriteItem", ACTION_INERT, NULL},
+    {"torch.distributed.checkpoint.planner.WriteItemType", ACTION_INERT, NULL},
+    {"torch.distributed.checkpoint.planner.TensorWriteData", ACTION_INERT, NULL},
 };
 
 /* Names in builtins; protocol 2 calls the module __builtin__ and some by their old names. */

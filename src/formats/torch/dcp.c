@@ -505,8 +505,8 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
     if (!is_record(value, METADATA_CLASS("TensorStorageMetadata")))
         return fail_expected(err, "TensorStorageMetadata or BytesStorageMetadata");
     const struct pickle_node *chunks = field(value, "chunks");
-    struct phema_span name = name_of(distributed, number);
-    struct phema_tensor tensor = {.name_size = name.size};
+    struct phema_span name = name_of(distributed, number), part = distributed->checkpoint->part;
+    struct phema_tensor tensor = {.name_size = part.size + name.size};
     enum phema_status status = read_dtype(&tensor, value, err);
     if (status)
         return status;
@@ -516,9 +516,15 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
     status = check_chunks(distributed, chunks, err);
     if (status)
         return status;
-    tensor.name = phema_arena_copy(arena, name.data, name.size);
-    if (!tensor.name)
+    char *full_name = phema_arena_alloc(arena, tensor.name_size + 1);
+    if (!full_name)
         return phema_fail_memory(err);
+    if (part.size)
+        memcpy(full_name, part.data, part.size);
+    if (name.size)
+        memcpy(full_name + part.size, name.data, name.size);
+    full_name[tensor.name_size] = '\0';
+    tensor.name = full_name;
     status = read_chunks(&tensor, distributed, number, &chunks->items, err);
     return status ? status : checkpoint_add_tensor(distributed->checkpoint, &tensor, err);
 }
@@ -540,7 +546,8 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
                                           struct phema_error *err)
 {
     struct distributed distributed = {.checkpoint = checkpoint, .options = options};
-    enum phema_status status = read_metadata(&distributed, checkpoint_content(checkpoint, 0), err);
+    enum phema_status status =
+        read_metadata(&distributed, checkpoint_content(checkpoint, checkpoint->base), err);
     if (!status)
         status = read_tensors(&distributed, err);
     name_table_clear(&distributed.files);

@@ -1,0 +1,78 @@
+/* containers.h - a container: one checkpoint that holds several snapshots, such as raw parameters
+ * and averages of them. This is the one place that decides which tensors of a checkpoint form which
+ * snapshot. Where a trainer keeps them is in docs/layouts.md. */
+#ifndef SERIES_CONTAINERS_H
+#define SERIES_CONTAINERS_H
+
+#include "candidates.h"
+#include "phema/formats.h"
+
+/* A tensor of a container. */
+struct member {
+    const char *set; /* which of the snapshots: "raw", "ema", "half_life_0p05"; not terminated */
+    size_t set_size;
+    const char *name; /* in the model: without prefix and suffix */
+    size_t name_size;
+    bool is_raw;
+};
+
+/* How a trainer names the tensors of a container. */
+struct container_kind {
+    const char *trainer; /* for messages */
+    const char *assumed; /* SPEC of averages whose profile is nowhere in the files; NULL: none is */
+    /* False for tensors that take no part: optimizer, counters. */
+    bool (*split)(struct member *out, const char *name, size_t size);
+    /* Whether a checkpoint with such averages, or without them, is this trainer's for sure. */
+    bool (*is_its)(const struct phema_checkpoint *checkpoint, bool has_averages, bool has_raw);
+    bool may_lack_raw; /* else averages without raw parameters are an error */
+};
+
+/* One snapshot of a container. */
+struct tensor_set {
+    const char *name; /* follows the ':' in labels */
+    bool is_raw;
+    const char *spec; /* of the profile, where the file has it; NULL: sigma_rel or unknown */
+    double sigma_rel; /* NaN: unknown, or in the spec */
+    double time;      /* named time of its last update; NaN: that of the container */
+};
+
+struct container {
+    const struct container_kind *kind;
+    struct tensor_set
+        *sets; /* [n] in the order of a series: by time, raw parameters, then widths */
+    size_t n;
+    bool has_raw;
+    const struct tensor_set *reference; /* an average, whose tensors are averaged; NULL: none */
+};
+
+/* The trainer that wrote the checkpoint, from the names of its tensors; NULL: not a container. */
+const struct container_kind *container_recognise(const struct phema_checkpoint *checkpoint);
+
+/* Lists the snapshots of a container of this kind.
+ *   arena  keeps the sets
+ * PHEMA_ERR_INPUTS    it is of another kind, raw parameters are missing, two averages are alike, or
+ *                     the files of the trainer beside the tensors disagree with them
+ * PHEMA_ERR_FILE      these files cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE container_list(struct container *out, const struct container_kind *kind,
+                              struct phema_arena *arena, const struct candidate *candidate,
+                              const struct phema_checkpoint *checkpoint, struct phema_error *err);
+
+/* ---- trainer_files.c: files of trainers beside the tensors ---- */
+
+/* Leaves out directories that their trainer has not finished. */
+void leave_out_unfinished(struct candidate_list *candidates);
+
+/* Whether the directory has a regular file or directory of this name. */
+bool directory_has(const char *directory, const char *name);
+
+/* state.json of flux_action: widths and times of its averages. Does nothing where it is missing.
+ *   n_tensors  [container->n] of each set
+ * Failures as container_list */
+PHEMA_FALLIBLE flux_state_read(struct container *container, const size_t *n_tensors,
+                               const struct candidate *candidate, struct phema_error *err);
+
+/* Whether metadata.json says that Megatron wrote the directory. */
+bool is_of_megatron(const char *directory);
+
+#endif

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* trainer_files.c - small files that trainers keep beside the tensors: marks of complete
+ * directories, flux_action's state.json, Megatron's metadata.json. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "containers.h"
+#include "phema/json.h"
+#include "phema/mapped_file.h"
+#include "phema/number.h"
+
+/* Real ones have some hundred bytes. */
+#define MAX_JSON_BYTES ((size_t)1 << 20)
+
+bool directory_has(const char *directory, const char *name)
+{
+    struct phema_strbuf path = {0};
+    struct stat st;
+    phema_strbuf_printf(&path, "%s/%s", directory, name);
+    bool is_there = !path.is_failed && stat(path.data, &st) == 0;
+    phema_strbuf_clear(&path);
+    return is_there;
+}
+
+/* ---- Unfinished directories ---- */
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Pieces of a distributed checkpoint whose .metadata, which is written last, is missing. */
+static bool lacks_metadata(const char *path)
+{
+    DIR *stream = opendir(path);
+    bool has_pieces = false, has_metadata = false;
+    for (const struct dirent *entry; stream && (entry = readdir(stream));) {
+        const struct phema_format_info *format = phema_format_from_path(NULL, entry->d_name, 0);
+        has_pieces = has_pieces || (format && strcmp(format->name, "dcp") == 0);
+        has_metadata = has_metadata || strcmp(entry->d_name, ".metadata") == 0;
+    }
+    if (stream)
+        (void)closedir(stream);
+    return has_pieces && !has_metadata;
+}
+
+void leave_out_unfinished(struct candidate_list *candidates)
+{
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || !candidate->path || !is_directory(candidate->path))
+            continue;
+        if (candidates->layout == &layout_flux_action &&
+            !directory_has(candidate->path, "COMPLETE"))
+            candidates_leave_out(candidates, candidate,
+                                 "which has no COMPLETE: its trainer has not finished it");
+        else if (lacks_metadata(candidate->path))
+            candidates_leave_out(candidates, candidate,
+                                 "which has no .metadata: its trainer has not finished it");
+    }
+}
+
+/* ---- JSON ---- */
+
+/* The text is parsed into *root, which the caller frees. Messages begin with the path. */
+static enum phema_status read_json(struct phema_json **root, const char *directory,
+                                   const char *name, struct phema_error *err)
+{
+    struct phema_strbuf path = {0};
+    struct phema_file *file = NULL;
+    phema_strbuf_printf(&path, "%s/%s", directory, name);
+    enum phema_status status = phema_strbuf_check(&path, err);
+    if (!status)
+        status = phema_file_open(&file, path.data, err);
+    if (!status && phema_file_span(file).size > MAX_JSON_BYTES)
+        status = phema_fail(err, PHEMA_ERR_FILE, "has %zu bytes, expected %zu at most",
+                            phema_file_span(file).size, MAX_JSON_BYTES);
+    if (!status)
+        status = phema_json_parse(root, phema_file_span(file), err);
+    phema_file_close(file);
+    phema_strbuf_clear(&path);
+    return status ? phema_fail_in(err, status, "%s", name) : PHEMA_OK;
+}
+
+/* The number of a member; false: it is missing or no number. */
+static bool member_number(double *out, const struct phema_json *object, const char *key)
+{
+    const struct phema_json *value = phema_json_get(object, key);
+    return value && phema_json_number(out, value);
+}
+
+/* ---- flux_action ---- */
+
+/* The folder has the width with two decimals: ema_0p10. */
+static double width_of_folder(const char *name)
+{
+    char text[16];
+    size_t size = strlen(name) - strlen("ema_");
+    if (size >= sizeof(text))
+        return PHEMA_UNKNOWN;
+    memcpy(text, name + strlen("ema_"), size + 1);
+    for (size_t i = 0; i < size; i++)
+        text[i] = text[i] == 'p' ? '.' : text[i];
+    double width = 0;
+    struct phema_error ignored = {""};
+    return phema_number_parse(&width, text, &ignored) ? PHEMA_UNKNOWN : width;
+}
+
+/* Members of an entry of "emas". */
+struct ema_entry {
+    double sigma_rel, last_step, n_tensors;
+};
+
+static enum phema_status check_entry(const struct tensor_set *set, const struct ema_entry *entry,
+                                     size_t n_tensors, double step, struct phema_error *err)
+{
+    struct phema_name_buffer stated, found;
+    if (!isnan(set->sigma_rel) && fabs(set->sigma_rel - entry->sigma_rel) > 0.005 * (1 + 1e-9))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has sigma_rel %s for '%s'",
+                          phema_number_format(&stated, entry->sigma_rel), set->name);
+    if (entry->n_tensors != (double)n_tensors)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has n_tensors %s for '%s', which holds %zu",
+                          phema_number_format(&stated, entry->n_tensors), set->name, n_tensors);
+    if (entry->last_step != floor(entry->last_step) || entry->last_step < 0 ||
+        entry->last_step + 1 > step)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "has last_step %s for '%s', expected a whole number below %s",
+                          phema_number_format(&stated, entry->last_step), set->name,
+                          phema_number_format(&found, step));
+    return PHEMA_OK;
+}
+
+static enum phema_status read_entry(struct tensor_set *set, const struct phema_json *emas,
+                                    size_t n_tensors, double step, struct phema_error *err)
+{
+    const struct phema_json *value = emas ? phema_json_get(emas, set->name) : NULL;
+    struct ema_entry entry;
+    set->sigma_rel = width_of_folder(set->name);
+    if (!value)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has no '%s' in emas, which is a directory",
+                          set->name);
+    if (!member_number(&entry.sigma_rel, value, "sigma_rel") ||
+        !member_number(&entry.last_step, value, "last_step") ||
+        !member_number(&entry.n_tensors, value, "n_tensors"))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "'%s': expected sigma_rel, last_step and n_tensors", set->name);
+    enum phema_status status = check_entry(set, &entry, n_tensors, step, err);
+    if (status)
+        return status;
+    set->sigma_rel = entry.sigma_rel;
+    set->time = entry.last_step + 1; /* last_step counts from 0 */
+    return PHEMA_OK;
+}
+
+static enum phema_status read_state(struct container *container, const size_t *n_tensors,
+                                    const struct candidate *candidate,
+                                    const struct phema_json *root, struct phema_error *err)
+{
+    struct phema_name_buffer found, named;
+    double format = 0, step = 0;
+    if (!member_number(&format, root, "format") || format != 1)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "is of format %s, expected 1",
+                          phema_number_format(&found, format));
+    if (!member_number(&step, root, "step"))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "expected a step");
+    if (!isnan(candidate->named_time) && step != candidate->named_time)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has step %s, its directory says %s",
+                          phema_number_format(&found, step),
+                          phema_number_format(&named, candidate->named_time));
+    const struct phema_json *emas = phema_json_get(root, "emas");
+    for (size_t s = 0; s < container->n; s++) {
+        struct tensor_set *set = &container->sets[s];
+        enum phema_status status =
+            set->is_raw ? PHEMA_OK : read_entry(set, emas, n_tensors[s], step, err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE flux_state_read(struct container *container, const size_t *n_tensors,
+                               const struct candidate *candidate, struct phema_error *err)
+{
+    static const char name[] = "state.json";
+    if (!directory_has(candidate->path, name)) {
+        for (size_t s = 0; s < container->n; s++)
+            if (!container->sets[s].is_raw)
+                container->sets[s].sigma_rel = width_of_folder(container->sets[s].name);
+        return PHEMA_OK;
+    }
+    struct phema_json *root = NULL;
+    enum phema_status status = read_json(&root, candidate->path, name, err);
+    if (status)
+        return status;
+    status = read_state(container, n_tensors, candidate, root, err);
+    phema_json_free(root);
+    return status ? phema_fail_in(err, status, "%s", name) : PHEMA_OK;
+}
+
+/* ---- Megatron ---- */
+
+bool is_of_megatron(const char *directory)
+{
+    struct phema_json *root = NULL;
+    struct phema_error ignored = {""};
+    if (!is_directory(directory) || read_json(&root, directory, "metadata.json", &ignored))
+        return false;
+    size_t size = 0;
+    const struct phema_json *backend = phema_json_get(root, "sharded_backend");
+    const char *text = backend ? phema_json_string(backend, &size) : NULL;
+    bool is_its = text && phema_bytes_are(text, size, "torch_dist");
+    phema_json_free(root);
+    return is_its;
+}
