@@ -14,7 +14,7 @@ call_it "$program"
 export LC_ALL=C
 
 options_of_help() { # "--name VALUE", "-x --name VALUE" or "OPERAND", one a line
-    posthoc-ema "$1" --help | sed -nE \
+    posthoc-ema "$1" --help | sed -e ':again' -e '/|$/{N;s/\n *//;b again' -e '}' | sed -nE \
         -e 's/^  (-.), (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \2 \4/p' \
         -e 's/^      (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \3/p' \
         -e 's/^  ([A-Z][A-Z|]*)  .*/\1/p' | sed 's/ *$//' | sort

@@ -567,6 +567,21 @@ static void write_usage(struct phema_strbuf *out, const struct cli_verb *verb,
 
 #define HELP_COLUMN 30
 
+/* Words of a choice; lines end between words. */
+static void write_words(struct phema_strbuf *out, size_t line_start, const char *words)
+{
+    for (const char *at = words; at;) {
+        struct phema_span word = cli_next_choice(&at);
+        if (out->size - line_start + word.size + 1 > 80) {
+            phema_strbuf_printf(out, "\n%*s", 10, "");
+            line_start = out->size - 10;
+        }
+        phema_strbuf_append(out, (const char *)word.data, word.size);
+        if (at)
+            phema_strbuf_puts(out, "|");
+    }
+}
+
 static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
 {
     size_t start = out->size;
@@ -576,8 +591,10 @@ static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
         phema_strbuf_printf(out, "  -%c, --%s", option->letter, option->name);
     else
         phema_strbuf_printf(out, "      --%s", option->name);
-    if (option->value && !cli_is_operand(option))
-        phema_strbuf_printf(out, " %s", option->value);
+    if (option->value && !cli_is_operand(option)) {
+        phema_strbuf_puts(out, " ");
+        write_words(out, start, option->value);
+    }
     size_t width = out->size - start;
     if (width + 2 > HELP_COLUMN)
         phema_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");

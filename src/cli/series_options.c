@@ -85,7 +85,7 @@ const struct cli_opt cli_series_rows[] = {
     {"last", INPUT, CLI_COUNT, FIELD(options.series.last), "N", .help = "use the N newest times",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"use", INPUT, CLI_CHOICE, FIELD(options.series.use), "all|averages|raw",
-     .help = "which snapshots of checkpoints that hold raw\nparameters beside averages of them "
+     .help = "which of the snapshots in a checkpoint that holds\nraw parameters beside averages "
              "(default all)",
      .flags = CLI_SHAPES_BYTES},
     {"include", INPUT, CLI_TEXTS, SERIES_LIST(includes), "RE",

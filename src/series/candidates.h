@@ -67,6 +67,9 @@ struct candidate_list {
     struct phema_strbuf *notes; /* sentences, each ended by a NUL */
     size_t n_outputs;           /* left out because posthoc-ema has made them */
     const char *output;         /* the path of the first of them */
+    const char *unreadable;     /* label of a directory that is left out since it is no complete
+                                 * checkpoint, ... */
+    const char *fault;          /* ... and why, as the end of a sentence; NULL: none */
 };
 
 /* An empty candidate at the end; NULL when there is no memory. */

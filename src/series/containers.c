@@ -156,6 +156,7 @@ static const struct container_kind kind_titan = {
 
 static const struct container_kind kind_cosmos = {.trainer = "Cosmos",
                                                   .assumed = "cosmos:sigma-rel=0.1,shift=0",
+                                                  .assumed_width = 0.1,
                                                   .split = split_cosmos,
                                                   .is_its = has_both};
 

@@ -20,6 +20,7 @@ struct member {
 struct container_kind {
     const char *trainer; /* for messages */
     const char *assumed; /* SPEC of averages whose profile is nowhere in the files; NULL: none is */
+    double assumed_width; /* sigma_rel, where that is a power function; else 0 */
     /* False for tensors that take no part: optimizer, counters. */
     bool (*split)(struct member *out, const char *name, size_t size);
     /* Whether a checkpoint with such averages, or without them, is this trainer's for sure. */

@@ -149,6 +149,29 @@ static void note_attributes(struct series_builder *builder,
         n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
 }
 
+/* Among them are names of tied parameters, which the trainer averages under one name. */
+static void note_without_average(struct series_builder *builder)
+{
+    const struct phema_series *series = builder->series;
+    const struct phema_tensor *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule != PHEMA_RULE_COPY || strcmp(entry->reason, "no average") != 0)
+            continue;
+        first = first ? first : &entry->tensor;
+        n++;
+    }
+    struct phema_name_buffer shown;
+    if (n)
+        candidates_note(&builder->candidates,
+                        "%zu tensor%s without an average, such as '%s', %s copied from the newest "
+                        "raw parameters",
+                        n, n == 1 ? "" : "s",
+                        phema_name_escape(&shown, first->name, first->name_size),
+                        n == 1 ? "is" : "are");
+}
+
 /* inspect lists these tensors, synth refuses to average them. */
 static void note_quantised(struct series_builder *builder)
 {
@@ -173,6 +196,7 @@ static enum phema_status start_table(struct series_builder *builder,
         return status;
     note_attributes(builder, snapshot->checkpoint);
     note_quantised(builder);
+    note_without_average(builder);
     return PHEMA_OK;
 }
 
@@ -469,6 +493,10 @@ static enum phema_status fail_none(const struct series_builder *builder, struct 
         (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--from", "");
         return phema_suggest(err, PHEMA_ERR_INPUTS, "--to", "");
     }
+    if (builder->candidates.fault)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots found; left out: '%s', %s",
+                          options->snapshots, builder->candidates.unreadable,
+                          builder->candidates.fault);
     return fail_no_snapshots(options, &builder->candidates, err);
 }
 

@@ -210,7 +210,11 @@ static enum phema_status use_assumed(struct series_builder *builder, struct cand
                                      struct phema_error *err)
 {
     const struct container_kind *kind = builder->kind;
-    enum phema_status status = use_text(builder, candidate, kind->assumed, err);
+    enum phema_status status = PHEMA_OK;
+    if (kind->assumed_width > 0)
+        candidate_set_width(candidate, kind->assumed_width);
+    else
+        status = use_text(builder, candidate, kind->assumed, err);
     if (!status && !builder->has_noted_assumption)
         candidates_note(&builder->candidates,
                         "the files do not say how their averages were made: assumed %s, the "

@@ -26,43 +26,10 @@ bool directory_has(const char *directory, const char *name)
     return is_there;
 }
 
-/* ---- Unfinished directories ---- */
-
 static bool is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* Pieces of a distributed checkpoint whose .metadata, which is written last, is missing. */
-static bool lacks_metadata(const char *path)
-{
-    DIR *stream = opendir(path);
-    bool has_pieces = false, has_metadata = false;
-    for (const struct dirent *entry; stream && (entry = readdir(stream));) {
-        const struct phema_format_info *format = phema_format_from_path(NULL, entry->d_name, 0);
-        has_pieces = has_pieces || (format && strcmp(format->name, "dcp") == 0);
-        has_metadata = has_metadata || strcmp(entry->d_name, ".metadata") == 0;
-    }
-    if (stream)
-        (void)closedir(stream);
-    return has_pieces && !has_metadata;
-}
-
-void leave_out_unfinished(struct candidate_list *candidates)
-{
-    for (size_t i = 0; i < candidates->n; i++) {
-        struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || !candidate->path || !is_directory(candidate->path))
-            continue;
-        if (candidates->layout == &layout_flux_action &&
-            !directory_has(candidate->path, "COMPLETE"))
-            candidates_leave_out(candidates, candidate,
-                                 "which has no COMPLETE: its trainer has not finished it");
-        else if (lacks_metadata(candidate->path))
-            candidates_leave_out(candidates, candidate,
-                                 "which has no .metadata: its trainer has not finished it");
-    }
 }
 
 /* ---- JSON ---- */
@@ -94,6 +61,71 @@ static bool member_number(double *out, const struct phema_json *object, const ch
     return value && phema_json_number(out, value);
 }
 
+/* ---- Megatron ---- */
+
+static bool has_backend(const char *directory, const char *wanted)
+{
+    struct phema_json *root = NULL;
+    struct phema_error ignored = {""};
+    if (!is_directory(directory) || read_json(&root, directory, "metadata.json", &ignored))
+        return false;
+    size_t size = 0;
+    const struct phema_json *backend = phema_json_get(root, "sharded_backend");
+    const char *text = backend ? phema_json_string(backend, &size) : NULL;
+    bool is_wanted = text && phema_bytes_are(text, size, wanted);
+    phema_json_free(root);
+    return is_wanted;
+}
+
+bool is_of_megatron(const char *directory)
+{
+    return has_backend(directory, "torch_dist");
+}
+
+/* ---- Unfinished directories ---- */
+
+/* Pieces of a distributed checkpoint whose .metadata, which is written last, is missing. */
+static bool lacks_metadata(const char *path)
+{
+    DIR *stream = opendir(path);
+    bool has_pieces = false, has_metadata = false;
+    for (const struct dirent *entry; stream && (entry = readdir(stream));) {
+        const struct phema_format_info *format = phema_format_from_path(NULL, entry->d_name, 0);
+        has_pieces = has_pieces || (format && strcmp(format->name, "dcp") == 0);
+        has_metadata = has_metadata || strcmp(entry->d_name, ".metadata") == 0;
+    }
+    if (stream)
+        (void)closedir(stream);
+    return has_pieces && !has_metadata;
+}
+
+/* Why a directory is no complete checkpoint of the layout; NULL: it may be one. */
+static const char *find_fault(const struct candidate_list *candidates, const char *path)
+{
+    if (candidates->layout == &layout_flux_action && !directory_has(path, "COMPLETE"))
+        return "which has no COMPLETE: its trainer has not finished it";
+    if (lacks_metadata(path))
+        return "which has no .metadata: its trainer has not finished it";
+    if (candidates->layout == &layout_megatron && has_backend(path, "zarr"))
+        return "which Megatron wrote with the backend zarr; expected torch_dist";
+    return NULL;
+}
+
+void leave_out_unfinished(struct candidate_list *candidates)
+{
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || !candidate->path || !is_directory(candidate->path))
+            continue;
+        const char *fault = find_fault(candidates, candidate->path);
+        if (!fault)
+            continue;
+        candidates_leave_out(candidates, candidate, fault);
+        candidates->unreadable = candidate->label;
+        candidates->fault = fault;
+    }
+}
+
 /* ---- flux_action ---- */
 
 /* The folder has the width with two decimals: ema_0p10. */
@@ -121,7 +153,8 @@ static enum phema_status check_entry(const struct tensor_set *set, const struct 
 {
     struct phema_name_buffer stated, found;
     if (!isnan(set->sigma_rel) && fabs(set->sigma_rel - entry->sigma_rel) > 0.005 * (1 + 1e-9))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "has sigma_rel %s for '%s'",
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "has sigma_rel %s for '%s', expected the width in that name",
                           phema_number_format(&stated, entry->sigma_rel), set->name);
     if (entry->n_tensors != (double)n_tensors)
         return phema_fail(err, PHEMA_ERR_INPUTS, "has n_tensors %s for '%s', which holds %zu",
@@ -200,20 +233,4 @@ PHEMA_FALLIBLE flux_state_read(struct container *container, const size_t *n_tens
     status = read_state(container, n_tensors, candidate, root, err);
     phema_json_free(root);
     return status ? phema_fail_in(err, status, "%s", name) : PHEMA_OK;
-}
-
-/* ---- Megatron ---- */
-
-bool is_of_megatron(const char *directory)
-{
-    struct phema_json *root = NULL;
-    struct phema_error ignored = {""};
-    if (!is_directory(directory) || read_json(&root, directory, "metadata.json", &ignored))
-        return false;
-    size_t size = 0;
-    const struct phema_json *backend = phema_json_get(root, "sharded_backend");
-    const char *text = backend ? phema_json_string(backend, &size) : NULL;
-    bool is_its = text && phema_bytes_are(text, size, "torch_dist");
-    phema_json_free(root);
-    return is_its;
 }

@@ -84,6 +84,24 @@ void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total
         (void)snprintf(out->text, sizeof(out->text), "%s", done[rule->rule]);
 }
 
+/* The snapshots that one checkpoint holds. */
+static void write_sets(struct phema_strbuf *out, const struct phema_series *series)
+{
+    struct phema_name_buffer key, spec;
+    struct phema_strbuf text = {0};
+    for (size_t k = 0; k < series->n && series->snapshots[k].key; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        phema_strbuf_printf(&text, "%s%s", k ? ", " : "",
+                            phema_name_escape(&key, snapshot->key, strlen(snapshot->key)));
+        if (snapshot->spec && strcmp(snapshot->spec, snapshot->key) != 0)
+            phema_strbuf_printf(&text, " (%s)",
+                                phema_name_escape(&spec, snapshot->spec, strlen(snapshot->spec)));
+    }
+    if (text.data && !text.is_failed)
+        phema_strbuf_printf(out, "  snapshots: %s\n", text.data);
+    phema_strbuf_clear(&text);
+}
+
 static void write_rules(struct phema_strbuf *out, int width, const struct inspect_summary *summary)
 {
     if (!summary->series) {
@@ -104,6 +122,8 @@ static void write_rules(struct phema_strbuf *out, int width, const struct inspec
             out, "  subtree: '%s'\n",
             phema_name_escape(&key, summary->series->key, strlen(summary->series->key)));
     }
+    if (summary->series->became)
+        write_sets(out, summary->series);
 }
 
 static void write_ties(struct phema_strbuf *out, const struct inspect_summary *summary)
@@ -322,6 +342,22 @@ static void write_fact(struct phema_json_out *out, const struct phema_checkpoint
     phema_json_out_number(out, name, text && end != text && !*end ? value : PHEMA_UNKNOWN);
 }
 
+static void write_sets_json(struct phema_json_out *out, const struct phema_series *series)
+{
+    if (!series || !series->became || !series->n || !series->snapshots[0].key)
+        return;
+    phema_json_out_open(out, "snapshots", '[');
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "key", snapshot->key);
+        if (snapshot->spec)
+            phema_json_out_string(out, "spec", snapshot->spec);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
 void inspect_write_checkpoint_json(struct phema_json_out *out,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner)
@@ -347,6 +383,7 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
     const char *profile = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.profile");
     if (profile)
         phema_json_out_bytes(out, "profile", profile, strlen(profile));
+    write_sets_json(out, summary->series);
     write_summary_json(out, summary);
     phema_json_out_close(out, '}');
 }
