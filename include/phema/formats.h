@@ -285,6 +285,19 @@ const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor
 void phema_tensor_write(uint8_t *start, const struct phema_tensor *tensor, uint64_t first,
                         uint64_t n, const void *data);
 
+/* Elements [first, first + n) of a tensor that follow one another in a file too, from offset on. */
+struct phema_run {
+    size_t chunk, file;
+    uint64_t offset, first, n;
+};
+typedef enum phema_status phema_run_visitor(void *context, const struct phema_run *run,
+                                            struct phema_error *err);
+/* Calls visit for every run of elements [first, first + n) of a tensor of chunks in C order, chunk
+ * by chunk. Returns its first failure; later runs are then left out. */
+PHEMA_FALLIBLE phema_tensor_visit_runs(const struct phema_tensor *tensor, uint64_t first,
+                                       uint64_t n, phema_run_visitor *visit, void *context,
+                                       struct phema_error *err);
+
 enum phema_overlap {
     PHEMA_OVERLAP_KEPT,    /* a replaced tensor and a kept one */
     PHEMA_OVERLAP_REPLACED /* two replaced tensors, unless they are the same elements in the same

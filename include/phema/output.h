@@ -10,10 +10,11 @@ enum phema_output_form {
     PHEMA_FORM_FRESH,      /* a new safetensors file */
     PHEMA_FORM_COMPRESSED, /* that file, compressed with zstd */
     PHEMA_FORM_SHARDED,    /* a directory of safetensors files and their index */
-    PHEMA_FORM_TEMPLATE    /* a copy of a checkpoint file in which tensors are replaced */
+    PHEMA_FORM_TEMPLATE,   /* a copy of a checkpoint file in which tensors are replaced */
+    PHEMA_FORM_DISTRIBUTED /* a directory of zips of boxes of tensors, and .metadata */
 };
 
-/* A file of tensors. */
+/* A file of tensors, or the provenance of a directory, which is all header. */
 struct phema_output_file {
     char *name;      /* in the directory of a sharded output; NULL: the output itself */
     uint8_t *header; /* data begin after it; NULL in a copy, where header_size is 0 */
@@ -30,9 +31,10 @@ struct phema_output {
     const struct phema_tensor_location *locations;
     uint64_t shift;
     const struct phema_checkpoint *template; /* the output begins as its copy; borrowed, or NULL */
-    char *sidecar; /* text of PATH.json, the provenance of a copy; NULL: in the header, or none */
-    /* [n_digests] offsets in the sidecar, or else in the header of the first file: the digits of
-     * the data digest of each snapshot that the target may use. They are zeros until all data are
+    char *sidecar; /* text of PATH.json, the provenance of a copy; NULL: in a header, or none */
+    size_t provenance_file; /* whose header has the provenance */
+    /* [n_digests] offsets in the sidecar, or else in the header of that file: the digits of the
+     * data digest of each snapshot that the target may use. They are zeros until all data are
      * read. n_digests 0: without hashes_inputs */
     size_t *digest_offsets;
     size_t n_digests;
@@ -41,11 +43,20 @@ struct phema_output {
 /* Hashing costs a few percent of a run whose snapshots are in the page cache (docs/speed.md). */
 #define PHEMA_HASHES_INPUTS true
 
+/* A box of a tensor in a distributed checkpoint, in a zip of its own. */
+struct phema_piece {
+    size_t tensor, file;
+    const uint64_t *start, *size; /* [rank] first index and extent in every dimension */
+    uint64_t zip_at, zip_bytes;   /* in the file */
+    uint64_t data_at, size_bytes; /* of the data in the file */
+};
+
 struct phema_outputs_options {
     const char *out;      /* OUT: a file, a directory, or a template of names */
     const char *into;     /* the checkpoint to copy; NULL: the newest snapshot */
     const char *key;      /* subtree of --into; NULL: found by the names of the tensors */
     uint64_t shard_bytes; /* of the tensors of a shard; 0: as the newest snapshot */
+    uint64_t ranks;       /* files of a distributed checkpoint; 0: another form */
     int level;            /* of compression, 0: the default */
     bool is_conversion;   /* the checkpoint itself in another format; no provenance */
     bool hashes_inputs;   /* provenance identifies the data read; default PHEMA_HASHES_INPUTS */
@@ -58,11 +69,15 @@ struct phema_outputs_options {
     const char *command_options;
 };
 
-/* A file of a sharded output without tensors: the index, or a copied file. */
+#define PHEMA_MAX_RANKS 4096 /* of a new distributed checkpoint; its files are open at once */
+
+/* A file of a directory without tensors: an index, or a copied file. */
 struct phema_side_file {
     char *name;
     char *source; /* path of the file to copy; NULL: the contents are text */
-    char *text;
+    char *text;   /* [size], may contain NULs */
+    size_t size;
+    bool is_last; /* written after all others, when all tensors are written */
 };
 
 struct phema_outputs {
@@ -74,6 +89,8 @@ struct phema_outputs {
                                              copies of a snapshot */
     struct phema_side_file *side_files;      /* [n_side_files] of every sharded output */
     size_t n_side_files;
+    struct phema_piece *pieces; /* of every distributed output, in the order of tensors; or NULL */
+    size_t *first_piece;        /* [series->n_tensors + 1] */
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;
     const char *into_key; /* the subtree of --into that is replaced, "" for all; or NULL */
@@ -113,10 +130,11 @@ void phema_outputs_clear(struct phema_outputs *outputs);
 /* Capabilities of a form: a row of the table in src/output/forms.c. Code outside src/output
  * reads these fields and never compares with PHEMA_FORM_*. */
 struct phema_output_traits {
-    bool is_directory;  /* PATH is a directory of tensor files and side files */
-    bool is_copy;       /* begins as a copy of a checkpoint, in which tensors are replaced */
-    bool is_compressed; /* written plain, and compressed when all tensors are written */
-    bool has_finish;    /* sink_finish reads the output again: to compress it, or for checksums */
+    bool is_directory;        /* PATH is a directory of tensor files and side files */
+    bool is_copy;             /* begins as a copy of a checkpoint, in which tensors are replaced */
+    bool has_provenance_file; /* PHEMA_PROVENANCE_FILE in the directory */
+    bool is_compressed;       /* written plain, and compressed when all tensors are written */
+    bool has_finish; /* sink_finish reads the output again: to compress it, or for checksums */
     const char *plain_suffix;    /* tensors are written to PATH, this suffix, and ".partial" */
     const char *no_parts_reason; /* "PATH is ..." for --part; NULL: processes can write parts */
 };

@@ -11,6 +11,10 @@
 #include "phema/formats.h"
 #include "phema/profile.h"
 
+/* The provenance of an output that is a distributed checkpoint, in its directory. Files of other
+ * formats without metadata have it in PATH.json. */
+#define PHEMA_PROVENANCE_FILE "posthoc_ema.json"
+
 /* ---- Snapshots and tensors ---- */
 
 /* Location of one tensor in one snapshot. */

@@ -69,6 +69,10 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
 
 enum sink_start_state sink_start_state(const struct sink *sink);
 
+/* Whether tiles that an earlier run has written must be reread, by sink_write without data and sum:
+ * to be verified at the end, or for checksums. */
+bool sink_needs_done_tiles(const struct sink *sink);
+
 /* Whether partial files of a killed run were there, which this sink has taken over. */
 bool sink_took_over(const struct sink *sink);
 

@@ -183,6 +183,14 @@ struct phema_writer_part_sum {
     struct phema_hash_sum sum;
 };
 
+/* A part's share of the CRC-32 of bytes that several parts write (phema_crc32_share). join writes
+ * the exclusive or of all shares to both places, as four bytes little-endian. */
+struct phema_writer_part_crc {
+    size_t file;
+    uint64_t at[2]; /* in the file */
+    uint32_t crc;
+};
+
 struct phema_writer_part_options {
     uint64_t part, n_parts; /* 1 <= part <= n_parts <= PHEMA_MAX_PARTS */
     const char *digest;     /* of all that determines the bytes: equal for parts of one output */
@@ -191,6 +199,8 @@ struct phema_writer_part_options {
     size_t n_files;
     const struct phema_writer_part_sum *sums; /* [n_sums] known when the part is finished */
     size_t n_sums;
+    const struct phema_writer_part_crc *crcs; /* [n_crcs] known then, too */
+    size_t n_crcs;
     bool syncs;
 };
 

@@ -18,6 +18,11 @@ uint32_t phema_crc32(uint32_t crc, const void *data, size_t size)
     return size ? (uint32_t)crc32_z(crc, data, size) : crc;
 }
 
+uint32_t phema_crc32_share(uint32_t crc, uint64_t bytes_behind)
+{
+    return bytes_behind ? (uint32_t)crc32_combine(crc, 0, (z_off_t)bytes_behind) : crc;
+}
+
 /* ---- Streams ---- */
 
 struct phema_hash {

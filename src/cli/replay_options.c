@@ -104,6 +104,7 @@ static const char *find_difference(const struct cli_run_values *a, const struct 
         {"include", are_same(from->includes, from->n_includes, to->includes, to->n_includes)},
         {"exclude", are_same(from->excludes, from->n_excludes, to->excludes, to->n_excludes)},
         {"shard-size", a->outputs.shard_bytes == b->outputs.shard_bytes},
+        {"ranks", a->outputs.ranks == b->outputs.ranks},
         {"level", (a->level ? a->level : 3) == (b->level ? b->level : 3)},
     };
     for (size_t i = 0; i < ARRAY_LEN(options); i++)

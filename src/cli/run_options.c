@@ -37,6 +37,9 @@ const struct cli_opt cli_make_rows[] = {
      .help = "write a directory of safetensors files of at most\nthis size (512M, 1.5GiB, 1e9), "
              "and their index",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+    {"ranks", OUTPUT, CLI_COUNT, FIELD(outputs.ranks), "N",
+     .help = "write a PyTorch distributed checkpoint, a directory\nof N files and .metadata",
+     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"level", OUTPUT, CLI_COUNT, FIELD(level), "N",
      .help = "compression level of .safetensors.zst: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "same|f32|f16|bf16",
@@ -193,6 +196,8 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
     if (values->synth.io_depth > PHEMA_READ_QUEUE_MAX_DEPTH)
         return phema_fail(err, PHEMA_ERR_USAGE, "--io-depth: at most %u",
                           PHEMA_READ_QUEUE_MAX_DEPTH);
+    if (values->outputs.ranks > PHEMA_MAX_RANKS)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--ranks: at most %d", PHEMA_MAX_RANKS);
     if (values->level > 22)
         return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
     enum phema_status status = read_device(&prepared->options.gpu, values, err);

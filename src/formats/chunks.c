@@ -143,8 +143,16 @@ struct gathering {
     const struct phema_chunk *chunk;
     const uint8_t *data;
     uint64_t stride[PHEMA_MAX_RANK];
-    unsigned flat; /* from this dimension on, the chunk is one run of the tensor ... */
-    uint64_t step; /* ... with this distance between elements */
+    unsigned flat;             /* from this dimension on, the chunk is one run of the tensor ... */
+    uint64_t step;             /* ... with this distance between elements */
+    struct visiting *visiting; /* runs are visited; NULL: copied */
+};
+
+struct visiting {
+    phema_run_visitor *visit;
+    void *context;
+    enum phema_status status;
+    struct phema_error *err;
 };
 
 static void set_blocks(struct gathering *gathering)
@@ -178,7 +186,8 @@ static bool choose_part(struct gathering *gathering, const struct phema_checkpoi
         is_flat = is_flat && chunk->size[k] == gathering->tensor->shape[k];
         below *= chunk->size[k];
     }
-    gathering->data = checkpoint_content(checkpoint, chunk->file).data + chunk->offset;
+    if (checkpoint)
+        gathering->data = checkpoint_content(checkpoint, chunk->file).data + chunk->offset;
     return true;
 }
 
@@ -192,7 +201,21 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Copies the part of the range that lies in one run of the chunk.
+static void visit_run(const struct gathering *gathering, uint64_t first, uint64_t n, uint64_t place)
+{
+    struct visiting *visiting = gathering->visiting;
+    const struct phema_run run = {
+        .chunk = (size_t)(gathering->chunk - gathering->tensor->chunks),
+        .file = gathering->chunk->file,
+        .offset = gathering->chunk->offset + place * gathering->size,
+        .first = first,
+        .n = n,
+    };
+    if (!visiting->status)
+        visiting->status = visiting->visit(visiting->context, &run, visiting->err);
+}
+
+/* Copies or visits the part of the range that lies in one run of the chunk.
  *   base   number of the tensor's element whose indices from dimension flat on are 0
  *   place  start of the run in the chunk [elements of the file] */
 static void copy_run(const struct gathering *gathering, uint64_t base, uint64_t place)
@@ -204,6 +227,10 @@ static void copy_run(const struct gathering *gathering, uint64_t base, uint64_t 
     uint64_t end = smaller(start + gathering->chunk->size[k] * below, gathering->end);
     if (from >= end)
         return;
+    if (gathering->visiting) {
+        visit_run(gathering, from, end - from, place + (from - start));
+        return;
+    }
     strided_gather_row(gathering->out + (from - gathering->first) * gathering->size,
                        gathering->data +
                            (place + (from - start) * gathering->step) * gathering->size,
@@ -283,4 +310,23 @@ const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
         descend(&gathering, 0, 0, 0);
     }
     return scratch;
+}
+
+PHEMA_FALLIBLE phema_tensor_visit_runs(const struct phema_tensor *tensor, uint64_t first,
+                                       uint64_t n, phema_run_visitor *visit, void *context,
+                                       struct phema_error *err)
+{
+    struct visiting visiting = {visit, context, PHEMA_OK, err};
+    struct gathering gathering = {.tensor = tensor,
+                                  .first = first,
+                                  .end = first + n,
+                                  .size = phema_dtype_bits(tensor->dtype) / 8,
+                                  .visiting = &visiting};
+    if (n == 0)
+        return PHEMA_OK;
+    set_blocks(&gathering);
+    for (size_t i = 0; i < tensor->n_chunks && !visiting.status; i++)
+        if (choose_part(&gathering, NULL, &tensor->chunks[i]))
+            descend(&gathering, 0, 0, 0);
+    return visiting.status;
 }

@@ -18,6 +18,9 @@ static const struct phema_output_traits forms[] = {
                                  "a copy of a checkpoint, which one process changes; write "
                                  ".safetensors in parts, join them, and put that into a copy with "
                                  "synth --convert --into"},
+    [PHEMA_FORM_DISTRIBUTED] = {.is_directory = true,
+                                .has_provenance_file = true,
+                                .plain_suffix = ""},
 };
 
 const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs)

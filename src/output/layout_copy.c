@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "outputs.h"
-#include "phema/json.h"
 
 /* ---- Names of OUT ---- */
 
@@ -414,20 +413,8 @@ static enum phema_status write_sidecar(struct draft *draft, size_t j, struct phe
 {
     if (draft->options->is_conversion)
         return PHEMA_OK;
-    struct provenance_metadata provenance;
-    enum phema_status status = provenance_write(&provenance, draft, j, err);
-    if (status)
-        return status;
     struct phema_strbuf text = {0};
-    struct phema_json_out out = {.text = &text, .is_pretty = true};
-    phema_json_out_open(&out, NULL, '{');
-    size_t n = provenance.n - 1; /* the last value is an object, not a string */
-    for (size_t i = 0; i < n; i++)
-        phema_json_out_string(&out, provenance.items[i].key, provenance.items[i].value);
-    phema_strbuf_printf(&text, ",\n \"%s\": %s\n}\n", provenance.items[n].key,
-                        provenance.items[n].value);
-    provenance_clear(&provenance);
-    status = phema_strbuf_check(&text, err);
+    enum phema_status status = provenance_write_file(&text, draft, j, err);
     if (status) {
         phema_strbuf_clear(&text);
         return status;

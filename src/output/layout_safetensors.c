@@ -61,7 +61,8 @@ PHEMA_FALLIBLE outputs_find_digests(const struct draft *draft, struct phema_outp
     if (!draft->options->hashes_inputs)
         return PHEMA_OK;
     size_t n = draft->plan->series->n - draft->plan->targets[target].n_left_out;
-    bool is_header = !phema_output_traits(draft->outputs)->is_copy;
+    const struct phema_output_traits *form = phema_output_traits(draft->outputs);
+    bool is_header = !form->is_copy && !form->has_provenance_file;
     const char *at = find_end_of(text, size, 0, placeholders[is_header].start);
     output->digest_offsets = calloc(n + 1, sizeof(*output->digest_offsets));
     if (!output->digest_offsets)
@@ -79,7 +80,8 @@ PHEMA_FALLIBLE outputs_find_digests(const struct draft *draft, struct phema_outp
 
 void phema_output_set_digests(struct phema_output *output, const struct phema_hash_sum *sums)
 {
-    char *text = output->sidecar ? output->sidecar : (char *)output->files[0].header;
+    char *text =
+        output->sidecar ? output->sidecar : (char *)output->files[output->provenance_file].header;
     for (size_t k = 0; k < output->n_digests; k++) {
         char digits[PHEMA_DIGEST];
         phema_hash_sum_show(digits, &sums[k]);

@@ -93,19 +93,21 @@ static enum phema_status shard_by_size(struct sharding *sharding, const struct d
 
 /* ---- Files that hold no tensors ---- */
 
-static enum phema_status add_side_file(struct draft *draft, const char *name, char *source,
-                                       char *text, struct phema_error *err)
+PHEMA_FALLIBLE outputs_add_side_file(struct draft *draft, const char *name, char *source,
+                                     const struct phema_strbuf *text, bool is_last,
+                                     struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
     struct phema_side_file *files =
         realloc(outputs->side_files, (outputs->n_side_files + 1) * sizeof(*files));
-    struct phema_side_file added = {strdup(name), source, text};
+    struct phema_side_file added = {strdup(name), source, text ? text->data : NULL,
+                                    text ? text->size : 0, is_last};
     if (files)
         outputs->side_files = files;
     if (!files || !added.name) {
         free(added.name);
-        free(source);
-        free(text);
+        free(added.source);
+        free(added.text);
         return phema_fail_memory(err);
     }
     files[outputs->n_side_files++] = added;
@@ -143,7 +145,7 @@ static enum phema_status add_index(struct draft *draft, const struct sharding *s
         phema_strbuf_clear(&text);
         return status;
     }
-    return add_side_file(draft, sharding->index_name, NULL, text.data, err);
+    return outputs_add_side_file(draft, sharding->index_name, NULL, &text, false, err);
 }
 
 /* Files of tensors, and hidden and unfinished files, are no side files. */
@@ -171,7 +173,7 @@ static enum phema_status add_copy(struct draft *draft, const char *directory, co
         free(path);
         return status;
     }
-    return add_side_file(draft, name, path, NULL, err);
+    return outputs_add_side_file(draft, name, path, NULL, false, err);
 }
 
 static int by_name(const void *a, const void *b)

@@ -101,6 +101,11 @@ static void choose_form(enum phema_output_form *form, const char **end, const st
     const char *into = draft->options->into;
     *form = PHEMA_FORM_FRESH;
     *end = phema_format_extension("safetensors");
+    if (draft->options->ranks) {
+        *form = PHEMA_FORM_DISTRIBUTED;
+        *end = "";
+        return;
+    }
     if (!into && (draft->options->shard_bytes ||
                   strcmp(phema_checkpoint_format(draft->newest), "sharded") == 0)) {
         *form = PHEMA_FORM_SHARDED;
@@ -183,7 +188,7 @@ PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *optio
 {
     enum phema_output_form form = PHEMA_FORM_FRESH;
     const char *end = NULL;
-    if (!names_file(&form, &end, options) || options->shard_bytes)
+    if (!names_file(&form, &end, options) || options->shard_bytes || options->ranks)
         return PHEMA_OK;
     enum phema_status status = check_one_file(options->out, n, err);
     if (status || strchr(options->out, '{'))
@@ -210,25 +215,30 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
             err, PHEMA_ERR_USAGE,
             "--into: writes a copy of one file, which --shard-size would not be; give "
             "one of them");
-    if (is_file && options->shard_bytes)
+    if (options->ranks && (options->into || options->shard_bytes))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--ranks: writes a new distributed checkpoint, which %s would not be; "
+                          "give one of them",
+                          options->into ? "the copy of --into" : "the shards of --shard-size");
+    if (is_file && (options->shard_bytes || options->ranks))
         return phema_suggest(err,
                              phema_fail(err, PHEMA_ERR_USAGE,
-                                        "%s: --shard-size makes a directory of files; end OUT in /",
-                                        out),
+                                        "%s: %s makes a directory of files; end OUT in /", out,
+                                        options->ranks ? "--ranks" : "--shard-size"),
                              "OUT", "model/");
     if (is_file && check_one_file(out, m, err))
         return PHEMA_ERR_USAGE;
     if (!is_file)
         choose_form(form, &end, draft);
-    if (options->is_conversion && (is_template || (!is_file && *form != PHEMA_FORM_SHARDED)))
+    bool is_checkpoint = phema_output_traits(draft->outputs)->is_directory;
+    if (options->is_conversion && (is_template || (!is_file && !is_checkpoint)))
         return outputs_fail_name(err,
                                  phema_fail(err, PHEMA_ERR_USAGE,
                                             "%s: --convert writes one checkpoint; end OUT in the "
                                             "format to write, such as .safetensors",
                                             out),
                                  out);
-    bool is_sharded = *form == PHEMA_FORM_SHARDED;
-    if (!is_file && !is_sharded &&
+    if (!is_file && !is_checkpoint &&
         (is_template ? !is_slashed : m == 1 && !is_slashed && !is_directory(out)))
         return outputs_fail_name(err,
                                  phema_fail(err, PHEMA_ERR_USAGE,
@@ -237,14 +247,14 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
                                             "directory",
                                             out),
                                  out);
-    while (is_sharded && size > 1 && out[size - 1] == '/')
+    while (is_checkpoint && size > 1 && out[size - 1] == '/')
         size--;
     phema_strbuf_append(template, out, size);
-    /* one sharded checkpoint is OUT itself; other outputs in a directory need names */
-    if (!is_file && !is_template && !(is_sharded && m == 1))
+    /* one checkpoint of several files is OUT itself; other outputs in a directory need names */
+    if (!is_file && !is_template && !(is_checkpoint && m == 1))
         phema_strbuf_printf(template, "%sphema-{time}-{sigma}%s", out[size - 1] == '/' ? "" : "/",
                             end);
-    else if (!is_file && is_template && !is_sharded)
+    else if (!is_file && is_template && !is_checkpoint)
         phema_strbuf_printf(template, "phema-{time}-{sigma}%s", end);
     return phema_strbuf_check(template, err);
 }

@@ -37,6 +37,8 @@ static enum phema_status set_tensors(struct draft *draft, struct phema_error *er
 static enum phema_status lay_out(struct draft *draft, struct phema_error *err)
 {
     const struct phema_output_traits *form = phema_output_traits(draft->outputs);
+    if (draft->outputs->form == PHEMA_FORM_DISTRIBUTED)
+        return outputs_lay_out_distributed(draft, err);
     if (form->is_directory)
         return outputs_lay_out_sharded(draft, err);
     return form->is_copy ? outputs_lay_out_copies(draft, err)
@@ -120,6 +122,7 @@ void phema_outputs_clear(struct phema_outputs *outputs)
         free(outputs->side_files[f].text);
     }
     free(outputs->side_files);
+    free(outputs->pieces);
     for (size_t t = 0; t < outputs->n_templates; t++)
         phema_checkpoint_close(outputs->templates[t]);
     phema_arena_clear(&outputs->memory);

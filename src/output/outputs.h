@@ -33,12 +33,23 @@ const char *outputs_extension(const char *path);
 enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status status,
                                     const char *out);
 
-/* ---- layout_safetensors.c, layout_sharded.c, layout_copy.c ---- */
+/* ---- layout_safetensors.c, layout_sharded.c, layout_copy.c, layout_distributed.c ---- */
 
 /* Files, places and sizes. */
 PHEMA_FALLIBLE outputs_lay_out_safetensors(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err);
+PHEMA_FALLIBLE outputs_lay_out_distributed(struct draft *draft, struct phema_error *err);
+
+/* Fills file f of an output with the provenance (layout_distributed.c). */
+PHEMA_FALLIBLE outputs_add_provenance(struct draft *draft, struct phema_output *output, size_t f,
+                                      struct phema_error *err);
+
+/* Adds a file without tensors (layout_sharded.c). Owns source and text, of which one is NULL, in
+ * any case. */
+PHEMA_FALLIBLE outputs_add_side_file(struct draft *draft, const char *name, char *source,
+                                     const struct phema_strbuf *text, bool is_last,
+                                     struct phema_error *err);
 
 /* Whether the newest snapshot can be copied to a file of this name (layout_copy.c). */
 PHEMA_FALLIBLE outputs_check_copy(const struct phema_checkpoint *newest,
@@ -80,6 +91,9 @@ struct provenance_metadata {
  * other targets of the run, time or machine. The digests of the snapshots' data are zeros here. */
 PHEMA_FALLIBLE provenance_write(struct provenance_metadata *out, const struct draft *draft,
                                 size_t target, struct phema_error *err);
+/* The same as the text of a file. Starts as {0}; on failure the caller's too. */
+PHEMA_FALLIBLE provenance_write_file(struct phema_strbuf *text, const struct draft *draft,
+                                     size_t target, struct phema_error *err);
 void provenance_clear(struct provenance_metadata *provenance);
 
 #endif

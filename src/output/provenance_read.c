@@ -196,25 +196,37 @@ PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phem
     return status;
 }
 
-/* Opens PATH.json, the provenance of formats without metadata; NULL where it cannot be opened. */
-static enum phema_status open_sidecar(struct phema_file **out, const char *path,
-                                      struct phema_error *err)
+/* Opens a file of provenance; NULL where it cannot be opened. */
+static enum phema_status open_file(struct phema_file **out, const char *name,
+                                   struct phema_error *err)
 {
-    char *name = NULL;
-    if (asprintf(&name, "%s.json", path) < 0)
-        return phema_fail_memory(err);
     struct phema_error ignored = {""};
     struct phema_file *file = NULL;
-    enum phema_status status = PHEMA_OK;
     if (phema_file_open(&file, name, &ignored) == PHEMA_OK &&
         phema_file_span(file).size > MAX_TEXT) {
-        status = phema_fail(err, PHEMA_ERR_FILE,
-                            "%s: is larger than 64 MiB, which no provenance is", name);
         phema_file_close(file);
-        file = NULL;
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: is larger than 64 MiB, which no provenance is",
+                          name);
     }
-    free(name);
     *out = file;
+    return PHEMA_OK;
+}
+
+/* Reads the provenance of formats without metadata; out stays NULL where the file is not there. */
+static enum phema_status read_file(struct phema_provenance **out, const char *path, const char *end,
+                                   struct phema_error *err)
+{
+    char *name = NULL;
+    struct phema_file *file = NULL;
+    if (asprintf(&name, "%s%s", path, end) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = open_file(&file, name, err);
+    if (!status && file) {
+        status = phema_provenance_parse(out, phema_file_span(file), err);
+        status = status ? phema_fail_in(err, status, "%s", name) : PHEMA_OK;
+    }
+    phema_file_close(file);
+    free(name);
     return status;
 }
 
@@ -222,28 +234,22 @@ static enum phema_status read_provenance(struct phema_provenance **out, const ch
                                          const struct phema_checkpoint *checkpoint,
                                          struct phema_error *err)
 {
-    struct phema_file *sidecar = NULL;
-    enum phema_status status = open_sidecar(&sidecar, path, err);
-    if (status)
+    enum phema_status status = read_file(out, path, "/" PHEMA_PROVENANCE_FILE, err);
+    if (!status && !*out)
+        status = read_file(out, path, ".json", err);
+    if (status || *out)
         return status;
     const char *metadatum = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance");
-    struct phema_span text = {(const uint8_t *)metadatum, metadatum ? strlen(metadatum) : 0};
-    if (sidecar)
-        text = phema_file_span(sidecar);
-    if (!text.data)
-        status =
-            phema_suggest(err,
-                          phema_fail(err, PHEMA_ERR_INPUTS,
-                                     "%s: has no provenance, inside or in %s.json; only outputs of "
-                                     "synth have one",
-                                     path, path),
-                          "posthoc-ema inspect", path);
-    else
-        status = phema_provenance_parse(out, text, err);
-    if (status && text.data)
-        status = phema_fail_in(err, status, "%s%s", path, sidecar ? ".json" : "");
-    phema_file_close(sidecar);
-    return status;
+    if (!metadatum)
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_INPUTS,
+                                        "%s: has no provenance, inside or in %s.json; only outputs "
+                                        "of synth have one",
+                                        path, path),
+                             "posthoc-ema inspect", path);
+    status = phema_provenance_parse(
+        out, (struct phema_span){(const uint8_t *)metadatum, strlen(metadatum)}, err);
+    return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_provenance_open(struct phema_provenance **out, const char *path,

@@ -184,3 +184,21 @@ void provenance_clear(struct provenance_metadata *provenance)
 {
     phema_strbuf_clear(&provenance->text);
 }
+
+PHEMA_FALLIBLE provenance_write_file(struct phema_strbuf *text, const struct draft *draft,
+                                     size_t target, struct phema_error *err)
+{
+    struct provenance_metadata provenance;
+    enum phema_status status = provenance_write(&provenance, draft, target, err);
+    if (status)
+        return status;
+    struct phema_json_out out = {.text = text, .is_pretty = true};
+    phema_json_out_open(&out, NULL, '{');
+    size_t n = provenance.n - 1; /* the last value is an object, not a string */
+    for (size_t i = 0; i < n; i++)
+        phema_json_out_string(&out, provenance.items[i].key, provenance.items[i].value);
+    phema_strbuf_printf(text, ",\n \"%s\": %s\n}\n", provenance.items[n].key,
+                        provenance.items[n].value);
+    provenance_clear(&provenance);
+    return phema_strbuf_check(text, err);
+}

@@ -20,6 +20,11 @@ enum sink_start_state sink_start_state(const struct sink *sink)
     return sink->start_state;
 }
 
+bool sink_needs_done_tiles(const struct sink *sink)
+{
+    return sink->sums || sink->pieces;
+}
+
 bool sink_took_over(const struct sink *sink)
 {
     if (sink->part)
@@ -79,6 +84,8 @@ PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t 
         atomic_fetch_add_explicit(&sink->sums[i], hash, memory_order_relaxed);
     if (sum)
         *sum += hash;
+    if (location->chunks || sink->pieces)
+        return sink_write_runs(sink, i, first, n, data, err);
     if (location->stride) {
         struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
         tensor.dtype = dtype;
@@ -97,8 +104,8 @@ static bool is_adjacent(const struct sink *sink, size_t a, size_t b)
     const bool *is_replaced = sink->outputs->is_replaced;
     uint64_t size_bytes =
         phema_dtype_bytes(sink->outputs->dtypes[a], sink->plan->series->tensors[a].tensor.n_elems);
-    return !left->stride && !right->stride && left->file == right->file &&
-           right->offset == left->offset + size_bytes &&
+    return !left->stride && !right->stride && !left->chunks && !right->chunks &&
+           left->file == right->file && right->offset == left->offset + size_bytes &&
            (!is_replaced || is_replaced[a] == is_replaced[b]);
 }
 
@@ -152,11 +159,12 @@ PHEMA_FALLIBLE sink_write_digests(struct sink *sink, const struct phema_hash_sum
     const struct phema_output *output = sink->output;
     if (sink->part)
         return set_part_sums(sink, sums, err);
+    size_t f = output->provenance_file;
     const uint8_t *text =
-        sink->sidecar ? (const uint8_t *)output->sidecar : output->files[0].header;
+        sink->sidecar ? (const uint8_t *)output->sidecar : output->files[f].header;
     size_t first = output->digest_offsets[0];
     size_t end = output->digest_offsets[output->n_digests - 1] + PHEMA_DIGEST - 1;
-    return phema_writer_write(sink->sidecar ? sink->sidecar : sink->writers[0], first, text + first,
+    return phema_writer_write(sink->sidecar ? sink->sidecar : sink->writers[f], first, text + first,
                               end - first, err);
 }
 
@@ -216,10 +224,24 @@ PHEMA_FALLIBLE sink_try_finish(const struct phema_outputs *outputs, const uint8_
     return PHEMA_OK;
 }
 
+/* The first part writes the side files. */
+static enum phema_status add_last_files(struct sink *sink, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < sink->outputs->n_side_files && sink->options.part < 2 && !status; f++)
+        if (sink->outputs->side_files[f].is_last)
+            status = sink_add_side_file(sink, f, err);
+    return status;
+}
+
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 {
     if (sink->compressed)
         return compress(sink, err);
+    if (sink->form->is_directory) {
+        enum phema_status status = sink_finish_pieces(sink, err);
+        return status ? status : add_last_files(sink, err);
+    }
     if (sink->form->is_copy)
         return zip_checksums_update(sink->writers[0], sink->output->template,
                                     sink->output->locations, sink->output->shift,
@@ -323,6 +345,8 @@ void sink_abandon(struct sink *sink)
     phema_writer_part_abandon(sink->part);
     free(sink->part_files);
     free(sink->part_sums);
+    free(sink->part_crcs);
+    free(sink->pieces);
     phema_writer_directory_abandon(sink->directory);
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);

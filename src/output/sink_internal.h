@@ -9,6 +9,12 @@
 #include "phema/sink.h"
 #include "phema/writer.h"
 
+/* A piece while its data arrive. */
+struct sink_piece {
+    _Atomic uint64_t n_bytes; /* written by this run, or found done */
+    _Atomic uint32_t crc;     /* the shares of these bytes */
+};
+
 struct sink {
     const struct phema_plan *plan;
     const struct phema_outputs *outputs;
@@ -26,6 +32,7 @@ struct sink {
     struct phema_writer_part_options part_options;
     struct phema_writer_part_file *part_files;
     struct phema_writer_part_sum *part_sums; /* of the data that were read for the part */
+    struct phema_writer_part_crc *part_crcs; /* of pieces that other parts write as well */
     char digest[PHEMA_PART_DIGEST];
     uint8_t *map;      /* of a copy with strided tensors */
     bool is_published; /* a copy has its name */
@@ -34,7 +41,8 @@ struct sink {
      * depend on the order. NULL: nothing will be reread */
     _Atomic uint64_t *sums;
     bool is_verifying;
-    uint8_t *scratch; /* [scratch_size] for rereading */
+    struct sink_piece *pieces; /* [n_pieces] of a distributed checkpoint; else NULL */
+    uint8_t *scratch;          /* [scratch_size] for rereading */
     size_t scratch_size;
 };
 
@@ -52,6 +60,34 @@ static inline char *sink_path(const char *path, const char *suffix, const char *
  *   offset  in the file: of element first, or of the tensor where it is strided */
 PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_t first, uint64_t n,
                            uint64_t *sum, struct phema_error *err);
+
+/* Writes a side file, of a directory or of the part that has them (sink_open.c). */
+PHEMA_FALLIBLE sink_add_side_file(struct sink *sink, size_t f, struct phema_error *err);
+
+/* Writes a side file, of a directory or of the part that has them (sink_open.c). */
+PHEMA_FALLIBLE sink_add_side_file(struct sink *sink, size_t f, struct phema_error *err);
+
+/* Fails because something that was read back is not what was written (sink_verify.c). */
+enum phema_status sink_fail_different(const struct sink *sink, const char *what,
+                                      struct phema_error *err);
+
+/* ---- sink_pieces.c: tensors in several places, and the zips of a distributed checkpoint ---- */
+
+/* Writes elements [first, first + n) of tensor i to their places. */
+PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n,
+                               const void *data, struct phema_error *err);
+
+/* Reads them into data.  is_done: they count as written by this run */
+PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n, bool is_done,
+                              void *data, struct phema_error *err);
+
+PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err);
+
+/* Writes the headers and ends of the zips when all data of this process are written. */
+PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err);
+
+/* Rereads what sink_finish_pieces has written. PHEMA_ERR_OUTPUT: something else is there */
+PHEMA_FALLIBLE sink_check_pieces(struct sink *sink, struct phema_error *err);
 
 /* Where tensor i begins in its file. */
 static inline uint64_t sink_tensor_offset(const struct sink *sink, size_t i)

@@ -244,6 +244,8 @@ static enum phema_status open_file(struct phema_writer **out, const struct sink 
 static enum phema_status write_header(struct sink *sink, size_t f, struct phema_error *err)
 {
     const struct phema_output_file *file = &sink->output->files[f];
+    if (!file->header_size)
+        return PHEMA_OK;
     return phema_writer_write(sink->writers[f], 0, file->header, file->header_size, err);
 }
 
@@ -261,8 +263,7 @@ static enum phema_status open_new(struct sink *sink, struct phema_error *err)
     return status ? status : write_header(sink, 0, err);
 }
 
-/* Of a directory, or of the part that writes the side files. */
-static enum phema_status add_side_file(struct sink *sink, size_t f, struct phema_error *err)
+PHEMA_FALLIBLE sink_add_side_file(struct sink *sink, size_t f, struct phema_error *err)
 {
     const struct phema_side_file *file = &sink->outputs->side_files[f];
     size_t index = sink->output->n_files + f; /* in the files of a part */
@@ -271,13 +272,12 @@ static enum phema_status add_side_file(struct sink *sink, size_t f, struct phema
     if (file->source)
         return phema_writer_directory_copy_file(sink->directory, file->name, file->source, err);
     struct phema_writer *writer = NULL;
-    size_t size = strlen(file->text);
-    enum phema_status status =
-        sink->part ? phema_writer_part_file(&writer, sink->part, index, err)
-                   : phema_writer_directory_add(&writer, sink->directory, file->name, size, err);
+    enum phema_status status = sink->part ? phema_writer_part_file(&writer, sink->part, index, err)
+                                          : phema_writer_directory_add(&writer, sink->directory,
+                                                                       file->name, file->size, err);
     if (status)
         return status;
-    status = phema_writer_write(writer, 0, file->text, size, err);
+    status = phema_writer_write(writer, 0, file->text, file->size, err);
     if (!status)
         return phema_writer_commit(writer, err);
     phema_writer_abandon(writer);
@@ -288,7 +288,8 @@ static enum phema_status add_side_files(struct sink *sink, struct phema_error *e
 {
     enum phema_status status = PHEMA_OK;
     for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
-        status = add_side_file(sink, f, err);
+        if (!sink->outputs->side_files[f].is_last)
+            status = sink_add_side_file(sink, f, err);
     return status;
 }
 
@@ -334,7 +335,7 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
             return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be examined: %s", file->source,
                               strerror(errno));
         sink->part_files[n_files + f] = (struct phema_writer_part_file){
-            file->name, file->source ? (uint64_t)st.st_size : strlen(file->text)};
+            file->name, file->source ? (uint64_t)st.st_size : file->size};
     }
     sink->part_options = (struct phema_writer_part_options){
         .part = sink->options.part,
@@ -543,7 +544,9 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
     if (options->verifies)
         sink->sums = calloc(plan->series->n_tensors + 1, sizeof(*sink->sums));
     bool has_memory = sink->writers && (sink->sums || !options->verifies);
-    enum phema_status status = has_memory ? open_with_journal(sink, err) : phema_fail_memory(err);
+    enum phema_status status = has_memory ? sink_open_pieces(sink, err) : phema_fail_memory(err);
+    if (!status)
+        status = open_with_journal(sink, err);
     if (status) {
         sink_abandon(sink);
         return status;

@@ -14,8 +14,8 @@
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
-static enum phema_status fail_different(const struct sink *sink, const char *what,
-                                        struct phema_error *err)
+enum phema_status sink_fail_different(const struct sink *sink, const char *what,
+                                      struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: %s: what was read back is not what was written; the disk, its "
@@ -30,7 +30,7 @@ static enum phema_status fail_tensor(const struct sink *sink, size_t i, struct p
     char what[sizeof(shown.text) + 16];
     (void)snprintf(what, sizeof(what), "tensor '%s'",
                    phema_name_escape(&shown, tensor->name, tensor->name_size));
-    return fail_different(sink, what, err);
+    return sink_fail_different(sink, what, err);
 }
 
 /* Evicts the file from the page cache, so that reading asks the disk. A file system in memory, or a
@@ -61,7 +61,7 @@ static enum phema_status check_header(struct sink *sink, size_t f, struct phema_
     enum phema_status status =
         phema_writer_read(sink->writers[f], 0, header, file->header_size, err);
     if (!status && memcmp(header, file->header, file->header_size) != 0)
-        status = fail_different(sink, "the header", err);
+        status = sink_fail_different(sink, "the header", err);
     free(header);
     return status;
 }
@@ -79,7 +79,7 @@ PHEMA_FALLIBLE sink_begin_verify(struct sink *sink, struct phema_error *err)
         if (status)
             return status;
     }
-    return PHEMA_OK;
+    return sink_check_pieces(sink, err);
 }
 
 static enum phema_status grow_scratch(struct sink *sink, size_t size, struct phema_error *err)
@@ -104,7 +104,9 @@ PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_
         return status;
     const uint8_t *data = sink->scratch;
     tensor.stride = location->stride;
-    if (location->stride)
+    if (location->chunks || sink->pieces)
+        status = sink_read_runs(sink, i, first, n, !sum && !sink->is_verifying, sink->scratch, err);
+    else if (location->stride)
         data = phema_tensor_read(sink->map + offset, &tensor, first, n, sink->scratch);
     else
         status = phema_writer_read(sink->writers[location->file], offset, sink->scratch, size, err);
@@ -113,7 +115,7 @@ PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_
     uint64_t hash = sink_hash(sink, i, offset, first, data, size);
     if (sum)
         *sum += hash;
-    else
+    else if (sink->sums)
         atomic_fetch_add_explicit(&sink->sums[i], sink->is_verifying ? -hash : hash,
                                   memory_order_relaxed);
     return PHEMA_OK;

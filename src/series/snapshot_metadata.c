@@ -250,21 +250,31 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
 /* A provenance has a line for each snapshot, far less than this. */
 #define MAX_DESCRIPTION ((size_t)64 << 20)
 
-bool snapshot_metadata_is_described_output(const char *path)
+static bool is_provenance(const char *name)
 {
     struct phema_error ignored = {""};
-    struct phema_strbuf name = {0};
-    phema_strbuf_printf(&name, "%s.json", path);
     struct phema_file *file = NULL;
     struct phema_json *root = NULL;
-    bool is_output = false;
-    if (!name.is_failed && phema_file_open(&file, name.data, &ignored) == PHEMA_OK) {
+    bool is_one = false;
+    if (phema_file_open(&file, name, &ignored) == PHEMA_OK) {
         struct phema_span text = phema_file_span(file);
         if (text.size <= MAX_DESCRIPTION && phema_json_parse(&root, text, &ignored) == PHEMA_OK)
-            is_output = phema_json_get(root, "posthoc_ema.provenance") != NULL;
+            is_one = phema_json_get(root, "posthoc_ema.provenance") != NULL;
     }
     phema_json_free(root);
     phema_file_close(file);
-    phema_strbuf_clear(&name);
+    return is_one;
+}
+
+bool snapshot_metadata_is_described_output(const char *path)
+{
+    static const char *const ends[] = {".json", "/" PHEMA_PROVENANCE_FILE};
+    bool is_output = false;
+    for (size_t e = 0; e < ARRAY_LEN(ends) && !is_output; e++) {
+        struct phema_strbuf name = {0};
+        phema_strbuf_printf(&name, "%s%s", path, ends[e]);
+        is_output = !name.is_failed && is_provenance(name.data);
+        phema_strbuf_clear(&name);
+    }
     return is_output;
 }

@@ -100,7 +100,8 @@ struct run_digest run_digest_of_output(const struct run_digest *inputs,
     }
     for (size_t f = 0; f < outputs->n_side_files; f++) {
         add_text(&digest, outputs->side_files[f].name);
-        add_text(&digest, outputs->side_files[f].text);
+        add_bytes(&digest, (const uint8_t *)outputs->side_files[f].text,
+                  outputs->side_files[f].size);
     }
     if (item->template)
         add_template(&digest, plan, outputs, item);

@@ -136,6 +136,36 @@ struct markers {
     uint64_t unlike;                    /* the first part that disagrees with join->first, or 0 */
 };
 
+static int compare_crcs(const void *a, const void *b)
+{
+    const struct phema_writer_part_crc *left = a, *right = b;
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    return (left->at[0] > right->at[0]) - (left->at[0] < right->at[0]);
+}
+
+/* Adds the shares of a part to those of the parts before it. */
+static enum phema_status add_crcs(struct part_marker *all, const struct part_marker *marker,
+                                  struct phema_error *err)
+{
+    size_t n = all->n_crcs + marker->n_crcs, n_merged = 0;
+    struct phema_writer_part_crc *crcs = realloc(all->crcs, (n + 1) * sizeof(*crcs));
+    if (!crcs)
+        return phema_fail_memory(err);
+    all->crcs = crcs;
+    if (marker->n_crcs)
+        memcpy(&crcs[all->n_crcs], marker->crcs, marker->n_crcs * sizeof(*crcs));
+    qsort(crcs, n, sizeof(*crcs), compare_crcs);
+    for (size_t k = 0; k < n; k++) {
+        if (n_merged && compare_crcs(&crcs[n_merged - 1], &crcs[k]) == 0)
+            crcs[n_merged - 1].crc ^= crcs[k].crc;
+        else
+            crcs[n_merged++] = crcs[k];
+    }
+    all->n_crcs = n_merged;
+    return PHEMA_OK;
+}
+
 /* Compares a part with the first one that is done, and adds the sums over the data that it has
  * read. */
 static enum phema_status add_marker(struct markers *markers, struct phema_writer_join *join,
@@ -157,11 +187,12 @@ static enum phema_status add_marker(struct markers *markers, struct phema_writer
     } else if (is_alike(&marker, &join->first)) {
         for (size_t k = 0; k < marker.n_sums; k++)
             phema_hash_sum_add(&join->first.sums[k].sum, &marker.sums[k].sum);
+        status = add_crcs(&join->first, &marker, err);
     } else if (!markers->unlike) {
         markers->unlike = part;
     }
     part_marker_clear(&marker);
-    return PHEMA_OK;
+    return status;
 }
 
 static enum phema_status judge_markers(struct markers *markers,
@@ -453,6 +484,44 @@ static enum phema_status write_sums(const struct phema_writer_join *join, struct
     return status;
 }
 
+/* Writes the checksums of what several parts have written into one file: crcs [n]. */
+static enum phema_status write_file_crcs(const struct phema_writer_join *join, int descriptor,
+                                         const struct phema_writer_part_crc *crcs, size_t n,
+                                         struct phema_error *err)
+{
+    for (size_t k = 0; k < n; k++) {
+        uint32_t crc = crcs[k].crc;
+        const uint8_t bytes[4] = {(uint8_t)crc, (uint8_t)(crc >> 8), (uint8_t)(crc >> 16),
+                                  (uint8_t)(crc >> 24)};
+        for (size_t x = 0; x < ARRAY_LEN(crcs[k].at); x++)
+            if (file_write_fully(descriptor, bytes, sizeof(bytes), crcs[k].at[x]))
+                return writer_fail_errno(err, join->partial_path, "cannot be written", errno);
+    }
+    if (join->options.syncs && file_sync(descriptor))
+        return writer_fail_errno(err, join->path, "cannot be synced", errno);
+    return PHEMA_OK;
+}
+
+/* Again, a later join writes the same bytes. The crcs are sorted by file. */
+static enum phema_status write_crcs(const struct phema_writer_join *join, struct phema_error *err)
+{
+    const struct part_marker *all = &join->first;
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0, end = 0; k < all->n_crcs && !status; k = end) {
+        while (end < all->n_crcs && all->crcs[end].file == all->crcs[k].file)
+            end++;
+        const char *name = all->files[all->crcs[k].file].name;
+        int descriptor = !name ? -1
+                               : openat(join->descriptor, name,
+                                        O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        if (descriptor < 0)
+            return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
+        status = write_file_crcs(join, descriptor, &all->crcs[k], end - k, err);
+        (void)close(descriptor);
+    }
+    return status;
+}
+
 static enum phema_status publish_file(const struct phema_writer_join *join, struct phema_error *err)
 {
     if (join->options.syncs && file_sync(join->descriptor))
@@ -477,6 +546,8 @@ static enum phema_status publish(struct phema_writer_join *join, struct phema_er
 {
     if (!join->is_published) {
         enum phema_status status = write_sums(join, err);
+        if (!status)
+            status = write_crcs(join, err);
         if (status)
             return status;
         return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);

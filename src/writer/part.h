@@ -51,6 +51,8 @@ struct part_marker {
     size_t n_files;
     struct phema_writer_part_sum *sums; /* [n_sums] of a part that is done, by ascending offsets */
     size_t n_sums;
+    struct phema_writer_part_crc *crcs; /* [n_crcs] of a part that is done */
+    size_t n_crcs;
     uint64_t inode; /* of PATH.partial, which identifies PATH after a join; 0: unknown */
 };
 

@@ -278,6 +278,33 @@ static enum phema_status read_sums(struct part_marker *marker, const struct phem
     return PHEMA_OK;
 }
 
+/* PHEMA_NO: incomplete, or outside of its file. */
+static enum phema_status read_crcs(struct part_marker *marker, const struct phema_json *crcs,
+                                   struct phema_error *err)
+{
+    size_t n = phema_json_length(crcs);
+    marker->crcs = calloc(n + 1, sizeof(*marker->crcs));
+    if (!marker->crcs)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < n; k++) {
+        const struct phema_json *item = phema_json_at(crcs, k);
+        struct phema_writer_part_crc *crc = &marker->crcs[marker->n_crcs++];
+        uint64_t file = 0, value = 0;
+        if (!phema_json_u64(&file, phema_json_get(item, "file")) || file >= marker->n_files ||
+            !phema_json_u64(&crc->at[0], phema_json_get(item, "at")) ||
+            !phema_json_u64(&crc->at[1], phema_json_get(item, "and_at")) ||
+            !phema_json_u64(&value, phema_json_get(item, "crc")) || value > UINT32_MAX)
+            return PHEMA_NO;
+        uint64_t size_bytes = marker->files[file].size_bytes;
+        for (size_t x = 0; x < ARRAY_LEN(crc->at); x++)
+            if (size_bytes < sizeof(crc->crc) || crc->at[x] > size_bytes - sizeof(crc->crc))
+                return PHEMA_NO;
+        crc->file = (size_t)file;
+        crc->crc = (uint32_t)value;
+    }
+    return PHEMA_OK;
+}
+
 static enum phema_status read_document(struct part_marker *marker,
                                        const struct phema_json *document, struct phema_error *err)
 {
@@ -292,6 +319,8 @@ static enum phema_status read_document(struct part_marker *marker,
     enum phema_status status = read_files(marker, phema_json_get(document, "files"), err);
     if (!status)
         status = read_sums(marker, phema_json_get(document, "sums"), err);
+    if (!status)
+        status = read_crcs(marker, phema_json_get(document, "crcs"), err);
     if (status)
         return status;
     bool is_done = phema_json_boolean(phema_json_get(document, "done"));
@@ -367,6 +396,7 @@ void part_marker_clear(struct part_marker *marker)
         free(marker->files[f].name);
     free(marker->files);
     free(marker->sums);
+    free(marker->crcs);
     *marker = (struct part_marker){0};
 }
 
@@ -384,6 +414,23 @@ static void write_sums(struct phema_json_out *out, const struct phema_writer_par
         phema_json_out_open(out, NULL, '{');
         phema_json_out_u64(out, "at", options->sums[k].offset);
         phema_json_out_string(out, "sum", digits);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_crcs(struct phema_json_out *out, const struct phema_writer_part_options *options,
+                       bool is_done)
+{
+    if (!is_done || !options->n_crcs)
+        return;
+    phema_json_out_open(out, "crcs", '[');
+    for (size_t k = 0; k < options->n_crcs; k++) {
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_u64(out, "file", options->crcs[k].file);
+        phema_json_out_u64(out, "at", options->crcs[k].at[0]);
+        phema_json_out_u64(out, "and_at", options->crcs[k].at[1]);
+        phema_json_out_u64(out, "crc", options->crcs[k].crc);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');
@@ -413,6 +460,7 @@ static void write_text(struct phema_strbuf *text, const struct phema_writer_part
     }
     phema_json_out_close(&out, ']');
     write_sums(&out, options, is_done);
+    write_crcs(&out, options, is_done);
     phema_json_out_close(&out, '}');
     phema_strbuf_puts(text, "\n");
 }

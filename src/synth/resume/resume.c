@@ -281,14 +281,14 @@ static enum phema_status add_journal_digests(struct resuming *resuming, size_t f
     return status;
 }
 
-/* Tiles that are not written again are still verified at the end: the sinks note their data. */
+/* Sinks note the data of tiles that are not written again, where they need them. */
 static enum phema_status accept_done_tiles(const struct done_ranges *done, struct run *run,
                                            size_t first, size_t end, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     size_t hint = 0;
-    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && run->options.verifies && !status;
-         t++) {
+    bool are_needed = first < end && sink_needs_done_tiles(run->sinks[first]);
+    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && are_needed && !status; t++) {
         struct tile_range range = tiling_tile(&run->tiling, t, &hint);
         if (!done_ranges_has(done, range.position, range.position + range.n_elems))
             continue;
