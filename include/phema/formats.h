@@ -129,6 +129,7 @@ struct phema_format_info {
     const struct phema_extension *extensions; /* the first one is the usual one */
     enum phema_format_output output;
     bool can_be_template; /* tensors can be replaced in a copy of a file */
+    bool is_directory;    /* the copy is of a directory */
     bool is_index;        /* lists the files that hold the tensors */
 };
 
@@ -315,17 +316,19 @@ PHEMA_FALLIBLE phema_find_overlap(size_t pair[2], bool *found, enum phema_overla
 
 #define PHEMA_RECORD_CRCS 3 /* at most, for a record */
 
-/* Bytes [offset, offset + size_bytes) of a file and their CRC-32, which is stored little-endian at
+/* Bytes [offset, offset + size_bytes) of a file of the checkpoint and their CRC-32, which is stored little-endian at
  * each of the absolute offsets crc_at. A change of the bytes must update all of them. */
 struct phema_record {
+    size_t file;
     uint64_t offset, size_bytes;
     uint64_t crc_at[PHEMA_RECORD_CRCS];
     unsigned n_crc; /* 2 or 3 */
     uint32_t crc;   /* as stored in the file; not compared with the data */
 };
 
-/* The records that hold the tensors of a PyTorch zip, sorted by offset. Reads the mapped file
- * again, so the listing may be forgotten. Other formats have no records. out: the caller's (free).
+/* The records that hold the tensors of a PyTorch zip, or of all zips of a distributed checkpoint,
+ * sorted by file and offset. Reads the mapped files again, so the listing may be forgotten. Other
+ * formats have no records. out: the caller's (free).
  * PHEMA_ERR_FILE      the file was changed since it was opened, and is damaged; names the path
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_checkpoint_records(struct phema_record **out, size_t *n,

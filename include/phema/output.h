@@ -7,17 +7,19 @@
 /* ---- Outputs ---- */
 
 enum phema_output_form {
-    PHEMA_FORM_FRESH,      /* a new safetensors file */
-    PHEMA_FORM_COMPRESSED, /* that file, compressed with zstd */
-    PHEMA_FORM_SHARDED,    /* a directory of safetensors files and their index */
-    PHEMA_FORM_TEMPLATE,   /* a copy of a checkpoint file in which tensors are replaced */
-    PHEMA_FORM_DISTRIBUTED /* a directory of zips of boxes of tensors, and .metadata */
+    PHEMA_FORM_FRESH,               /* a new safetensors file */
+    PHEMA_FORM_COMPRESSED,          /* that file, compressed with zstd */
+    PHEMA_FORM_SHARDED,             /* a directory of safetensors files and their index */
+    PHEMA_FORM_TEMPLATE,            /* a copy of a checkpoint file in which tensors are replaced */
+    PHEMA_FORM_DISTRIBUTED,         /* a directory of zips of boxes of tensors, and .metadata */
+    PHEMA_FORM_DISTRIBUTED_TEMPLATE /* a copy of such a directory in which tensors are replaced */
 };
 
 /* A file of tensors, or the provenance of a directory, which is all header. */
 struct phema_output_file {
-    char *name;      /* in the directory of a sharded output; NULL: the output itself */
-    uint8_t *header; /* data begin after it; NULL in a copy, where header_size is 0 */
+    char *name;         /* in the directory of a sharded output; NULL: the output itself */
+    const char *source; /* the file begins as its copy; borrowed, or NULL */
+    uint8_t *header;    /* data begin after it; NULL in a copy, where header_size is 0 */
     size_t header_size;
     uint64_t size_bytes;
 };
@@ -51,10 +53,17 @@ struct phema_piece {
     uint64_t data_at, size_bytes; /* of the data in the file */
 };
 
+/* Names in a checkpoint that holds several sets of the tensors: prefix, NAME, suffix. */
+struct phema_container {
+    const char *prefix, *suffix;
+};
+
 struct phema_outputs_options {
-    const char *out;      /* OUT: a file, a directory, or a template of names */
-    const char *into;     /* the checkpoint to copy; NULL: the newest snapshot */
-    const char *key;      /* subtree of --into; NULL: found by the names of the tensors */
+    const char *out;  /* OUT: a file, a directory, or a template of names */
+    const char *into; /* the checkpoint to copy; NULL: the newest snapshot */
+    const char *key;  /* subtree of --into; NULL: found by the names of the tensors */
+    /* where the averages are in --into; prefix NULL: found by the names */
+    struct phema_container container;
     uint64_t shard_bytes; /* of the tensors of a shard; 0: as the newest snapshot */
     uint64_t ranks;       /* files of a distributed checkpoint; 0: another form */
     int level;            /* of compression, 0: the default */
@@ -93,12 +102,14 @@ struct phema_outputs {
     size_t *first_piece;        /* [series->n_tensors + 1] */
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;
-    const char *into_key; /* the subtree of --into that is replaced, "" for all; or NULL */
-    bool *is_replaced;    /* [series->n_tensors] in copies, where other tensors stay; else NULL */
-    bool is_in_order;     /* an element has several places or names in a template: the last one
+    const char *into_key; /* names in --into that are replaced: the subtree, "" for all; NULL: none
+                             was chosen */
+    const char *into_names; /* where they have a suffix too: "ema.state.NAME.ema_params"; or NULL */
+    bool *is_replaced;      /* [series->n_tensors] in copies, where other tensors stay; else NULL */
+    bool is_in_order;       /* an element has several places or names in a template: the last one
                              written stays, so one thread writes all, in order */
-    int level;            /* of compression */
-    char *made_directory; /* the directory to create for the outputs; NULL: it exists */
+    int level;              /* of compression */
+    char *made_directory;   /* the directory to create for the outputs; NULL: it exists */
     struct phema_arena memory; /* of the arrays above */
 };
 
@@ -148,6 +159,18 @@ const struct phema_output_traits *phema_output_traits(const struct phema_outputs
 /* Writes the digits of the digests into header or sidecar text, when all data have been read.
  * sums: [n_digests] */
 void phema_output_set_digests(struct phema_output *output, const struct phema_hash_sum *sums);
+
+/* Bytes of a file of a copy that a replaced tensor, or a chunk of one, holds. */
+struct phema_extent {
+    size_t file;
+    uint64_t start, end;
+};
+/* The bytes of all replaced tensors, sorted by file and start; of a strided one, with its gaps.
+ *   out  the caller's (free) */
+PHEMA_FALLIBLE phema_output_extents(struct phema_extent **out, size_t *n,
+                                    const struct phema_plan *plan,
+                                    const struct phema_outputs *outputs, size_t output,
+                                    struct phema_error *err);
 
 /* Removes an output and its target from plan and outputs: it exists already. */
 void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);

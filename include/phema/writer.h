@@ -144,6 +144,12 @@ PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
                                           struct phema_writer_directory *directory,
                                           const char *name, uint64_t size_bytes,
                                           struct phema_error *err);
+/* The same for a file that begins as a copy of the first size_bytes of another, as
+ * phema_writer_open_copy. */
+PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
+                                               struct phema_writer_directory *directory,
+                                               const char *name, const char *source,
+                                               uint64_t size_bytes, struct phema_error *err);
 /* Adds a finished copy of a regular file (symbolic links are followed). */
 PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *directory,
                                                 const char *name, const char *source,

@@ -171,6 +171,11 @@ void report_into(const struct cli_common *common, const char *into,
 {
     if (common->is_quiet || !outputs->into_key)
         return;
+    if (outputs->into_names) {
+        cli_say("replacing the tensors '%s' of a copy of %s (--key names others)",
+                outputs->into_names, into);
+        return;
+    }
     bool is_all = !*outputs->into_key;
     cli_say("replacing the tensors %s%s%s of a copy of %s%s", is_all ? "" : "below '",
             outputs->into_key, is_all ? "at the root" : "'", into,

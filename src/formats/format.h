@@ -32,6 +32,10 @@ struct phema_format {
     enum phema_status (*open)(struct phema_checkpoint *checkpoint,
                               const struct phema_checkpoint_options *options,
                               struct phema_error *err);
+    /* phema_checkpoint_records, not sorted; NULL: the format has none. */
+    enum phema_status (*list_records)(struct phema_record **out, size_t *n,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err);
 };
 
 /* The format of a content; never NULL: the open of safetensors refuses an unknown content. */

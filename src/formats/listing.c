@@ -241,3 +241,36 @@ const char *phema_checkpoint_warning(const struct phema_checkpoint *checkpoint, 
 {
     return checkpoint->warnings[index];
 }
+
+/* ---- Records ---- */
+
+static int compare_records(const void *a, const void *b)
+{
+    const struct phema_record *left = a, *right = b;
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+enum phema_status phema_checkpoint_records(struct phema_record **out, size_t *n,
+                                           const struct phema_checkpoint *checkpoint,
+                                           struct phema_error *err)
+{
+    struct phema_record *records = NULL;
+    size_t n_records = 0;
+    *out = NULL;
+    *n = 0;
+    if (!checkpoint->format->list_records)
+        return PHEMA_OK;
+    enum phema_status status =
+        checkpoint->format->list_records(&records, &n_records, checkpoint, err);
+    if (status) {
+        free(records);
+        return phema_fail_in(err, status, "%s", checkpoint->path);
+    }
+    if (n_records)
+        qsort(records, n_records, sizeof(*records), compare_records);
+    *out = records;
+    *n = n_records;
+    return PHEMA_OK;
+}

@@ -21,6 +21,15 @@ static const struct phema_output_traits forms[] = {
     [PHEMA_FORM_DISTRIBUTED] = {.is_directory = true,
                                 .has_provenance_file = true,
                                 .plain_suffix = ""},
+    [PHEMA_FORM_DISTRIBUTED_TEMPLATE] = {.is_directory = true,
+                                         .is_copy = true,
+                                         .has_provenance_file = true,
+                                         .has_finish = true,
+                                         .plain_suffix = "",
+                                         .no_parts_reason =
+                                             "a copy of a checkpoint, which one process changes; "
+                                             "write with --ranks in parts, join them, and put that "
+                                             "into a copy with synth --convert --into"},
 };
 
 const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs)

@@ -280,68 +280,6 @@ bool outputs_is_counter(const struct phema_series_tensor *entry)
     return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
 }
 
-static const struct phema_tensor *find_in(const struct phema_checkpoint *template, const char *key,
-                                          const struct phema_tensor *tensor)
-{
-    struct phema_strbuf name = {0};
-    if (*key)
-        phema_strbuf_printf(&name, "%s.", key);
-    phema_strbuf_append(&name, tensor->name, tensor->name_size);
-    const struct phema_tensor *found =
-        name.is_failed ? NULL
-                       : phema_checkpoint_find(template, name.data ? name.data : "", name.size);
-    phema_strbuf_clear(&name);
-    return found;
-}
-
-/* The first tensor that the template does not have below the key; SIZE_MAX: it has all. */
-static size_t find_missing(const struct phema_checkpoint *template, const char *key,
-                           const struct phema_series *series)
-{
-    for (size_t i = 0; i < series->n_tensors; i++)
-        if (!outputs_is_counter(&series->tensors[i]) &&
-            !find_in(template, key, &series->tensors[i].tensor))
-            return i;
-    return SIZE_MAX;
-}
-
-/* The subtree that holds the model: --key, that of the snapshots, or a usual name. */
-static enum phema_status find_key(const char **out, const struct draft *draft,
-                                  const struct phema_checkpoint *template, struct phema_error *err)
-{
-    const struct phema_series *series = draft->plan->series;
-    const char *asked = draft->options->key;
-    if (asked && strcmp(asked, ".") == 0)
-        asked = "";
-    const char *const guesses[] = {asked ? asked : series->key,
-                                   series->key,
-                                   "",
-                                   "state_dict",
-                                   "ema",
-                                   "ema_model",
-                                   "model",
-                                   "model_state_dict",
-                                   "module",
-                                   "net",
-                                   "state_dict.model"};
-    /* a key that differs from that of the snapshots is meant for this file */
-    bool is_for_file = asked && strcmp(asked, series->key) != 0;
-    for (size_t g = 0; g < (is_for_file ? 1 : ARRAY_LEN(guesses)); g++)
-        if (find_missing(template, guesses[g], series) == SIZE_MAX) {
-            *out = guesses[g];
-            return PHEMA_OK;
-        }
-    const char *key = guesses[0];
-    const struct phema_tensor *missing =
-        &series->tensors[find_missing(template, key, series)].tensor;
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: has no tensor '%s%s%s', so it is no checkpoint of the same model; --key "
-                      "names the subtree, --include what to replace",
-                      phema_checkpoint_path(template), key, *key ? "." : "",
-                      phema_name_escape(&shown, missing->name, missing->name_size));
-}
-
 static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
 {
     bool is_wide =
@@ -350,12 +288,13 @@ static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
 }
 
 static enum phema_status locate_into(struct draft *draft, const struct phema_checkpoint *template,
-                                     const char *key, size_t i, struct phema_error *err)
+                                     const struct phema_container *container, size_t i,
+                                     struct phema_error *err)
 {
     const struct phema_series_tensor *entry = &draft->plan->series->tensors[i];
     const struct phema_tensor *tensor = &entry->tensor;
     struct phema_tensor_location *location = &draft->outputs->locations[i];
-    const struct phema_tensor *found = find_in(template, key, tensor);
+    const struct phema_tensor *found = template_find(template, container, tensor);
     bool fits = found && found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
     for (unsigned d = 0; fits && d < tensor->rank; d++)
         fits = found->shape[d] == tensor->shape[d];
@@ -373,8 +312,11 @@ static enum phema_status locate_into(struct draft *draft, const struct phema_che
                           "average; the snapshots are of another model",
                           phema_checkpoint_path(template), shown.text);
     draft->outputs->dtypes[i] = found->dtype;
-    *location = (struct phema_tensor_location){
-        .offset = found->offset, .stride = found->stride, .file = found->file};
+    *location = (struct phema_tensor_location){.offset = found->offset,
+                                               .stride = found->stride,
+                                               .file = found->file,
+                                               .chunks = found->chunks,
+                                               .n_chunks = found->n_chunks};
     if (first != i && draft->outputs->dtypes[first] != found->dtype)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: tensor '%s': is tied to another one in the snapshots, which has "
@@ -387,24 +329,26 @@ static enum phema_status use_into(struct draft *draft, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
     struct phema_checkpoint *template = NULL;
-    const char *key = NULL;
+    struct phema_container container;
     enum phema_status status = open_template(&template, draft, draft->options->into, err);
     if (status)
         return status;
-    status = find_key(&key, draft, template, err);
-    if (status)
-        return status;
-    outputs->into_key = phema_arena_copy(draft->arena, key, strlen(key));
-    if (!outputs->into_key)
-        return phema_fail_memory(err);
+    status = template_find_container(&container, draft, template, err);
     for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++)
-        status = locate_into(draft, template, key, i, err);
+        status = locate_into(draft, template, &container, i, err);
+    bool is_directory = phema_output_traits(outputs)->is_directory;
     for (size_t j = 0; j < outputs->m && !status; j++) {
         outputs->items[j].template = template;
         outputs->items[j].locations = outputs->locations;
-        status = check_name(outputs->items[j].path, template, draft->options, err);
+        if (!is_directory)
+            status = check_name(outputs->items[j].path, template, draft->options, err);
     }
-    return status ? status : check_copy(draft, template, outputs->locations, 0, err);
+    if (status)
+        return status;
+    if (!is_directory)
+        return check_copy(draft, template, outputs->locations, 0, err);
+    status = outputs_check_directory_copy(draft, template, err);
+    return status ? status : outputs_add_directory_files(draft, template, err);
 }
 
 /* ---- Provenance ---- */
@@ -430,6 +374,8 @@ static enum phema_status lay_out_copy(struct draft *draft, size_t j, struct phem
     enum phema_status status = draft->options->into ? PHEMA_OK : use_newest(draft, j, err);
     if (status)
         return status;
+    if (phema_output_traits(draft->outputs)->is_directory)
+        return outputs_add_directory_copy(draft, j, err);
     status = write_sidecar(draft, j, err);
     if (status)
         return status;

@@ -95,6 +95,20 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Whether --into is a directory with .metadata, or that file. */
+static bool copies_directory(const struct phema_outputs_options *options)
+{
+    static const char name[] = ".metadata";
+    struct stat st;
+    char *path = NULL;
+    if (!options->into || asprintf(&path, "%s/%s", options->into, name) < 0)
+        return false;
+    const char *slash = strrchr(options->into, '/');
+    bool is_one = stat(path, &st) == 0 || strcmp(slash ? slash + 1 : options->into, name) == 0;
+    free(path);
+    return is_one;
+}
+
 /* Form and extension of outputs in a directory: those of the newest snapshot. */
 static void choose_form(enum phema_output_form *form, const char **end, const struct draft *draft)
 {
@@ -103,6 +117,11 @@ static void choose_form(enum phema_output_form *form, const char **end, const st
     *end = phema_format_extension("safetensors");
     if (draft->options->ranks) {
         *form = PHEMA_FORM_DISTRIBUTED;
+        *end = "";
+        return;
+    }
+    if (copies_directory(draft->options)) {
+        *form = PHEMA_FORM_DISTRIBUTED_TEMPLATE;
         *end = "";
         return;
     }
@@ -163,6 +182,8 @@ static bool names_file(enum phema_output_form *form, const char **end,
 {
     const char *out = options->out;
     const char *copied = options->into ? outputs_extension(options->into) : NULL;
+    if (copies_directory(options))
+        return false;
     return !phema_ends_with(out, "/") && !is_directory(out) &&
            (find_form(form, end, out) || (copied && phema_ends_with(out, copied)));
 }
@@ -334,7 +355,7 @@ PHEMA_FALLIBLE outputs_set_paths(struct draft *draft, struct phema_error *err)
         status =
             fill_template(&outputs->items[j].path, template.data, &draft->plan->targets[j], err);
     phema_strbuf_clear(&template);
-    if (draft->options->into)
+    if (draft->options->into && !copies_directory(draft->options))
         outputs->form = PHEMA_FORM_TEMPLATE;
     return status ? status : check_distinct(outputs, err);
 }

@@ -39,10 +39,10 @@ static enum phema_status lay_out(struct draft *draft, struct phema_error *err)
     const struct phema_output_traits *form = phema_output_traits(draft->outputs);
     if (draft->outputs->form == PHEMA_FORM_DISTRIBUTED)
         return outputs_lay_out_distributed(draft, err);
-    if (form->is_directory)
-        return outputs_lay_out_sharded(draft, err);
-    return form->is_copy ? outputs_lay_out_copies(draft, err)
-                         : outputs_lay_out_safetensors(draft, err);
+    if (form->is_copy)
+        return outputs_lay_out_copies(draft, err);
+    return form->is_directory ? outputs_lay_out_sharded(draft, err)
+                              : outputs_lay_out_safetensors(draft, err);
 }
 
 static enum phema_status fill_outputs(struct draft *draft, struct phema_error *err)

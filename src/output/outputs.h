@@ -20,6 +20,48 @@ struct draft {
  * (layout_copy.c). */
 bool outputs_is_counter(const struct phema_series_tensor *entry);
 
+/* Tensor i as it lies in an output. */
+static inline struct phema_tensor output_tensor(const struct phema_plan *plan,
+                                                const struct phema_outputs *outputs,
+                                                const struct phema_output *output, size_t i)
+{
+    const struct phema_tensor_location *location = &output->locations[i];
+    struct phema_tensor tensor = plan->series->tensors[i].tensor;
+    tensor.dtype = outputs->dtypes[i];
+    tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
+    tensor.offset = location->offset + output->shift;
+    tensor.stride = location->stride;
+    tensor.file = location->file;
+    tensor.chunks = location->chunks;
+    tensor.n_chunks = location->n_chunks;
+    tensor.is_compressed = false;
+    return tensor;
+}
+
+/* ---- extents.c ---- */
+
+struct extent_list {
+    struct phema_extent *items; /* [n] the caller's (free) */
+    size_t n, capacity;
+};
+
+/* The bytes of a tensor in the files of its checkpoint. */
+PHEMA_FALLIBLE extents_add(struct extent_list *list, const struct phema_tensor *tensor,
+                           struct phema_error *err);
+void extents_sort(struct extent_list *list); /* by file and start */
+
+/* ---- template_names.c: names of tensors in --into ---- */
+
+/* The tensor of the template that an average replaces; or NULL. */
+const struct phema_tensor *template_find(const struct phema_checkpoint *template,
+                                         const struct phema_container *container,
+                                         const struct phema_tensor *tensor);
+/* Where the averages are: as the options say, or by the names of the tensors. Sets into_key and
+ * into_names. PHEMA_ERR_INPUTS: the template is not of this model */
+PHEMA_FALLIBLE template_find_container(struct phema_container *out, struct draft *draft,
+                                       const struct phema_checkpoint *template,
+                                       struct phema_error *err);
+
 /* ---- output_paths.c ---- */
 
 /* Form and paths of all outputs.
@@ -40,6 +82,19 @@ PHEMA_FALLIBLE outputs_lay_out_safetensors(struct draft *draft, struct phema_err
 PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_distributed(struct draft *draft, struct phema_error *err);
+
+/* Files of a copy of a directory, and whether its tensors may be replaced (layout_copy_directory.c);
+ * locations, dtypes and is_replaced are known.
+ * PHEMA_ERR_INPUTS  a replaced tensor shares bytes with another one, or is stored with strides
+ * PHEMA_ERR_USAGE   the directory has subdirectories */
+PHEMA_FALLIBLE outputs_check_directory_copy(const struct draft *draft,
+                                            const struct phema_checkpoint *template,
+                                            struct phema_error *err);
+PHEMA_FALLIBLE outputs_add_directory_copy(struct draft *draft, size_t output,
+                                          struct phema_error *err);
+PHEMA_FALLIBLE outputs_add_directory_files(struct draft *draft,
+                                           const struct phema_checkpoint *template,
+                                           struct phema_error *err);
 
 /* Fills file f of an output with the provenance (layout_distributed.c). */
 PHEMA_FALLIBLE outputs_add_provenance(struct draft *draft, struct phema_output *output, size_t f,

@@ -234,19 +234,29 @@ static enum phema_status add_last_files(struct sink *sink, struct phema_error *e
     return status;
 }
 
+static enum phema_status update_checksums(struct sink *sink, struct phema_error *err)
+{
+    struct phema_extent *extents = NULL;
+    size_t n = 0, output = (size_t)(sink->output - sink->outputs->items);
+    enum phema_status status =
+        phema_output_extents(&extents, &n, sink->plan, sink->outputs, output, err);
+    if (!status)
+        status = zip_checksums_update(sink->writers, sink->output->template, extents, n,
+                                      sink->options.n_threads, err);
+    free(extents);
+    return status;
+}
+
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 {
     if (sink->compressed)
         return compress(sink, err);
+    if (sink->form->is_copy)
+        return update_checksums(sink, err);
     if (sink->form->is_directory) {
         enum phema_status status = sink_finish_pieces(sink, err);
         return status ? status : add_last_files(sink, err);
     }
-    if (sink->form->is_copy)
-        return zip_checksums_update(sink->writers[0], sink->output->template,
-                                    sink->output->locations, sink->output->shift,
-                                    sink->outputs->is_replaced, sink->plan->series->n_tensors,
-                                    sink->options.n_threads, err);
     return PHEMA_OK;
 }
 

@@ -111,16 +111,15 @@ static inline uint64_t sink_hash(const struct sink *sink, size_t i, uint64_t off
 
 /* Recomputes the CRC-32 of every record of the template that holds a replaced tensor, from what was
  * written, on n_threads threads.
- *   locations    [n] of the tensors, offsets without shift
- *   is_replaced  [n] tensors that were written
+ *   writers  of the files
+ *   extents  [n] of the replaced tensors (phema_output_extents)
  * PHEMA_ERR_FILE      the template was changed since it was opened, and is damaged
  * PHEMA_ERR_OUTPUT    the copy cannot be read or written
  * PHEMA_ERR_RESOURCE  out of memory */
-PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
+PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *const *writers,
                                     const struct phema_checkpoint *template,
-                                    const struct phema_tensor_location *locations, uint64_t shift,
-                                    const bool *is_replaced, size_t n, unsigned n_threads,
-                                    struct phema_error *err);
+                                    const struct phema_extent *extents, size_t n,
+                                    unsigned n_threads, struct phema_error *err);
 
 /* Whether such a copy has checksums at all. */
 bool zip_has_checksums(const struct phema_checkpoint *template);

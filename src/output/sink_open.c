@@ -302,8 +302,11 @@ static enum phema_status open_directory(struct sink *sink, struct phema_error *e
         return status;
     for (size_t f = 0; f < sink->output->n_files; f++) {
         const struct phema_output_file *file = &sink->output->files[f];
-        status = phema_writer_directory_add(&sink->writers[f], sink->directory, file->name,
-                                            file->size_bytes, err);
+        status = file->source ? phema_writer_directory_add_copy(&sink->writers[f], sink->directory,
+                                                                file->name, file->source,
+                                                                file->size_bytes, err)
+                              : phema_writer_directory_add(&sink->writers[f], sink->directory,
+                                                           file->name, file->size_bytes, err);
         if (status)
             return status;
         status = write_header(sink, f, err);
@@ -406,69 +409,50 @@ static bool are_all_resumed(const struct sink *sink)
     return are_all;
 }
 
-struct extent {
-    uint64_t first, end;
-};
-
-static int compare_extents(const void *a, const void *b)
-{
-    uint64_t left = ((const struct extent *)a)->first, right = ((const struct extent *)b)->first;
-    return (left > right) - (left < right);
-}
-
 /* Writes only bytes that differ: a copy may share blocks with its template. */
-static enum phema_status restore_range(struct sink *sink, uint8_t *chunk, uint64_t first,
+static enum phema_status restore_range(struct sink *sink, size_t f, uint8_t *chunk, uint64_t first,
                                        uint64_t end, struct phema_error *err)
 {
-    struct phema_span wanted = phema_file_span(phema_checkpoint_file(sink->output->template, 0));
+    struct phema_span wanted = phema_file_span(phema_checkpoint_file(sink->output->template, f));
     for (uint64_t at = first; at < end; at += CHUNK_BYTES) {
         size_t size = (size_t)(end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES);
-        enum phema_status status = phema_writer_read(sink->writers[0], at, chunk, size, err);
+        enum phema_status status = phema_writer_read(sink->writers[f], at, chunk, size, err);
         if (!status && memcmp(chunk, wanted.data + at, size) != 0)
-            status = phema_writer_write(sink->writers[0], at, wanted.data + at, size, err);
+            status = phema_writer_write(sink->writers[f], at, wanted.data + at, size, err);
         if (status)
             return status;
     }
     return PHEMA_OK;
 }
 
-/* The last extent is empty and begins at the end of the file. */
-static enum phema_status restore_between(struct sink *sink, const struct extent *extents, size_t n,
-                                         struct phema_error *err)
+/* extents: [n] sorted, of all files; *x: the first one of this file, then the first behind it */
+static enum phema_status restore_file(struct sink *sink, size_t f, uint8_t *chunk,
+                                      const struct phema_extent *extents, size_t n, size_t *x,
+                                      struct phema_error *err)
 {
-    uint8_t *chunk = malloc((size_t)CHUNK_BYTES);
-    if (!chunk)
-        return phema_fail_memory(err);
-    uint64_t at = 0;
+    uint64_t at = 0, size_bytes = sink->output->files[f].size_bytes;
     enum phema_status status = PHEMA_OK;
-    for (size_t x = 0; x < n && !status; x++) {
-        status = restore_range(sink, chunk, at, extents[x].first, err);
-        at = extents[x].end > at ? extents[x].end : at;
+    for (; *x < n && extents[*x].file == f && !status; ++*x) {
+        status = restore_range(sink, f, chunk, at, extents[*x].start, err);
+        at = extents[*x].end > at ? extents[*x].end : at;
     }
-    free(chunk);
-    return status;
+    return status ? status : restore_range(sink, f, chunk, at, size_bytes, err);
 }
 
 /* Restores every byte outside the replaced tensors from the template, updated checksums as well. */
 static enum phema_status restore_template(struct sink *sink, struct phema_error *err)
 {
-    const struct phema_series *series = sink->plan->series;
-    struct extent *extents = calloc(series->n_tensors + 1, sizeof(*extents));
-    if (!extents)
+    struct phema_extent *extents = NULL;
+    size_t n = 0, x = 0, output = (size_t)(sink->output - sink->outputs->items);
+    uint8_t *chunk = malloc((size_t)CHUNK_BYTES);
+    if (!chunk)
         return phema_fail_memory(err);
-    size_t n = 0;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        uint64_t first = sink_tensor_offset(sink, i);
-        if (sink->outputs->is_replaced[i])
-            extents[n++] = (struct extent){
-                first, first + phema_dtype_bytes(sink->outputs->dtypes[i],
-                                                 series->tensors[i].tensor.n_elems)};
-    }
-    qsort(extents, n, sizeof(*extents), compare_extents);
-    uint64_t size_bytes = sink->output->files[0].size_bytes;
-    extents[n++] = (struct extent){size_bytes, size_bytes};
-    enum phema_status status = restore_between(sink, extents, n, err);
+    enum phema_status status =
+        phema_output_extents(&extents, &n, sink->plan, sink->outputs, output, err);
+    for (size_t f = 0; f < phema_checkpoint_n_files(sink->output->template) && !status; f++)
+        status = restore_file(sink, f, chunk, extents, n, &x, err);
     free(extents);
+    free(chunk);
     return status;
 }
 

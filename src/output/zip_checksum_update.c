@@ -10,9 +10,9 @@
 #include "phema/parallel.h"
 
 struct checksum_update {
-    struct phema_writer *writer;
-    const struct phema_record *records; /* [n] */
-    const bool *is_changed;             /* [n] */
+    struct phema_writer *const *writers; /* of the files */
+    const struct phema_record *records;  /* [n] */
+    const bool *is_changed;              /* [n] */
     size_t n;
     _Atomic size_t next;
 };
@@ -51,52 +51,49 @@ static enum phema_status update_records(void *context, size_t thread, struct phe
         if (i >= update->n)
             break;
         if (update->is_changed[i])
-            status = update_record(update->writer, &update->records[i], chunk, err);
+            status = update_record(update->writers[update->records[i].file], &update->records[i],
+                                   chunk, err);
     }
     free(chunk);
     return status;
 }
 
-/* The record that holds this offset, or NULL. */
-static const struct phema_record *find_record(const struct phema_record *records, size_t n,
-                                              uint64_t offset)
+/* Marks the records that hold one of the extents. Both are sorted. */
+static void mark_changed(bool *is_changed, const struct phema_record *records, size_t n_records,
+                         const struct phema_extent *extents, size_t n)
 {
-    size_t low = 0, high = n; /* the first record that begins after offset */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (records[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
+    size_t x = 0;
+    for (size_t r = 0; r < n_records; r++) {
+        const struct phema_record *record = &records[r];
+        while (x < n && (extents[x].file < record->file ||
+                         (extents[x].file == record->file && extents[x].start < record->offset)))
+            x++;
+        is_changed[r] = x < n && extents[x].file == record->file &&
+                        extents[x].start - record->offset < record->size_bytes;
     }
-    const struct phema_record *record = low ? &records[low - 1] : NULL;
-    return record && offset - record->offset < record->size_bytes ? record : NULL;
 }
 
-PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
+PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *const *writers,
                                     const struct phema_checkpoint *template,
-                                    const struct phema_tensor_location *locations, uint64_t shift,
-                                    const bool *is_replaced, size_t n, unsigned n_threads,
-                                    struct phema_error *err)
+                                    const struct phema_extent *extents, size_t n,
+                                    unsigned n_threads, struct phema_error *err)
 {
     struct phema_record *records = NULL;
     size_t n_records = 0;
     enum phema_status status = phema_checkpoint_records(&records, &n_records, template, err);
     if (status || n_records == 0)
         return status;
-    struct phema_span content = phema_file_span(phema_checkpoint_file(template, 0));
     bool *is_changed = calloc(n_records, sizeof(*is_changed));
     if (!is_changed)
         status = phema_fail_memory(err);
-    for (size_t i = 0; i < n && !status; i++) {
-        const struct phema_record *record =
-            is_replaced[i] ? find_record(records, n_records, locations[i].offset + shift) : NULL;
-        if (record)
-            is_changed[record - records] = true;
-    }
+    else
+        mark_changed(is_changed, records, n_records, extents, n);
     for (size_t r = 0; r < n_records && !status; r++)
-        is_changed[r] = is_changed[r] && !phema_record_is_switched_off(&records[r], content);
-    struct checksum_update update = {writer, records, is_changed, n_records, 0};
+        is_changed[r] =
+            is_changed[r] &&
+            !phema_record_is_switched_off(
+                &records[r], phema_file_span(phema_checkpoint_file(template, records[r].file)));
+    struct checksum_update update = {writers, records, is_changed, n_records, 0};
     if (!status)
         status = phema_parallel_try(n_threads, n_threads, update_records, &update, err);
     free(is_changed);
@@ -106,5 +103,6 @@ PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
 
 bool zip_has_checksums(const struct phema_checkpoint *template)
 {
-    return strcmp(phema_checkpoint_format(template), "torch-zip") == 0;
+    const char *format = phema_checkpoint_format(template);
+    return strcmp(format, "torch-zip") == 0 || strcmp(format, "dcp") == 0;
 }

@@ -59,28 +59,49 @@ static enum phema_status find_tensors(struct compare_output *comparison, struct 
     return PHEMA_OK;
 }
 
-/* A copy has the locations and the size of its template. */
+/* A copy has the files of its template, in their sizes. */
+static enum phema_status check_files(const struct compare_output *comparison,
+                                     struct phema_error *err)
+{
+    const struct phema_checkpoint *checkpoint = comparison->checkpoint;
+    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
+    size_t n = phema_checkpoint_n_files(template);
+    if (phema_checkpoint_n_files(checkpoint) != n)
+        return phema_fail(err, PHEMA_NO,
+                          "has tensors in %zu files, expected %zu as the checkpoint "
+                          "that it copies",
+                          phema_checkpoint_n_files(checkpoint), n);
+    for (size_t f = 0; f < n; f++) {
+        uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, f)).size;
+        uint64_t wanted = phema_file_span(phema_checkpoint_file(template, f)).size;
+        if (size != wanted)
+            return phema_fail(
+                err, PHEMA_NO, "has %llu bytes%s%s, expected %llu as the file that it copies",
+                (unsigned long long)size, n > 1 ? " in " : "",
+                n > 1 ? phema_checkpoint_file_label(template, f) : "", (unsigned long long)wanted);
+    }
+    return PHEMA_OK;
+}
+
+/* A copy has the locations of its template. */
 static enum phema_status place_tensors(struct compare_output *comparison, struct phema_error *err)
 {
     const struct phema_series *series = comparison->plan->series;
     const struct phema_output *output = &comparison->outputs->items[0];
-    uint64_t size = phema_file_span(phema_checkpoint_file(comparison->checkpoint, 0)).size;
-    if (size != output->size_bytes)
-        return phema_fail(err, PHEMA_NO, "has %llu bytes, expected %llu as the file that it copies",
-                          (unsigned long long)size, (unsigned long long)output->size_bytes);
     for (size_t i = 0; i < series->n_tensors; i++) {
         struct phema_tensor *tensor = &comparison->tensors[i];
+        const struct phema_tensor_location *location = &output->locations[i];
         *tensor = series->tensors[i].tensor;
         tensor->dtype = comparison->outputs->dtypes[i];
         tensor->size_bytes = phema_dtype_bytes(tensor->dtype, tensor->n_elems);
-        tensor->stride = output->locations[i].stride;
-        tensor->offset = output->locations[i].offset + output->shift;
-        tensor->file = 0;
+        tensor->stride = location->stride;
+        tensor->offset = location->offset + output->shift;
+        tensor->file = location->file;
         tensor->is_compressed = false;
-        tensor->chunks = NULL;
-        tensor->n_chunks = 0;
+        tensor->chunks = location->chunks;
+        tensor->n_chunks = location->n_chunks;
     }
-    return PHEMA_OK;
+    return check_files(comparison, err);
 }
 
 PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phema_plan *plan,
@@ -185,26 +206,12 @@ PHEMA_FALLIBLE compare_output_run(struct compare_output *comparison, const size_
 
 /* ---- Other bytes of a copy ---- */
 
-struct extent {
-    uint64_t start, end;
-};
-
 static int compare_extents(const void *a, const void *b)
 {
-    uint64_t left = ((const struct extent *)a)->start, right = ((const struct extent *)b)->start;
-    return (left > right) - (left < right);
-}
-
-/* From the first byte to the last, with the gaps of a strided tensor. */
-static struct extent extent_of(const struct phema_tensor *tensor)
-{
-    uint64_t n = tensor->n_elems;
-    if (tensor->stride) {
-        n = 1;
-        for (unsigned d = 0; d < tensor->rank; d++)
-            n += (tensor->shape[d] - 1) * tensor->stride[d];
-    }
-    return (struct extent){tensor->offset, tensor->offset + phema_dtype_bytes(tensor->dtype, n)};
+    const struct phema_extent *left = a, *right = b;
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    return (left->start > right->start) - (left->start < right->start);
 }
 
 static uint64_t count_bytes(const uint8_t *a, const uint8_t *b, uint64_t start, uint64_t end)
@@ -227,34 +234,45 @@ static uint64_t check_record(const struct phema_record *record, const struct phe
 
 struct others {
     struct compare_output *comparison;
-    struct extent *items;
+    struct phema_extent *items; /* [n] of the tensors, sorted; then of checksums */
     size_t n;
-    struct phema_span content, template;
 };
 
+static struct phema_span content_of(const struct phema_checkpoint *checkpoint, size_t f)
+{
+    return phema_file_span(phema_checkpoint_file(checkpoint, f));
+}
+
+/* Whether one of the tensors begins in the record. */
 static bool holds_replaced(const struct others *others, size_t n_tensors,
                            const struct phema_record *record)
 {
-    for (size_t x = 0; x < n_tensors; x++)
-        if (others->items[x].start >= record->offset &&
-            others->items[x].start - record->offset < record->size_bytes)
-            return true;
-    return false;
+    const struct phema_extent wanted = {record->file, record->offset, 0};
+    size_t low = 0, high = n_tensors; /* the first one from the record on */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_extents(&others->items[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n_tensors && others->items[low].file == record->file &&
+           others->items[low].start - record->offset < record->size_bytes;
 }
 
 static enum phema_status add_checksums(struct others *others, struct phema_error *err)
 {
     struct compare_output *comparison = others->comparison;
+    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
     struct phema_record *records = NULL, *before = NULL;
     size_t n = 0, n_before = 0, n_tensors = others->n;
     enum phema_status status = phema_checkpoint_records(&records, &n, comparison->checkpoint, err);
     if (status)
         goto end;
-    status =
-        phema_checkpoint_records(&before, &n_before, comparison->outputs->items[0].template, err);
+    status = phema_checkpoint_records(&before, &n_before, template, err);
     if (status)
         goto end;
-    struct extent *items =
+    struct phema_extent *items =
         realloc(others->items, (n_tensors + PHEMA_RECORD_CRCS * n + 1) * sizeof(*items));
     if (!items) {
         status = phema_fail_memory(err);
@@ -263,16 +281,18 @@ static enum phema_status add_checksums(struct others *others, struct phema_error
     others->items = items;
     bool are_same = n == n_before; /* else the bytes between differ */
     for (size_t r = 0; r < n && are_same; r++) {
-        are_same = records[r].offset == before[r].offset &&
+        are_same = records[r].offset == before[r].offset && records[r].file == before[r].file &&
                    records[r].size_bytes == before[r].size_bytes &&
                    records[r].n_crc == before[r].n_crc;
         if (!are_same || !holds_replaced(others, n_tensors, &records[r]))
             continue;
+        size_t f = records[r].file;
         for (unsigned c = 0; c < records[r].n_crc; c++)
             others->items[others->n++] =
-                (struct extent){before[r].crc_at[c], before[r].crc_at[c] + 4};
+                (struct phema_extent){f, before[r].crc_at[c], before[r].crc_at[c] + 4};
         comparison->n_other_bytes +=
-            check_record(&records[r], &before[r], others->content, others->template);
+            check_record(&records[r], &before[r], content_of(comparison->checkpoint, f),
+                         content_of(template, f));
     }
 end:
     free(records);
@@ -283,32 +303,31 @@ end:
 /* Counts the differing bytes outside the extents. */
 static void count_others(struct others *others)
 {
-    uint64_t *n = &others->comparison->n_other_bytes;
-    const uint8_t *content = others->content.data, *template = others->template.data;
-    uint64_t at = 0;
-    qsort(others->items, others->n, sizeof(*others->items), compare_extents);
-    for (size_t x = 0; x < others->n; x++) {
-        *n += count_bytes(content, template, at, others->items[x].start);
-        at = others->items[x].end > at ? others->items[x].end : at;
+    struct compare_output *comparison = others->comparison;
+    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
+    uint64_t *n = &comparison->n_other_bytes;
+    size_t x = 0;
+    if (others->n)
+        qsort(others->items, others->n, sizeof(*others->items), compare_extents);
+    for (size_t f = 0; f < phema_checkpoint_n_files(template); f++) {
+        struct phema_span content = content_of(comparison->checkpoint, f);
+        struct phema_span before = content_of(template, f);
+        uint64_t at = 0;
+        for (; x < others->n && others->items[x].file == f; x++) {
+            *n += count_bytes(content.data, before.data, at, others->items[x].start);
+            at = others->items[x].end > at ? others->items[x].end : at;
+        }
+        *n += count_bytes(content.data, before.data, at, content.size);
     }
-    *n += count_bytes(content, template, at, others->content.size);
 }
 
 static enum phema_status compare_others(struct compare_output *comparison, struct phema_error *err)
 {
-    size_t n_tensors = comparison->plan->series->n_tensors;
-    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
-    struct others others = {.comparison = comparison,
-                            .items = calloc(n_tensors + 1, sizeof(*others.items)),
-                            .content =
-                                phema_file_span(phema_checkpoint_file(comparison->checkpoint, 0)),
-                            .template = phema_file_span(phema_checkpoint_file(template, 0))};
-    if (!others.items)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < n_tensors; i++)
-        if (comparison->outputs->is_replaced[i])
-            others.items[others.n++] = extent_of(&comparison->tensors[i]);
-    enum phema_status status = add_checksums(&others, err);
+    struct others others = {.comparison = comparison};
+    enum phema_status status = phema_output_extents(&others.items, &others.n, comparison->plan,
+                                                    comparison->outputs, 0, err);
+    if (!status)
+        status = add_checksums(&others, err);
     if (!status)
         count_others(&others);
     free(others.items);

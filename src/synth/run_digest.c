@@ -75,8 +75,9 @@ static void add_template(struct run_digest *digest, const struct phema_plan *pla
                          const struct phema_outputs *outputs, const struct phema_output *output)
 {
     struct phema_error err;
-    if (add_file(digest, phema_file_path(phema_checkpoint_file(output->template, 0)), &err))
-        add_text(digest, err.message); /* gone: opening the copy reports it */
+    for (size_t f = 0; f < phema_checkpoint_n_files(output->template); f++)
+        if (add_file(digest, phema_file_path(phema_checkpoint_file(output->template, f)), &err))
+            add_text(digest, err.message); /* gone: opening the copy reports it */
     add_text(digest, output->sidecar);
     for (size_t i = 0; i < plan->series->n_tensors; i++) {
         add_number(digest, outputs->is_replaced[i]);

@@ -146,22 +146,49 @@ PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descri
     return status;
 }
 
+/* Fills a writer that was begun, unless it keeps the bytes of an ended run. */
+static enum phema_status fill(struct phema_writer *writer, int descriptor, const char *source,
+                              uint64_t size_bytes, struct phema_error *err)
+{
+    return writer_resumes(writer, size_bytes)
+               ? PHEMA_OK
+               : writer_copy(writer, descriptor, source, size_bytes, err);
+}
+
+static enum phema_status open_source(int *descriptor, const char *source, uint64_t size_bytes,
+                                     struct phema_error *err)
+{
+    uint64_t source_bytes = 0;
+    enum phema_status status = writer_open_source(descriptor, &source_bytes, source, err);
+    return !status && source_bytes < size_bytes ? fail_cut(err, source) : status;
+}
+
+PHEMA_FALLIBLE writer_make_copy(struct phema_writer *writer, const char *source,
+                                uint64_t size_bytes, struct phema_error *err)
+{
+    int descriptor = -1;
+    enum phema_status status = open_source(&descriptor, source, size_bytes, err);
+    if (!status)
+        status = fill(writer, descriptor, source, size_bytes, err);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return status;
+}
+
 PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *path,
                                       const char *source, uint64_t size_bytes,
                                       const struct phema_writer_options *options,
                                       struct phema_error *err)
 {
     int descriptor = -1;
-    uint64_t source_bytes = 0;
     struct phema_writer *writer = NULL;
-    enum phema_status status = writer_open_source(&descriptor, &source_bytes, source, err);
-    if (status)
-        return status;
-    status = source_bytes < size_bytes ? fail_cut(err, source)
-                                       : writer_begin(&writer, path, options, err);
-    if (!status && !writer_resumes(writer, size_bytes))
-        status = writer_copy(writer, descriptor, source, size_bytes, err);
-    (void)close(descriptor);
+    enum phema_status status = open_source(&descriptor, source, size_bytes, err);
+    if (!status)
+        status = writer_begin(&writer, path, options, err);
+    if (!status)
+        status = fill(writer, descriptor, source, size_bytes, err);
+    if (descriptor >= 0)
+        (void)close(descriptor);
     return writer_hand_over(out, writer, status);
 }
 

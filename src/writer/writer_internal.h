@@ -116,6 +116,10 @@ PHEMA_FALLIBLE writer_sync_parent(int parent, const char *path, struct phema_err
 PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const char *source,
                                   struct phema_error *err);
 
+/* Makes a writer that was begun a copy of the first size_bytes of source. */
+PHEMA_FALLIBLE writer_make_copy(struct phema_writer *writer, const char *source,
+                                uint64_t size_bytes, struct phema_error *err);
+
 /* Fills an empty partial file with the first size_bytes of a source. The second function also
  * commits the file, or abandons it. */
 PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,

@@ -541,6 +541,14 @@ static enum phema_status read_tensors(struct distributed *distributed, struct ph
     return PHEMA_OK;
 }
 
+static void clear(struct distributed *distributed)
+{
+    name_table_clear(&distributed->files);
+    name_table_clear(&distributed->names);
+    free(distributed->stored);
+    phema_arena_clear(&distributed->nodes);
+}
+
 static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
                                           const struct phema_checkpoint_options *options,
                                           struct phema_error *err)
@@ -550,16 +558,71 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
         read_metadata(&distributed, checkpoint_content(checkpoint, checkpoint->base), err);
     if (!status)
         status = read_tensors(&distributed, err);
-    name_table_clear(&distributed.files);
-    name_table_clear(&distributed.names);
-    free(distributed.stored);
-    phema_arena_clear(&distributed.nodes);
+    clear(&distributed);
+    return status;
+}
+
+/* ---- Records ---- */
+
+/* Names of the files that hold pieces, to their indices. */
+static enum phema_status index_files(struct distributed *distributed, struct phema_error *err)
+{
+    for (size_t f = 1; f < distributed->checkpoint->n_files; f++) {
+        const char *name = phema_checkpoint_file_label(distributed->checkpoint, f);
+        if (name_table_add(&distributed->files, name, strlen(name), f) != NAME_ADDED)
+            return phema_fail_memory(err);
+    }
+    return PHEMA_OK;
+}
+
+/* Of the zip of one piece. Places in files that no piece uses are ignored. */
+static enum phema_status add_records(struct phema_record **records, size_t *n, size_t *capacity,
+                                     const struct distributed *distributed,
+                                     const struct stored *stored, struct phema_error *err)
+{
+    struct place place = {0};
+    size_t file = 0;
+    struct phema_span archive;
+    enum phema_status status = read_place(&place, stored->info, err);
+    if (status)
+        return status;
+    if (!name_table_find(&file, &distributed->files, (const char *)place.path.data,
+                         place.path.size) ||
+        !phema_span_part(&archive, checkpoint_content(distributed->checkpoint, file), place.offset,
+                         place.size))
+        return PHEMA_OK;
+    struct zip_archive zip;
+    status = zip_open(&zip, archive, TORCH_ONE_TENSOR_RECORDS, err);
+    if (status)
+        return status;
+    status = torch_zip_add_records(records, n, capacity, &zip, file, place.offset, err);
+    zip_close(&zip);
+    return status;
+}
+
+static enum phema_status list_records(struct phema_record **out, size_t *n,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err)
+{
+    /* nothing is added to the checkpoint */
+    struct distributed distributed = {.checkpoint =
+                                          (struct phema_checkpoint *)(uintptr_t)checkpoint};
+    size_t capacity = 0;
+    enum phema_status status = read_metadata(&distributed, checkpoint_content(checkpoint, 0), err);
+    if (!status)
+        status = index_files(&distributed, err);
+    for (size_t i = 0; i < distributed.n_stored && !status; i++)
+        status = add_records(out, n, &capacity, &distributed, &distributed.stored[i], err);
+    clear(&distributed);
     return status;
 }
 
 const struct phema_format dcp_format = {
     .info = {.name = "dcp",
-             .extensions = (const struct phema_extension[]){{".distcp", 0}, {NULL, 0}}},
+             .extensions = (const struct phema_extension[]){{".distcp", 0}, {NULL, 0}},
+             .can_be_template = true,
+             .is_directory = true},
     .probe = probe,
     .open = open_distributed,
+    .list_records = list_records,
 };

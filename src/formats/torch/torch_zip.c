@@ -9,10 +9,7 @@
 #include "phema/strbuf.h"
 #include "torch/torch.h"
 
-/* torch.save writes some seven records and a pickle of 200 bytes for one tensor. The bounds keep
- * the work for a file of many such archives proportional to their number, even if one archive is
- * named often. */
-#define LONE_MAX_RECORDS      64u
+/* torch.save writes a pickle of 200 bytes for one tensor (see TORCH_ONE_TENSOR_RECORDS). */
 #define LONE_MAX_PICKLE_BYTES ((size_t)64 << 10)
 
 /* The archive while its pickle is read. */
@@ -152,8 +149,8 @@ static enum phema_status read_archive(struct pickle_node **root, size_t *pickle_
                                       const struct phema_checkpoint_options *options,
                                       struct phema_error *err)
 {
-    enum phema_status status =
-        zip_open(&archive->zip, content, archive->is_lone ? LONE_MAX_RECORDS : UINT64_MAX, err);
+    enum phema_status status = zip_open(
+        &archive->zip, content, archive->is_lone ? TORCH_ONE_TENSOR_RECORDS : UINT64_MAX, err);
     if (status)
         return status;
     status = find_top(&archive->top, &archive->top_size, &archive->zip, err);
@@ -239,15 +236,6 @@ const struct phema_extension torch_extensions[] = {
     {NULL, 0},
 };
 
-const struct phema_format torch_zip_format = {
-    .info = {.name = "torch-zip",
-             .extensions = torch_extensions,
-             .output = PHEMA_OUTPUT_COPY,
-             .can_be_template = true},
-    .probe = probe,
-    .open = open_torch_zip,
-};
-
 /* ---- Checksums of records ---- */
 
 /* TOP/data/KEY, never compressed */
@@ -259,15 +247,9 @@ static bool holds_storage(const struct zip_entry *entry, size_t top_size, const 
            memcmp(entry->name + top_size, folder, folder_size) == 0 && zip_is_stored(entry);
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const struct phema_record *left = a;
-    const struct phema_record *right = b;
-    return (left->offset > right->offset) - (left->offset < right->offset);
-}
-
-static enum phema_status list_records(struct phema_record *records, size_t *n,
-                                      const struct zip_archive *zip, struct phema_error *err)
+enum phema_status torch_zip_add_records(struct phema_record **records, size_t *n, size_t *capacity,
+                                        const struct zip_archive *zip, size_t file, uint64_t start,
+                                        struct phema_error *err)
 {
     const char *top = NULL;
     size_t top_size = 0;
@@ -278,40 +260,43 @@ static enum phema_status list_records(struct phema_record *records, size_t *n,
         const struct zip_entry *entry = &zip->entries[i];
         if (!holds_storage(entry, top_size, top))
             continue;
-        struct phema_record *record = &records[(*n)++];
-        *record = (struct phema_record){
-            .offset = entry->offset, .size_bytes = entry->size, .crc = entry->crc};
+        if (!phema_array_grow(records, capacity, *n, sizeof(**records)))
+            return phema_fail_memory(err);
+        struct phema_record *record = &(*records)[(*n)++];
+        *record = (struct phema_record){.file = file,
+                                        .offset = start + entry->offset,
+                                        .size_bytes = entry->size,
+                                        .crc = entry->crc};
         record->n_crc = zip_find_crcs(record->crc_at, zip, entry);
+        for (unsigned c = 0; c < record->n_crc; c++)
+            record->crc_at[c] += start;
     }
-    if (*n)
-        qsort(records, *n, sizeof(*records), by_offset);
     return PHEMA_OK;
 }
 
-enum phema_status phema_checkpoint_records(struct phema_record **out, size_t *n,
-                                           const struct phema_checkpoint *checkpoint,
-                                           struct phema_error *err)
+static enum phema_status list_records(struct phema_record **out, size_t *n,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err)
 {
-    *out = NULL;
-    *n = 0;
-    if (checkpoint->format != &torch_zip_format)
-        return PHEMA_OK;
     struct zip_archive zip;
+    size_t capacity = 0;
     enum phema_status status = zip_open(&zip, checkpoint_content(checkpoint, 0), UINT64_MAX, err);
     if (status)
-        return phema_fail_in(err, status, "%s", checkpoint->path);
-    size_t n_records = 0;
-    struct phema_record *records = calloc(zip.n_entries + 1, sizeof(*records));
-    status = records ? list_records(records, &n_records, &zip, err) : phema_fail_memory(err);
+        return status;
+    status = torch_zip_add_records(out, n, &capacity, &zip, 0, 0, err);
     zip_close(&zip);
-    if (status) {
-        free(records);
-        return phema_fail_in(err, status, "%s", checkpoint->path);
-    }
-    *out = records;
-    *n = n_records;
-    return PHEMA_OK;
+    return status;
 }
+
+const struct phema_format torch_zip_format = {
+    .info = {.name = "torch-zip",
+             .extensions = torch_extensions,
+             .output = PHEMA_OUTPUT_COPY,
+             .can_be_template = true},
+    .probe = probe,
+    .open = open_torch_zip,
+    .list_records = list_records,
+};
 
 bool phema_record_is_switched_off(const struct phema_record *record, struct phema_span content)
 {
