@@ -55,10 +55,10 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
 
 /* The checkpoint files found so far. */
 struct finding {
-    char *index;  /* the last *.index.json of safetensors */
-    char **files; /* names with the extension of a checkpoint */
-    size_t n_files, files_capacity;
-    size_t n_indices;
+    struct directory_names names;
+    const char *index; /* the last *.index.json of safetensors */
+    const char *file;  /* the last name with the extension of a checkpoint */
+    size_t n_files, n_indices;
     bool is_distributed;
     char **parts; /* sorted names of subdirectories that hold a distributed checkpoint */
     size_t n_parts, parts_capacity;
@@ -79,26 +79,32 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
 {
     if (strcmp(name, ".metadata") == 0)
         finding->is_distributed = true;
-    const struct phema_format_info *format =
-        phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
-    if (name[0] == '.' || !format || is_of_training(name))
+    if (name[0] == '.')
         return PHEMA_OK;
-    char *copy = strdup(name);
+    struct directory_names *names = &finding->names;
+    char *copy = phema_array_grow(&names->at, &names->capacity, names->n, sizeof(*names->at))
+                     ? strdup(name)
+                     : NULL;
     if (!copy)
         return phema_fail_memory(err);
-    if (format->is_index) {
-        free(finding->index);
+    const struct phema_format_info *format =
+        is_of_training(name) ? NULL : phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
+    bool is_index = format && format->is_index;
+    names->at[names->n++] = (struct directory_name){copy, format && !is_index};
+    if (is_index) {
         finding->index = copy;
         finding->n_indices++;
-        return PHEMA_OK;
+    } else if (format) {
+        finding->file = copy;
+        finding->n_files++;
     }
-    if (!phema_array_grow(&finding->files, &finding->files_capacity, finding->n_files,
-                          sizeof(*finding->files))) {
-        free(copy);
-        return phema_fail_memory(err);
-    }
-    finding->files[finding->n_files++] = copy;
     return PHEMA_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct directory_name *)a)->text,
+                  ((const struct directory_name *)b)->text);
 }
 
 static enum phema_status scan(struct finding *finding, const char *directory,
@@ -111,7 +117,19 @@ static enum phema_status scan(struct finding *finding, const char *directory,
     for (const struct dirent *entry; !status && (entry = readdir(stream));)
         status = note(finding, entry->d_name, err);
     (void)closedir(stream);
+    if (finding->names.n)
+        qsort(finding->names.at, finding->names.n, sizeof(*finding->names.at), compare_names);
     return status;
+}
+
+static void clear_finding(struct finding *finding)
+{
+    for (size_t i = 0; i < finding->names.n; i++)
+        free(finding->names.at[i].text);
+    free(finding->names.at);
+    for (size_t i = 0; i < finding->n_parts; i++)
+        free(finding->parts[i]);
+    free(finding->parts);
 }
 
 /* True when the text holds name as a JSON string, or as the last part of a path in one. */
@@ -143,9 +161,10 @@ static enum phema_status find_unlisted(const char **unlisted, const struct findi
     free(path);
     if (status)
         return phema_fail_in(err, status, "%s", finding->index);
-    for (size_t i = 0; i < finding->n_files; i++)
-        if (!mentions(phema_file_span(file), finding->files[i]))
-            *unlisted = finding->files[i];
+    for (size_t i = 0; i < finding->names.n; i++)
+        if (finding->names.at[i].is_checkpoint &&
+            !mentions(phema_file_span(file), finding->names.at[i].text))
+            *unlisted = finding->names.at[i].text;
     phema_file_close(file);
     return PHEMA_OK;
 }
@@ -184,7 +203,7 @@ static enum phema_status choose(const char **name, const struct finding *finding
                           "holds %zu checkpoint files and no index, expected one checkpoint; name "
                           "the one that is meant",
                           finding->n_files);
-    *name = finding->files[0];
+    *name = finding->file;
     return PHEMA_OK;
 }
 
@@ -300,6 +319,12 @@ static enum phema_status open_found(struct phema_checkpoint *checkpoint, struct 
         return status;
     if (finding->n_parts)
         return open_parts(checkpoint, finding, options, err);
+    if (!finding->is_distributed && !finding->n_indices)
+        checkpoint->format = format_probe_directory(&finding->names);
+    if (checkpoint->format) {
+        status = checkpoint->format->open_directory(checkpoint, &finding->names, options, err);
+        return status ? status : index_names(checkpoint, err);
+    }
     status = choose(&name, finding, checkpoint->path, err);
     if (status)
         return status;
@@ -320,14 +345,18 @@ static enum phema_status open_directory(struct phema_checkpoint *checkpoint,
 {
     struct finding finding = {0};
     enum phema_status status = open_found(checkpoint, &finding, options, err);
-    free(finding.index);
-    for (size_t i = 0; i < finding.n_files; i++)
-        free(finding.files[i]);
-    free(finding.files);
-    for (size_t i = 0; i < finding.n_parts; i++)
-        free(finding.parts[i]);
-    free(finding.parts);
+    clear_finding(&finding);
     return status;
+}
+
+bool phema_directory_is_checkpoint(const char *path)
+{
+    struct phema_error ignored = {""};
+    struct finding finding = {0};
+    bool is_found = scan(&finding, path, &ignored) == PHEMA_OK && !finding.is_distributed &&
+                    !finding.n_indices && format_probe_directory(&finding.names);
+    clear_finding(&finding);
+    return is_found;
 }
 
 /* ---- Open and close ---- */

@@ -24,6 +24,17 @@ static inline uint64_t load_number(const uint8_t *bytes, size_t width)
     return value;
 }
 
+struct directory_name {
+    char *text;
+    bool is_checkpoint; /* by its extension, the one checkpoint of the directory, or a part of it */
+};
+
+/* The names in a directory, in the order of their bytes, without hidden ones. */
+struct directory_names {
+    struct directory_name *at;
+    size_t n, capacity;
+};
+
 struct phema_format {
     struct phema_format_info info;
     /* True when the content is of this format; looks at the first few bytes only. */
@@ -36,10 +47,19 @@ struct phema_format {
     enum phema_status (*list_records)(struct phema_record **out, size_t *n,
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err);
+    /* Of a checkpoint that is a directory without a file that lists the others; then probe and
+     * open are NULL. Messages name file and tensor, not the directory. */
+    bool (*probe_directory)(const struct directory_names *names);
+    enum phema_status (*open_directory)(struct phema_checkpoint *checkpoint,
+                                        const struct directory_names *names,
+                                        const struct phema_checkpoint_options *options,
+                                        struct phema_error *err);
 };
 
 /* The format of a content; never NULL: the open of safetensors refuses an unknown content. */
 const struct phema_format *format_probe(struct phema_span content);
+/* The format of a directory without .metadata and index; NULL: of none. */
+const struct phema_format *format_probe_directory(const struct directory_names *names);
 
 struct zstd_frames;
 
@@ -94,6 +114,9 @@ const char *relative_path_fault(const char *name, size_t size);
  * its label. */
 PHEMA_FALLIBLE checkpoint_add_relative(struct phema_checkpoint *checkpoint, const char *name,
                                        size_t size, struct phema_error *err);
+/* The same relative to the directory that is the checkpoint. */
+PHEMA_FALLIBLE checkpoint_add_member(struct phema_checkpoint *checkpoint, const char *name,
+                                     struct phema_error *err);
 struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, size_t file);
 
 /* Appends a copy of the tensor. Its pointers must lead into the checkpoint's arena. */
@@ -112,6 +135,11 @@ enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status stat
 /* Lists one safetensors file of the checkpoint: its tensors and, if asked for, its metadata. */
 PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
                                 bool keeps_metadata, struct phema_error *err);
+/* The same of a file whose tensors can be parts of tensors.
+ *   sharding_info  out: the JSON that says where the parts begin, in the arena; NULL: there is none */
+PHEMA_FALLIBLE safetensors_read_shard(struct phema_span *sharding_info,
+                                      struct phema_checkpoint *checkpoint, size_t file,
+                                      bool keeps_metadata, struct phema_error *err);
 
 #define SAFETENSORS_MAX_HEADER_BYTES 100000000u /* the limit of the Rust library */
 

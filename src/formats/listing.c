@@ -81,6 +81,17 @@ enum phema_status checkpoint_add_relative(struct phema_checkpoint *checkpoint, c
     return status;
 }
 
+enum phema_status checkpoint_add_member(struct phema_checkpoint *checkpoint, const char *name,
+                                        struct phema_error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", checkpoint->path, name) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = checkpoint_add_file(checkpoint, path, name, err);
+    free(path);
+    return status;
+}
+
 struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, size_t file)
 {
     return phema_file_span(checkpoint->files[file].file);

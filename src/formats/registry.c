@@ -40,7 +40,7 @@ static const char *const foreign_extensions[] = {".h5", ".msgpack", ".gguf", ".o
 /* A new format is one line here and one file that defines NAME_format. */
 #define FORMATS(add)                                                                               \
     add(safetensors) add(torch_zip) add(torch_legacy) add(zstd) add(dcp) add(pickle) add(tar)      \
-        add(sharded)
+        add(sharded) add(dcp_safetensors)
 
 #define DECLARE(name) extern const struct phema_format name##_format;
 #define ADDRESS(name) &name##_format,
@@ -52,9 +52,17 @@ static const struct phema_format *const formats[] = {FORMATS(ADDRESS)};
 const struct phema_format *format_probe(struct phema_span content)
 {
     for (size_t i = 0; i < ARRAY_LEN(formats); i++)
-        if (formats[i]->probe(content))
+        if (formats[i]->probe && formats[i]->probe(content))
             return formats[i];
     return formats[0]; /* safetensors: its open explains what is wrong with the header */
+}
+
+const struct phema_format *format_probe_directory(const struct directory_names *names)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (formats[i]->probe_directory && formats[i]->probe_directory(names))
+            return formats[i];
+    return NULL;
 }
 
 /* ---- Names ---- */

@@ -118,6 +118,16 @@ const struct layout layout_edm2_pt = {
     .subtree = "structure_module",
 };
 
+/* Directories of training scripts of PyTorch, such as those of torch_checkpointing, which count in
+ * an item 'step'. */
+const struct layout layout_steps = {
+    .name = "steps",
+    .pattern = "^step[-_](?<time>[0-9]+)$",
+    .unit = "steps",
+    .counter = "step",
+    .counts_per_time = 1,
+};
+
 const struct layout layout_manifest = {.name = "manifest", .unit = "steps"};
 
 /* --name-regex without a layout */
@@ -126,7 +136,8 @@ const struct layout layout_custom = {.name = "names", .unit = "steps"};
 static const struct layout *const known[] = {
     &layout_own,         &layout_edm2,     &layout_ema_pytorch, &layout_posthoc_ema,
     &layout_lightning,   &layout_hf,       &layout_torchtitan,  &layout_cosmos,
-    &layout_flux_action, &layout_megatron, &layout_edm2_pt,     &layout_manifest};
+    &layout_flux_action, &layout_megatron, &layout_edm2_pt,     &layout_steps,
+    &layout_manifest};
 
 const struct layout *layout_find(const char *name)
 {

@@ -82,6 +82,15 @@ static const struct phema_checkpoint *find_alike(const struct series_builder *bu
     return builder->tensor_table.checkpoint;
 }
 
+/* A warning that holds for many files is noted for the first one. */
+static void note_warning(struct series_builder *builder, const struct candidate *candidate,
+                         const char *warning)
+{
+    const struct phema_strbuf *notes = &builder->notes;
+    if (!notes->size || !memmem(notes->data, notes->size, warning, strlen(warning)))
+        candidates_note(&builder->candidates, "%s: %s", candidate->label, warning);
+}
+
 /* A manifest may name one file several times in a row. */
 static enum phema_status open_file(struct series_builder *builder,
                                    const struct candidate *candidate, struct phema_error *err)
@@ -101,8 +110,7 @@ static enum phema_status open_file(struct series_builder *builder,
     if (status)
         return status;
     for (size_t i = 0; i < phema_checkpoint_n_warnings(builder->checkpoint); i++)
-        candidates_note(&builder->candidates, "%s: %s", candidate->label,
-                        phema_checkpoint_warning(builder->checkpoint, i));
+        note_warning(builder, candidate, phema_checkpoint_warning(builder->checkpoint, i));
     return PHEMA_OK;
 }
 

@@ -156,7 +156,8 @@ static enum phema_status complete_width(const struct series_builder *builder,
             phema_fail(err, PHEMA_ERR_INPUTS,
                        "has no width, in its name or metadata; give --input-sigma, or "
                        "--input-profile for another shape, such as raw parameters");
-        if (builder->candidates.layout == &layout_hf) /* averages are rare there */
+        if (builder->candidates.layout == &layout_hf ||
+            builder->candidates.layout == &layout_steps) /* averages are rare there */
             phema_error_set_remedy(err, "%s --input-profile raw%s", options->command,
                                    options->command_tail);
         return status;

@@ -86,7 +86,8 @@ static bool is_directory(const char *path)
 static bool is_series(const char *path)
 {
     bool is_manifest = phema_ends_with(path, ".json") && !phema_format_from_path(NULL, path, 0);
-    return path[0] == '@' || is_manifest || (is_directory(path) && !holds_index(path));
+    return path[0] == '@' || is_manifest ||
+           (is_directory(path) && !holds_index(path) && !phema_directory_is_checkpoint(path));
 }
 
 static struct phema_series_options series_options(const struct inspect_values *values,
@@ -276,7 +277,7 @@ static const struct cli_opt rows[] = {
     {"layout", INPUT, CLI_WORD, FIELD(series.layout),
      "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
      "lightning|hf|torchtitan|cosmos|flux-action|"
-     "megatron|manifest",
+     "megatron|steps|manifest",
      .help = "who wrote the snapshots of a directory; auto:\nrecognised by names"},
     {"name-regex", INPUT, CLI_TEXT, FIELD(series.name_regex), "RE",
      .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)"},

@@ -9,6 +9,7 @@
 #include "phema/sort.h"
 #include "phema/strbuf.h"
 #include "safetensors/json_lexer.h"
+#include "safetensors/sharding_info.h"
 
 struct header {
     struct phema_checkpoint *checkpoint;
@@ -17,11 +18,13 @@ struct header {
     uint64_t data_offset; /* 8 + N */
     uint64_t data_size;   /* unknown: the most that 64 bits can count after the header */
     bool keeps_metadata;
+    bool is_shard; /* tensors may be parts of tensors */
     bool has_metadata;
-    struct name_table keys;         /* of the metadata, while they are read */
-    uint64_t shape[PHEMA_MAX_RANK]; /* of a tensor, while it is read */
-    size_t metadata_end;            /* in the text, if the metadata are the first member; else 0 */
-    size_t end;                     /* after the last brace */
+    struct name_table keys;          /* of the metadata, while they are read */
+    uint64_t shape[PHEMA_MAX_RANK];  /* of a tensor, while it is read */
+    struct phema_span sharding_info; /* in the arena; NULL: there is none */
+    size_t metadata_end;             /* in the text, if the metadata are the first member; else 0 */
+    size_t end;                      /* after the last brace */
 };
 
 static bool probe(struct phema_span content)
@@ -92,11 +95,12 @@ static enum phema_status read_pair(void *context, struct phema_error *err)
     case NAME_ADDED:
         break;
     }
-    if (span_is(key, "DCP_SHARDING_INFO")) /* its tensors are chunks of others */
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "the file is a shard of a PyTorch Distributed Checkpoint in safetensors "
-                          "(DCP_SHARDING_INFO), which is not read; consolidate it with "
-                          "torch.distributed.checkpoint.HuggingFaceStorageWriter");
+    if (span_is(key, SHARDING_INFO_KEY)) { /* about these bytes alone: never passed on */
+        const char *kept = NULL;
+        status = keep(&kept, header, value, err);
+        header->sharding_info = (struct phema_span){(const uint8_t *)kept, value.size};
+        return status;
+    }
     if (!header->keeps_metadata)
         return PHEMA_OK;
     struct phema_metadata pair = {NULL, NULL, key.size, value.size};
@@ -357,6 +361,8 @@ static enum phema_status read_header(uint64_t *end, struct header *header, struc
         return status;
     size_t first = header->checkpoint->n_tensors;
     status = read_members(header, err);
+    if (!status && header->sharding_info.data && !header->is_shard)
+        status = sharding_info_check_whole(header->checkpoint, first, header->sharding_info, err);
     if (status)
         return phema_fail_in(err, status, "safetensors header");
     return check_places(end, header, first, err);
@@ -393,6 +399,20 @@ enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t f
     return read_file(&header, err);
 }
 
+enum phema_status safetensors_read_shard(struct phema_span *sharding_info,
+                                         struct phema_checkpoint *checkpoint, size_t file,
+                                         bool keeps_metadata, struct phema_error *err)
+{
+    struct header header = {.checkpoint = checkpoint,
+                            .file = file,
+                            .scan = {.arena = &checkpoint->arena},
+                            .keeps_metadata = keeps_metadata,
+                            .is_shard = true};
+    enum phema_status status = read_file(&header, err);
+    *sharding_info = header.sharding_info;
+    return status;
+}
+
 enum phema_status safetensors_read_header(uint64_t *content_size,
                                           struct phema_checkpoint *checkpoint,
                                           struct phema_span json, struct phema_error *err)
@@ -414,6 +434,11 @@ static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct
     struct header header = {
         .checkpoint = checkpoint, .scan = {.arena = &checkpoint->arena}, .keeps_metadata = true};
     enum phema_status status = read_file(&header, err);
+    struct shard_name shard;
+    if (!status && header.sharding_info.data && shard_name_read(&shard, checkpoint->files[0].label))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is a shard of a distributed checkpoint (" SHARDING_INFO_KEY
+                          "), so its tensors can be parts; name its directory");
     if (status || (header.has_metadata && !header.metadata_end))
         return status;
     size_t start = header.has_metadata ? header.metadata_end : 1; /* after the brace */
@@ -438,7 +463,7 @@ static bool read_front(struct header *header, struct phema_span front, bool has_
         front.data[0] != '{')
         return false;
     if (has_metadata && (json_lexer_key(&name, scan, &ignored) || !span_is(name, "__metadata__") ||
-                         read_metadata(header, &ignored)))
+                         read_metadata(header, &ignored) || header->sharding_info.data))
         return false;
     return scan->at == front.size;
 }
