@@ -27,6 +27,9 @@ PHEMA_FALLIBLE phema_file_check_unchanged(const struct phema_file *file, struct 
 PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descriptor,
                                      struct phema_error *err);
 
+/* The kernel reads no more for one request (read_ahead_kb, 128 unless somebody has raised it). */
+#define PHEMA_PREFETCH_BYTES ((uint64_t)128 << 10)
+
 /* Asks the kernel to read the pages of [offset, offset + size), without waiting. */
 void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_t size);
 

@@ -239,8 +239,13 @@ void phema_file_reader_expect_sparse(const struct phema_file_reader *reader)
 void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t offset,
                                 uint64_t size)
 {
-    if (!is_hole(reader, offset, size))
-        (void)posix_fadvise(reader->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+    if (is_hole(reader, offset, size))
+        return;
+    for (uint64_t at = offset, end = offset + size; at < end; at += PHEMA_PREFETCH_BYTES)
+        (void)posix_fadvise(
+            reader->descriptor, (off_t)at,
+            (off_t)(end - at < PHEMA_PREFETCH_BYTES ? end - at : PHEMA_PREFETCH_BYTES),
+            POSIX_FADV_WILLNEED);
 }
 
 bool phema_file_reader_is_cached(const struct phema_file_reader *reader, uint64_t offset)

@@ -152,7 +152,10 @@ void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_
     if (!phema_span_part(&part, file->span, offset, size))
         return;
     uint64_t before = offset % (uint64_t)sysconf(_SC_PAGESIZE); /* to the start of the page */
-    (void)madvise((char *)file->map + (offset - before), size + before, MADV_WILLNEED);
+    for (uint64_t at = offset - before, end = offset + size; at < end; at += PHEMA_PREFETCH_BYTES)
+        (void)madvise((char *)file->map + at,
+                      end - at < PHEMA_PREFETCH_BYTES ? end - at : PHEMA_PREFETCH_BYTES,
+                      MADV_WILLNEED);
 }
 
 /* Pages that mincore is asked for at once, and how often, evenly over a file. */
