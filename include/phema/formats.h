@@ -87,12 +87,13 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
 
-/* To be called after use of the data. Opening does the same for the headers it has read.
- * PHEMA_ERR_FILE  a file was written to since it was opened; names the file */
-/* Brings the headers of files into the page cache, with many requests at once, before the files are
- * opened one by one. Does nothing where some of them are cached. Ignores files that are not there. */
+/* Brings the headers of checkpoints into the page cache, with many requests at once, before they are
+ * opened one by one: those of files, and of all files beside an index or in a directory. Does nothing
+ * where some of them are cached. Ignores files that are not there. */
 void phema_headers_prefetch(const char *const *paths, size_t n);
 
+/* To be called after use of the data. Opening does the same for the headers it has read.
+ * PHEMA_ERR_FILE  a file was written to since it was opened; names the file */
 PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *checkpoint,
                                                 struct phema_error *err);
 /* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle", "dcp" */
@@ -219,8 +220,8 @@ PHEMA_FALLIBLE phema_reader_open(struct phema_reader **out,
                                  struct phema_error *err);
 void phema_reader_close(struct phema_reader *reader); /* takes NULL */
 
-/* How a reader accesses tensors that lie in C order and in one place. All other tensors, and
- * compressed files, stay mapped. */
+/* How a reader accesses elements that lie in C order and in one place. All others, and compressed
+ * files, stay mapped. */
 struct phema_reading {
     enum phema_io io;              /* auto: read */
     const enum phema_io *of_files; /* [files of the checkpoint] chosen for each; NULL: io for all. A
@@ -265,6 +266,16 @@ bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *re
                           uint8_t *buffer);
 PHEMA_FALLIBLE phema_reader_complete(const uint8_t **data, const struct phema_read *read,
                                      const struct phema_tensor *tensor, struct phema_error *err);
+
+/* Where one element begins. false: not told, of a strided or compressed tensor. */
+bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
+                       const struct phema_tensor *tensor, uint64_t element);
+
+/* Requests the pages of elements [first, first + n), without waiting; of a compressed tensor the
+ * frames that hold them, as far as they are needed. Does nothing for strided tensors, and where the
+ * places of frames are not known. n > 0. */
+void phema_tensor_prefetch(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n);
 
 /* Releases the mapped pages of elements [first, first + n), which have been read. */
 void phema_tensor_release(const struct phema_checkpoint *checkpoint,

@@ -75,6 +75,12 @@ static bool is_of_training(const char *name)
     return false;
 }
 
+bool names_checkpoint_part(const char *name)
+{
+    return strcmp(name, ".metadata") == 0 ||
+           (name[0] != '.' && phema_format_from_path(NULL, name, 0) && !is_of_training(name));
+}
+
 static enum phema_status note(struct finding *finding, const char *name, struct phema_error *err)
 {
     if (strcmp(name, ".metadata") == 0)

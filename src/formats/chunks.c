@@ -330,3 +330,47 @@ PHEMA_FALLIBLE phema_tensor_visit_runs(const struct phema_tensor *tensor, uint64
             descend(&gathering, 0, 0, 0);
     return visiting.status;
 }
+
+/* Of a chunk, the bytes that hold a part of the range. */
+struct prefetching {
+    const struct phema_checkpoint *checkpoint;
+    const struct phema_tensor *tensor;
+    size_t chunk, file;
+    uint64_t begin, end; /* equal: none */
+};
+
+static void prefetch_chunk(struct prefetching *prefetching)
+{
+    if (prefetching->end > prefetching->begin)
+        phema_file_prefetch(prefetching->checkpoint->files[prefetching->file].file,
+                            prefetching->begin, prefetching->end - prefetching->begin);
+    prefetching->begin = UINT64_MAX;
+    prefetching->end = 0;
+}
+
+static enum phema_status prefetch_run(void *context, const struct phema_run *run,
+                                      struct phema_error *err)
+{
+    struct prefetching *prefetching = context;
+    (void)err;
+    if (prefetching->tensor->chunks[run->chunk].stride)
+        return PHEMA_OK;
+    if (run->chunk != prefetching->chunk)
+        prefetch_chunk(prefetching);
+    prefetching->chunk = run->chunk;
+    prefetching->file = run->file;
+    prefetching->begin = smaller(prefetching->begin, run->offset);
+    prefetching->end = larger(prefetching->end,
+                              run->offset + phema_dtype_bytes(prefetching->tensor->dtype, run->n));
+    return PHEMA_OK;
+}
+
+void chunks_prefetch(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
+                     uint64_t first, uint64_t n)
+{
+    struct prefetching prefetching = {
+        .checkpoint = checkpoint, .tensor = tensor, .begin = UINT64_MAX};
+    struct phema_error ignored = {""};
+    (void)phema_tensor_visit_runs(tensor, first, n, prefetch_run, &prefetching, &ignored);
+    prefetch_chunk(&prefetching);
+}

@@ -102,6 +102,9 @@ struct phema_checkpoint {
 /* Requests the header of a file, whose next accesses fetch single pages. Waits for the first one. */
 void header_prefetch(const struct phema_file *file);
 
+/* Whether a file of this name in the directory of a checkpoint can be a part of it. */
+bool names_checkpoint_part(const char *name);
+
 /* Maps a file and appends it; the label is copied. Its accesses fetch single pages. */
 PHEMA_FALLIBLE checkpoint_add_file(struct phema_checkpoint *checkpoint, const char *path,
                                    const char *label, struct phema_error *err);

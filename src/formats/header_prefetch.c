@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* header_prefetch.c - Requests the headers of files before they are read, and those of many files at
- * once: a disk or a server answers many requests in the time of one. */
+/* header_prefetch.c - Requests the headers of all files of many checkpoints at once, before they are
+ * opened: a disk or a server answers many requests in the time of one. */
 #include "format.h"
 
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "phema/file_reader.h"
 #include "phema/parallel.h"
-
-/* Most headers, the directory of a zip file and a seek table of zstd lie within so many bytes of an
- * end. */
-#define EDGE_BYTES ((uint64_t)64 << 10)
+#include "zstd/frame_index.h"
 
 /* Most threads only wait. */
 #define N_THREADS 64
 
-void header_prefetch(const struct phema_file *file)
-{
-    struct phema_span content = phema_file_span(file);
-    uint64_t edge = content.size < EDGE_BYTES ? content.size : EDGE_BYTES;
-    phema_file_expect_sparse(file, true);
-    phema_file_prefetch(file, 0, edge);
-    uint64_t end = safetensors_header_end(content); /* waits for the first page */
-    if (end > edge)
-        phema_file_prefetch(file, edge, end - edge);
-    else if (end == 0)
-        phema_file_prefetch(file, content.size - edge, edge);
-}
+/* Files that are listed before the first header is requested: a bound for the memory of the list. */
+#define MAX_FILES ((size_t)16 << 10)
 
 /* A file that cannot be opened has no pages to wait for; opening it again reports the reason. */
 static bool is_cached(const char *path)
@@ -39,24 +29,130 @@ static bool is_cached(const char *path)
     return is_cached;
 }
 
+/* Files whose headers are requested. */
 struct headers {
-    const char *const *paths;
+    const char *const *paths; /* of checkpoints */
+    pthread_mutex_t lock;     /* of the files */
+    char **files;
+    size_t n, capacity;
 };
 
-static void prefetch_one(void *context, size_t index)
+/* The headers of a compressed file lie all over it. Each says where the next one is. */
+static void prefetch_frames(const struct phema_file *file)
 {
-    const struct headers *headers = context;
+    struct phema_error ignored;
+    struct zstd_frames *frames = NULL;
+    if (zstd_frames_new(&frames, file, &ignored) == PHEMA_OK)
+        zstd_frames_free(frames);
+}
+
+static void prefetch_file(const char *path)
+{
     struct phema_error ignored;
     struct phema_file *file = NULL;
-    if (phema_file_open(&file, headers->paths[index], &ignored) == PHEMA_OK)
+    if (phema_file_open(&file, path, &ignored) == PHEMA_OK) {
         header_prefetch(file);
+        prefetch_frames(file); /* of other formats: ends at the first byte */
+    }
     phema_file_close(file);
+}
+
+/* Frees the path, at the end or now. Where the list is full, this thread waits for the header. */
+static void add_file(struct headers *headers, char *path)
+{
+    if (!path)
+        return;
+    (void)pthread_mutex_lock(&headers->lock);
+    bool is_added = headers->n < MAX_FILES && phema_array_grow(&headers->files, &headers->capacity,
+                                                               headers->n, sizeof(char *));
+    if (is_added)
+        headers->files[headers->n++] = path;
+    (void)pthread_mutex_unlock(&headers->lock);
+    if (is_added)
+        return;
+    prefetch_file(path);
+    free(path);
+}
+
+static void add_directory(struct headers *headers, DIR *directory, const char *path, size_t size)
+{
+    for (const struct dirent *entry; (entry = readdir(directory));) {
+        char *file = NULL;
+        if (names_checkpoint_part(entry->d_name) &&
+            asprintf(&file, "%.*s/%s", (int)size, path, entry->d_name) >= 0)
+            add_file(headers, file);
+    }
+}
+
+/* The length of the directory's path, in which the files of an index lie; 0: of no index. */
+static size_t directory_of_index(const char *path)
+{
+    const struct phema_format_info *format = phema_format_from_path(NULL, path, 0);
+    const char *slash = strrchr(path, '/');
+    return format && format->is_index && slash ? (size_t)(slash - path) : 0;
+}
+
+/* Indices of one directory share its listing: that of the first. */
+static bool is_listed_before(const struct headers *headers, size_t i, size_t size)
+{
+    return i > 0 && size > 0 && directory_of_index(headers->paths[i - 1]) == size &&
+           memcmp(headers->paths[i - 1], headers->paths[i], size) == 0;
+}
+
+static void list_files(void *context, size_t i)
+{
+    struct headers *headers = context;
+    const char *path = headers->paths[i];
+    size_t size = directory_of_index(path);
+    if (is_listed_before(headers, i, size))
+        return;
+    char *name = size ? strndup(path, size) : NULL;
+    DIR *directory = opendir(name ? name : path);
+    if (directory) {
+        add_directory(headers, directory, path, size ? size : strlen(path));
+        (void)closedir(directory);
+    } else {
+        add_file(headers, strdup(path));
+    }
+    free(name);
+}
+
+static bool is_one_file(const char *path)
+{
+    const struct phema_format_info *format = phema_format_from_path(NULL, path, 0);
+    return format && !format->is_index;
+}
+
+static void prefetch_one(void *context, size_t i)
+{
+    const struct headers *headers = context;
+    prefetch_file(headers->files[i]);
+}
+
+/* Listing a directory may take as long as reading a header. */
+static void find_files(struct headers *headers, size_t n)
+{
+    bool are_files = true;
+    for (size_t i = 0; i < n; i++)
+        are_files = are_files && is_one_file(headers->paths[i]);
+    if (!are_files) {
+        phema_parallel(n, N_THREADS, list_files, headers);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        add_file(headers, strdup(headers->paths[i]));
 }
 
 void phema_headers_prefetch(const char *const *paths, size_t n)
 {
-    if (n < 2 || (is_cached(paths[0]) && is_cached(paths[n / 2]) && is_cached(paths[n - 1])))
-        return;
-    struct headers headers = {paths};
-    phema_parallel(n, N_THREADS, prefetch_one, &headers);
+    struct headers headers = {.paths = paths, .lock = PTHREAD_MUTEX_INITIALIZER};
+    find_files(&headers, n);
+    char *const *files = headers.files;
+    size_t last = headers.n - 1;
+    if (headers.n > 1 &&
+        !(is_cached(files[0]) && is_cached(files[headers.n / 2]) && is_cached(files[last])))
+        phema_parallel(headers.n, N_THREADS, prefetch_one, &headers);
+    for (size_t i = 0; i < headers.n; i++)
+        free(headers.files[i]);
+    free(headers.files);
 }

@@ -10,6 +10,23 @@
 
 /* ---- Filling ---- */
 
+/* Most headers, the directory of a zip file and a seek table of zstd lie within so many bytes of an
+ * end. */
+#define EDGE_BYTES ((uint64_t)64 << 10)
+
+void header_prefetch(const struct phema_file *file)
+{
+    struct phema_span content = phema_file_span(file);
+    uint64_t edge = content.size < EDGE_BYTES ? content.size : EDGE_BYTES;
+    phema_file_expect_sparse(file, true);
+    phema_file_prefetch(file, 0, edge);
+    uint64_t end = safetensors_header_end(content); /* waits for the first page */
+    if (end > edge)
+        phema_file_prefetch(file, edge, end - edge);
+    else if (end == 0)
+        phema_file_prefetch(file, content.size - edge, edge);
+}
+
 enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
                                  const char *name, size_t name_size)
 {

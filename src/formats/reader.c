@@ -217,13 +217,24 @@ static enum phema_status read_widened(const uint8_t **data, struct phema_reader 
     return PHEMA_OK;
 }
 
+/* Whether one chunk of a file that is not mapped holds the elements contiguously. */
+static bool find_in_chunk(size_t *file, uint64_t *offset, const struct phema_reader *reader,
+                          const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    return n > 0 && chunks_find(file, offset, reader->checkpoint, tensor, first, n) &&
+           reader->sources[*file].io != PHEMA_IO_MMAP;
+}
+
 enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *reader,
                                     const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                     void *scratch, struct phema_error *err)
 {
     if (tensor->is_widened)
         return read_widened(data, reader, tensor, first, n, scratch, err);
-    if (tensor->chunks) {
+    size_t file = tensor->file;
+    uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
+    if (tensor->chunks &&
+        (!reader->sources || !find_in_chunk(&file, &offset, reader, tensor, first, n))) {
         *data = chunks_read(reader->checkpoint, tensor, first, n, scratch);
         return PHEMA_OK;
     }
@@ -232,7 +243,6 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
                                   scratch);
         return PHEMA_OK;
     }
-    uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
     size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
     enum phema_status status;
     if (tensor->is_compressed) {
@@ -240,12 +250,12 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
         if (!status)
             *data = scratch;
     } else {
-        status = phema_file_reader_read(data, reader->sources[tensor->file].input, offset, size,
-                                        scratch, err);
+        status =
+            phema_file_reader_read(data, reader->sources[file].input, offset, size, scratch, err);
     }
     if (status)
         (void)fail_in_tensor(err, status, tensor->name, tensor->name_size);
-    return status ? fail_in_file(reader, tensor->file, status, err) : PHEMA_OK;
+    return status ? fail_in_file(reader, file, status, err) : PHEMA_OK;
 }
 
 /* ---- Reads of a queue ---- */
@@ -289,7 +299,34 @@ enum phema_status phema_reader_finish(struct phema_reader *reader, struct phema_
     return status ? fail_in_file(reader, 0, status, err) : PHEMA_OK;
 }
 
-/* ---- Releasing mapped pages ---- */
+/* ---- Mapped pages ---- */
+
+bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
+                       const struct phema_tensor *tensor, uint64_t element)
+{
+    *file = tensor->file;
+    *offset = tensor->offset + phema_dtype_bytes(tensor->dtype, element);
+    if (tensor->chunks)
+        return chunks_find(file, offset, checkpoint, tensor, element, 1);
+    return !tensor->is_compressed && !tensor->stride;
+}
+
+void phema_tensor_prefetch(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
+    uint64_t size = phema_dtype_bytes(tensor->dtype, n);
+    const struct zstd_frames *frames = checkpoint->frames;
+    if (tensor->chunks) {
+        chunks_prefetch(checkpoint, tensor, first, n);
+    } else if (tensor->is_compressed && zstd_frames_has_index(frames)) {
+        uint64_t begin = zstd_frames_find(frames, offset).file_offset;
+        uint64_t end = zstd_frames_estimate(frames, offset + size - 1);
+        phema_file_prefetch(checkpoint->files[tensor->file].file, begin, end - begin);
+    } else if (!tensor->is_compressed && !tensor->stride) {
+        phema_file_prefetch(checkpoint->files[tensor->file].file, offset, size);
+    }
+}
 
 /* Bytes from the first element to the end of the last one. */
 static uint64_t extent(const struct phema_tensor *tensor)

@@ -17,9 +17,6 @@
 #define LARGEST_NUMBER       1e100
 #define SMALLEST_MEAN_SQUARE 1e-100
 
-/* From this many snapshots on, several threads read them. */
-#define LEAST_PARALLEL 256
-
 /* Distances are accumulated in this many independent sums, for vector instructions. */
 #define N_LANES 8
 
@@ -246,8 +243,13 @@ static enum phema_status read_part(void *context, size_t index, struct phema_err
     struct sampling *sampling = context;
     size_t n = sampling->series->n, end = (index + 1) * n / sampling->n_parts;
     enum phema_status status = PHEMA_OK;
-    for (size_t k = index * n / sampling->n_parts; !status && k < end; k++)
+    const struct sample_positions *choice = &sampling->choice;
+    size_t first = index * n / sampling->n_parts;
+    sparse_prefetch_compressed(sampling->series, first, choice->runs, choice->n);
+    for (size_t k = first; !status && k < end; k++) {
+        sparse_prefetch_compressed(sampling->series, k + 1, choice->runs, choice->n);
         status = read_snapshot(&sampling->parts[index], k, err);
+    }
     return status;
 }
 

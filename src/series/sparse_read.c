@@ -30,27 +30,21 @@ struct prefetching {
     size_t n;
 };
 
-/* False for a run that is not read from one place of a file. */
-static bool find_run(struct phema_tensor *tensor, uint64_t *offset,
-                     const struct prefetching *prefetching, size_t k, const struct tensor_run *run)
+static void prefetch_snapshot(const struct phema_series *series, size_t k,
+                              const struct tensor_run *runs, size_t n)
 {
-    *tensor = phema_series_tensor_in(prefetching->series, k, run->tensor);
-    *offset = tensor->offset + phema_dtype_bytes(tensor->dtype, run->first);
-    return !tensor->is_compressed && !tensor->stride && !tensor->chunks;
+    const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
+    for (size_t i = 0; checkpoint && i < n; i++) {
+        struct phema_tensor tensor = phema_series_tensor_in(series, k, runs[i].tensor);
+        phema_tensor_prefetch(checkpoint, &tensor, runs[i].first, runs[i].n);
+    }
 }
 
-static void prefetch_snapshot(void *context, size_t k)
+static void prefetch_one(void *context, size_t k)
 {
     const struct prefetching *prefetching = context;
-    const struct phema_checkpoint *checkpoint = prefetching->series->snapshots[k].checkpoint;
-    for (size_t i = 0; checkpoint && i < prefetching->n; i++) {
-        const struct tensor_run *run = &prefetching->runs[i];
-        struct phema_tensor tensor;
-        uint64_t offset;
-        if (find_run(&tensor, &offset, prefetching, k, run))
-            phema_file_prefetch(phema_checkpoint_file(checkpoint, tensor.file), offset,
-                                phema_dtype_bytes(tensor.dtype, run->n));
-    }
+    if (!prefetching->series->snapshots[k].is_compressed)
+        prefetch_snapshot(prefetching->series, k, prefetching->runs, prefetching->n);
 }
 
 /* Looks at a run in the middle: the beginning was read when the file was opened. True also where
@@ -59,10 +53,11 @@ static bool is_cached(const struct prefetching *prefetching, size_t k)
 {
     const struct phema_checkpoint *checkpoint = prefetching->series->snapshots[k].checkpoint;
     const struct tensor_run *run = &prefetching->runs[prefetching->n / 2];
-    struct phema_tensor tensor;
-    uint64_t offset;
-    return !checkpoint || !find_run(&tensor, &offset, prefetching, k, run) ||
-           phema_file_is_cached_at(phema_checkpoint_file(checkpoint, tensor.file), offset);
+    struct phema_tensor tensor = phema_series_tensor_in(prefetching->series, k, run->tensor);
+    size_t file = 0;
+    uint64_t offset = 0;
+    return !checkpoint || !phema_tensor_find(&file, &offset, checkpoint, &tensor, run->first) ||
+           phema_file_is_cached_at(phema_checkpoint_file(checkpoint, file), offset);
 }
 
 void sparse_prefetch(const struct phema_series *series, const struct tensor_run *runs, size_t n)
@@ -71,7 +66,14 @@ void sparse_prefetch(const struct phema_series *series, const struct tensor_run 
     size_t last = series->n - 1;
     if (n > 0 && !(is_cached(&prefetching, 0) && is_cached(&prefetching, last / 2) &&
                    is_cached(&prefetching, last)))
-        phema_parallel(series->n, N_PREFETCHING, prefetch_snapshot, &prefetching);
+        phema_parallel(series->n, N_PREFETCHING, prefetch_one, &prefetching);
+}
+
+void sparse_prefetch_compressed(const struct phema_series *series, size_t k,
+                                const struct tensor_run *runs, size_t n)
+{
+    if (k < series->n && series->snapshots[k].is_compressed)
+        prefetch_snapshot(series, k, runs, n);
 }
 
 void sparse_evict(const struct phema_checkpoint *checkpoint)

@@ -34,6 +34,9 @@ void sample_positions_clear(struct sample_positions *choice);
 
 /* ---- sparse_read.c ---- */
 
+/* From this many snapshots on, several threads read them. */
+#define LEAST_PARALLEL 256
+
 /* A reader of small reads, which fetch single pages. Without enough descriptors it maps the files,
  * which fetches neighbouring pages as well.
  * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE as phema_reader_open */
@@ -44,6 +47,11 @@ PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
 /* Requests the runs of all snapshots at once, which suits disks and servers. Does nothing where they
  * are in the page cache. */
 void sparse_prefetch(const struct phema_series *series, const struct tensor_run *runs, size_t n);
+
+/* The same of one compressed snapshot, whose runs need much more than their pages. Does nothing for
+ * others, and from the last one on. */
+void sparse_prefetch_compressed(const struct phema_series *series, size_t k,
+                                const struct tensor_run *runs, size_t n);
 
 /* Releases mapped pages of strided tensors, chunks and compressed data. */
 void sparse_evict(const struct phema_checkpoint *checkpoint);

@@ -24,6 +24,7 @@ struct slot {
     struct tile_range range; /* of all its tiles */
     const uint8_t *data;     /* NULL: not arrived, or not checked */
     bool has_ended;
+    bool is_scattered; /* requested into the page cache; the buffer is not used */
 };
 
 /* How many reads are in flight, and the rate that fewer had. */
@@ -237,14 +238,19 @@ static bool next_request(struct read_ahead *ahead, struct slot *slot)
             continue;
         struct phema_tensor tensor = run_tile_tensor(run, k, &ahead->range);
         uint8_t *buffer = ahead->buffers + (size_t)(slot - ahead->slots) * ahead->slot_bytes;
-        if (!phema_reader_prepare(&slot->read, run->readers[k], &tensor, ahead->range.first,
-                                  ahead->range.n_elems, buffer))
+        slot->is_scattered =
+            !phema_reader_prepare(&slot->read, run->readers[k], &tensor, ahead->range.first,
+                                  ahead->range.n_elems, buffer);
+        if (slot->is_scattered && !tensor.chunks)
             continue;
+        if (slot->is_scattered)
+            phema_tensor_prefetch(run->plan->series->snapshots[k].checkpoint, &tensor,
+                                  ahead->range.first, ahead->range.n_elems);
         slot->k = k;
         slot->end_tile = ahead->tile;
         slot->range = ahead->range;
         slot->data = NULL;
-        slot->has_ended = slot->read.size == 0;
+        slot->has_ended = slot->is_scattered || slot->read.size == 0;
         return true;
     }
 }
@@ -323,6 +329,8 @@ PHEMA_FALLIBLE read_ahead_take(const uint8_t **data, struct read_ahead *ahead, s
         range->first - slot->range.first >= slot->range.n_elems)
         return PHEMA_OK;
     ahead->n_taken++;
+    if (slot->is_scattered)
+        return PHEMA_OK;
     wait_for(ahead, slot);
     if (!slot->data) {
         struct phema_tensor tensor = run_tile_tensor(ahead->run, k, range);

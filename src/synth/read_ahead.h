@@ -1,5 +1,6 @@
 /* read_ahead.h - inputs of a worker's coming tiles are read past the page cache, many requests at a
- * time (phema/read_queue.h). Requests are made in the order in which tiles are summed: tile by tile,
+ * time (phema/read_queue.h). Tiles in several pieces of a distributed checkpoint are requested into
+ * the page cache instead. Requests are made in the order in which tiles are summed: tile by tile,
  * and in a tile snapshot by snapshot. Small tiles of one snapshot share a request. Slots form a ring,
  * so that memory does not depend on the number of snapshots. One worker uses each of them; all but
  * open and next_job take NULL. */

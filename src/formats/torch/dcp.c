@@ -341,6 +341,54 @@ static enum phema_status find_file(size_t *out, struct distributed *distributed,
     return status;
 }
 
+/* Bytes at both ends of an archive of one tensor: pickle and header, directory. */
+#define ARCHIVE_EDGE ((uint64_t)4096)
+
+/* The file and the place of an archive that storage_data names; NULL: find_chunk says why. */
+static const struct phema_file *find_archive(struct place *place, struct distributed *distributed,
+                                             size_t i)
+{
+    struct phema_error ignored;
+    size_t file = 0;
+    if (read_place(place, distributed->stored[i].info, &ignored) ||
+        find_file(&file, distributed, place->path, &ignored))
+        return NULL;
+    return phema_checkpoint_file(distributed->checkpoint, file);
+}
+
+static bool is_archive_cached(struct distributed *distributed, size_t i)
+{
+    struct place place;
+    const struct phema_file *file = find_archive(&place, distributed, i);
+    return !file || phema_file_is_cached_at(file, place.offset);
+}
+
+static void prefetch_archive(struct distributed *distributed, size_t i)
+{
+    struct place place;
+    const struct phema_file *file = find_archive(&place, distributed, i);
+    uint64_t edge = place.size < ARCHIVE_EDGE ? place.size : ARCHIVE_EDGE;
+    if (!file)
+        return;
+    phema_file_prefetch(file, place.offset, edge);
+    phema_file_prefetch(file, place.offset + place.size - edge, edge);
+}
+
+/* Headers of thousands of archives lie all over the files. They are requested at once, before the
+ * first is read. */
+static void prefetch_archives(struct distributed *distributed)
+{
+    size_t n = distributed->n_stored;
+    struct place place;
+    for (size_t i = 0; i < n; i++) /* the order of the files does not depend on the page cache */
+        (void)find_archive(&place, distributed, i);
+    if (n < 2 || (is_archive_cached(distributed, 0) && is_archive_cached(distributed, n / 2) &&
+                  is_archive_cached(distributed, n - 1)))
+        return;
+    for (size_t i = 0; i < n; i++)
+        prefetch_archive(distributed, i);
+}
+
 static enum phema_status check_piece(const struct phema_tensor *piece,
                                      const struct phema_tensor *tensor,
                                      const struct phema_chunk *chunk, struct phema_error *err)
@@ -556,8 +604,10 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
     struct distributed distributed = {.checkpoint = checkpoint, .options = options};
     enum phema_status status =
         read_metadata(&distributed, checkpoint_content(checkpoint, checkpoint->base), err);
-    if (!status)
+    if (!status) {
+        prefetch_archives(&distributed);
         status = read_tensors(&distributed, err);
+    }
     clear(&distributed);
     return status;
 }

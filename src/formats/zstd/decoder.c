@@ -20,6 +20,11 @@
 
 #define RELEASE_BYTES ((size_t)8 << 20)
 
+/* Bytes of the file that are requested ahead, once as many were read in a row, and at least in one
+ * request. A sample decompresses little of each frame. */
+#define AHEAD_BYTES   ((size_t)2 << 20)
+#define REQUEST_BYTES ((size_t)256 << 10)
+
 #define WINDOW_LOG_MAX 27 /* 128 MiB */
 
 struct zstd_content {
@@ -29,6 +34,8 @@ struct zstd_content {
     uint8_t *skipped;   /* [SKIP_BYTES] with the decoder: content to discard */
     size_t at;          /* next byte of the file */
     size_t released;    /* pages before are released */
+    size_t start;       /* where it began to read in a row */
+    size_t requested;   /* pages before are requested */
     uint64_t position;  /* next byte of the content */
     /* With an index: the frame of the next byte of content. Skippable and empty frames may lie
      * between at and its first byte. */
@@ -71,6 +78,7 @@ static void move(struct zstd_content *content, uint64_t file_offset, uint64_t po
     if (content->decoder)
         (void)ZSTD_DCtx_reset(content->decoder, ZSTD_reset_session_only);
     content->at = content->released = (size_t)file_offset;
+    content->start = content->requested = (size_t)file_offset;
     content->position = position;
     content->frame_end = position;
     content->is_inside = false;
@@ -119,6 +127,26 @@ static enum phema_status fail_frame_size(const struct zstd_content *content,
                       content->at);
 }
 
+/* Requests the bytes up to end that are not requested yet. The kernel alone would read ahead of
+ * mapped pages one request at a time. */
+static void request_until(struct zstd_content *content, size_t end)
+{
+    size_t begin = content->requested > content->at ? content->requested : content->at;
+    if (end <= begin)
+        return;
+    phema_file_prefetch(zstd_frames_file(content->frames), begin, end - begin);
+    content->requested = end;
+}
+
+static void request_ahead(struct zstd_content *content)
+{
+    size_t read = content->at - content->start, ahead = read < AHEAD_BYTES ? read : AHEAD_BYTES;
+    size_t left = content->bytes.size - content->at;
+    size_t end = content->at + (ahead < left ? ahead : left);
+    if (end >= content->requested + REQUEST_BYTES)
+        request_until(content, end);
+}
+
 /* Decompresses up to size bytes, at most to the end of the frame; *made may be 0. */
 static enum phema_status step(size_t *made, struct zstd_content *content, uint8_t *dst, size_t size,
                               struct phema_error *err)
@@ -134,6 +162,7 @@ static enum phema_status step(size_t *made, struct zstd_content *content, uint8_
     content->position += out.pos;
     content->is_inside = result != 0;
     *made = out.pos;
+    request_ahead(content);
     if (content->at - content->released >= RELEASE_BYTES) {
         phema_file_evict(zstd_frames_file(content->frames), content->released,
                          content->at - content->released);
@@ -210,6 +239,7 @@ enum phema_status zstd_content_read(struct zstd_content *content, uint64_t offse
         struct zstd_place place = zstd_frames_find(content->frames, offset);
         if (is_back || place.first > content->position)
             move(content, place.file_offset, place.first);
+        request_until(content, (size_t)zstd_frames_estimate(content->frames, offset + size - 1));
     } else if (is_back) {
         move(content, 0, 0);
     }

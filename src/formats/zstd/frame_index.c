@@ -409,3 +409,13 @@ struct zstd_place zstd_frames_find(const struct zstd_frames *frames, uint64_t of
     return (struct zstd_place){frames->starts[low].file_offset, frames->starts[low].first,
                                is_last ? frames->content_size : frames->starts[low + 1].first};
 }
+
+uint64_t zstd_frames_estimate(const struct zstd_frames *frames, uint64_t offset)
+{
+    struct zstd_place place = zstd_frames_find(frames, offset);
+    uint64_t end = place.end < frames->content_size
+                       ? zstd_frames_find(frames, place.end).file_offset
+                       : frames->bytes.size;
+    double part = (double)(offset - place.first) / (double)(place.end - place.first);
+    return place.file_offset + (uint64_t)(part * (double)(end - place.file_offset));
+}

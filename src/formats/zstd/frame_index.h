@@ -42,5 +42,7 @@ struct zstd_place {
 
 /* For offset < content size, with an index. */
 struct zstd_place zstd_frames_find(const struct zstd_frames *frames, uint64_t offset);
+/* About where the file is read for the byte, if its frame is compressed evenly. */
+uint64_t zstd_frames_estimate(const struct zstd_frames *frames, uint64_t offset);
 
 #endif
