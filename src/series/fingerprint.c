@@ -8,6 +8,7 @@
 
 #include "phema/checksum.h"
 #include "phema/memory.h"
+#include "phema/parallel.h"
 #include "phema/series.h"
 #include "sparse_read.h"
 
@@ -22,6 +23,9 @@
 
 /* Each decompresses a block of 128 KiB at least. */
 #define N_DECODED_WINDOWS ((uint64_t)16)
+
+/* Threads: a bound for their memory, of which the run's limit knows nothing. */
+#define MOST_PARTS ((size_t)4)
 
 struct windows {
     struct tensor_run *items; /* [n] */
@@ -98,17 +102,24 @@ static enum phema_status choose_windows(struct windows *windows, const struct ph
 /* ---- A snapshot ---- */
 
 struct fingerprinting {
-    const struct phema_series *series;
+    struct phema_series *series;
     struct windows mapped, decoded;
-    struct phema_hash *hash;
     char listing[PHEMA_DIGEST]; /* hash of names, dtypes and shapes, which all snapshots share */
-    uint8_t *scratch;           /* for a window */
+    struct part *parts;         /* [n_parts] */
+    size_t n_parts;
+};
+
+/* Some of the snapshots, by one thread. */
+struct part {
+    const struct fingerprinting *fingerprinting;
+    struct phema_hash *hash;
+    uint8_t *scratch; /* for a window */
 };
 
 static void hash_listing(struct fingerprinting *fingerprinting)
 {
     const struct phema_series *series = fingerprinting->series;
-    struct phema_hash *hash = fingerprinting->hash;
+    struct phema_hash *hash = fingerprinting->parts[0].hash;
     phema_hash_start(hash);
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_tensor *tensor = &series->tensors[i].tensor;
@@ -123,14 +134,36 @@ static void hash_listing(struct fingerprinting *fingerprinting)
     phema_hash_digest(fingerprinting->listing, hash);
 }
 
-static enum phema_status allocate(struct fingerprinting *fingerprinting, struct phema_error *err)
+/* One decoder at a time saves memory, and a few files are read before threads have started. */
+static size_t count_parts(const struct phema_series *series)
+{
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].is_compressed)
+            return 1;
+    size_t n_threads = phema_parallel_threads();
+    if (series->n < LEAST_PARALLEL)
+        return 1;
+    return n_threads < MOST_PARTS ? n_threads : MOST_PARTS;
+}
+
+static enum phema_status allocate_part(struct part *part,
+                                       const struct fingerprinting *fingerprinting,
+                                       struct phema_error *err)
 {
     size_t size = (size_t)WINDOW_ELEMS * 16; /* bytes of the widest dtype */
-    fingerprinting->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, size + PHEMA_INPUT_ROOM);
-    if (!fingerprinting->scratch)
-        return phema_fail_memory(err);
+    part->fingerprinting = fingerprinting;
+    part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, size + PHEMA_INPUT_ROOM);
+    return part->scratch ? phema_hash_new(&part->hash, err) : phema_fail_memory(err);
+}
+
+static enum phema_status allocate(struct fingerprinting *fingerprinting, struct phema_error *err)
+{
     const struct phema_series *series = fingerprinting->series;
-    enum phema_status status = phema_hash_new(&fingerprinting->hash, err);
+    fingerprinting->n_parts = count_parts(series);
+    fingerprinting->parts = calloc(fingerprinting->n_parts, sizeof(*fingerprinting->parts));
+    enum phema_status status = fingerprinting->parts ? PHEMA_OK : phema_fail_memory(err);
+    for (size_t p = 0; !status && p < fingerprinting->n_parts; p++)
+        status = allocate_part(&fingerprinting->parts[p], fingerprinting, err);
     if (status)
         return status;
     status = choose_windows(&fingerprinting->mapped, series, N_WINDOWS, err);
@@ -171,9 +204,9 @@ static struct tensor_run move_window(const struct fingerprinting *fingerprinting
         .tensor = window.tensor, .first = first, .n = left < WINDOW_ELEMS ? left : WINDOW_ELEMS};
 }
 
-static enum phema_status hash_windows(struct fingerprinting *fingerprinting, size_t k,
-                                      struct phema_error *err)
+static enum phema_status hash_windows(const struct part *part, size_t k, struct phema_error *err)
 {
+    const struct fingerprinting *fingerprinting = part->fingerprinting;
     const struct phema_snapshot *snapshot = &fingerprinting->series->snapshots[k];
     const struct windows *windows =
         snapshot->is_compressed ? &fingerprinting->decoded : &fingerprinting->mapped;
@@ -189,11 +222,10 @@ static enum phema_status hash_windows(struct fingerprinting *fingerprinting, siz
         struct phema_tensor tensor =
             phema_series_tensor_in(fingerprinting->series, k, window.tensor);
         const uint8_t *data = NULL;
-        status = phema_reader_read(&data, reader, &tensor, window.first, window.n,
-                                   fingerprinting->scratch, err);
+        status =
+            phema_reader_read(&data, reader, &tensor, window.first, window.n, part->scratch, err);
         if (!status)
-            phema_hash_add(fingerprinting->hash, data,
-                           (size_t)phema_dtype_bytes(tensor.dtype, window.n));
+            phema_hash_add(part->hash, data, (size_t)phema_dtype_bytes(tensor.dtype, window.n));
     }
     phema_reader_close(reader);
     sparse_evict(snapshot->checkpoint);
@@ -209,19 +241,39 @@ uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot)
     return bytes;
 }
 
-static enum phema_status identify(struct fingerprinting *fingerprinting,
-                                  struct phema_snapshot *snapshot, size_t k,
-                                  struct phema_error *err)
+static enum phema_status identify(const struct part *part, size_t k, struct phema_error *err)
 {
-    const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
-    phema_hash_start(fingerprinting->hash);
-    phema_hash_add(fingerprinting->hash, fingerprinting->listing, sizeof(fingerprinting->listing));
+    const struct fingerprinting *fingerprinting = part->fingerprinting;
+    struct phema_snapshot *snapshot = &fingerprinting->series->snapshots[k];
+    if (!snapshot->checkpoint)
+        return PHEMA_OK;
+    phema_hash_start(part->hash);
+    phema_hash_add(part->hash, fingerprinting->listing, sizeof(fingerprinting->listing));
     enum phema_status status = PHEMA_OK;
-    if (!snapshot->is_compressed || phema_checkpoint_can_seek(checkpoint))
-        status = hash_windows(fingerprinting, k, err);
+    if (!snapshot->is_compressed || phema_checkpoint_can_seek(snapshot->checkpoint))
+        status = hash_windows(part, k, err);
     if (!status)
-        phema_hash_digest(snapshot->digest, fingerprinting->hash);
+        phema_hash_digest(snapshot->digest, part->hash);
     return status;
+}
+
+static enum phema_status identify_part(void *context, size_t index, struct phema_error *err)
+{
+    const struct fingerprinting *fingerprinting = context;
+    size_t n = fingerprinting->series->n, n_parts = fingerprinting->n_parts;
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = index * n / n_parts; !status && k < (index + 1) * n / n_parts; k++)
+        status = identify(&fingerprinting->parts[index], k, err);
+    return status;
+}
+
+static void free_parts(struct fingerprinting *fingerprinting)
+{
+    for (size_t p = 0; fingerprinting->parts && p < fingerprinting->n_parts; p++) {
+        phema_hash_free(fingerprinting->parts[p].hash);
+        free(fingerprinting->parts[p].scratch);
+    }
+    free(fingerprinting->parts);
 }
 
 PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_error *err)
@@ -232,12 +284,11 @@ PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_e
         hash_listing(&fingerprinting);
     if (!status)
         sparse_prefetch(series, fingerprinting.mapped.items, fingerprinting.mapped.n);
-    for (size_t k = 0; k < series->n && !status; k++)
-        if (series->snapshots[k].checkpoint)
-            status = identify(&fingerprinting, &series->snapshots[k], k, err);
-    phema_hash_free(fingerprinting.hash);
+    if (!status)
+        status = phema_parallel_try(fingerprinting.n_parts, (unsigned)fingerprinting.n_parts,
+                                    identify_part, &fingerprinting, err);
+    free_parts(&fingerprinting);
     free(fingerprinting.mapped.items);
     free(fingerprinting.decoded.items);
-    free(fingerprinting.scratch);
     return status;
 }
