@@ -71,6 +71,15 @@ class Data:
         name = "%s-%dx%dMB" % (dtype, n_snapshots, size // 1_000_000)
         return self.training(name, n_snapshots, size // (4 if dtype == "f32" else 2), dtype=dtype)
 
+    def sharded(self, source):
+        """The same snapshots as directories of shards."""
+        def fill(out):
+            for path in self.files(source):
+                to = os.path.join(out, os.path.basename(path)[:-len(".safetensors")])
+                self.run(self.program, "synth", "--quiet", "--no-sync", "--convert", "--shard-size",
+                         os.path.getsize(path) // 8, path, to + "/")
+        return self.make("shards-of-" + source, fill)
+
     def delayed(self):
         """A quarter of the usual set: on a simulated device."""
         size = self.scale.file_bytes // 4
@@ -97,7 +106,7 @@ class Data:
                              path, to)
                 else:
                     self.run("sh", "-c", 'zstd -q -1 <"$1" >"$2"', "sh", path, to)
-        return self.make("zst" if with_table else "zst-one-frame", fill)
+        return self.make(("zst-of-" if with_table else "zst-one-frame-of-") + source, fill)
 
     def torch_files(self, source, kind):
         """The same snapshots as .pt or .pkl; None where torch is not importable."""

@@ -107,12 +107,13 @@ SAME = ["what", "synth [s]", "the minimal program", "minimal [s]", "`cat` [s]", 
 IN_FLIGHT = 32  # of the minimal program, past the page cache
 
 
-def beside_same(bench, table, name, label, synth, pattern, minimal, read, before_each=None):
-    """synth and the minimal program that reads in the same way, in turn."""
-    times = interleave({"synth": synth, "minimal": minimal, "read": read}, bench.n_runs, before_each)
+def beside_same(bench, table, name, label, synth, pattern, minimal, read=None, before_each=None):
+    """synth and the minimal program that reads in the same way, in turn; read: `cat`, or nothing."""
+    commands = {"synth": synth, "minimal": minimal, **({"read": read} if read else {})}
+    times = interleave(commands, bench.n_runs, before_each)
     table.row(label, shown_seconds(times, "synth"), pattern, shown_seconds(times, "minimal"),
-              shown_seconds(times, "read"), "%.2f" % times.ratio("synth", "minimal"),
-              "%.2f" % times.ratio("synth", "read"))
+              shown_seconds(times, "read") if read else "-", "%.2f" % times.ratio("synth", "minimal"),
+              "%.2f" % times.ratio("synth", "read") if read else "-")
     return times
 
 
@@ -128,9 +129,9 @@ def cold(bench):
         if is_cached(files[0]):
             raise Failed("%s stays in the page cache: cold files cannot be measured here" % files[0])
     direct = "direct:%d" % IN_FLIGHT
-    for label, options, pattern in (("default", (), direct), ("--io read", ("--io", "read"), "read"),
-                                    ("--io direct", ("--io", "direct"), direct),
-                                    ("--io mmap", ("--io", "mmap"), "mmap")):
+    kinds = [("default", (), direct), ("--io read", ("--io", "read"), "read"),
+             ("--io direct", ("--io", "direct"), direct), ("--io mmap", ("--io", "mmap"), "mmap")]
+    for label, options, pattern in kinds[:2] if bench.is_io else kinds:
         times = beside_same(bench, table, name, label, on.synth(name, options=options), pattern,
                             on.least(name, pattern=pattern), on.read(name), before_each)
         if label == "default":
@@ -156,16 +157,26 @@ def latency(bench):
     for delay_ms in (1, 5, 20):
         pattern = "direct:%d" % (2 * IN_FLIGHT)
         times = beside_same(bench, table, name, "%d ms" % delay_ms, slow(on.synth(name)), pattern,
-                            slow(on.least(name, pattern=pattern)), slow(on.read(name)))
+                            slow(on.least(name, pattern=pattern)), None if bench.is_io else slow(on.read(name)))
         if delay_ms == 20:
             bench.ratios["reads of 20 ms / minimal, %s" % pattern] = (times.ratio("synth", "minimal"), 1.2)
     many = bench.data.many()
     table = Table("Latency, headers and samples", ["snapshots", "weights [s]", "`cat` of the first 4 KiB of each [s]"])
     for name in (name, many):
         for delay_ms in (1, 5, 20):
-            times = interleave({"weights": slow(on.verb("weights", name)), "heads": slow(on.heads(name))},
-                               min(bench.n_runs, 3))
-            table.row("%s, %d ms" % (name, delay_ms), shown_seconds(times, "weights"), shown_seconds(times, "heads"))
+            commands = {"weights": slow(on.verb("weights", name))}
+            if not bench.is_io:
+                commands["heads"] = slow(on.heads(name))
+            times = interleave(commands, min(bench.n_runs, 3))
+            table.row("%s, %d ms" % (name, delay_ms),
+                      *(shown_seconds(times, what) if what in commands else "-" for what in ("weights", "heads")))
+    delay_ms, source = 5, bench.data.delayed()
+    table = Table("Latency, 5 ms", ["snapshots", "weights [s]", "synth [s]"],
+                  "The same device; snapshots of 8 shards each, and compressed ones.")
+    for name in (source, bench.data.sharded(source), bench.data.compressed(source, True)):
+        times = interleave({"weights": slow(on.verb("weights", name)), "synth": slow(on.synth(name))},
+                           min(bench.n_runs, 3))
+        table.row(name, shown_seconds(times, "weights"), shown_seconds(times, "synth"))
 
 
 def warm_files(bench):
@@ -309,13 +320,18 @@ def startup(bench):
     table = Table("Start-up", ["command", "[ms]", "beyond `true` [ms]"],
                   "Median, and a tenth of the runs each was faster than; %d runs in turn." % bench.n_starts)
     program = bench.on_disk.program
+    usual = bench.data.usual()
+    weights = "weights of " + usual
+    warm(bench.data.files(usual))
     commands = {"true": Command(["true"]), "--version": Command([program, "--version"]),
-                "synth --help": Command([program, "synth", "--help"])}
+                "synth --help": Command([program, "synth", "--help"]),
+                weights: bench.on_disk.verb("weights", usual)}
     times = interleave(commands, bench.n_starts)
     for name in commands:
         seconds = sorted(times.seconds(name))
         table.row("`%s`" % name, "%.2f, %.2f" % (1e3 * times.median(name), 1e3 * seconds[len(seconds) // 10]),
                   "%.2f" % (1e3 * (times.median(name) - times.median("true"))))
+    bench.ratios[weights + " [ms]"] = (1e3 * times.median(weights), 30)
     bench.ratios["--version [ms]"] = (1e3 * times.median("--version"), 5)
 
 
