@@ -9,7 +9,7 @@
 
 #include "phema/array.h"
 #include "phema/path.h"
-#include "phema/span.h"
+#include "phema/strbuf.h"
 
 /* Suffixes of a file under its final and its partial name. */
 static const char *const ends[] = {"", ".partial"};
@@ -133,12 +133,30 @@ PHEMA_FALLIBLE phema_claims_add_output(struct phema_claims *claims, const char *
 
 /* ---- Checks ---- */
 
+/* Suggests "out" with the same extension. */
+static enum phema_status fail_input(const struct place *place, const struct place *input,
+                                    struct phema_error *err)
+{
+    const char *end = strrchr(place->path, '.');
+    if (end && strcmp(end, ".zst") == 0)
+        end = memrchr(place->path, '.', (size_t)(end - place->path));
+    if (end && strchr(end, '/'))
+        end = NULL;
+    struct phema_strbuf name = {0};
+    enum phema_status status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is %s; choose another name",
+                                          place->path, input->input);
+    phema_strbuf_printf(&name, "out%s", end ? end : "");
+    if (!name.is_failed)
+        (void)phema_suggest(err, status, "OUT", name.data);
+    phema_strbuf_clear(&name);
+    return status;
+}
+
 static enum phema_status check_input(const struct place *input, const struct place *place,
                                      struct phema_error *err)
 {
     if (is_same(&input->file, &place->file))
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is %s; choose another name", place->path,
-                          input->input);
+        return fail_input(place, input, err);
     if (is_same(&input->directory, &place->file))
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: holds %s; choose another name", place->path,
                           input->input);

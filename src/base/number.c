@@ -42,7 +42,7 @@ PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_er
     bool is_plain = isdigit((unsigned char)*text) || strchr("+-.nN", *text);
     double value = strtod(text, &end);
     if (!is_plain || end == text || !read_suffix(&factor, end) || strpbrk(text, "xX"))
-        return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number; expected one like 0.1 or 20k",
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected a number like 0.1 or 20k, found '%s'",
                           text);
     *out = value * factor;
     return PHEMA_OK;
@@ -54,7 +54,7 @@ PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_e
     enum phema_status status = phema_number_parse(&value, text, err);
     if (status || !(value >= 0) || value != floor(value) || value >= (double)LIMIT)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "'%s' is no count; expected a whole number like 16 or 20k", text);
+                          "expected a whole number like 16 or 20k, found '%s'", text);
     *out = (uint64_t)value;
     return PHEMA_OK;
 }
@@ -147,7 +147,7 @@ PHEMA_FALLIBLE phema_size_parse(uint64_t *out, const char *text, struct phema_er
     const char *end = read_decimal(&decimal, text);
     if (!end || !read_byte_suffix(&factor, end))
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "'%s' is no size; expected one like 512M, 1.5GiB or 1e9", text);
+                          "expected a size like 512M, 1.5GiB or 1e9, found '%s'", text);
     if (!floor_of_product(&bytes, &decimal, (uint64_t)factor))
         return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no size; expected less than 8192 TiB",
                           text);

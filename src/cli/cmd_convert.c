@@ -195,7 +195,8 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct convert_values *args = values;
     if (!isnan(args->at) && !(args->at > 0 && args->at < 9007199254740992.0))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--at: %g is no time above 0", args->at);
+        return phema_fail(err, PHEMA_ERR_USAGE, "--at: expected a time above 0, found %g",
+                          args->at);
     struct phema_strbuf text = {0};
     struct phema_json_out json = {0};
     if (args->common.is_json) {

@@ -250,7 +250,7 @@ const struct cli_verb cli_gen = {
     .summary = "make synthetic snapshots with a known truth",
     .options = rows,
     .examples = "  posthoc-ema gen run && posthoc-ema synth --sigma-rel 0.1 run out.safetensors\n"
-                "      a small training, and an average of it\n"
+                "      a small training, and its average\n"
                 "  posthoc-ema gen --count 64 --dtype f16 --truth 0.03,0.15 --seed 7 /tmp/run\n"
                 "      more snapshots, as trainers write them, and two exact averages\n"
                 "  posthoc-ema gen --input-profile ema:half-life=200 --input-profile raw run\n"

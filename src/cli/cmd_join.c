@@ -42,9 +42,8 @@ static enum phema_status add_all(struct joins *joins, const char *out,
     if (status)
         return status;
     if (n == 0)
-        status =
-            phema_fail(err, PHEMA_ERR_OUTPUT,
-                       "%s: no parts of it are here, nor in it; synth --part writes them", out);
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: no parts found; make them with synth --part I/N", out);
     else
         status = phema_writer_reserve_descriptors(joins->n + n, err);
     for (size_t i = 0; i < n && !status; i++)
@@ -136,7 +135,7 @@ const struct cli_verb cli_join = {
     .summary = "finish outputs written by synth --part",
     .options = rows,
     .examples = "  posthoc-ema join out.safetensors\n"
-                "      when all parts of it are done; status 1 names those that are not\n"
+                "      when all its parts are done; status 1 names those that are not\n"
                 "  posthoc-ema join sweep/\n"
                 "      all outputs in that directory\n",
     .values_size = sizeof(struct join_values),

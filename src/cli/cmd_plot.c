@@ -103,7 +103,7 @@ static enum phema_status make_plan(struct phema_plan **out, struct plot_values *
     if (status)
         return status;
     options.series.needs_no_tensors = true;
-    return phema_plan_make(out, &options, err);
+    return cli_make_plan(out, &args->common, &options, err);
 }
 
 static enum phema_status draw_plan(struct phema_picture **out, const struct phema_plan *plan,
@@ -290,7 +290,7 @@ const struct cli_verb cli_plot = {
                 "  posthoc-ema plot weights --sigma-rel 0.05,0.15 ckpts/ -o weights.pdf\n"
                 "      a stem for each weight, one panel for each target\n"
                 "  posthoc-ema plot error ckpts/ -o error.png --csv error.csv\n"
-                "      how good averages of any width would be, and the numbers of it\n"
+                "      how good averages of any width would be, and the numbers\n"
                 "  posthoc-ema plot memory --max-ram 1GiB memory.jsonl -o memory.svg\n"
                 "      what synth --profile-memory memory.jsonl wrote\n"
                 "  posthoc-ema plot sweep scores.csv -o sweep.svg\n"

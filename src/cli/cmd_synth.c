@@ -436,7 +436,7 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
                                                   : PROGRESS_KEEPS_NOTHING;
         progress_set_farewell(&progress, progress.kept == PROGRESS_KEEPS_NOTHING
                                              ? "nothing was written"
-                                             : "run the same command to go on");
+                                             : "run the same command to continue");
         prepared->options.report = progress_report;
         prepared->options.context = &progress;
         enum phema_status status =

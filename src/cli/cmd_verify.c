@@ -337,12 +337,13 @@ static enum phema_status fail_changed(const struct verifying *verifying, struct 
     if (verifying->n_changed == 1)
         return phema_fail(
             err, PHEMA_ERR_INPUTS,
-            "%s: snapshot '%s' has changed: its tensor data are others than they were",
+            "%s: snapshot '%s' has changed since this output was made: other tensor data",
             verifying->args->out, first);
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: %zu snapshots have changed, '%s' is the first: their tensor data are "
-                      "others than they were",
-                      verifying->args->out, verifying->n_changed, first);
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: %zu snapshots have changed since this output was made, '%s' is the first: "
+        "other tensor data",
+        verifying->args->out, verifying->n_changed, first);
 }
 
 static enum phema_status execute(struct verifying *verifying, struct phema_error *err)

@@ -335,7 +335,7 @@ static enum phema_status run(void *values, struct phema_error *err)
         return status;
     options.series.needs_no_tensors = true;
     struct phema_plan *plan = NULL;
-    status = phema_plan_make(&plan, &options, err);
+    status = cli_make_plan(&plan, &args->common, &options, err);
     if (status)
         return status;
     report_series(&args->common, plan->series);

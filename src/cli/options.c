@@ -290,7 +290,7 @@ static enum phema_status read_value(void *value, const struct cli_opt *option, c
     case CLI_REAL:
         status = phema_number_parse(value, text, err);
         if (!status && isnan(*(double *)value))
-            return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number", text);
+            return phema_fail(err, PHEMA_ERR_USAGE, "expected a number, found '%s'", text);
         return status;
     case CLI_REALS:
         return add_reals(value, arena, text, err);
@@ -437,7 +437,7 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
         memcpy(&reals, field(parse, widths), sizeof(reals));
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing", parse->verb->name, operand->name);
-    if (strcmp(operand->name, "OUT") == 0)
+    if (strcmp(operand->name, "OUT") == 0 && has_operand(parse, "SNAPSHOTS"))
         phema_error_set_remedy(err, "OUT=%s", reals.n > 1 ? "averages/" : "out.safetensors");
     else if (strcmp(operand->name, "DIR") == 0)
         phema_error_set_remedy(err, "DIR=demo");

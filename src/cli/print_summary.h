@@ -94,4 +94,10 @@ void progress_set_farewell(struct progress *progress, const char *text);
 /* Erases the bar; another run may begin. */
 void progress_finish(struct progress *progress);
 
+/* ---- plan_watch.c ---- */
+
+/* phema_plan_make, which shows what it does when that takes longer than a second. */
+PHEMA_FALLIBLE cli_make_plan(struct phema_plan **out, const struct cli_common *common,
+                             const struct phema_plan_options *options, struct phema_error *err);
+
 #endif

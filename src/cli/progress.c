@@ -51,9 +51,9 @@ static void update_farewell(struct progress *progress, const struct phema_progre
     else if (progress->kept == PROGRESS_KEEPS_PART)
         (void)snprintf(text, sizeof(text), "run the same part again");
     else if (progress->kept == PROGRESS_KEEPS_TILES && state->stage)
-        (void)snprintf(text, sizeof(text), "run the same command to go on");
+        (void)snprintf(text, sizeof(text), "run the same command to continue");
     else if (progress->kept == PROGRESS_KEEPS_TILES)
-        (void)snprintf(text, sizeof(text), "run the same command to go on (%.0f %% done)",
+        (void)snprintf(text, sizeof(text), "run the same command to continue (%.0f %% done)",
                        total > 0 ? floor(100 * done / total) : 0);
     else if (state->n_published)
         (void)snprintf(text, sizeof(text), "%zu of %zu outputs were written", state->n_published,

@@ -11,6 +11,12 @@
 #include "phema/array.h"
 #include "phema/number.h"
 
+static bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
 /* ---- Values ---- */
 
 struct choices {
@@ -234,6 +240,14 @@ static void copy_word(struct phema_strbuf *out, const char *word)
     cli_shell_quote(out, word);
 }
 
+/* "--sigma-rel run": the value was forgotten, and the next word is an operand. */
+static bool is_operand_there(const struct cli_opt *option, const char *word)
+{
+    bool is_number = option->kind == CLI_REALS || option->kind == CLI_REAL ||
+                     option->kind == CLI_COUNT || option->kind == CLI_SIZE;
+    return is_number && exists(word);
+}
+
 /* Copies the option at argv[*at], with its value, or writes what stands in its place. */
 static void edit_option(struct editing *editing, int argc, char **argv, int *at)
 {
@@ -248,7 +262,7 @@ static void edit_option(struct editing *editing, int argc, char **argv, int *at)
         edit->is_used = true;
     if (has_next && *at + 1 < argc) {
         ++*at;
-        if (!edit)
+        if (!edit || is_operand_there(option, argv[*at]))
             copy_word(&editing->tail, argv[*at]);
     }
 }
@@ -309,7 +323,8 @@ static void set_command(struct phema_error *err, const struct cli_verb *verb,
         phema_strbuf_puts(&command, editing->head.data);
     if (editing->tail.data)
         phema_strbuf_puts(&command, editing->tail.data);
-    bool is_failed = editing->head.is_failed || editing->tail.is_failed || command.is_failed;
+    bool is_failed = editing->head.is_failed || editing->tail.is_failed || command.is_failed ||
+                     (!editing->head.size && !editing->tail.size); /* the verb alone does nothing */
     phema_error_set_remedy(err, "%s", is_failed ? "" : command.data);
     phema_strbuf_clear(&command);
     phema_strbuf_clear(&editing->head);
@@ -333,12 +348,6 @@ static void complete(struct phema_error *err, struct phema_arena *arena,
 }
 
 /* ---- Names of files ---- */
-
-static bool exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
 
 void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word)
 {
@@ -429,9 +438,10 @@ static void suggest_path(struct phema_error *err, const struct cli_verb *verb, i
 static bool is_needed(const struct cli_opt *option)
 {
     static const char *const names[] = {
-        "layout",  "name-regex", "input-sigma", "input-profile", "update-every", "reset-at",
-        "weights", "exec",       "sigma-rel",   "profile",       "max-error",    "max-ram",
-        "force",   "convert",    "into",        "advise"};
+        "layout",        "name-regex", "input-sigma", "input-profile", "update-every", "reset-at",
+        "weights",       "exec",       "sigma-rel",   "profile",       "max-error",    "max-ram",
+        "force",         "convert",    "into",        "advise",        "gamma",        "half-life",
+        "half-life-rel", "beta",       "decay",       "ema-half-life"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(option->name, names[i]) == 0)
             return true;
@@ -519,6 +529,12 @@ static void add_operand(struct editing *editing, const char *path, size_t size)
     free(copy);
 }
 
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* Operands that are a name with blanks, which nobody quoted: how many make a file; 0: none do. */
 static size_t count_unquoted(struct phema_strbuf *name, const char *const *operands, size_t n)
 {
@@ -537,7 +553,7 @@ static bool write_snapshots(struct editing *editing, const char *const *operands
     struct phema_strbuf name = {0};
     size_t n_name = count_unquoted(&name, operands, has_out ? n - 1 : n);
     const char *slash = strrchr(operands[0], '/');
-    bool is_glob = !n_name && exists(operands[0]) && n > 2;
+    bool is_glob = !n_name && is_file(operands[0]) && n > 2;
     if (n_name && name.data)
         add_operand(editing, name.data, name.size);
     else if (is_glob)

@@ -180,7 +180,7 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
         if (!options.series.key)
             options.series.key = "."; /* all of it */
     }
-    return phema_plan_make(&prepared->plan, &options, err);
+    return cli_make_plan(&prepared->plan, common, &options, err);
 }
 
 PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,

@@ -325,7 +325,7 @@ static enum phema_status check_input(const struct phema_provenance_input *input,
             snapshot->label, (unsigned long long)input->bytes, (unsigned long long)bytes);
     if (input->digest && strcmp(input->digest, snapshot->digest) != 0)
         return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "snapshot '%s' has changed: its tensors are others than they were",
+                          "snapshot '%s' has changed since this output was made: other tensors",
                           snapshot->label);
     return PHEMA_OK;
 }
@@ -437,7 +437,7 @@ static enum phema_status check_rules(const struct phema_provenance *provenance,
     for (size_t r = 0; are_same && r < plan->n_rules; r++)
         are_same = strcmp(plan->rules[r].expression, provenance->rules[r].pattern) == 0 &&
                    plan->rules[r].is_copy == provenance->rules[r].is_copy;
-    return are_same ? PHEMA_OK : phema_fail(err, PHEMA_NO, "its rules are others");
+    return are_same ? PHEMA_OK : phema_fail(err, PHEMA_NO, "its rules differ");
 }
 
 static bool are_same_weights(const struct phema_provenance *provenance, const double *weights,
@@ -456,11 +456,11 @@ PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *pro
     const struct phema_target *wanted = &plan->targets[target];
     enum phema_status status = check_rules(provenance, plan, err);
     if (!status && !are_same_weights(provenance, wanted->solution.weights, NULL))
-        status = phema_fail(err, PHEMA_NO, "its weights are others");
+        status = phema_fail(err, PHEMA_NO, "its weights differ");
     for (size_t r = 0; r < plan->n_rules && !status; r++)
         if (!plan->rules[r].is_copy &&
             !are_same_weights(provenance, wanted->ruled[r].weights, provenance->rules[r].weights))
-            status = phema_fail(err, PHEMA_NO, "the weights of its rule '%s' are others",
+            status = phema_fail(err, PHEMA_NO, "the weights of its rule '%s' differ",
                                 plan->rules[r].expression);
     return status;
 }

@@ -18,8 +18,8 @@ enum phema_status sink_fail_different(const struct sink *sink, const char *what,
                                       struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: %s: what was read back is not what was written; the disk, its "
-                      "controller or the memory of this machine is to be distrusted",
+                      "%s: %s: read back other bytes than were written; check the disk, its "
+                      "controller and the memory of this machine",
                       sink->output->path, what);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spec_resolve.c - SPEC plus end time to a profile, or to a sum of profiles; merges (PMA, WSM). */
-#include <stdio.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "phema/quad.h"
 #include "spec.h"

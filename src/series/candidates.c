@@ -66,14 +66,15 @@ PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const cha
     struct phema_name_buffer shown;
     bool is_width = !isnan(candidate->sigma_rel);
     if (candidate->spec)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: is said to be %s, but the 'stds' of '%s' inside are widths of power "
-                          "functions; mend what is wrong",
-                          candidate->path, candidate->spec->canonical, key);
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "%s: its label says %s, but the 'stds' of '%s' inside are widths of power "
+            "functions; correct the wrong one",
+            candidate->path, candidate->spec->canonical, key);
     return phema_fail(
         err, PHEMA_ERR_INPUTS,
         "%s: its name or manifest says %s %s, which is not in the 'stds' of '%s' "
-        "inside; mend what is wrong",
+        "inside; correct the wrong one",
         candidate->path, is_width ? "sigma_rel" : "gamma",
         phema_number_format(&shown, is_width ? candidate->sigma_rel : candidate->gamma), key);
 }

@@ -32,8 +32,9 @@ static enum phema_status fail_disagrees(const char *what, double named, double i
 {
     struct phema_name_buffer name, metadata;
     return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "its name or manifest says %s %s, its metadata %s; mend what is wrong", what,
-                      phema_number_format(&name, named), phema_number_format(&metadata, inside));
+                      "its name or manifest says %s %s, its metadata %s; correct the wrong one",
+                      what, phema_number_format(&name, named),
+                      phema_number_format(&metadata, inside));
 }
 
 /* Metadata replace a name, whose digits are rounded. */
@@ -64,8 +65,8 @@ static enum phema_status reconcile_width(struct candidate *candidate, double sig
 {
     if (candidate->spec && (!isnan(sigma_rel) || !isnan(gamma)))
         return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "is said to be %s, but its metadata have the width of a power function; "
-                          "mend what is wrong",
+                          "its label says %s, but its metadata have the width of a power function; "
+                          "correct the wrong one",
                           candidate->spec->canonical);
     if (isnan(candidate->gamma)) {
         enum phema_status status =
@@ -103,11 +104,11 @@ static enum phema_status fail_other_profile(const struct candidate *candidate, c
                                             struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "its name or manifest says %s, its metadata profile '%s'; mend what is wrong",
-                      candidate->spec ? candidate->spec->canonical
-                                      : "the width of a power function",
-                      phema_name_escape(&shown, inside, strlen(inside)));
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "its name or manifest says %s, its metadata profile '%s'; correct the wrong one",
+        candidate->spec ? candidate->spec->canonical : "the width of a power function",
+        phema_name_escape(&shown, inside, strlen(inside)));
 }
 
 /* The profile in a file's metadata. Power functions are read from the numbers that accompany it. A
@@ -242,9 +243,10 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
         floor(inside / layout->counts_per_time) == named)
         return PHEMA_OK;
     struct phema_name_buffer shown, counted;
-    return phema_fail(
-        err, PHEMA_ERR_INPUTS, "its name says time %s, but '%s' inside is %s; mend what is wrong",
-        phema_number_format(&shown, named), layout->counter, phema_number_format(&counted, inside));
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "its name says time %s, but '%s' inside is %s; correct the wrong one",
+                      phema_number_format(&shown, named), layout->counter,
+                      phema_number_format(&counted, inside));
 }
 
 /* A provenance has a line for each snapshot, far less than this. */

@@ -329,7 +329,7 @@ static void append_recovery_hint(const struct run *run, struct phema_error *err)
                        run->n_published, run->outputs->m);
     append_to_message(err, text);
     if (is_kept)
-        append_to_message(err, "; --resume goes on with what is done");
+        append_to_message(err, "; --resume continues");
 }
 
 /* ---- The run ---- */

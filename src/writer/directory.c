@@ -118,7 +118,7 @@ static enum phema_status empty(struct phema_writer_directory *directory, struct 
     if (status || is_empty)
         return status;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: what an ended run has left in it cannot be removed", path);
+                      "%s: the leftovers of an earlier run cannot be removed", path);
 }
 
 /* Creates or takes over PATH.partial, locks and empties it, and puts it on the list of paths to

@@ -40,7 +40,7 @@ static enum phema_status choose_division(struct phema_writer_join *join,
 {
     if (!list->n)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: no parts of it are here; synth --part writes them", join->path);
+                          "%s: no parts found; make them with synth --part I/N", join->path);
     join->n_parts = list->items[0].n_parts;
     for (size_t i = 1; i < list->n; i++)
         if (list->items[i].n_parts != join->n_parts)
@@ -320,7 +320,7 @@ static enum phema_status check_partial(struct phema_writer_join *join, struct ph
     const struct part_marker *wanted = &join->first;
     if (join->descriptor < 0)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: is gone, though all parts of it are done; remove all %s.part-*, and "
+                          "%s: is gone, though all its parts are done; remove all %s.part-*, and "
                           "write all parts again unless %s is there and whole",
                           join->partial_path, join->path, join->path);
     if (fstat(join->descriptor, &st))

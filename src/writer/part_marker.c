@@ -156,7 +156,7 @@ PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
         return status;
     const char *name = phema_path_last_name(path);
     status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                        "%s: parts of it are here, such as %s.part-%llu-of-%llu; publish them "
+                        "%s: parts are here, such as %s.part-%llu-of-%llu; publish them "
                         "with posthoc-ema join, or remove %s.partial and all %s.part-*",
                         path, name, (unsigned long long)list.items[0].part,
                         (unsigned long long)list.items[0].n_parts, name, name);

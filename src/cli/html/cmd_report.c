@@ -43,7 +43,7 @@ static enum phema_status make_plan(struct phema_plan **out, const struct page *p
     struct phema_plan_options options;
     enum phema_status status = cli_plan_options(&options, &page->values->common, plan, err);
     options.series.needs_no_tensors = true; /* a manifest may have no files */
-    return status ? status : phema_plan_make(out, &options, err);
+    return status ? status : cli_make_plan(out, &page->values->common, &options, err);
 }
 
 /* Averages of all widths at the first of the times. */
@@ -220,12 +220,10 @@ static enum phema_status check_output(struct page *page, struct phema_error *err
             err, phema_fail(err, PHEMA_ERR_USAGE, "report: no file to write; give -o FILE.html"),
             "--output", "report.html");
     if (!phema_ends_with(values->output, ".html") && !phema_ends_with(values->output, ".htm"))
-        return phema_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--output: '%s' does not end in .html, which is what is written",
-                       values->output),
-            "--output", "report.html");
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "--output: '%s' does not end in .html", values->output),
+                             "--output", "report.html");
     if (values->maximizes && !values->scores)
         return phema_fail(err, PHEMA_ERR_USAGE, "--maximize: is about --scores");
     return values->is_forced ? PHEMA_OK : phema_writer_check_absent(values->output, err);

@@ -363,7 +363,7 @@ const struct cli_verb cli_search = {
                 "      the width with the lowest number that evaluate.sh prints\n"
                 "  posthoc-ema search --sigma-rel 0.02:0.25 --exec 'python eval.py --ckpt {}' \\\n"
                 "      --score-regex 'accuracy: ([0-9.]+)' --maximize ckpts/ found/\n"
-                "      the highest accuracy; the same command again goes on where it was ended\n"
+                "      the highest accuracy; the same command continues a search that was stopped\n"
                 "  posthoc-ema search --sigma-rel 0.05:0.2 --at 40k,60k,80k --keep none \\\n"
                 "      --shell --exec './fid.sh {} | tail -n 1' ckpts/\n"
                 "      width and time, in a shell\n",
