@@ -140,13 +140,16 @@ static enum phema_status fail_input(const struct place *place, const struct plac
     const char *end = strrchr(place->path, '.');
     if (end && strcmp(end, ".zst") == 0)
         end = memrchr(place->path, '.', (size_t)(end - place->path));
-    if (end && strchr(end, '/'))
-        end = NULL;
+    static const char *const known[] = {".safetensors", ".safetensors.zst", ".pt", ".pth", ".ckpt",
+                                        ".pkl"};
+    bool is_checkpoint = false; /* not a record of memory, or a partial file */
+    for (size_t i = 0; i < ARRAY_LEN(known) && end; i++)
+        is_checkpoint = is_checkpoint || strcmp(end, known[i]) == 0;
     struct phema_strbuf name = {0};
     enum phema_status status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is %s; choose another name",
                                           place->path, input->input);
     phema_strbuf_printf(&name, "out%s", end ? end : "");
-    if (!name.is_failed)
+    if (is_checkpoint && !name.is_failed)
         (void)phema_suggest(err, status, "OUT", name.data);
     phema_strbuf_clear(&name);
     return status;

@@ -47,7 +47,8 @@ uint64_t phema_memory_peak_resident(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;
 }
 
-/* Later stages need more than the one that failed: tiles, buffers, threads. */
+/* Later stages need more than the one that failed: tiles, buffers, threads. The suggestion is a
+ * multiple of it. */
 #define ROOM_MIB 64
 
 PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const char *needed_for,
@@ -62,7 +63,7 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
                    phema_size_format(&given, limit),
                    phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for);
     phema_error_set_remedy(err, "--max-ram %lluMiB",
-                           (unsigned long long)((needed >> 20) + ROOM_MIB));
+                           (unsigned long long)((needed >> 20) / ROOM_MIB + 2) * ROOM_MIB);
     return status;
 }
 

@@ -147,13 +147,23 @@ void cli_say_table(struct table *table)
     table_clear(table);
 }
 
+/* A command with an escaped name would be another command. */
+static bool is_printable(const char *command)
+{
+    struct phema_strbuf escaped = {0};
+    phema_strbuf_puts_escaped(&escaped, command);
+    bool is_same = *command && !escaped.is_failed && strcmp(escaped.data, command) == 0;
+    phema_strbuf_clear(&escaped);
+    return is_same;
+}
+
 void cli_say_error(const struct phema_error *err)
 {
     if (isatty(STDERR_FILENO))
         cli_say("posthoc-ema: %s", err->message);
     else
         cli_say_whole("posthoc-ema: %s", err->message);
-    if (*phema_error_remedy(err))
+    if (is_printable(phema_error_remedy(err)))
         cli_say_whole("  try: %s", phema_error_remedy(err));
 }
 

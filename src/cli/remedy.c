@@ -71,7 +71,7 @@ static void suggest_beginning(struct phema_error *err, const struct cli_opt *opt
     char part[64];
     (void)snprintf(part, sizeof(part), "%s", text);
     for (size_t size = strlen(part); size > 0; part[--size] = '\0') {
-        if (is_valid(option, part)) {
+        if (part[size - 1] != '.' && is_valid(option, part)) {
             phema_error_set_remedy(err, "--%s %s", option->name, part);
             return;
         }

@@ -9,7 +9,7 @@ for file in run/*.safetensors; do
 done
 "$phema" synth -q -j2 --sigma-rel 0.07 --max-ram 64M compressed out.safetensors 2>err
 echo "status $?"
-sed -E 's/[0-9.]+ (MiB|KiB)/N \1/g' err
+sed -E 's/[0-9.]+ ?(MiB|KiB)/N \1/g' err
 "$phema" synth -q --sigma-rel 0.07 --max-ram "${own}"512M compressed out.safetensors
 "$phema" synth -q --sigma-rel 0.07 --max-ram "${own}"008M run plain.safetensors
 "$phema" diff out.safetensors plain.safetensors
