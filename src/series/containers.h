@@ -7,6 +7,16 @@
 #include "candidates.h"
 #include "phema/formats.h"
 
+struct container;
+
+/* The files of a container. */
+struct container_source {
+    const struct candidate *candidate;
+    const struct phema_checkpoint *checkpoint;
+    const size_t *n_tensors; /* [container->n] of each set */
+    struct phema_arena *arena;
+};
+
 /* A tensor of a container. */
 struct member {
     const char *set; /* which of the snapshots: "raw", "ema", "half_life_0p05"; not terminated */
@@ -25,7 +35,12 @@ struct container_kind {
     bool (*split)(struct member *out, const char *name, size_t size);
     /* Whether a checkpoint with such averages, or without them, is this trainer's for sure. */
     bool (*is_its)(const struct phema_checkpoint *checkpoint, bool has_averages, bool has_raw);
-    bool may_lack_raw; /* else averages without raw parameters are an error */
+    bool may_lack_raw;   /* else averages without raw parameters, or of others, are an error */
+    const char *counter; /* a number inside that must be the time of the name; NULL: none */
+    /* Sets the profiles that the files have; NULL: they have none. */
+    enum phema_status (*read_profiles)(struct container *container,
+                                       const struct container_source *source,
+                                       struct phema_error *err);
 };
 
 /* One snapshot of a container. */
@@ -46,8 +61,7 @@ struct container {
     const struct tensor_set *reference; /* an average, whose tensors are averaged; NULL: none */
 };
 
-/* The trainer that wrote the checkpoint, from the names of its tensors; NULL: not a container. */
-const struct container_kind *container_recognise(const struct phema_checkpoint *checkpoint);
+/* ---- containers.c ---- */
 
 /* Lists the snapshots of a container of this kind.
  *   arena  keeps the sets
@@ -59,6 +73,11 @@ PHEMA_FALLIBLE container_list(struct container *out, const struct container_kind
                               struct phema_arena *arena, const struct candidate *candidate,
                               const struct phema_checkpoint *checkpoint, struct phema_error *err);
 
+/* ---- container_kinds.c ---- */
+
+/* The trainer that wrote the checkpoint, from the names of its tensors; NULL: not a container. */
+const struct container_kind *container_recognise(const struct phema_checkpoint *checkpoint);
+
 /* ---- trainer_files.c: files of trainers beside the tensors ---- */
 
 /* Leaves out directories that their trainer has not finished. */
@@ -67,11 +86,10 @@ void leave_out_unfinished(struct candidate_list *candidates);
 /* Whether the directory has a regular file or directory of this name. */
 bool directory_has(const char *directory, const char *name);
 
-/* state.json of flux_action: widths and times of its averages. Does nothing where it is missing.
- *   n_tensors  [container->n] of each set
- * Failures as container_list */
-PHEMA_FALLIBLE flux_state_read(struct container *container, const size_t *n_tensors,
-                               const struct candidate *candidate, struct phema_error *err);
+/* state.json of flux_action: widths and times of its averages. Where it is missing, the names of the
+ * sets have the widths. Failures as container_list. */
+PHEMA_FALLIBLE flux_state_read(struct container *container, const struct container_source *source,
+                               struct phema_error *err);
 
 /* Whether metadata.json says that Megatron wrote the directory. */
 bool is_of_megatron(const char *directory);

@@ -26,6 +26,31 @@ struct series_builder {
     bool is_owned;                       /* a snapshot closes the checkpoint */
 };
 
+/* ---- open_snapshot.c: one snapshot ---- */
+
+/* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */
+char *builder_keep_text(struct series_builder *builder, const char *text);
+
+/* EDM2's pickles add nothing to their names. All other files have headers that are read quickly and
+ * that the weights depend on: dtypes, update_every. */
+bool snapshot_needs_file(const struct series_builder *builder, const struct candidate *candidate);
+
+/* Adds a snapshot of the current file to the series.
+ *   key  the candidate's own part of the file; NULL: the series' subtree
+ * Failures as open_snapshots */
+PHEMA_FALLIBLE snapshot_add(struct series_builder *builder, struct candidate *candidate,
+                            const char *key, struct phema_error *err);
+
+/* ---- open_containers.c: files of several snapshots ---- */
+
+/* All files of the series are containers of builder->kind. */
+PHEMA_FALLIBLE containers_use(struct series_builder *builder, struct phema_error *err);
+
+/* Adds the snapshots of the current file that are wanted. The last checkpoint of a training may
+ * have raw parameters alone. Failures as open_snapshots */
+PHEMA_FALLIBLE container_add(struct series_builder *builder, struct candidate *file,
+                             struct phema_error *err);
+
 /* ---- open_snapshots.c ---- */
 
 /* Turns the candidates that are not left out into the snapshots of the series.

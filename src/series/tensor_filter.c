@@ -39,6 +39,8 @@ static void read_container_role(struct tensor_role *out, const struct tensor_fil
     struct member member;
     if (!filter->container->kind->split(&member, tensor->name, tensor->name_size))
         return;
+    if (member.is_raw && !filter->container->has_raw)
+        return;
     if (!member.is_raw && !phema_bytes_are(member.set, member.set_size, filter->set->name))
         return;
     *out = (struct tensor_role){member.name, member.name_size, member.is_raw};

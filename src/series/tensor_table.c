@@ -12,27 +12,6 @@
 #include "phema/sort.h"
 #include "phema/strbuf.h"
 
-static struct phema_tensor_location location_of(const struct phema_tensor *tensor)
-{
-    return (struct phema_tensor_location){.offset = tensor->offset,
-                                          .stride = tensor->stride,
-                                          .file = tensor->file,
-                                          .chunks = tensor->chunks,
-                                          .n_chunks = tensor->n_chunks};
-}
-
-/* false: no memory */
-static bool copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions, unsigned rank)
-{
-    if (!*dimensions || !rank) /* rank 0: nothing is read there */
-        return true;
-    uint64_t *copy = phema_arena_array(arena, rank, sizeof(*copy));
-    if (copy)
-        memcpy(copy, *dimensions, rank * sizeof(*copy));
-    *dimensions = copy;
-    return copy != NULL;
-}
-
 int tensor_names_compare(const void *a, const void *b, void *table)
 {
     const struct phema_series_tensor *tensors = table;
@@ -83,12 +62,12 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     entry->tensor.name = phema_arena_copy(&series->memory, name, size);
     entry->tensor.name_size = size;
     if (!entry->tensor.name ||
-        !copy_dimensions(&series->memory, &entry->tensor.shape, listed->rank) ||
-        !copy_dimensions(&series->memory, &entry->tensor.stride, listed->rank))
+        !tensor_copy_dimensions(&series->memory, &entry->tensor.shape, listed->rank) ||
+        !tensor_copy_dimensions(&series->memory, &entry->tensor.stride, listed->rank))
         return phema_fail_memory(err);
     tensor_filter_rule(entry, listed, tensor_table->options->averages_buffers);
     tensor_table->by_name[i] = i;
-    tensor_table->locations[i] = location_of(&entry->tensor);
+    tensor_table->locations[i] = tensor_location_of(&entry->tensor);
     series->n_tensors++;
     if (series->became && !filter->container)
         series->became[t] = i + 1;
@@ -123,13 +102,6 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
 
 /* ---- Tables of containers ---- */
 
-static bool is_narrower(enum phema_dtype stored, enum phema_dtype wanted)
-{
-    bool is_half = stored == PHEMA_F16 || stored == PHEMA_BF16;
-    return (is_half && (wanted == PHEMA_F32 || wanted == PHEMA_F64)) ||
-           (stored == PHEMA_F32 && wanted == PHEMA_F64);
-}
-
 /* An entry has the dtype of its average, or of the raw parameter where that is wider and both are
  * summed. */
 static void note_average(struct tensor_table *tensor_table, struct phema_series_tensor *entry,
@@ -137,7 +109,7 @@ static void note_average(struct tensor_table *tensor_table, struct phema_series_
 {
     bool is_averaged_alone = tensor_table->options->use == PHEMA_USE_AVERAGES;
     bool is_float = phema_dtype_is_float(average->dtype);
-    if (is_float && (is_averaged_alone || is_narrower(entry->tensor.dtype, average->dtype))) {
+    if (is_float && (is_averaged_alone || dtype_is_narrower(entry->tensor.dtype, average->dtype))) {
         entry->tensor.dtype = average->dtype;
         entry->tensor.size_bytes = phema_dtype_bytes(average->dtype, entry->tensor.n_elems);
     }
@@ -163,7 +135,8 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
         size_t i = role.name && !role.is_raw
                        ? tensor_table_find(tensor_table, role.name, role.size, SIZE_MAX)
                        : SIZE_MAX;
-        if (i == SIZE_MAX) /* an average without a raw parameter: fill_locations refuses it */
+        if (i ==
+            SIZE_MAX) /* an average without a raw parameter: tensor_locations_fill refuses it */
             continue;
         is_averaged[i] = true;
         note_average(tensor_table, &series->tensors[i], &tensors[j]);
@@ -224,9 +197,29 @@ static enum phema_status fail_empty(const struct phema_series_options *options, 
     return options->key ? phema_suggest(err, status, "--key", "") : status;
 }
 
+/* The table has the names of the raw parameters, and says which of them are averaged. */
 static enum phema_status init_of_container(struct tensor_table *tensor_table,
-                                           struct phema_snapshot *snapshot,
-                                           struct phema_error *err);
+                                           struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
+    const struct container *container = tensor_table->filter->container;
+    struct phema_series *series = tensor_table->series;
+    tensor_table->is_taken = phema_arena_array(
+        &series->memory, phema_checkpoint_n_tensors(checkpoint) + 1, sizeof(bool));
+    if (!tensor_table->is_taken)
+        return phema_fail_memory(err);
+    enum phema_status status = check_names(tensor_table, snapshot, err);
+    if (!status && container->has_raw && container->reference &&
+        tensor_table->options->use != PHEMA_USE_RAW)
+        status = find_averages(tensor_table, checkpoint, err);
+    bool is_alike = false;
+    if (!status)
+        status = tensor_locations_fill(tensor_table, snapshot, &is_alike, err);
+    if (status)
+        return status;
+    tensor_table->first = tensor_table->locations;
+    return keep_locations(tensor_table, snapshot, err);
+}
 
 PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema_snapshot *snapshot,
                                  struct phema_error *err)
@@ -258,259 +251,6 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
     return keep_locations(tensor_table, snapshot, err);
 }
 
-size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
-                         size_t hint)
-{
-    const struct phema_series *series = tensor_table->series;
-    if (hint < series->n_tensors) {
-        const struct phema_tensor *guess = &series->tensors[hint].tensor;
-        if (phema_bytes_compare(guess->name, guess->name_size, name, size) == 0)
-            return hint;
-    }
-    size_t low = 0, high = series->n_tensors;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct phema_tensor *tensor = &series->tensors[tensor_table->by_name[middle]].tensor;
-        int order = phema_bytes_compare(tensor->name, tensor->name_size, name, size);
-        if (!order)
-            return tensor_table->by_name[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return SIZE_MAX;
-}
-
-static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
-{
-    phema_strbuf_printf(text, "%s [", phema_dtype_name(tensor->dtype));
-    for (unsigned d = 0; d < tensor->rank; d++)
-        phema_strbuf_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
-    phema_strbuf_puts(text, "]");
-}
-
-static enum phema_status fail_differs(const struct tensor_table *tensor_table,
-                                      const struct phema_snapshot *snapshot,
-                                      const struct phema_tensor *wanted,
-                                      const struct phema_tensor *found, struct phema_error *err)
-{
-    struct phema_strbuf shapes = {0};
-    append_shape(&shapes, found);
-    phema_strbuf_puts(&shapes, " here, but ");
-    append_shape(&shapes, wanted);
-    struct phema_name_buffer shown;
-    enum phema_status status = phema_strbuf_check(&shapes, err);
-    if (!status)
-        status =
-            phema_fail(err, PHEMA_ERR_INPUTS,
-                       "%s: tensor '%s': is %s in %s; snapshots of one training agree in shape "
-                       "and dtype",
-                       snapshot->path, phema_name_escape(&shown, wanted->name, wanted->name_size),
-                       shapes.data, tensor_table->reference);
-    phema_strbuf_clear(&shapes);
-    return status;
-}
-
-static enum phema_status fail_missing(const struct tensor_table *tensor_table,
-                                      const struct phema_snapshot *snapshot, const char *name,
-                                      size_t size, bool is_extra, struct phema_error *err)
-{
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: tensor '%s': is %s, but %s in %s; snapshots of one training hold the "
-                      "same tensors (see --exclude)",
-                      snapshot->path, phema_name_escape(&shown, name, size),
-                      is_extra ? "here" : "not here", is_extra ? "not" : "is",
-                      tensor_table->reference);
-}
-
-/* The first tensor of the table that the checkpoint lacks. */
-static enum phema_status fail_lacking(const struct tensor_table *tensor_table,
-                                      const struct phema_snapshot *snapshot,
-                                      struct phema_error *err)
-{
-    const struct phema_series *series = tensor_table->series;
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
-    bool *is_here = calloc(series->n_tensors, sizeof(*is_here));
-    if (!is_here)
-        return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
-    for (size_t j = 0; !status && j < phema_checkpoint_n_tensors(snapshot->checkpoint); j++) {
-        struct tensor_role role;
-        status = tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
-        size_t i = role.name ? tensor_table_find(tensor_table, role.name, role.size, j) : SIZE_MAX;
-        if (i != SIZE_MAX && tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
-            is_here[i] = true;
-    }
-    size_t lacking = 0;
-    while (lacking < series->n_tensors && is_here[lacking])
-        lacking++;
-    free(is_here);
-    if (status)
-        return status;
-    if (lacking == series->n_tensors)
-        return phema_fail(err, PHEMA_BUG, "%s: a tensor is missing and cannot be found",
-                          snapshot->path);
-    const struct phema_tensor *tensor = &series->tensors[lacking].tensor;
-    return fail_missing(tensor_table, snapshot, tensor->name, tensor->name_size, false, err);
-}
-
-static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
-{
-    if (!a || !b)
-        return a == b;
-    return rank == 0 || memcmp(a, b, rank * sizeof(*a)) == 0;
-}
-
-/* Tensor j of the first file was counted as left out, and this snapshot of the file takes it. */
-static void subtract_left_out(struct tensor_table *tensor_table, const struct phema_tensor *tensor,
-                              size_t j)
-{
-    struct phema_series *series = tensor_table->series;
-    if (!series->left_out.n_tensors) /* a manifest that names an average twice */
-        return;
-    if (tensor_table->is_taken && tensor_table->is_taken[j])
-        return;
-    if (tensor_table->is_taken)
-        tensor_table->is_taken[j] = true;
-    series->left_out.n_tensors--;
-    series->left_out.n_elems -= tensor->n_elems;
-    series->left_out.size_bytes -= tensor->size_bytes;
-}
-
-/* The location of a tensor in the dtype of the series. One that the file holds narrower gets the
- * strides of C order, since no view of it is possible. */
-static enum phema_status set_location(struct tensor_table *tensor_table,
-                                      struct phema_tensor_location *location,
-                                      const struct phema_tensor *tensor,
-                                      const struct phema_tensor *wanted, struct phema_error *err)
-{
-    static const uint64_t of_scalar[1] = {1};
-    *location = location_of(tensor);
-    if (tensor->dtype == wanted->dtype)
-        return PHEMA_OK;
-    location->is_widened = true;
-    location->stored_dtype = tensor->dtype;
-    if (location->stride || location->chunks)
-        return PHEMA_OK;
-    uint64_t *stride =
-        phema_arena_array(&tensor_table->series->memory, tensor->rank + 1u, sizeof(*stride));
-    if (!stride)
-        return phema_fail_memory(err);
-    uint64_t below = 1;
-    for (unsigned d = tensor->rank; d-- > 0; below *= tensor->shape[d])
-        stride[d] = below;
-    location->stride = tensor->rank ? stride : of_scalar;
-    return PHEMA_OK;
-}
-
-/* Whether the tensor's data can be those of an entry: containers may have narrower floats. */
-static bool fits_entry(const struct tensor_table *tensor_table, const struct phema_tensor *tensor,
-                       const struct phema_tensor *wanted)
-{
-    bool is_dtype = wanted->dtype == tensor->dtype ||
-                    (tensor_table->filter->container && is_narrower(tensor->dtype, wanted->dtype));
-    return is_dtype && wanted->rank == tensor->rank &&
-           same_dimensions(wanted->shape, tensor->shape, wanted->rank);
-}
-
-static enum phema_status fail_twice(const struct phema_snapshot *snapshot,
-                                    const struct phema_tensor *tensor, struct phema_error *err)
-{
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: tensor '%s': another tensor has the same name without its prefix; "
-                      "choose one with --key",
-                      snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size));
-}
-
-/* Fills in the snapshot's locations; is_alike: they are the first snapshot's but for one shift. */
-static enum phema_status fill_locations(struct tensor_table *tensor_table,
-                                        struct phema_snapshot *snapshot, bool *is_alike,
-                                        struct phema_error *err)
-{
-    struct phema_series *series = tensor_table->series;
-    const struct phema_tensor_location *first = tensor_table->first;
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
-    size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
-    *is_alike = first != NULL;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        tensor_table->locations[i].file = SIZE_MAX; /* not found yet */
-    for (size_t j = 0; j < n; j++) {
-        struct tensor_role role;
-        enum phema_status status =
-            tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
-        if (status)
-            return status;
-        if (!role.name)
-            continue;
-        size_t i = tensor_table_find(tensor_table, role.name, role.size, found);
-        if (i == SIZE_MAX)
-            return fail_missing(tensor_table, snapshot, role.name, role.size, true, err);
-        if (!tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
-            continue;
-        const struct phema_tensor *wanted = &series->tensors[i].tensor;
-        if (!fits_entry(tensor_table, &tensors[j], wanted))
-            return fail_differs(tensor_table, snapshot, wanted, &tensors[j], err);
-        if (series->became) /* a file may hold several snapshots */
-            series->became[j] = i + 1;
-        if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
-            subtract_left_out(tensor_table, &tensors[j], j);
-        struct phema_tensor_location *location = &tensor_table->locations[i];
-        if (location->file != SIZE_MAX)
-            return fail_twice(snapshot, &tensors[j], err);
-        status = set_location(tensor_table, location, &tensors[j], wanted, err);
-        if (status)
-            return status;
-        if (!first) {
-            if (!copy_dimensions(&series->memory, &location->stride, wanted->rank))
-                return phema_fail_memory(err);
-            found++;
-            continue;
-        }
-        if (same_dimensions(location->stride, first[i].stride, wanted->rank))
-            location->stride = first[i].stride;
-        else {
-            *is_alike = false;
-            if (!copy_dimensions(&series->memory, &location->stride, wanted->rank))
-                return phema_fail_memory(err);
-        }
-        if (found == 0)
-            snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
-        *is_alike = *is_alike && !location->chunks && !first[i].chunks &&
-                    location->is_widened == first[i].is_widened &&
-                    location->file == first[i].file &&
-                    location->offset == first[i].offset + snapshot->shift;
-        found++;
-    }
-    return found == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
-}
-
-/* The table has the names of the raw parameters, and says which of them are averaged. */
-static enum phema_status init_of_container(struct tensor_table *tensor_table,
-                                           struct phema_snapshot *snapshot, struct phema_error *err)
-{
-    const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
-    const struct container *container = tensor_table->filter->container;
-    struct phema_series *series = tensor_table->series;
-    tensor_table->is_taken = phema_arena_array(
-        &series->memory, phema_checkpoint_n_tensors(checkpoint) + 1, sizeof(bool));
-    if (!tensor_table->is_taken)
-        return phema_fail_memory(err);
-    enum phema_status status = check_names(tensor_table, snapshot, err);
-    if (!status && container->has_raw && container->reference &&
-        tensor_table->options->use != PHEMA_USE_RAW)
-        status = find_averages(tensor_table, checkpoint, err);
-    bool is_alike = false;
-    if (!status)
-        status = fill_locations(tensor_table, snapshot, &is_alike, err);
-    if (status)
-        return status;
-    tensor_table->first = tensor_table->locations;
-    return keep_locations(tensor_table, snapshot, err);
-}
-
 PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
                                   struct phema_snapshot *snapshot, struct phema_error *err)
 {
@@ -520,7 +260,7 @@ PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
     }
     snapshot->shift = 0;
     bool is_alike = false;
-    enum phema_status status = fill_locations(tensor_table, snapshot, &is_alike, err);
+    enum phema_status status = tensor_locations_fill(tensor_table, snapshot, &is_alike, err);
     if (status)
         return status;
     if (is_alike) {
@@ -555,7 +295,7 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
     const struct phema_tensor *left = &series->tensors[a].tensor;
     const struct phema_tensor *right = &series->tensors[b].tensor;
     if (left->dtype != right->dtype || left->rank != right->rank || left->n_elems == 0 ||
-        !same_dimensions(left->shape, right->shape, left->rank) ||
+        !tensor_same_dimensions(left->shape, right->shape, left->rank) ||
         series->tensors[a].rule != series->tensors[b].rule)
         return false;
     const struct phema_tensor_location *table = NULL;
@@ -566,7 +306,7 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
         table = locations;
         if (locations[a].chunks || locations[b].chunks ||
             locations[a].offset != locations[b].offset || locations[a].file != locations[b].file ||
-            !same_dimensions(locations[a].stride, locations[b].stride, left->rank))
+            !tensor_same_dimensions(locations[a].stride, locations[b].stride, left->rank))
             return false;
     }
     return true;

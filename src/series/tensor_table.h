@@ -46,6 +46,30 @@ bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor
 void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
                         bool averages_buffers);
 
+/* ---- tensor_locations.c: where a snapshot has the tensors ---- */
+
+struct tensor_table;
+
+struct phema_tensor_location tensor_location_of(const struct phema_tensor *tensor);
+bool tensor_same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank);
+/* Replaces dimensions by a copy in the arena; false: no memory. */
+bool tensor_copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions, unsigned rank);
+
+/* A float dtype whose numbers the wanted one has, too. */
+bool dtype_is_narrower(enum phema_dtype stored, enum phema_dtype wanted);
+
+/* Index of a name in the table, SIZE_MAX when it is absent. hint: its index in files that were
+ * written alike, SIZE_MAX when unknown. */
+size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
+                         size_t hint);
+
+/* Fills in the current locations of a snapshot.
+ *   is_alike  out: they are the first snapshot's but for one shift
+ * Failures as tensor_table_match */
+PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
+                                     struct phema_snapshot *snapshot, bool *is_alike,
+                                     struct phema_error *err);
+
 /* ---- tensor_table.c ---- */
 
 struct tensor_table {
@@ -72,11 +96,6 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
                                   struct phema_snapshot *snapshot, struct phema_error *err);
-
-/* Index of a name in the table, SIZE_MAX when it is absent. hint: its index in files that were
- * written alike, SIZE_MAX when unknown. */
-size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
-                         size_t hint);
 
 /* Relative rms rounding error of a snapshot's averaged tensors, element by element.
  *   locations  [n_tensors] of the snapshot */

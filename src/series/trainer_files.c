@@ -190,11 +190,12 @@ static enum phema_status read_entry(struct tensor_set *set, const struct phema_j
     return PHEMA_OK;
 }
 
-static enum phema_status read_state(struct container *container, const size_t *n_tensors,
-                                    const struct candidate *candidate,
+static enum phema_status read_state(struct container *container,
+                                    const struct container_source *source,
                                     const struct phema_json *root, struct phema_error *err)
 {
     struct phema_name_buffer found, named;
+    const struct candidate *candidate = source->candidate;
     double format = 0, step = 0;
     if (!member_number(&format, root, "format") || format != 1)
         return phema_fail(err, PHEMA_ERR_INPUTS, "is of format %s, expected 1",
@@ -209,28 +210,29 @@ static enum phema_status read_state(struct container *container, const size_t *n
     for (size_t s = 0; s < container->n; s++) {
         struct tensor_set *set = &container->sets[s];
         enum phema_status status =
-            set->is_raw ? PHEMA_OK : read_entry(set, emas, n_tensors[s], step, err);
+            set->is_raw ? PHEMA_OK : read_entry(set, emas, source->n_tensors[s], step, err);
         if (status)
             return status;
     }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE flux_state_read(struct container *container, const size_t *n_tensors,
-                               const struct candidate *candidate, struct phema_error *err)
+PHEMA_FALLIBLE flux_state_read(struct container *container, const struct container_source *source,
+                               struct phema_error *err)
 {
     static const char name[] = "state.json";
-    if (!directory_has(candidate->path, name)) {
+    const char *directory = source->candidate->path;
+    if (!directory_has(directory, name)) {
         for (size_t s = 0; s < container->n; s++)
             if (!container->sets[s].is_raw)
                 container->sets[s].sigma_rel = width_of_folder(container->sets[s].name);
         return PHEMA_OK;
     }
     struct phema_json *root = NULL;
-    enum phema_status status = read_json(&root, candidate->path, name, err);
+    enum phema_status status = read_json(&root, directory, name, err);
     if (status)
         return status;
-    status = read_state(container, n_tensors, candidate, root, err);
+    status = read_state(container, source, root, err);
     phema_json_free(root);
     return status ? phema_fail_in(err, status, "%s", name) : PHEMA_OK;
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* open_snapshot.c - one snapshot of the current file: its clock, the locations of its tensors, its
+ * profile. Notes about the tensors of the first one. */
+#include <string.h>
+
+#include "phema/array.h"
+#include "series_builder.h"
+#include "snapshot_metadata.h"
+
+char *builder_keep_text(struct series_builder *builder, const char *text)
+{
+    return text ? phema_arena_copy(&builder->series->memory, text, strlen(text)) : NULL;
+}
+
+/* pytorch-posthoc-ema counts in the tensor 'step', a constant below the STEP of the names. */
+static enum phema_status read_clock(struct series_builder *builder, struct phema_snapshot *snapshot,
+                                    bool is_first, struct phema_error *err)
+{
+    double step = snapshot_metadata_scalar(snapshot->checkpoint, "step");
+    double ahead = snapshot->named_time - step;
+    if (!(step >= 1) || !(ahead >= 0)) {
+        if (builder->options->needs_no_profiles)
+            return PHEMA_OK;
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "its tensor 'step', the clock of the average, is missing or no count");
+    }
+    if (is_first)
+        builder->series->named_ahead = ahead;
+    else if (ahead != builder->series->named_ahead)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "its name is %g steps ahead of the 'step' inside, elsewhere %g; these are "
+            "files of two runs",
+            ahead, builder->series->named_ahead);
+    snapshot->time = step;
+    return PHEMA_OK;
+}
+
+/* Noted for the first file only: all files of a series have the same attributes. */
+static void note_attributes(struct series_builder *builder,
+                            const struct phema_checkpoint *checkpoint)
+{
+    size_t n = builder->series->attributes.n_tensors;
+    const struct phema_tensor *first = phema_checkpoint_tensors(checkpoint);
+    if (!n)
+        return;
+    while (first->kind != PHEMA_KIND_ATTRIBUTE)
+        first++;
+    struct phema_name_buffer shown;
+    candidates_note(
+        &builder->candidates,
+        "%zu tensor%s in attributes of objects, such as '%s': no part of the model; a copy of "
+        "the newest snapshot (.pt, .pkl) keeps %s as %s, other outputs are without",
+        n, n == 1 ? "" : "s", phema_name_escape(&shown, first->name, first->name_size),
+        n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
+}
+
+/* Among them are names of tied parameters, which the trainer averages under one name. */
+static void note_without_average(struct series_builder *builder)
+{
+    const struct phema_series *series = builder->series;
+    const struct phema_tensor *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule != PHEMA_RULE_COPY || strcmp(entry->reason, "no average") != 0)
+            continue;
+        first = first ? first : &entry->tensor;
+        n++;
+    }
+    struct phema_name_buffer shown;
+    if (n)
+        candidates_note(&builder->candidates,
+                        "%zu tensor%s without an average, such as '%s', %s copied from the newest "
+                        "raw parameters",
+                        n, n == 1 ? "" : "s",
+                        phema_name_escape(&shown, first->name, first->name_size),
+                        n == 1 ? "is" : "are");
+}
+
+/* inspect lists these tensors, synth refuses to average them. */
+static void note_quantised(struct series_builder *builder)
+{
+    const struct phema_quantised *first = builder->series->quantised;
+    if (!first || builder->options->is_conversion)
+        return;
+    candidates_note(
+        &builder->candidates,
+        "quantised tensors, such as '%s' with its scale '%s', are copied or left out, never "
+        "averaged (--rule 'RE=copy', --exclude 'RE')",
+        first->codes, first->scale);
+}
+
+static enum phema_status start_table(struct series_builder *builder,
+                                     struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    enum phema_status status = tensor_table_init(&builder->tensor_table, snapshot, err);
+    if (status)
+        return status;
+    status = quantised_find(&builder->tensor_table, err);
+    if (status)
+        return status;
+    note_attributes(builder, snapshot->checkpoint);
+    note_quantised(builder);
+    note_without_average(builder);
+    return PHEMA_OK;
+}
+
+/* Gives the snapshot the current file and the locations of its tensors. */
+static enum phema_status locate_tensors(struct series_builder *builder,
+                                        struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    bool is_first = builder->series->n_tensors == 0;
+    snapshot->checkpoint = builder->checkpoint;
+    snapshot->is_checkpoint_shared = builder->is_owned;
+    snapshot->is_compressed = phema_checkpoint_is_compressed(snapshot->checkpoint);
+    builder->is_owned = true;
+    if (builder->candidates.layout->has_step_inside) {
+        enum phema_status status = read_clock(builder, snapshot, is_first, err);
+        if (status)
+            return phema_fail_in(err, status, "%s", snapshot->path);
+    }
+    return is_first ? start_table(builder, snapshot, err)
+                    : tensor_table_match(&builder->tensor_table, snapshot, err);
+}
+
+bool snapshot_needs_file(const struct series_builder *builder, const struct candidate *candidate)
+{
+    if (!candidate->path)
+        return false;
+    const struct phema_format_info *format = phema_format_from_path(NULL, candidate->path, 0);
+    return builder->opens_optional || !builder->options->needs_no_tensors ||
+           builder->candidates.layout != &layout_edm2 || !format ||
+           strcmp(format->name, "pickle") != 0;
+}
+
+static enum phema_status fill_snapshot(struct series_builder *builder,
+                                       struct phema_snapshot *snapshot, struct candidate *candidate,
+                                       const char *key, struct phema_error *err)
+{
+    const struct layout *layout = builder->candidates.layout;
+    snapshot->named_time = snapshot->time = candidate->named_time;
+    snapshot->label = builder_keep_text(builder, candidate->label);
+    snapshot->path = builder_keep_text(builder, candidate->path);
+    snapshot->key = builder_keep_text(builder, key);
+    if (!snapshot->label || (candidate->path && !snapshot->path) || (key && !snapshot->key))
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    if (snapshot_needs_file(builder, candidate))
+        status = locate_tensors(builder, snapshot, err);
+    else if (candidate->path)
+        snapshot->rounding = phema_dtype_rounding(PHEMA_F16); /* EDM2 writes nothing else */
+    if (status)
+        return status;
+    if (layout->clock)
+        snapshot->time = layout->clock(candidate->named_time);
+    return snapshot_profile_set(builder, snapshot, candidate, err);
+}
+
+PHEMA_FALLIBLE snapshot_add(struct series_builder *builder, struct candidate *candidate,
+                            const char *key, struct phema_error *err)
+{
+    struct phema_series *series = builder->series;
+    if (!phema_array_grow(&series->snapshots, &builder->capacity, series->n,
+                          sizeof(*series->snapshots)))
+        return phema_fail_memory(err);
+    struct phema_snapshot *snapshot = &series->snapshots[series->n++];
+    *snapshot = (struct phema_snapshot){0}; /* series_clear_snapshots frees it from here on */
+    return fill_snapshot(builder, snapshot, candidate, key, err);
+}
