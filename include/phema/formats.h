@@ -96,7 +96,8 @@ void phema_headers_prefetch(const char *const *paths, size_t n);
  * PHEMA_ERR_FILE  a file was written to since it was opened; names the file */
 PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *checkpoint,
                                                 struct phema_error *err);
-/* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle", "dcp" */
+/* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle", "dcp",
+ * "dcp-safetensors", "torch-checkpointing" */
 const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint);
 
 /* ---- Names of files ----
@@ -132,6 +133,7 @@ struct phema_format_info {
     bool can_be_template; /* tensors can be replaced in a copy of a file */
     bool is_directory;    /* the copy is of a directory */
     bool is_index;        /* lists the files that hold the tensors */
+    const char *model;    /* key of the model in checkpoints of several items; NULL: none is usual */
 };
 
 const struct phema_format_info *

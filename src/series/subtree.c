@@ -367,9 +367,11 @@ static const char *guess_key(const struct candidate_list *candidates,
                              const struct phema_checkpoint *checkpoint)
 {
     static const char *const models[] = {"model", "model_state_dict", "module", "net"};
-    const char *own = candidates->layout->subtree;
-    if (own && subtree_exists(checkpoint, own))
-        return own;
+    const char *const own[] = {candidates->layout->subtree,
+                               phema_checkpoint_format_info(checkpoint)->model};
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (own[i] && subtree_exists(checkpoint, own[i]))
+            return own[i];
     struct phema_span bundle = find_bundle(checkpoint);
     if (bundle.data)
         return phema_arena_copy(candidates->arena, bundle.data, bundle.size);

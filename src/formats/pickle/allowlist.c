@@ -28,6 +28,18 @@ static const struct rule {
     {"torch.nn.parameter.Parameter", ACTION_TENSOR_CLASS, NULL},
     {"torch.nn.parameter.Buffer", ACTION_TENSOR_CLASS, NULL},
 
+    {"torch._utils._rebuild_wrapper_subclass", ACTION_WRAPPER, NULL},
+    {"torch.distributed.tensor.DTensor", ACTION_DTENSOR_CLASS, NULL},
+    {"torch.distributed.tensor._dtensor_spec.DTensorSpec", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.tensor._dtensor_spec.TensorMeta", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.tensor._dtensor_spec.ShardOrderEntry", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.tensor.placement_types.Shard", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.tensor.placement_types.Replicate", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.tensor.placement_types._StridedShard", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.device_mesh.DeviceMesh", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed._mesh_layout._MeshLayout", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed._mesh_layout._FlatLayout", ACTION_RECORD_CLASS, NULL},
+
     {"torch._utils._rebuild_sparse_tensor", ACTION_REFUSED,
      "sparse tensors are not read; save them after .to_dense()"},
     {"torch._utils._rebuild_sparse_csr_tensor", ACTION_REFUSED,
@@ -37,8 +49,6 @@ static const struct rule {
     {"torch._utils._rebuild_nested_tensor", ACTION_REFUSED, "nested tensors are not read"},
     {"torch._utils._rebuild_meta_tensor_no_storage", ACTION_REFUSED,
      "meta tensors have no data to read"},
-    {"torch._utils._rebuild_wrapper_subclass", ACTION_REFUSED,
-     "tensors of a wrapper subclass are not read"},
     {"torch._utils._rebuild_device_tensor_from_numpy", ACTION_REFUSED,
      "tensors kept as numpy arrays are not read"},
 

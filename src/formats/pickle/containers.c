@@ -20,6 +20,23 @@ bool pickle_holds_sizes(const struct pickle_node *node)
     return true;
 }
 
+bool pickle_is_record(const struct pickle_node *node, const char *class)
+{
+    return pickle_is(node, PICKLE_RECORD) && strcmp(node->record->class->name, class) == 0;
+}
+
+/* torch's classes have at most some twenty fields. Repeated look-ups in a dict of thousands would
+ * take time out of proportion to the size of the file. */
+#define MAX_FIELDS 64u
+
+struct pickle_node *pickle_field(const struct pickle_node *record, const char *name)
+{
+    const struct pickle_node *state = record->record->state;
+    if (!pickle_is(state, PICKLE_DICT) || state->items.n > (size_t)2 * MAX_FIELDS)
+        return NULL;
+    return pickle_find(state, name);
+}
+
 struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key)
 {
     for (size_t i = dict->items.n; i >= 2; i -= 2)

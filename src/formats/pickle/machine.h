@@ -22,7 +22,7 @@ enum pickle_kind {
     PICKLE_GLOBAL,
     PICKLE_OBJECT, /* inert: never read */
     PICKLE_MODULE, /* of torch.nn.modules or EDM2's persistence: its state is a dict or NULL */
-    PICKLE_RECORD, /* of a class of torch.distributed.checkpoint */
+    PICKLE_RECORD, /* of a class of torch.distributed */
     PICKLE_STORAGE,
     PICKLE_TENSOR
 };
@@ -42,6 +42,8 @@ enum pickle_action {
     ACTION_PARAMETER_WITH_STATE,
     ACTION_FROM_TYPE,
     ACTION_TENSOR_CLASS,
+    ACTION_WRAPPER, /* makes a tensor of a subclass around others */
+    ACTION_DTENSOR_CLASS,
     ACTION_STORAGE_CLASS,
     ACTION_UNTYPED_STORAGE_CLASS,
     ACTION_DTYPE,
@@ -70,6 +72,9 @@ struct pickle_tensor {
     uint64_t first;                  /* offset in the storage [elements of dtype] */
     const struct pickle_node *sizes; /* tuples of as many non-negative ints */
     const struct pickle_node *strides;
+    /* Of a DTensor, whose other fields are those of the part that this process has; else NULL. */
+    const struct pickle_node *spec;         /* record */
+    const struct pickle_node *global_sizes; /* tuple of non-negative ints */
 };
 
 struct pickle_items {
@@ -136,6 +141,11 @@ static inline bool pickle_is(const struct pickle_node *node, enum pickle_kind ki
 bool pickle_holds_sizes(const struct pickle_node *node);
 /* The value of a text key of a dict, of equal keys the last one; NULL: no such key. */
 struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key);
+
+/* A record of a class of this name. */
+bool pickle_is_record(const struct pickle_node *node, const char *class);
+/* The value of a field of a record whose state is a dict; NULL when it is missing. */
+struct pickle_node *pickle_field(const struct pickle_node *record, const char *name);
 
 /* The entry of the allow-list for a name; false: not in the list. A name that is known but not read
  * has ACTION_REFUSED and a reason in *why. */

@@ -145,6 +145,38 @@ static enum phema_status read_parameter(struct pickle_node **out, const struct p
     return PHEMA_OK;
 }
 
+/* args: (class, dtype, sizes, ...) as torch makes the wrapper; state: (None, {_local_tensor, _spec}).
+ * The node is the local part, with the specification of the whole. */
+static enum phema_status make_dtensor(struct pickle_node **out, struct pickle_machine *machine,
+                                      const struct pickle_node *args,
+                                      const struct pickle_node *state, struct phema_error *err)
+{
+    const struct pickle_node *fields =
+        pickle_is(state, PICKLE_TUPLE) && state->items.n == 2 ? state->items.at[1] : NULL;
+    bool has_fields = pickle_is(fields, PICKLE_DICT) && fields->items.n <= 16;
+    const struct pickle_node *local = has_fields ? pickle_find(fields, "_local_tensor") : NULL;
+    const struct pickle_node *spec = has_fields ? pickle_find(fields, "_spec") : NULL;
+    const struct pickle_node *dtype = arg(args, 1);
+    if (!pickle_is(local, PICKLE_TENSOR) || local->tensor->spec || !pickle_is(spec, PICKLE_RECORD))
+        return fail_args(err, "a DTensor with a tensor as _local_tensor, and a _spec");
+    if (!pickle_is(dtype, PICKLE_GLOBAL) || dtype->global->action != ACTION_DTYPE ||
+        dtype->global->dtype != local->tensor->dtype || local->tensor->is_packed)
+        return fail_args(err, "a DTensor of the dtype of its _local_tensor");
+    if (!pickle_holds_sizes(arg(args, 2)) || arg(args, 2)->items.n != local->tensor->sizes->items.n)
+        return fail_args(err, "a DTensor with as many sizes of 0 or more as its _local_tensor");
+    struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
+    struct pickle_tensor *tensor = pickle_alloc(machine, sizeof(*tensor));
+    if (!node || !tensor)
+        return pickle_fail_memory(machine, err);
+    *tensor = *local->tensor;
+    tensor->spec = spec;
+    tensor->global_sizes = arg(args, 2);
+    node->kind = PICKLE_TENSOR;
+    node->tensor = tensor;
+    *out = node;
+    return PHEMA_OK;
+}
+
 enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,
                                         const struct pickle_global *function,
                                         const struct pickle_node *args, struct phema_error *err)
@@ -154,6 +186,13 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
         if (args->items.n != 4 || !pickle_is(arg(args, 0), PICKLE_GLOBAL) ||
             !pickle_is(arg(args, 1), PICKLE_GLOBAL) || !pickle_is(arg(args, 2), PICKLE_TUPLE))
             return fail_args(err, "a function, a type, arguments and a state");
+        if (arg(args, 0)->global->action == ACTION_WRAPPER &&
+            arg(args, 1)->global->action == ACTION_DTENSOR_CLASS)
+            return make_dtensor(out, machine, arg(args, 2), arg(args, 3), err);
+        if (arg(args, 0)->global->action == ACTION_WRAPPER)
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "tensors of a wrapper subclass, '%s', are not read",
+                              arg(args, 1)->global->name);
         if (arg(args, 1)->global->action != ACTION_TENSOR_CLASS)
             return phema_fail(err, PHEMA_ERR_FILE,
                               "the tensor is of a subclass, '%s', which is not read",

@@ -11,9 +11,6 @@
 #include "format.h"
 #include "torch/torch.h"
 
-/* torch's classes have at most six fields. Repeated look-ups in a dict of thousands would take time
- * out of proportion to the size of the file. */
-#define MAX_FIELDS 64u
 /* Length of a tensor's name. Names are looked up once for each chunk. */
 #define MAX_NAME_BYTES 4096u
 
@@ -58,20 +55,6 @@ static bool probe(struct phema_span content)
 }
 
 /* ---- Nodes ---- */
-
-static bool is_record(const struct pickle_node *node, const char *class)
-{
-    return pickle_is(node, PICKLE_RECORD) && strcmp(node->record->class->name, class) == 0;
-}
-
-/* The value of a field; NULL when it is missing. */
-static struct pickle_node *field(const struct pickle_node *record, const char *name)
-{
-    const struct pickle_node *state = record->record->state;
-    if (!pickle_is(state, PICKLE_DICT) || state->items.n > (size_t)2 * MAX_FIELDS)
-        return NULL;
-    return pickle_find(state, name);
-}
 
 /* A torch.Size. */
 static bool is_size(const struct pickle_node *node)
@@ -126,7 +109,7 @@ static const struct pickle_node *value_of(const struct distributed *distributed,
 /* The other values are pickled objects. */
 static bool is_tensor(const struct distributed *distributed, size_t number)
 {
-    return !is_record(value_of(distributed, number), METADATA_CLASS("BytesStorageMetadata"));
+    return !pickle_is_record(value_of(distributed, number), METADATA_CLASS("BytesStorageMetadata"));
 }
 
 /* ---- Storage ---- */
@@ -136,9 +119,9 @@ static bool is_tensor(const struct distributed *distributed, size_t number)
 static enum phema_status note_stored(struct distributed *distributed, const struct pickle_node *key,
                                      const struct pickle_node *info, struct phema_error *err)
 {
-    if (!is_record(key, METADATA_CLASS("MetadataIndex")))
+    if (!pickle_is_record(key, METADATA_CLASS("MetadataIndex")))
         return fail_expected(err, "a MetadataIndex as key");
-    const struct pickle_node *name = field(key, "fqn");
+    const struct pickle_node *name = pickle_field(key, "fqn");
     if (!pickle_is(name, PICKLE_TEXT) || name->span.size > MAX_NAME_BYTES)
         return fail_expected(err, "a MetadataIndex with the name of a tensor as fqn");
     size_t number = 0;
@@ -147,11 +130,11 @@ static enum phema_status note_stored(struct distributed *distributed, const stru
         !is_tensor(distributed, number))
         return PHEMA_OK;
 
-    const struct pickle_node *offset = field(key, "offset");
+    const struct pickle_node *offset = pickle_field(key, "offset");
     enum phema_status status = PHEMA_OK;
     if (!is_size(offset))
         status = fail_expected(err, "a MetadataIndex with a torch.Size as offset");
-    else if (!is_record(info, FILESYSTEM_CLASS("_StorageInfo")))
+    else if (!pickle_is_record(info, FILESYSTEM_CLASS("_StorageInfo")))
         status = fail_expected(err, "a _StorageInfo for each piece");
     else if (!phema_array_grow(&distributed->stored, &distributed->stored_capacity,
                                distributed->n_stored, sizeof(*distributed->stored)))
@@ -211,13 +194,13 @@ static bool is_none_or_empty(const struct pickle_node *node)
 static enum phema_status read_place(struct place *place, const struct pickle_node *info,
                                     struct phema_error *err)
 {
-    if (!is_none_or_empty(field(info, "transform_descriptors")))
+    if (!is_none_or_empty(pickle_field(info, "transform_descriptors")))
         return phema_fail(err, PHEMA_ERR_FILE,
                           "is stored compressed or otherwise transformed, which is not read; save "
                           "it without extensions");
-    const struct pickle_node *path = field(info, "relative_path");
-    const struct pickle_node *offset = field(info, "offset");
-    const struct pickle_node *length = field(info, "length");
+    const struct pickle_node *path = pickle_field(info, "relative_path");
+    const struct pickle_node *offset = pickle_field(info, "offset");
+    const struct pickle_node *length = pickle_field(info, "length");
     if (!pickle_is(path, PICKLE_TEXT) || path->span.size > MAX_NAME_BYTES ||
         !pickle_is(offset, PICKLE_INT) || !pickle_is(length, PICKLE_INT) || offset->integer < 0 ||
         length->integer < 0)
@@ -239,10 +222,10 @@ static enum phema_status read_metadata(struct distributed *distributed, struct p
     if (used != content.size)
         return phema_fail(err, PHEMA_ERR_FILE, "has %zu bytes behind its end, expected none",
                           content.size - used);
-    if (!is_record(root, METADATA_CLASS("Metadata")))
+    if (!pickle_is_record(root, METADATA_CLASS("Metadata")))
         return fail_expected(err, "the Metadata of torch.distributed.checkpoint as its object");
-    distributed->values = field(root, "state_dict_metadata");
-    const struct pickle_node *storage = field(root, "storage_data");
+    distributed->values = pickle_field(root, "state_dict_metadata");
+    const struct pickle_node *storage = pickle_field(root, "storage_data");
     if (!pickle_is(distributed->values, PICKLE_DICT) || !pickle_is(storage, PICKLE_DICT))
         return fail_expected(err, "Metadata with dicts as state_dict_metadata and storage_data");
     distributed->chunks_left = content.size;
@@ -255,8 +238,8 @@ static enum phema_status read_metadata(struct distributed *distributed, struct p
 /* The dtype is the first item of the tuple that is the state of TensorProperties. */
 static const struct pickle_node *dtype_of(const struct pickle_node *properties)
 {
-    if (!is_record(properties, METADATA_CLASS("TensorProperties")) &&
-        !is_record(properties, OLD_PROPERTIES))
+    if (!pickle_is_record(properties, METADATA_CLASS("TensorProperties")) &&
+        !pickle_is_record(properties, OLD_PROPERTIES))
         return NULL;
     const struct pickle_node *state = properties->record->state;
     return pickle_is(state, PICKLE_TUPLE) && state->items.n ? state->items.at[0] : NULL;
@@ -265,7 +248,7 @@ static const struct pickle_node *dtype_of(const struct pickle_node *properties)
 static enum phema_status read_dtype(struct phema_tensor *tensor, const struct pickle_node *value,
                                     struct phema_error *err)
 {
-    const struct pickle_node *dtype = dtype_of(field(value, "properties"));
+    const struct pickle_node *dtype = dtype_of(pickle_field(value, "properties"));
     if (!pickle_is(dtype, PICKLE_GLOBAL))
         return fail_expected(err, "TensorProperties with a dtype");
     if (dtype->global->action == ACTION_PACKED_DTYPE)
@@ -442,10 +425,10 @@ static enum phema_status read_bounds(struct phema_chunk *chunk, const struct pic
     if (!start)
         return phema_fail_memory(err);
     uint64_t *size = start + rank;
-    if (!is_record(node, METADATA_CLASS("ChunkStorageMetadata")))
+    if (!pickle_is_record(node, METADATA_CLASS("ChunkStorageMetadata")))
         return fail_expected(err, "ChunkStorageMetadata as chunks");
-    const struct pickle_node *offsets = field(node, "offsets");
-    const struct pickle_node *sizes = field(node, "sizes");
+    const struct pickle_node *offsets = pickle_field(node, "offsets");
+    const struct pickle_node *sizes = pickle_field(node, "sizes");
     if (!is_size(offsets) || !is_size(sizes) || offsets->items.n != rank || sizes->items.n != rank)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected offsets and sizes of each piece as torch.Size of %zu "
@@ -497,7 +480,8 @@ static enum phema_status read_chunk(struct phema_chunk *chunk, bool *is_used,
     enum phema_status status = read_bounds(chunk, node, tensor->rank, arena, err);
     if (status)
         return status;
-    status = claim_place(&place, is_used, distributed, number, field(node, "offsets"), chunk, err);
+    status = claim_place(&place, is_used, distributed, number, pickle_field(node, "offsets"), chunk,
+                         err);
     if (status)
         return status;
     status = chunks_check_inside(chunk, tensor->shape, tensor->rank, err);
@@ -550,15 +534,15 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
 {
     struct phema_arena *arena = &distributed->checkpoint->arena;
     const struct pickle_node *value = value_of(distributed, number);
-    if (!is_record(value, METADATA_CLASS("TensorStorageMetadata")))
+    if (!pickle_is_record(value, METADATA_CLASS("TensorStorageMetadata")))
         return fail_expected(err, "TensorStorageMetadata or BytesStorageMetadata");
-    const struct pickle_node *chunks = field(value, "chunks");
+    const struct pickle_node *chunks = pickle_field(value, "chunks");
     struct phema_span name = name_of(distributed, number), part = distributed->checkpoint->part;
     struct phema_tensor tensor = {.name_size = part.size + name.size};
     enum phema_status status = read_dtype(&tensor, value, err);
     if (status)
         return status;
-    status = read_shape(&tensor, field(value, "size"), arena, err);
+    status = read_shape(&tensor, pickle_field(value, "size"), arena, err);
     if (status)
         return status;
     status = check_chunks(distributed, chunks, err);

@@ -32,6 +32,7 @@ struct waiting {
 
 struct level_walk {
     struct phema_checkpoint *checkpoint;
+    const char *item; /* begins all names; NULL: nothing does */
     struct waiting *queue;
     size_t n, capacity;
     size_t n_steps, max_steps;
@@ -66,29 +67,39 @@ static size_t put_part(char *buffer, size_t at, const struct waiting *item)
     return at - size;
 }
 
+static enum phema_status add_value(struct phema_checkpoint *checkpoint, const char *name,
+                                   size_t name_size, double number, struct phema_error *err)
+{
+    if (!phema_array_grow(&checkpoint->values, &checkpoint->values_capacity, checkpoint->n_values,
+                          sizeof(*checkpoint->values)))
+        return phema_fail_memory(err);
+    struct phema_value value = {.name_size = name_size, .number = number};
+    value.name = phema_arena_copy(&checkpoint->arena, name, name_size);
+    if (!value.name)
+        return phema_fail_memory(err);
+    checkpoint->values[checkpoint->n_values++] = value;
+    return PHEMA_OK;
+}
+
 /* Drops names that are longer than any name in use. */
 static enum phema_status keep_value(struct level_walk *walk, const struct waiting *item,
                                     double number, struct phema_error *err)
 {
     char buffer[MAX_VALUE_NAME];
     size_t at = MAX_VALUE_NAME;
-    for (const struct waiting *part = item;; part = &walk->queue[part->parent]) {
+    for (const struct waiting *part = item; part->depth; part = &walk->queue[part->parent]) {
         at = put_part(buffer, at, part);
         if (at == SIZE_MAX)
             return PHEMA_OK;
-        if (part->depth == 1)
-            break;
     }
-    struct phema_checkpoint *checkpoint = walk->checkpoint;
-    if (!phema_array_grow(&checkpoint->values, &checkpoint->values_capacity, checkpoint->n_values,
-                          sizeof(*checkpoint->values)))
-        return phema_fail_memory(err);
-    struct phema_value value = {.name_size = MAX_VALUE_NAME - at, .number = number};
-    value.name = phema_arena_copy(&checkpoint->arena, buffer + at, value.name_size);
-    if (!value.name)
-        return phema_fail_memory(err);
-    checkpoint->values[checkpoint->n_values++] = value;
-    return PHEMA_OK;
+    if (walk->item) {
+        const struct pickle_node name = {.kind = PICKLE_TEXT,
+                                         .span = {(const uint8_t *)walk->item, strlen(walk->item)}};
+        at = put_part(buffer, at, &(struct waiting){.key = &name});
+        if (at == SIZE_MAX)
+            return PHEMA_OK;
+    }
+    return add_value(walk->checkpoint, buffer + at, MAX_VALUE_NAME - at, number, err);
 }
 
 static enum phema_status look_at(struct level_walk *walk, const struct waiting *item,
@@ -131,14 +142,14 @@ static enum phema_status enter(struct level_walk *walk, size_t at, struct phema_
 }
 
 enum phema_status torch_list_values(struct phema_checkpoint *checkpoint,
-                                    const struct pickle_node *root, size_t pickle_size,
-                                    struct phema_error *err)
+                                    const struct pickle_node *root, const char *item,
+                                    size_t pickle_size, struct phema_error *err)
 {
-    struct level_walk walk = {.checkpoint = checkpoint, .max_steps = STEPS_AT_LEAST};
+    struct level_walk walk = {.checkpoint = checkpoint, .item = item, .max_steps = STEPS_AT_LEAST};
     if (pickle_size > walk.max_steps)
         walk.max_steps = pickle_size < MAX_STEPS ? pickle_size : MAX_STEPS;
     enum phema_status status = PHEMA_OK;
-    if (is_container(root))
+    if (item || is_container(root))
         status = look_at(&walk, &(struct waiting){.node = root}, err);
     for (size_t at = 0; !status && at < walk.n && walk.n_steps < walk.max_steps; at++)
         status = enter(&walk, at, err);

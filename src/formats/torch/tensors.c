@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chunks.h"
 #include "format.h"
 #include "phema/strbuf.h"
+#include "torch/sharding.h"
 #include "torch/torch.h"
 
 #define MAX_NESTING 200u
@@ -36,6 +38,8 @@ struct walk {
     bool has_attributes;   /* that lead to tensors */
     size_t n_left_out;     /* values with tensors under keys that cannot be part of a name */
     size_t n_too_deep;     /* attributes that were not followed to their end */
+    /* of an item of a distributed checkpoint: takes the tensors, which can be parts; else NULL */
+    const struct torch_item *item;
 };
 
 static enum phema_status spend(struct walk *walk, uint64_t steps, struct phema_error *err)
@@ -234,6 +238,49 @@ enum phema_status torch_place_tensor(struct phema_tensor *tensor, struct phema_a
 
 /* ---- Listing ---- */
 
+/* Without the other parts a DTensor can be read only if its one part is the whole. */
+static enum phema_status check_whole(const struct phema_tensor *part,
+                                     const struct sharding *sharding, struct phema_error *err)
+{
+    if (!part->rank || memcmp(part->shape, sharding->shape, part->rank * sizeof(*part->shape)) == 0)
+        return PHEMA_OK;
+    struct phema_name_buffer found, whole;
+    return phema_fail(
+        err, PHEMA_ERR_FILE,
+        "is a DTensor of shape %s, of which this file has the part %s of one process; "
+        "name a directory of torch_checkpointing, or save with "
+        "StateDictOptions(full_state_dict=True)",
+        chunks_format_index(&whole, sharding->shape, part->rank),
+        chunks_format_index(&found, part->shape, part->rank));
+}
+
+static enum phema_status add_tensor(struct walk *walk, const struct phema_tensor *tensor,
+                                    const struct pickle_tensor *view, struct phema_error *err)
+{
+    const struct torch_item *item = walk->item;
+    const uint64_t *start = NULL;
+    struct sharding sharding = {.shape = tensor->shape};
+    enum phema_status status = PHEMA_OK;
+    if (view->spec) {
+        struct phema_arena *arena = &walk->checkpoint->arena;
+        status = sharding_read(&sharding, arena, view, err);
+        if (!status)
+            status = sharding_find_part(&start, arena, &sharding, tensor, err);
+        if (!status && item && sharding.process != item->process)
+            status =
+                phema_fail(err, PHEMA_ERR_FILE, "is the part of process %llu, expected %llu",
+                           (unsigned long long)sharding.process, (unsigned long long)item->process);
+        if (!status && !item)
+            status = check_whole(tensor, &sharding, err);
+        if (status)
+            return fail_in_tensor(err, status, tensor->name, tensor->name_size);
+        if (item)
+            *item->has_dtensors = true;
+    }
+    return item ? assembly_add(item->assembly, tensor, start, sharding.shape, err)
+                : checkpoint_add_tensor(walk->checkpoint, tensor, err);
+}
+
 static enum phema_status list_tensor(struct walk *walk, const struct pickle_tensor *view,
                                      enum phema_tensor_kind kind, struct phema_error *err)
 {
@@ -249,7 +296,7 @@ static enum phema_status list_tensor(struct walk *walk, const struct pickle_tens
     tensor.name = phema_arena_copy(&walk->checkpoint->arena, name.data, name.size);
     if (!tensor.name)
         return phema_fail_memory(err);
-    return checkpoint_add_tensor(walk->checkpoint, &tensor, err);
+    return add_tensor(walk, &tensor, view, err);
 }
 
 static enum phema_status list(struct walk *walk, struct pickle_node *node,
@@ -526,14 +573,34 @@ static enum phema_status walk_root(struct walk *walk, struct pickle_node *root,
     return status ? status : warn(walk, err);
 }
 
+static void set_limits(struct walk *walk, size_t pickle_size)
+{
+    if (!phema_size_mul(&walk->steps_left, pickle_size, STEPS_PER_BYTE) ||
+        !phema_size_add(&walk->steps_left, walk->steps_left, STEPS_AT_LEAST))
+        walk->steps_left = UINT64_MAX;
+}
+
 enum phema_status torch_list(struct phema_checkpoint *checkpoint, struct pickle_node *root,
                              const char *model_key, size_t pickle_size, struct phema_error *err)
 {
     struct walk walk = {.checkpoint = checkpoint};
-    if (!phema_size_mul(&walk.steps_left, pickle_size, STEPS_PER_BYTE) ||
-        !phema_size_add(&walk.steps_left, walk.steps_left, STEPS_AT_LEAST))
-        walk.steps_left = UINT64_MAX;
+    set_limits(&walk, pickle_size);
     enum phema_status status = walk_root(&walk, root, model_key, err);
     phema_strbuf_clear(&walk.name);
-    return status ? status : torch_list_values(checkpoint, root, pickle_size, err);
+    return status ? status : torch_list_values(checkpoint, root, NULL, pickle_size, err);
+}
+
+enum phema_status torch_list_item(const struct torch_item *item, struct pickle_node *root,
+                                  size_t pickle_size, struct phema_error *err)
+{
+    struct walk walk = {.checkpoint = item->assembly->checkpoint, .item = item, .n_parts = 1};
+    set_limits(&walk, pickle_size);
+    phema_strbuf_puts(&walk.name, item->name);
+    enum phema_status status = phema_strbuf_check(&walk.name, err);
+    if (!status)
+        status = walk_root(&walk, root, NULL, err);
+    phema_strbuf_clear(&walk.name);
+    if (status || item->process != 0)
+        return status;
+    return torch_list_values(walk.checkpoint, root, item->name, pickle_size, err);
 }

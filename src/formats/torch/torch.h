@@ -3,6 +3,7 @@
 #ifndef FORMATS_TORCH_TORCH_H
 #define FORMATS_TORCH_TORCH_H
 
+#include "assembly.h"
 #include "name_table.h"
 #include "pickle/machine.h"
 
@@ -127,11 +128,27 @@ PHEMA_FALLIBLE torch_zip_read_tensor(struct phema_tensor *out, struct phema_aren
 PHEMA_FALLIBLE torch_list(struct phema_checkpoint *checkpoint, struct pickle_node *root,
                           const char *model_key, size_t pickle_size, struct phema_error *err);
 
+/* The part of a distributed checkpoint that one process has saved under a name. */
+struct torch_item {
+    struct assembly *assembly;
+    const char *name; /* begins the names of its tensors */
+    uint64_t process;
+    bool *has_dtensors; /* set when one is found */
+};
+/* Adds the tensors below root to the assembly. The values of process 0 are listed. */
+PHEMA_FALLIBLE torch_list_item(const struct torch_item *item, struct pickle_node *root,
+                               size_t pickle_size, struct phema_error *err);
+/* The same for the object of an archive of torch.save, file number file (torch_zip.c). */
+PHEMA_FALLIBLE torch_zip_list_item(const struct torch_item *item, size_t file,
+                                   const struct phema_checkpoint_options *options,
+                                   struct phema_error *err);
+
 /* Lists integers and floats in dicts, lists and tuples, named by the keys that lead to them. Those
- * nearest to the root come first; the constants in scalars.c limit their number. */
+ * nearest to the root come first; the constants in scalars.c limit their number.
+ *   item  begins all names, and is the name of a root that is a number; NULL: no item */
 PHEMA_FALLIBLE torch_list_values(struct phema_checkpoint *checkpoint,
-                                 const struct pickle_node *root, size_t pickle_size,
-                                 struct phema_error *err);
+                                 const struct pickle_node *root, const char *item,
+                                 size_t pickle_size, struct phema_error *err);
 
 /* Dtype, dimensions and place of one tensor; shape and stride lie in the arena. */
 PHEMA_FALLIBLE torch_place_tensor(struct phema_tensor *tensor, struct phema_arena *arena,

@@ -201,6 +201,22 @@ static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
     return status;
 }
 
+enum phema_status torch_zip_list_item(const struct torch_item *item, size_t file,
+                                      const struct phema_checkpoint_options *options,
+                                      struct phema_error *err)
+{
+    struct archive archive = {.file = file};
+    struct pickle_node *root = NULL;
+    size_t pickle_size = 0;
+    enum phema_status status =
+        read_archive(&root, &pickle_size, &archive,
+                     checkpoint_content(item->assembly->checkpoint, file), options, err);
+    if (!status)
+        status = torch_list_item(item, root, pickle_size, err);
+    clear(&archive);
+    return status;
+}
+
 static enum phema_status place_root(struct phema_tensor *out, struct phema_arena *arena,
                                     const struct pickle_node *root, struct phema_error *err)
 {
