@@ -38,7 +38,8 @@ static enum phema_status parse(struct sharding_info *info, struct phema_span tex
          field = phema_json_next(info->document, field)) {
         size_t size = 0;
         const char *name = phema_json_key(field, &size);
-        if (!phema_array_grow(&info->values, &info->capacity, info->n, sizeof(*info->values)) ||
+        if (!phema_array_grow(&info->values, &info->capacity, info->n,
+                              sizeof(const struct phema_json *)) ||
             name_table_add(&info->names, name, size, info->n) != NAME_ADDED)
             return phema_fail_memory(err); /* the JSON reader has refused duplicate keys */
         info->values[info->n++] = phema_json_value(field);

@@ -29,7 +29,7 @@ static bool is_count(const struct pickle_node *node)
 
 bool sharding_holds_sizes(const struct pickle_node *node, size_t max)
 {
-    if (!is_sequence(node) || node->items.n > max)
+    if (!node || !is_sequence(node) || node->items.n > max)
         return false;
     for (size_t i = 0; i < node->items.n; i++)
         if (!is_count(node->items.at[i]))
