@@ -153,7 +153,8 @@ const char *phema_format_extension(const char *format);
 /* The name is that of a file of tensors, also of formats that are not read (.gguf, .onnx). */
 bool phema_path_names_tensors(const char *path);
 
-/* True when the names in a directory are those of one checkpoint in files that no index lists. */
+/* True when the names in a directory can only be those of one checkpoint in files that no index
+ * lists. */
 bool phema_directory_is_checkpoint(const char *path);
 
 /* ---- Contents of a checkpoint ---- */

@@ -325,8 +325,9 @@ static enum phema_status open_found(struct phema_checkpoint *checkpoint, struct 
         return status;
     if (finding->n_parts)
         return open_parts(checkpoint, finding, options, err);
+    bool is_certain = false;
     if (!finding->is_distributed && !finding->n_indices)
-        checkpoint->format = format_probe_directory(&finding->names);
+        checkpoint->format = format_probe_directory(&is_certain, &finding->names);
     if (checkpoint->format) {
         status = checkpoint->format->open_directory(checkpoint, &finding->names, options, err);
         return status ? status : index_names(checkpoint, err);
@@ -359,10 +360,11 @@ bool phema_directory_is_checkpoint(const char *path)
 {
     struct phema_error ignored = {""};
     struct finding finding = {0};
+    bool is_certain = false;
     bool is_found = scan(&finding, path, &ignored) == PHEMA_OK && !finding.is_distributed &&
-                    !finding.n_indices && format_probe_directory(&finding.names);
+                    !finding.n_indices && format_probe_directory(&is_certain, &finding.names);
     clear_finding(&finding);
-    return is_found;
+    return is_found && is_certain;
 }
 
 /* ---- Open and close ---- */

@@ -48,8 +48,9 @@ struct phema_format {
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err);
     /* Of a checkpoint that is a directory without a file that lists the others; then probe and
-     * open are NULL. Messages name file and tensor, not the directory. */
-    bool (*probe_directory)(const struct directory_names *names);
+     * open are NULL. Messages name file and tensor, not the directory. Names alone can be those of
+     * a series, too: then they are not certain. */
+    bool (*probe_directory)(bool *is_certain, const struct directory_names *names);
     enum phema_status (*open_directory)(struct phema_checkpoint *checkpoint,
                                         const struct directory_names *names,
                                         const struct phema_checkpoint_options *options,
@@ -59,7 +60,8 @@ struct phema_format {
 /* The format of a content; never NULL: the open of safetensors refuses an unknown content. */
 const struct phema_format *format_probe(struct phema_span content);
 /* The format of a directory without .metadata and index; NULL: of none. */
-const struct phema_format *format_probe_directory(const struct directory_names *names);
+const struct phema_format *format_probe_directory(bool *is_certain,
+                                                  const struct directory_names *names);
 
 struct zstd_frames;
 

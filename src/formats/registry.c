@@ -57,10 +57,11 @@ const struct phema_format *format_probe(struct phema_span content)
     return formats[0]; /* safetensors: its open explains what is wrong with the header */
 }
 
-const struct phema_format *format_probe_directory(const struct directory_names *names)
+const struct phema_format *format_probe_directory(bool *is_certain,
+                                                  const struct directory_names *names)
 {
     for (size_t i = 0; i < ARRAY_LEN(formats); i++)
-        if (formats[i]->probe_directory && formats[i]->probe_directory(names))
+        if (formats[i]->probe_directory && formats[i]->probe_directory(is_certain, names))
             return formats[i];
     return NULL;
 }

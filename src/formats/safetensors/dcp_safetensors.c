@@ -8,8 +8,9 @@
 #include "phema/strbuf.h"
 #include "safetensors/sharding_info.h"
 
-static bool probe_directory(const struct directory_names *names)
+static bool probe_directory(bool *is_certain, const struct directory_names *names)
 {
+    *is_certain = true;
     struct shard_name shard;
     for (size_t i = 0; i < names->n; i++)
         if (names->at[i].is_checkpoint && shard_name_read(&shard, names->at[i].text))

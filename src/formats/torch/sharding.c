@@ -29,7 +29,7 @@ static bool is_count(const struct pickle_node *node)
 
 bool sharding_holds_sizes(const struct pickle_node *node, size_t max)
 {
-    if (!node || !is_sequence(node) || node->items.n > max)
+    if (!is_sequence(node) || node->items.n > max)
         return false;
     for (size_t i = 0; i < node->items.n; i++)
         if (!is_count(node->items.at[i]))
@@ -53,7 +53,7 @@ static enum phema_status read_axis(uint64_t *n, const struct pickle_node *axis,
 {
     const struct pickle_node *shape =
         pickle_is_record(axis, LAYOUT_CLASS("_FlatLayout")) ? pickle_field(axis, "shape") : NULL;
-    if (!sharding_holds_sizes(shape, MAX_MESH_RANK))
+    if (!shape || !sharding_holds_sizes(shape, MAX_MESH_RANK))
         return fail_expected(err, "a DeviceMesh whose axes are _FlatLayout with a shape");
     *n = 1;
     for (size_t i = 0; i < shape->items.n; i++)

@@ -80,7 +80,7 @@ static bool has_previous(const struct directory_names *names, const char *name, 
 }
 
 /* Numbers from 0 tell processes from the steps of a series. */
-static bool probe_directory(const struct directory_names *names)
+static bool probe_directory(bool *is_certain, const struct directory_names *names)
 {
     size_t n_numbered = 0;
     for (size_t i = 0; i < names->n; i++) {
@@ -94,7 +94,8 @@ static bool probe_directory(const struct directory_names *names)
             return false;
         n_numbered++;
     }
-    return has_name(names, metadata_name) || n_numbered > 1;
+    *is_certain = has_name(names, metadata_name);
+    return *is_certain || n_numbered > 1;
 }
 
 /* ---- metadata.pkl ---- */
