@@ -275,11 +275,6 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
 
 /* ---- Any checkpoint of the model as the template ---- */
 
-bool outputs_is_counter(const struct phema_series_tensor *entry)
-{
-    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
-}
-
 static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
 {
     bool is_wide =

@@ -3,6 +3,8 @@
 #ifndef OUTPUT_OUTPUTS_H
 #define OUTPUT_OUTPUTS_H
 
+#include <string.h>
+
 #include "phema/output.h"
 #include "phema/strbuf.h"
 
@@ -16,9 +18,11 @@ struct draft {
     struct phema_arena *arena;             /* that of the outputs */
 };
 
-/* Whether a tensor is a trainer's counter: never converted, and not part of the model
- * (layout_copy.c). */
-bool outputs_is_counter(const struct phema_series_tensor *entry);
+/* Whether a tensor is a trainer's counter: never converted, and not part of the model. */
+static inline bool outputs_is_counter(const struct phema_series_tensor *entry)
+{
+    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
+}
 
 /* Tensor i as it lies in an output. */
 static inline struct phema_tensor output_tensor(const struct phema_plan *plan,

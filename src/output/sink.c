@@ -224,16 +224,6 @@ PHEMA_FALLIBLE sink_try_finish(const struct phema_outputs *outputs, const uint8_
     return PHEMA_OK;
 }
 
-/* The first part writes the side files. */
-static enum phema_status add_last_files(struct sink *sink, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < sink->outputs->n_side_files && sink->options.part < 2 && !status; f++)
-        if (sink->outputs->side_files[f].is_last)
-            status = sink_add_side_file(sink, f, err);
-    return status;
-}
-
 static enum phema_status update_checksums(struct sink *sink, struct phema_error *err)
 {
     struct phema_extent *extents = NULL;
@@ -255,7 +245,7 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
         return update_checksums(sink, err);
     if (sink->form->is_directory) {
         enum phema_status status = sink_finish_pieces(sink, err);
-        return status ? status : add_last_files(sink, err);
+        return status ? status : sink_add_side_files(sink, true, err);
     }
     return PHEMA_OK;
 }

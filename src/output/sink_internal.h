@@ -61,15 +61,9 @@ static inline char *sink_path(const char *path, const char *suffix, const char *
 PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_t first, uint64_t n,
                            uint64_t *sum, struct phema_error *err);
 
-/* Writes a side file, of a directory or of the part that has them (sink_open.c). */
-PHEMA_FALLIBLE sink_add_side_file(struct sink *sink, size_t f, struct phema_error *err);
-
-/* Writes a side file, of a directory or of the part that has them (sink_open.c). */
-PHEMA_FALLIBLE sink_add_side_file(struct sink *sink, size_t f, struct phema_error *err);
-
-/* Fails because something that was read back is not what was written (sink_verify.c). */
-enum phema_status sink_fail_different(const struct sink *sink, const char *what,
-                                      struct phema_error *err);
+/* Writes the side files, unless another part does: those that come last, or the others
+ * (sink_files.c). */
+PHEMA_FALLIBLE sink_add_side_files(struct sink *sink, bool are_last, struct phema_error *err);
 
 /* ---- sink_pieces.c: tensors in several places, and the zips of a distributed checkpoint ---- */
 
@@ -86,8 +80,8 @@ PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err);
 /* Writes the headers and ends of the zips when all data of this process are written. */
 PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err);
 
-/* Rereads what sink_finish_pieces has written. PHEMA_ERR_OUTPUT: something else is there */
-PHEMA_FALLIBLE sink_check_pieces(struct sink *sink, struct phema_error *err);
+/* Rereads what sink_finish_pieces has written.  is_same: out */
+PHEMA_FALLIBLE sink_check_pieces(bool *is_same, struct sink *sink, struct phema_error *err);
 
 /* Where tensor i begins in its file. */
 static inline uint64_t sink_tensor_offset(const struct sink *sink, size_t i)

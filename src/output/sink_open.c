@@ -263,36 +263,6 @@ static enum phema_status open_new(struct sink *sink, struct phema_error *err)
     return status ? status : write_header(sink, 0, err);
 }
 
-PHEMA_FALLIBLE sink_add_side_file(struct sink *sink, size_t f, struct phema_error *err)
-{
-    const struct phema_side_file *file = &sink->outputs->side_files[f];
-    size_t index = sink->output->n_files + f; /* in the files of a part */
-    if (file->source && sink->part)
-        return phema_writer_part_copy_file(sink->part, index, file->source, err);
-    if (file->source)
-        return phema_writer_directory_copy_file(sink->directory, file->name, file->source, err);
-    struct phema_writer *writer = NULL;
-    enum phema_status status = sink->part ? phema_writer_part_file(&writer, sink->part, index, err)
-                                          : phema_writer_directory_add(&writer, sink->directory,
-                                                                       file->name, file->size, err);
-    if (status)
-        return status;
-    status = phema_writer_write(writer, 0, file->text, file->size, err);
-    if (!status)
-        return phema_writer_commit(writer, err);
-    phema_writer_abandon(writer);
-    return status;
-}
-
-static enum phema_status add_side_files(struct sink *sink, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
-        if (!sink->outputs->side_files[f].is_last)
-            status = sink_add_side_file(sink, f, err);
-    return status;
-}
-
 static enum phema_status open_directory(struct sink *sink, struct phema_error *err)
 {
     struct phema_writer_options options = writer_options(sink);
@@ -313,7 +283,7 @@ static enum phema_status open_directory(struct sink *sink, struct phema_error *e
         if (status)
             return status;
     }
-    status = add_side_files(sink, err);
+    status = sink_add_side_files(sink, false, err);
     if (!status && options.resumes)
         phema_writer_directory_remove_others(sink->directory);
     return status;
@@ -369,7 +339,7 @@ static enum phema_status open_part(struct sink *sink, struct phema_error *err)
         if (status)
             return status;
     }
-    return is_first ? add_side_files(sink, err) : PHEMA_OK;
+    return sink_add_side_files(sink, false, err);
 }
 
 /* ---- Copies ---- */

@@ -14,8 +14,8 @@
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
-enum phema_status sink_fail_different(const struct sink *sink, const char *what,
-                                      struct phema_error *err)
+static enum phema_status fail_different(const struct sink *sink, const char *what,
+                                        struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: %s: read back other bytes than were written; check the disk, its "
@@ -30,7 +30,7 @@ static enum phema_status fail_tensor(const struct sink *sink, size_t i, struct p
     char what[sizeof(shown.text) + 16];
     (void)snprintf(what, sizeof(what), "tensor '%s'",
                    phema_name_escape(&shown, tensor->name, tensor->name_size));
-    return sink_fail_different(sink, what, err);
+    return fail_different(sink, what, err);
 }
 
 /* Evicts the file from the page cache, so that reading asks the disk. A file system in memory, or a
@@ -61,7 +61,7 @@ static enum phema_status check_header(struct sink *sink, size_t f, struct phema_
     enum phema_status status =
         phema_writer_read(sink->writers[f], 0, header, file->header_size, err);
     if (!status && memcmp(header, file->header, file->header_size) != 0)
-        status = sink_fail_different(sink, "the header", err);
+        status = fail_different(sink, "the header", err);
     free(header);
     return status;
 }
@@ -79,7 +79,9 @@ PHEMA_FALLIBLE sink_begin_verify(struct sink *sink, struct phema_error *err)
         if (status)
             return status;
     }
-    return sink_check_pieces(sink, err);
+    bool is_same = true;
+    enum phema_status status = sink_check_pieces(&is_same, sink, err);
+    return status || is_same ? status : fail_different(sink, "the header of a piece", err);
 }
 
 static enum phema_status grow_scratch(struct sink *sink, size_t size, struct phema_error *err)
