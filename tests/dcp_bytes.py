@@ -9,6 +9,10 @@ output by dcp.load in 1 to 3 processes, resharded, and by dcp_to_torch_save. A s
 every dtype and shape is converted with 1 to 4 ranks. The division into boxes is read from .metadata
 and checked: rows, files, alignment. Then the reference writes the same boxes, and every file must
 have the same bytes. Parts, joined, must make the same files, and the way back the same tensors.
+
+Then templates of --into: boxes by rows, columns and blocks, an object, tensors that stay, averages
+between a prefix and a suffix. The copy must be what the reference writes with the new data. Last,
+templates that cannot be copied are refused with a sentence.
 """
 import io
 import json
@@ -29,9 +33,10 @@ PROGRAM = sys.argv[1]
 MIN_BLOCK = 4096
 
 
-def run(*arguments):
+def run(*arguments, status=0):
     done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, f"{arguments}: {done.stderr}"
+    assert done.returncode == status, f"{arguments}: {done.returncode}: {done.stderr}"
+    return done.stderr
 
 
 def write_safetensors(path, tensors):
@@ -163,9 +168,138 @@ def compare(left, right):
         assert (left / name).read_bytes() == (right / name).read_bytes(), f"{left / name} differs"
 
 
+# ---- Templates ----
+
+def boxes_of(shape, cuts):
+    """All boxes of a tensor that is cut at these indices of each dimension."""
+    boxes = [((), ())]
+    for size, inner in zip(shape, cuts):
+        ends = [*inner, size]
+        boxes = [(o + (first,), s + (end - first,)) for o, s in boxes
+                 for first, end in zip([0, *inner], ends)]
+    return boxes
+
+
+def take(data, shape, start, size):
+    """The bytes of a box."""
+    if not shape:
+        return data
+    row = len(data) // shape[0]
+    return b"".join(take(data[i * row:(i + 1) * row], shape[1:], start[1:], size[1:])
+                    for i in range(start[0], start[0] + size[0]))
+
+
+def cut(dtype, shape, data, cuts):
+    return dtype, shape, [(o, s, take(data, shape, o, s), k % 2)
+                          for k, (o, s) in enumerate(boxes_of(shape, cuts))]
+
+
+CUTS = {"rows": ((30, 9), ((7, 20), ())), "columns": ((8, 70), ((), (3, 33))),
+        "blocks": ((6, 5, 8), ((2,), (1, 4), (7,))), "scalar": ((), ())}
+
+
+def template(seed, prefix="", suffix=""):
+    rng = random.Random(seed)
+    data = {n: rng.randbytes(4 * math.prod(shape)) for n, (shape, _) in CUTS.items()}
+    tensors = {f"{prefix}{n}{suffix}": cut("I32", shape, data[n], cuts)
+               for n, (shape, cuts) in CUTS.items()}
+    return {n: ("I32", CUTS[n][0], d) for n, d in data.items()}, tensors
+
+
+def check_templates(root):
+    objects = {"step": (reference.int_piece(123), 1)}
+    _, old = template(1)
+    new, replaced = template(2)
+    _, kept = template(3, prefix="optimizer.")
+    reference.write(str(root / "old"), {**old, **kept}, objects)
+    reference.write(str(root / "wanted"), {**replaced, **kept}, objects)
+    (root / "old" / "config.json").write_text("{}")
+    (root / "wanted" / "config.json").write_text("{}")
+    write_safetensors(root / "new.safetensors", new)
+    run("synth", "-q", "--convert", root / "new.safetensors", "--into", root / "old", root / "copy")
+    compare(root / "copy", root / "wanted")
+    check_averages(root, objects)
+    check_refused(root, new)
+
+
+def check_averages(root, objects):
+    """Of a trainer that keeps raw tensors next to averages, the averages are replaced."""
+    rng = random.Random(4)
+    names = ("a.weight", "b.bias")
+    values = {n: rng.randbytes(240) for n in names}
+
+    def checkpoint(average):
+        tensors = {n: cut("U8", (6, 40), values[n], ((), ())) for n in names}
+        tensors |= {f"ema.state.{n}.ema_params": cut("F32", (6, 10), average[n], ((2,), ()))
+                    for n in names}
+        tensors |= {n: cut("F32", (6, 10), bytes(240), ((2,), ())) for n in names}
+        return tensors
+
+    old = {n: struct.pack("<60f", *[rng.random() for _ in range(60)]) for n in names}
+    new = {n: struct.pack("<60f", *[rng.random() for _ in range(60)]) for n in names}
+    reference.write(str(root / "titan"), checkpoint(old), objects)
+    reference.write(str(root / "titan_wanted"), checkpoint(new), objects)
+    (root / "run").mkdir()
+    for time in (10, 20):  # two equal snapshots: the average is exact
+        write_safetensors(root / "run" / f"s-{time}-0.100.safetensors",
+                          {n: ("F32", (6, 10), new[n]) for n in names})
+    run("synth", "-q", "--sigma-rel", "0.1", root / "run", "--into", root / "titan",
+        root / "titan_copy")
+    provenance = root / "titan_copy" / "posthoc_ema.json"
+    run("verify", root / "titan_copy")
+    assert json.loads(provenance.read_text())["posthoc_ema.provenance"]["snapshots"]
+    provenance.unlink()
+    compare(root / "titan_copy", root / "titan_wanted")
+
+
+def check_refused(root, new):
+    def refused(name, sentence, status):
+        text = run("synth", "-q", "--convert", root / "new.safetensors", "--into", root / name,
+                   root / "none", status=status)
+        assert sentence in text, text
+        assert not list(root.glob("none*"))
+
+    tensors = template(1)[1]
+    reference.write(str(root / "short"), {n: t for n, t in tensors.items() if n != "scalar"})
+    refused("short", "has no tensor 'scalar'", 4)
+    other = {**tensors, "rows": cut("I32", (9, 30), bytes(1080), ((), ()))}
+    reference.write(str(root / "shape"), other)
+    refused("shape", "has another shape", 4)
+    reference.write(str(root / "folder"), tensors)
+    (root / "folder" / "sub").mkdir()
+    refused("folder", "is no regular file", 2)
+    reference.write(str(root / "shared"), share_place(tensors))
+    move_place(root / "shared")
+    refused("shared", "share bytes", 4)
+    reference.write(str(root / "cut"), tensors)
+    file = root / "cut" / "__0_0.distcp"
+    file.write_bytes(file.read_bytes()[:-200])
+    refused("cut", "__0_0.distcp", 3)
+
+
+def share_place(tensors):
+    same = cut("I32", (30, 9), bytes(1080), ((), ()))
+    return {**tensors, "one": same, "two": same}
+
+
+def move_place(folder):
+    """.metadata that gives the piece of "one" to "two" as well: equal lengths, other offsets."""
+    content = (folder / ".metadata").read_bytes()
+    metadata = Reader(io.BytesIO(content)).load()
+    places = {index.fqn: info for index, info in metadata.storage_data.items()
+              if index.fqn in ("one", "two")}
+    one, two = places["one"], places["two"]
+    assert one.relative_path == two.relative_path and one.length == two.length
+    wanted = reference.p_text("offset") + reference.p_int(two.offset)
+    instead = reference.p_text("offset") + reference.p_int(one.offset)
+    assert len(wanted) == len(instead) and content.count(wanted) == 1
+    (folder / ".metadata").write_bytes(content.replace(wanted, instead))
+
+
 with tempfile.TemporaryDirectory() as folder:
     tensors = make_tensors()
     write_safetensors(Path(folder) / "model.safetensors", tensors)
     for ranks in (1, 2, 3, 4):
         check(Path(folder), tensors, ranks)
+    check_templates(Path(folder))
 print(f"{len(tensors)} tensors: every byte as in the reference, with 1 to 4 ranks")
