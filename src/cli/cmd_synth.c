@@ -563,6 +563,8 @@ const struct cli_verb cli_synth = {
                 "      the paper and of EDM2\n"
                 "  posthoc-ema synth --sigma-rel 0.1 --shard-size 5GB ckpts/ model/\n"
                 "      a directory of safetensors files and their index\n"
+                "  posthoc-ema synth --sigma-rel 0.1 --ranks 8 ckpts/ step-1000/\n"
+                "      a distributed checkpoint of eight files for torch\n"
                 "  posthoc-ema synth --input-sigma 0.05,0.28 --update-every 10 --sigma-rel 0.1 \\\n"
                 "      posthoc-ema/ out.safetensors\n"
                 "      files of pytorch-posthoc-ema, whose settings are not in them\n"
