@@ -38,7 +38,7 @@ const struct cli_opt cli_make_rows[] = {
              "and their index",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"ranks", OUTPUT, CLI_COUNT, FIELD(outputs.ranks), "N",
-     .help = "write a PyTorch distributed checkpoint, a directory\nof N files and .metadata",
+     .help = "write a distributed checkpoint of PyTorch: a\ndirectory of N files and .metadata",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"level", OUTPUT, CLI_COUNT, FIELD(level), "N",
      .help = "compression level of .safetensors.zst: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
