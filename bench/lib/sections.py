@@ -204,6 +204,19 @@ def write(bench):
             bench.ratios["writing alone / K=25 on disk"] = (ratio, -0.9)
 
 
+def distributed(bench):
+    name, on = bench.data.usual(), bench.in_memory
+    table = Table("Distributed checkpoints (%s)" % name, ["ranks", "synth [s]", "safetensors [s]", "safetensors / synth"],
+                  "One target, output on tmpfs: `--ranks` beside one safetensors file of the same tensors.")
+    warm(bench.data.files(name))
+    for ranks in (1, 8):
+        times = interleave({"dcp": on.synth(name, options=("--ranks", ranks), suffix="-dcp/"),
+                            "safetensors": on.synth(name)}, bench.n_runs)
+        ratio = times.ratio("safetensors", "dcp")
+        table.row(ranks, shown_seconds(times, "dcp"), shown_seconds(times, "safetensors"), "%.2f" % ratio)
+        bench.ratios["safetensors / %d ranks" % ranks] = (ratio, -0.9)
+
+
 def small(bench):
     one, many, on = bench.data.one_tensor(), bench.data.small_tensors(), bench.in_memory
     table = Table("Small tensors", ["snapshots", "synth [s]", "minimal [s]", "`cat` [s]", "/ minimal", "/ `cat`",
@@ -336,5 +349,5 @@ def startup(bench):
 
 
 SECTIONS = {"dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
-            "latency": latency, "warm": warm_files, "write": write, "small": small, "formats": formats,
+            "latency": latency, "warm": warm_files, "write": write, "distributed": distributed, "small": small, "formats": formats,
             "many": many, "memory": memory, "startup": startup}
