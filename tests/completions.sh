@@ -19,7 +19,7 @@ sorted() { # words of all lines as one line
     tr -s ' \n' '\n' | grep . | LC_ALL=C sort | paste -sd ' '
 }
 options() { # "-x --name|VALUE" of a verb, one a line
-    "$program" "$1" --help | sed -nE \
+    "$program" "$1" --help | sed -e ':again' -e '/|$/{N;s/\n *//;b again' -e '}' | sed -nE \
         -e 's/^  (-.), (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \2 \4/p' \
         -e 's/^      (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \3/p' | sed -E 's/ *$//'
 }

@@ -2,6 +2,7 @@
 /* container_kinds.c - how trainers name the tensors of their containers, and where the files say how
  * averages were made. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,7 +165,8 @@ static enum phema_status read_titan_key(struct tensor_set *set, struct phema_are
     struct phema_name_buffer shown;
     char *text = key ? phema_arena_copy(arena, number, size) : NULL;
     for (size_t i = 0; text && i < size; i++)
-        text[i] = text[i] == 'p' ? '.' : text[i] == 'm' ? '-' : text[i];
+        if (text[i] == 'p' || text[i] == 'm')
+            text[i] = text[i] == 'p' ? '.' : '-';
     double value = 0;
     struct phema_error ignored = {""};
     if (!text || phema_number_parse(&value, text, &ignored))
@@ -209,16 +211,14 @@ static double mirai_width(const struct phema_checkpoint *checkpoint,
                           const struct phema_tensor *tensor, const struct member *member)
 {
     static const char stds[] = "stds";
-    const char *index = member->set + strlen("profiles");
-    size_t index_size = member->set_size - strlen("profiles");
-    char rest[16] = "";
     (void)tensor;
-    memcpy(rest, index, index_size); /* "." and at most 6 digits */
+    unsigned long index = strtoul(member->set + strlen("profiles."), NULL, 10); /* of few digits */
+    char rest[24];
+    (void)snprintf(rest, sizeof(rest), ".%lu", index);
     double width = number_at(checkpoint, stds, strlen(stds), rest);
     if (isnan(width))
-        width = snapshot_metadata_element(checkpoint,
-                                          phema_checkpoint_find(checkpoint, stds, strlen(stds)),
-                                          (uint64_t)strtoul(rest + 1, NULL, 10));
+        width = snapshot_metadata_element(
+            checkpoint, phema_checkpoint_find(checkpoint, stds, strlen(stds)), index);
     return width;
 }
 
@@ -318,6 +318,7 @@ static const struct container_kind kind_titan = {
 static const struct container_kind kind_cosmos = {.trainer = "Cosmos",
                                                   .assumed = "cosmos:sigma-rel=0.1,shift=0",
                                                   .assumed_width = 0.1,
+                                                  .copies_buffers = true,
                                                   .split = split_cosmos,
                                                   .is_its = has_both};
 

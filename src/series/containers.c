@@ -166,7 +166,7 @@ PHEMA_FALLIBLE container_list(struct container *out, const struct container_kind
                               struct phema_arena *arena, const struct candidate *candidate,
                               const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
-    size_t n_tensors[MAX_SETS];
+    size_t n_tensors[MAX_SETS] = {0};
     const struct container_source source = {candidate, checkpoint, n_tensors, arena};
     *out = (struct container){.kind = kind};
     out->sets = phema_arena_array(arena, MAX_SETS, sizeof(*out->sets));

@@ -35,6 +35,7 @@ struct container_kind {
     bool (*split)(struct member *out, const char *name, size_t size);
     /* Whether a checkpoint with such averages, or without them, is this trainer's for sure. */
     bool (*is_its)(const struct phema_checkpoint *checkpoint, bool has_averages, bool has_raw);
+    bool copies_buffers; /* into its averages: a tensor that equals the raw one is a buffer */
     bool may_lack_raw;   /* else averages without raw parameters, or of others, are an error */
     const char *counter; /* a number inside that must be the time of the name; NULL: none */
     /* Sets the profiles that the files have; NULL: they have none. */

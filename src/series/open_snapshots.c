@@ -35,7 +35,7 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
         candidates->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
     }
     const char *key = options->key;
-    if (!key && !options->is_conversion)
+    if ((!key || options->may_lack_key) && !options->is_conversion)
         builder->kind = container_recognise(builder->checkpoint);
     if (builder->kind)
         return containers_use(builder, err);

@@ -156,8 +156,9 @@ static enum phema_status complete_width(const struct series_builder *builder,
             phema_fail(err, PHEMA_ERR_INPUTS,
                        "has no width, in its name or metadata; give --input-sigma, or "
                        "--input-profile for another shape, such as raw parameters");
-        if (builder->candidates.layout == &layout_hf ||
-            builder->candidates.layout == &layout_steps) /* averages are rare there */
+        const struct layout *layout = builder->candidates.layout;
+        if (layout == &layout_hf || layout == &layout_torchtitan ||
+            layout == &layout_steps) /* averages are rare there */
             phema_error_set_remedy(err, "%s --input-profile raw%s", options->command,
                                    options->command_tail);
         return status;

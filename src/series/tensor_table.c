@@ -115,6 +115,59 @@ static void note_average(struct tensor_table *tensor_table, struct phema_series_
     }
 }
 
+/* Larger tensors are parameters. */
+#define MAX_BUFFER_BYTES ((size_t)1 << 20)
+
+/* Whether two listed tensors hold the same bytes. Reads no more than MAX_BUFFER_BYTES of each. */
+static enum phema_status compare_tensors(bool *are_equal, struct phema_reader *reader,
+                                         const struct phema_tensor *a, const struct phema_tensor *b,
+                                         uint8_t *scratch, struct phema_error *err)
+{
+    const uint8_t *left = NULL, *right = NULL;
+    *are_equal = false;
+    if (a->dtype != b->dtype || a->n_elems != b->n_elems || !a->size_bytes ||
+        a->size_bytes > MAX_BUFFER_BYTES)
+        return PHEMA_OK;
+    enum phema_status status = phema_reader_read(&left, reader, a, 0, a->n_elems, scratch, err);
+    if (!status)
+        status =
+            phema_reader_read(&right, reader, b, 0, b->n_elems, scratch + MAX_BUFFER_BYTES, err);
+    if (!status)
+        *are_equal = memcmp(left, right, (size_t)a->size_bytes) == 0;
+    return status;
+}
+
+/* Tensors whose averages equal the raw ones are buffers, unless all do: then averaging has not begun.
+ *   listed  [2 n_tensors] the raw tensor of each entry and its average, or NULL */
+static enum phema_status find_buffers(struct tensor_table *tensor_table,
+                                      const struct phema_checkpoint *checkpoint,
+                                      const struct phema_tensor *const *listed,
+                                      struct phema_error *err)
+{
+    struct phema_series *series = tensor_table->series;
+    struct phema_reader *reader = NULL;
+    bool *is_equal = phema_arena_array(&series->memory, series->n_tensors + 1, sizeof(bool));
+    uint8_t *scratch = malloc(2 * MAX_BUFFER_BYTES);
+    bool is_any_different = false;
+    enum phema_status status =
+        is_equal && scratch ? phema_reader_open(&reader, checkpoint, err) : phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_tensors && !status; i++) {
+        if (!listed[2 * i] || !listed[2 * i + 1] || series->tensors[i].rule == PHEMA_RULE_COPY)
+            continue;
+        status =
+            compare_tensors(&is_equal[i], reader, listed[2 * i], listed[2 * i + 1], scratch, err);
+        is_any_different = is_any_different || !is_equal[i];
+    }
+    for (size_t i = 0; i < series->n_tensors && !status && is_any_different; i++)
+        if (is_equal[i]) {
+            series->tensors[i].rule = PHEMA_RULE_COPY;
+            series->tensors[i].reason = "buffer";
+        }
+    phema_reader_close(reader);
+    free(scratch);
+    return status;
+}
+
 /* Tensors without an average are copied. */
 static enum phema_status find_averages(struct tensor_table *tensor_table,
                                        const struct phema_checkpoint *checkpoint,
@@ -125,18 +178,22 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
     of_average.set = of_average.container->reference;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     bool *is_averaged = phema_arena_array(&series->memory, series->n_tensors + 1, sizeof(bool));
-    if (!is_averaged)
+    const struct phema_tensor **listed = phema_arena_array(
+        &series->memory, 2 * (series->n_tensors + 1), sizeof(const struct phema_tensor *));
+    if (!is_averaged || !listed)
         return phema_fail_memory(err);
     for (size_t j = 0; j < phema_checkpoint_n_tensors(checkpoint); j++) {
         struct tensor_role role;
         enum phema_status status = tensor_filter_role(&role, &of_average, &tensors[j], err);
         if (status)
             return status;
-        size_t i = role.name && !role.is_raw
-                       ? tensor_table_find(tensor_table, role.name, role.size, SIZE_MAX)
-                       : SIZE_MAX;
+        size_t i =
+            role.name ? tensor_table_find(tensor_table, role.name, role.size, SIZE_MAX) : SIZE_MAX;
         if (i ==
             SIZE_MAX) /* an average without a raw parameter: tensor_locations_fill refuses it */
+            continue;
+        listed[2 * i + !role.is_raw] = &tensors[j];
+        if (role.is_raw)
             continue;
         is_averaged[i] = true;
         note_average(tensor_table, &series->tensors[i], &tensors[j]);
@@ -148,7 +205,9 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
         entry->rule = PHEMA_RULE_COPY;
         entry->reason = "no average";
     }
-    return PHEMA_OK;
+    bool has_copies =
+        of_average.container->kind->copies_buffers && !tensor_table->options->averages_buffers;
+    return has_copies ? find_buffers(tensor_table, checkpoint, listed, err) : PHEMA_OK;
 }
 
 /* Two listed tensors must not become one. */

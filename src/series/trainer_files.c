@@ -137,7 +137,8 @@ static double width_of_folder(const char *name)
         return PHEMA_UNKNOWN;
     memcpy(text, name + strlen("ema_"), size + 1);
     for (size_t i = 0; i < size; i++)
-        text[i] = text[i] == 'p' ? '.' : text[i];
+        if (text[i] == 'p')
+            text[i] = '.';
     double width = 0;
     struct phema_error ignored = {""};
     return phema_number_parse(&width, text, &ignored) ? PHEMA_UNKNOWN : width;

@@ -8,7 +8,7 @@ same() { # NAME in the output, its name in CHECKPOINT
 for run in titan/checkpoint titan_multi_2ranks/checkpoint cosmos_pt/checkpoints cosmos_dcp/checkpoints flux_action \
     lightning_ema/checkpoints megatron; do
     echo "$run"
-    "$phema" synth -qf --sigma-rel 0.1 "$fixtures/trainers/$run" out.safetensors >/dev/null
+    "$phema" synth -qf --sigma-rel 0.08 "$fixtures/trainers/$run" out.safetensors >/dev/null
     "$phema" inspect out.safetensors | sed -n '/  averages are no snapshots\|no snapshot for synth/,$p' | sed 1,2d |
         awk '{ print "  " $1, $NF }' | LC_ALL=C sort
     case $run in
