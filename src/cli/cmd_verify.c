@@ -163,8 +163,7 @@ static enum phema_status check_weights(struct verifying *verifying, size_t targe
         phema_provenance_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
     verifying->are_weights_same = !status;
     if (status)
-        cli_say("warning: %s: %s than solving for them again gives; going on with those in the "
-                "provenance, of %s",
+        cli_say("warning: %s: %s from newly solved ones; using those in the provenance, of %s",
                 verifying->args->out, why.message, verifying->recorded->program);
     return phema_provenance_apply(verifying->recorded, verifying->prepared.plan, target, err);
 }

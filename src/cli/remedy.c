@@ -61,7 +61,10 @@ static bool is_valid(const struct cli_opt *option, const char *text)
     if (option->kind == CLI_SIZE ? phema_size_parse(&count, text, &ignored)
                                  : phema_count_parse(&count, text, &ignored))
         return false;
-    return count > 0 || !(option->flags & CLI_POSITIVE);
+    uint64_t least = option->kind == CLI_SIZE       ? (uint64_t)1 << 20 /* its unit was lost */
+                     : option->flags & CLI_POSITIVE ? 1
+                                                    : 0;
+    return count >= least;
 }
 
 /* The longest beginning of the text that is a value; without one the option is left out. */
@@ -475,10 +478,18 @@ void cli_complete_remedy(struct phema_error *err, enum phema_status status,
     if (!*remedy || strncmp(remedy, whole, sizeof(whole) - 1) == 0)
         return;
     const char *changes = phema_arena_copy(&arena, remedy, strlen(remedy));
-    if (changes)
+    if (changes) {
+        struct phema_strbuf same = {0};
         complete(err, &arena, verb, changes, argc, argv);
-    else
+        phema_strbuf_puts(&same, "posthoc-ema");
+        for (int i = 1; i < argc; i++)
+            copy_word(&same, argv[i]);
+        if (!same.is_failed && strcmp(same.data, phema_error_remedy(err)) == 0)
+            phema_error_set_remedy(err, "%s", ""); /* nothing was changed */
+        phema_strbuf_clear(&same);
+    } else {
         phema_error_set_remedy(err, "%s", "");
+    }
     phema_arena_clear(&arena);
 }
 

@@ -56,6 +56,8 @@ PHEMA_FALLIBLE cli_replay_read(struct cli_synth_values **values, const struct cl
     if (!read)
         return phema_fail_memory(err);
     enum phema_status status = parse(read, synth, command, out, err);
+    if (status) /* words of a stranger are no command to try */
+        phema_error_set_remedy(err, "%s", "");
     if (status)
         cli_replay_free(read);
     else
@@ -185,7 +187,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
             return phema_suggest(
                 err,
                 phema_fail_in(err, PHEMA_ERR_OUTPUT,
-                              "%s: exists, but is another average; --force replaces it", path),
+                              "%s: exists, but is not up to date (--force replaces it)", path),
                 "--force", NULL);
         j++;
     }

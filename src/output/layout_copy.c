@@ -42,7 +42,8 @@ static enum phema_status check_format(const struct phema_checkpoint *template,
                    phema_checkpoint_path(template), format->name,
                    options->into ? ", or give --into a PyTorch, pickle or safetensors file"
                                  : ", or name a checkpoint to copy with --into");
-    return outputs_fail_name(err, status, options->out);
+    return options->into ? phema_suggest(err, status, "--into", "")
+                         : outputs_fail_name(err, status, options->out);
 }
 
 PHEMA_FALLIBLE outputs_check_copy(const struct phema_checkpoint *newest,

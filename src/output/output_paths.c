@@ -156,7 +156,9 @@ enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status s
     size_t size = end ? (size_t)(end - out) : strlen(out);
     while (size > 1 && out[size - 1] == '/')
         size--;
-    phema_strbuf_printf(&name, "%.*s%s", (int)size, out, phema_format_extension("safetensors"));
+    bool is_named = size > 0 && out[size - 1] != '/' && out[size - 1] != '.';
+    phema_strbuf_printf(&name, "%.*s%s", is_named ? (int)size : 3, is_named ? out : "out",
+                        phema_format_extension("safetensors"));
     if (name.data && !name.is_failed)
         (void)phema_suggest(err, status, "OUT", name.data);
     phema_strbuf_clear(&name);
