@@ -48,4 +48,8 @@ void phema_memory_save_address_space(void);
 /* Bytes of a file in the page cache, mapped or not; false where they are unknown. */
 bool phema_page_cache_bytes(uint64_t *bytes, const char *path);
 
+/* Pages of bytes [offset, offset + size) of an open file that are in the page cache; size 0: up to
+ * its end. Takes time for each of them. false: the kernel does not tell. */
+bool phema_page_cache_pages(uint64_t *n, int descriptor, uint64_t offset, uint64_t size);
+
 #endif

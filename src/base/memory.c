@@ -114,21 +114,29 @@ void phema_memory_save_address_space(void)
 /* cachestat(2) is in Linux since 6.5; common headers lack it. */
 #define CACHESTAT_CALL 451
 
-bool phema_page_cache_bytes(uint64_t *bytes, const char *path)
+bool phema_page_cache_pages(uint64_t *n, int descriptor, uint64_t offset, uint64_t size)
 {
-    struct {
+    const struct {
         uint64_t offset, size;
-    } range = {0, 0}; /* to the end */
+    } range = {offset, size};
     struct {
         uint64_t cached, dirty, writeback, evicted, recently_evicted;
     } pages;
+    if (syscall(CACHESTAT_CALL, descriptor, &range, &pages, 0))
+        return false;
+    *n = pages.cached;
+    return true;
+}
+
+bool phema_page_cache_bytes(uint64_t *bytes, const char *path)
+{
+    uint64_t n_pages;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
         return false;
-    long result = syscall(CACHESTAT_CALL, descriptor, &range, &pages, 0);
+    bool is_known = phema_page_cache_pages(&n_pages, descriptor, 0, 0);
     (void)close(descriptor);
-    if (result)
-        return false;
-    *bytes = pages.cached * (uint64_t)sysconf(_SC_PAGESIZE);
-    return true;
+    if (is_known)
+        *bytes = n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return is_known;
 }

@@ -24,9 +24,6 @@
 /* Each decompresses a block of 128 KiB at least. */
 #define N_DECODED_WINDOWS ((uint64_t)16)
 
-/* Threads: a bound for their memory, of which the run's limit knows nothing. */
-#define MOST_PARTS ((size_t)4)
-
 struct windows {
     struct tensor_run *items; /* [n] */
     size_t n;
@@ -134,18 +131,6 @@ static void hash_listing(struct fingerprinting *fingerprinting)
     phema_hash_digest(fingerprinting->listing, hash);
 }
 
-/* One decoder at a time saves memory, and a few files are read before threads have started. */
-static size_t count_parts(const struct phema_series *series)
-{
-    for (size_t k = 0; k < series->n; k++)
-        if (series->snapshots[k].is_compressed)
-            return 1;
-    size_t n_threads = phema_parallel_threads();
-    if (series->n < LEAST_PARALLEL)
-        return 1;
-    return n_threads < MOST_PARTS ? n_threads : MOST_PARTS;
-}
-
 static enum phema_status allocate_part(struct part *part,
                                        const struct fingerprinting *fingerprinting,
                                        struct phema_error *err)
@@ -159,7 +144,7 @@ static enum phema_status allocate_part(struct part *part,
 static enum phema_status allocate(struct fingerprinting *fingerprinting, struct phema_error *err)
 {
     const struct phema_series *series = fingerprinting->series;
-    fingerprinting->n_parts = count_parts(series);
+    fingerprinting->n_parts = sparse_count_parts(series);
     fingerprinting->parts = calloc(fingerprinting->n_parts, sizeof(*fingerprinting->parts));
     enum phema_status status = fingerprinting->parts ? PHEMA_OK : phema_fail_memory(err);
     for (size_t p = 0; !status && p < fingerprinting->n_parts; p++)

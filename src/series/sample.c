@@ -84,14 +84,6 @@ static uint64_t decoder_bytes(const struct phema_series *series)
 
 /* ---- Reading ---- */
 
-/* One decoder at a time saves memory, and a few reads end before threads have started. */
-static size_t count_parts(const struct phema_series *series)
-{
-    if (series->n < LEAST_PARALLEL || decoder_bytes(series) > 0)
-        return 1;
-    return phema_parallel_threads();
-}
-
 /* Falls back to one thread where memory is short. */
 static enum phema_status check_memory(struct sampling *sampling, uint64_t values_bytes,
                                       uint64_t max_ram_bytes, struct phema_error *err)
@@ -142,7 +134,7 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     }
     scratch = (scratch / PHEMA_INPUT_ALIGNMENT + 1) * PHEMA_INPUT_ALIGNMENT + PHEMA_INPUT_ROOM;
     sampling->scratch_bytes = scratch;
-    sampling->n_parts = count_parts(sampling->series);
+    sampling->n_parts = sparse_count_parts(sampling->series);
     sample->n = sampling->series->n;
     sample->n_elems = choice->n_numbers;
     uint64_t values;

@@ -11,6 +11,24 @@
 /* Threads that issue requests. They wait only where the kernel looks up the place of the data. */
 #define N_PREFETCHING 16
 
+/* Snapshots of a thread, at least: a few are read before a thread has started. */
+#define LEAST_IN_PART ((size_t)8)
+
+/* A bound for the memory of the threads. */
+#define MOST_PARTS ((size_t)4)
+
+/* One decoder at a time saves memory. */
+size_t sparse_count_parts(const struct phema_series *series)
+{
+    size_t n = phema_parallel_threads();
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].is_compressed)
+            return 1;
+    n = n < series->n / LEAST_IN_PART ? n : series->n / LEAST_IN_PART;
+    n = n < MOST_PARTS ? n : MOST_PARTS;
+    return n ? n : 1;
+}
+
 PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err)

@@ -34,8 +34,8 @@ void sample_positions_clear(struct sample_positions *choice);
 
 /* ---- sparse_read.c ---- */
 
-/* From this many snapshots on, several threads read them. */
-#define LEAST_PARALLEL 256
+/* How many threads should read the snapshots of a series, each a part of them. */
+size_t sparse_count_parts(const struct phema_series *series);
 
 /* A reader of small reads, which fetch single pages. Without enough descriptors it maps the files,
  * which fetches neighbouring pages as well.
