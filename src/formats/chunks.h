@@ -32,6 +32,10 @@ const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
                            const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                            void *scratch);
 
+/* The place of one element. */
+void chunks_find_element(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
+                         uint64_t element);
+
 /* Requests the pages of these elements, except of chunks that are not contiguous. */
 void chunks_prefetch(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
                      uint64_t first, uint64_t n);

@@ -307,7 +307,7 @@ bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_checkp
     *file = tensor->file;
     *offset = tensor->offset + phema_dtype_bytes(tensor->dtype, element);
     if (tensor->chunks)
-        return chunks_find(file, offset, checkpoint, tensor, element, 1);
+        chunks_find_element(file, offset, tensor, element);
     return !tensor->is_compressed && !tensor->stride;
 }
 

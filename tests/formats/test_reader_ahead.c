@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads of a queue give the bytes of the mapping: in every format, for ranges of each tensor. Tensors
- * that do not lie in one piece are left to the mapping. */
+/* Reads past the page cache, by a queue or at once, give the bytes of the mapping: in every format,
+ * for ranges of each tensor. Ranges that do not lie in one piece are left to the mapping. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,13 +50,24 @@ static void check_range(struct pair *pair, const struct phema_tensor *tensor, ui
     uint8_t *buffer = aligned_alloc(PHEMA_INPUT_ALIGNMENT, whole), *scratch = malloc(size + 1);
     const uint8_t *found = NULL, *wanted = NULL;
     struct phema_read read;
+    size_t file = 0;
+    uint64_t offset = 0;
     assert_non_null(buffer);
     assert_non_null(scratch);
+    assert_ok(phema_reader_read(&wanted, pair->mapped, tensor, first, n, scratch, &err), &err);
+    assert_ok(phema_reader_read(&found, pair->direct, tensor, first, n, buffer, &err), &err);
+    assert_memory_equal(found, wanted, size);
+    phema_tensor_prefetch(pair->checkpoint, tensor, first, n); /* changes nothing */
+    if (phema_tensor_find(&file, &offset, pair->checkpoint, tensor, first))
+        assert_memory_equal(phema_file_span(phema_checkpoint_file(pair->checkpoint, file)).data +
+                                offset,
+                            wanted, (size_t)phema_dtype_bytes(tensor->dtype, 2) / 2);
+    else
+        assert_true(tensor->stride || tensor->is_compressed);
     if (phema_reader_prepare(&read, pair->direct, tensor, first, n, buffer)) {
         phema_read_queue_submit(pair->queue, &read);
         assert_ptr_equal(phema_read_queue_wait(pair->queue), &read);
         assert_ok(phema_reader_complete(&found, &read, tensor, &err), &err);
-        assert_ok(phema_reader_read(&wanted, pair->mapped, tensor, first, n, scratch, &err), &err);
         assert_memory_equal(found, wanted, size);
         pair->n_ahead++;
     } else {

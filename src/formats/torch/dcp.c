@@ -341,14 +341,14 @@ static const struct phema_file *find_archive(struct place *place, struct distrib
 
 static bool is_archive_cached(struct distributed *distributed, size_t i)
 {
-    struct place place;
+    struct place place = {0};
     const struct phema_file *file = find_archive(&place, distributed, i);
     return !file || phema_file_is_cached_at(file, place.offset);
 }
 
 static void prefetch_archive(struct distributed *distributed, size_t i)
 {
-    struct place place;
+    struct place place = {0};
     const struct phema_file *file = find_archive(&place, distributed, i);
     uint64_t edge = place.size < ARCHIVE_EDGE ? place.size : ARCHIVE_EDGE;
     if (!file)
@@ -362,7 +362,7 @@ static void prefetch_archive(struct distributed *distributed, size_t i)
 static void prefetch_archives(struct distributed *distributed)
 {
     size_t n = distributed->n_stored;
-    struct place place;
+    struct place place = {0};
     for (size_t i = 0; i < n; i++) /* the order of the files does not depend on the page cache */
         (void)find_archive(&place, distributed, i);
     if (n < 2 || (is_archive_cached(distributed, 0) && is_archive_cached(distributed, n / 2) &&
