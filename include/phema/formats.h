@@ -133,7 +133,7 @@ struct phema_format_info {
     bool can_be_template; /* tensors can be replaced in a copy of a file */
     bool is_directory;    /* the copy is of a directory */
     bool is_index;        /* lists the files that hold the tensors */
-    const char *model;    /* key of the model in checkpoints of several items; NULL: none is usual */
+    const char *model; /* key of the model in checkpoints of several items; NULL: none is usual */
 };
 
 const struct phema_format_info *
@@ -271,8 +271,8 @@ PHEMA_FALLIBLE phema_reader_complete(const uint8_t **data, const struct phema_re
                                      const struct phema_tensor *tensor, struct phema_error *err);
 
 /* Where one element begins. false: not told, of a strided or compressed tensor. */
-bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
-                       const struct phema_tensor *tensor, uint64_t element);
+bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
+                       uint64_t element);
 
 /* Requests the pages of elements [first, first + n), without waiting; of a compressed tensor the
  * frames that hold them, as far as they are needed. Does nothing for strided tensors, and where the

@@ -268,129 +268,129 @@ static const uint8_t *view(const struct gathering *gathering)
     return gathering->data + (gathering->first - start) * gathering->size;
 }
 
-if (gathering->visiting) {
-    visit_run(gathering, from, end - from, place + (from - start) * gathering->step);
-    bool chunks_find(size_t * file, uint64_t * offset, const struct phema_checkpoint *checkpoint,
-                     const struct phema_tensor *tensor, uint64_t first, uint64_t n)
-    {
-        struct gathering gathering = {.tensor = tensor,
-                                      .first = first,
-                                      .end = first + n,
-                                      .size = phema_dtype_bits(tensor->dtype) / 8};
-        set_blocks(&gathering);
-        for (size_t i = 0; i < tensor->n_chunks; i++) {
-            if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
-                continue;
-            const uint8_t *found = view(&gathering);
-            if (!found)
-                continue;
-            *file = tensor->chunks[i].file;
-            *offset = (uint64_t)(found - checkpoint_content(checkpoint, *file).data);
-            return true;
-        }
-        return false;
+bool chunks_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
+                 const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    struct gathering gathering = {.tensor = tensor,
+                                  .first = first,
+                                  .end = first + n,
+                                  .size = phema_dtype_bits(tensor->dtype) / 8};
+    set_blocks(&gathering);
+    for (size_t i = 0; i < tensor->n_chunks; i++) {
+        if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
+            continue;
+        const uint8_t *found = view(&gathering);
+        if (!found)
+            continue;
+        *file = tensor->chunks[i].file;
+        *offset = (uint64_t)(found - checkpoint_content(checkpoint, *file).data);
+        return true;
     }
+    return false;
+}
 
-    const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
-                               const struct phema_tensor *tensor, uint64_t first, uint64_t n,
-                               void *scratch)
-    {
-        struct gathering gathering = {.tensor = tensor,
-                                      .first = first,
-                                      .end = first + n,
-                                      .size = phema_dtype_bits(tensor->dtype) / 8,
-                                      .out = scratch};
-        if (n == 0)
-            return NULL;
-        set_blocks(&gathering);
-        for (size_t i = 0; i < tensor->n_chunks; i++) {
-            if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
-                continue;
-            const uint8_t *found = view(&gathering);
-            if (found)
-                return found;
-            descend(&gathering, 0, 0, 0);
-        }
-        return scratch;
+const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                           void *scratch)
+{
+    struct gathering gathering = {.tensor = tensor,
+                                  .first = first,
+                                  .end = first + n,
+                                  .size = phema_dtype_bits(tensor->dtype) / 8,
+                                  .out = scratch};
+    if (n == 0)
+        return NULL;
+    set_blocks(&gathering);
+    for (size_t i = 0; i < tensor->n_chunks; i++) {
+        if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
+            continue;
+        const uint8_t *found = view(&gathering);
+        if (found)
+            return found;
+        descend(&gathering, 0, 0, 0);
     }
+    return scratch;
+}
 
-    PHEMA_FALLIBLE phema_tensor_visit_runs(const struct phema_tensor *tensor, uint64_t first,
-                                           uint64_t n, phema_run_visitor *visit, void *context,
-                                           struct phema_error *err)
-    {
-        struct visiting visiting = {visit, context, PHEMA_OK, err};
-        struct gathering gathering = {.tensor = tensor,
-                                      .first = first,
-                                      .end = first + n,
-                                      .size = phema_dtype_bits(tensor->dtype) / 8,
-                                      .visiting = &visiting};
-        if (n == 0)
-            return PHEMA_OK;
-        set_blocks(&gathering);
-        for (size_t i = 0; i < tensor->n_chunks && !visiting.status; i++)
-            if (choose_part(&gathering, NULL, &tensor->chunks[i]))
-                descend(&gathering, 0, 0, 0);
-        return visiting.status;
-    }
-
-    /* Of a chunk, the bytes that hold a part of the range. */
-    struct prefetching {
-        const struct phema_checkpoint *checkpoint;
-        const struct phema_tensor *tensor;
-        size_t chunk, file;
-        uint64_t begin, end; /* equal: none */
-    };
-
-    static void prefetch_chunk(struct prefetching * prefetching)
-    {
-        if (prefetching->end > prefetching->begin)
-            phema_file_prefetch(prefetching->checkpoint->files[prefetching->file].file,
-                                prefetching->begin, prefetching->end - prefetching->begin);
-        prefetching->begin = UINT64_MAX;
-        prefetching->end = 0;
-    }
-
-    static enum phema_status prefetch_run(void *context, const struct phema_run *run,
-                                          struct phema_error *err)
-    {
-        struct prefetching *prefetching = context;
-        (void)err;
-        if (prefetching->tensor->chunks[run->chunk].stride)
-            return PHEMA_OK;
-        if (run->chunk != prefetching->chunk)
-            prefetch_chunk(prefetching);
-        prefetching->chunk = run->chunk;
-        prefetching->file = run->file;
-        prefetching->begin = smaller(prefetching->begin, run->offset);
-        prefetching->end = larger(
-            prefetching->end, run->offset + phema_dtype_bytes(prefetching->tensor->dtype, run->n));
+PHEMA_FALLIBLE phema_tensor_visit_runs(const struct phema_tensor *tensor, uint64_t first,
+                                       uint64_t n, phema_run_visitor *visit, void *context,
+                                       struct phema_error *err)
+{
+    struct visiting visiting = {visit, context, PHEMA_OK, err};
+    struct gathering gathering = {.tensor = tensor,
+                                  .first = first,
+                                  .end = first + n,
+                                  .size = phema_dtype_bits(tensor->dtype) / 8,
+                                  .visiting = &visiting};
+    if (n == 0)
         return PHEMA_OK;
-    }
+    set_blocks(&gathering);
+    for (size_t i = 0; i < tensor->n_chunks && !visiting.status; i++)
+        if (choose_part(&gathering, NULL, &tensor->chunks[i]))
+            descend(&gathering, 0, 0, 0);
+    return visiting.status;
+}
 
-    void chunks_prefetch(const struct phema_checkpoint *checkpoint,
-                         const struct phema_tensor *tensor, uint64_t first, uint64_t n)
-    {
-        struct prefetching prefetching = {
-            .checkpoint = checkpoint, .tensor = tensor, .begin = UINT64_MAX};
-        struct phema_error ignored = {""};
-        (void)phema_tensor_visit_runs(tensor, first, n, prefetch_run, &prefetching, &ignored);
-        prefetch_chunk(&prefetching);
-    }
+/* Of a chunk, the bytes that hold a part of the range. */
+struct prefetching {
+    const struct phema_checkpoint *checkpoint;
+    const struct phema_tensor *tensor;
+    size_t chunk, file;
+    uint64_t begin, end; /* equal: none */
+};
 
-    static enum phema_status note_run(void *context, const struct phema_run *run,
+static void prefetch_chunk(struct prefetching *prefetching)
+{
+    if (prefetching->end > prefetching->begin)
+        phema_file_prefetch(prefetching->checkpoint->files[prefetching->file].file,
+                            prefetching->begin, prefetching->end - prefetching->begin);
+    prefetching->begin = UINT64_MAX;
+    prefetching->end = 0;
+}
+
+static enum phema_status prefetch_run(void *context, const struct phema_run *run,
                                       struct phema_error *err)
-    {
-        (void)err;
-        *(struct phema_run *)context = *run;
-        return PHEMA_NO; /* no need to look on */
-    }
+{
+    struct prefetching *prefetching = context;
+    (void)err;
+    if (prefetching->tensor->chunks[run->chunk].stride)
+        return PHEMA_OK;
+    if (run->chunk != prefetching->chunk)
+        prefetch_chunk(prefetching);
+    prefetching->chunk = run->chunk;
+    prefetching->file = run->file;
+    prefetching->begin = smaller(prefetching->begin, run->offset);
+    prefetching->end = larger(prefetching->end,
+                              run->offset + phema_dtype_bytes(prefetching->tensor->dtype, run->n));
+    return PHEMA_OK;
+}
 
-    void chunks_find_element(size_t * file, uint64_t * offset, const struct phema_tensor *tensor,
-                             uint64_t element)
-    {
-        struct phema_run run = {0}; /* one of the chunks holds it (chunks_check) */
-        struct phema_error ignored = {""};
-        (void)phema_tensor_visit_runs(tensor, element, 1, note_run, &run, &ignored);
+void chunks_prefetch(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
+                     uint64_t first, uint64_t n)
+{
+    struct prefetching prefetching = {
+        .checkpoint = checkpoint, .tensor = tensor, .begin = UINT64_MAX};
+    struct phema_error ignored = {""};
+    if (!phema_tensor_visit_runs(tensor, first, n, prefetch_run, &prefetching, &ignored))
+        prefetch_chunk(&prefetching);
+}
+
+static enum phema_status note_run(void *context, const struct phema_run *run,
+                                  struct phema_error *err)
+{
+    (void)err;
+    *(struct phema_run *)context = *run;
+    return PHEMA_NO; /* no need to look on */
+}
+
+void chunks_find_element(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
+                         uint64_t element)
+{
+    struct phema_run run = {0};
+    struct phema_error ignored = {""};
+    /* one of the chunks holds it (chunks_check) */
+    if (phema_tensor_visit_runs(tensor, element, 1, note_run, &run, &ignored) == PHEMA_NO) {
         *file = run.file;
         *offset = run.offset;
     }
+}

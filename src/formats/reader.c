@@ -301,9 +301,11 @@ enum phema_status phema_reader_finish(struct phema_reader *reader, struct phema_
 
 /* ---- Mapped pages ---- */
 
-bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
-                       const struct phema_tensor *tensor, uint64_t element)
+bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
+                       uint64_t element)
 {
+    if (tensor->is_widened)
+        return false;
     *file = tensor->file;
     *offset = tensor->offset + phema_dtype_bytes(tensor->dtype, element);
     if (tensor->chunks)
@@ -317,6 +319,8 @@ void phema_tensor_prefetch(const struct phema_checkpoint *checkpoint,
     uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
     uint64_t size = phema_dtype_bytes(tensor->dtype, n);
     const struct zstd_frames *frames = checkpoint->frames;
+    if (tensor->is_widened)
+        return;
     if (tensor->chunks) {
         chunks_prefetch(checkpoint, tensor, first, n);
     } else if (tensor->is_compressed && zstd_frames_has_index(frames)) {

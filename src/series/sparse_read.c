@@ -74,7 +74,7 @@ static bool is_cached(const struct prefetching *prefetching, size_t k)
     struct phema_tensor tensor = phema_series_tensor_in(prefetching->series, k, run->tensor);
     size_t file = 0;
     uint64_t offset = 0;
-    return !checkpoint || !phema_tensor_find(&file, &offset, checkpoint, &tensor, run->first) ||
+    return !checkpoint || !phema_tensor_find(&file, &offset, &tensor, run->first) ||
            phema_file_is_cached_at(phema_checkpoint_file(checkpoint, file), offset);
 }
 

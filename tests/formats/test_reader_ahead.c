@@ -58,7 +58,7 @@ static void check_range(struct pair *pair, const struct phema_tensor *tensor, ui
     assert_ok(phema_reader_read(&found, pair->direct, tensor, first, n, buffer, &err), &err);
     assert_memory_equal(found, wanted, size);
     phema_tensor_prefetch(pair->checkpoint, tensor, first, n); /* changes nothing */
-    if (phema_tensor_find(&file, &offset, pair->checkpoint, tensor, first))
+    if (phema_tensor_find(&file, &offset, tensor, first))
         assert_memory_equal(phema_file_span(phema_checkpoint_file(pair->checkpoint, file)).data +
                                 offset,
                             wanted, (size_t)phema_dtype_bytes(tensor->dtype, 2) / 2);
