@@ -133,23 +133,17 @@ PHEMA_FALLIBLE phema_claims_add_output(struct phema_claims *claims, const char *
 
 /* ---- Checks ---- */
 
-/* Suggests "out" with the same extension. */
+/* Suggests a new name in the current directory, which has the same extension. */
 static enum phema_status fail_input(const struct place *place, const struct place *input,
                                     struct phema_error *err)
 {
-    const char *end = strrchr(place->path, '.');
-    if (end && strcmp(end, ".zst") == 0)
-        end = memrchr(place->path, '.', (size_t)(end - place->path));
-    static const char *const known[] = {".safetensors", ".safetensors.zst", ".pt", ".pth", ".ckpt",
-                                        ".pkl"};
-    bool is_checkpoint = false; /* not a record of memory, or a partial file */
-    for (size_t i = 0; i < ARRAY_LEN(known) && end; i++)
-        is_checkpoint = is_checkpoint || strcmp(end, known[i]) == 0;
+    const char *slash = strrchr(place->path, '/');
+    const char *base = slash ? slash + 1 : place->path, *end = strrchr(base, '.');
     struct phema_strbuf name = {0};
     enum phema_status status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is %s; choose another name",
                                           place->path, input->input);
-    phema_strbuf_printf(&name, "out%s", end ? end : "");
-    if (is_checkpoint && !name.is_failed)
+    phema_strbuf_printf(&name, "out-%s", base);
+    if (end && strcmp(end, ".partial") != 0 && !name.is_failed)
         (void)phema_suggest(err, status, "OUT", name.data);
     phema_strbuf_clear(&name);
     return status;

@@ -149,10 +149,9 @@ PHEMA_FALLIBLE phema_size_parse(uint64_t *out, const char *text, struct phema_er
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "expected a size like 512M, 1.5GiB or 1e9, found '%s'", text);
     if (!floor_of_product(&bytes, &decimal, (uint64_t)factor))
-        return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no size; expected less than 8192 TiB",
-                          text);
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected a size below 8192 TiB, found '%s'", text);
     if (bytes == 0 && !is_zero(&decimal))
-        return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no size; expected at least one byte",
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected a size of at least one byte, found '%s'",
                           text);
     *out = bytes;
     return PHEMA_OK;

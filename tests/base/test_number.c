@@ -32,7 +32,7 @@ static void invalid_numbers_are_named(void **state)
         struct phema_error err = {""};
         double value = 7;
         assert_fails(phema_number_parse(&value, none[i], &err), PHEMA_ERR_USAGE, &err,
-                     "is no number");
+                     "expected a number");
         assert_true(value == 7);
     }
 }
@@ -49,7 +49,7 @@ static void counts_are_whole_and_below_2_to_53(void **state)
     static const char *const none[] = {"1.5", "-1", "9007199254740992", "nan", "+inf", "1e300", ""};
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         assert_fails(phema_count_parse(&count, none[i], &err), PHEMA_ERR_USAGE, &err,
-                     "is no count");
+                     "expected a whole number");
 }
 
 static void sizes_are_exact_and_rounded_down(void **state)
@@ -101,30 +101,30 @@ static void invalid_sizes_are_named(void **state)
     (void)state;
     static const struct {
         const char *text, *part;
-    } none[] = {{"", "one like"},
-                {".", "one like"},
-                {"B", "one like"},
-                {"GiB", "one like"},
-                {".GiB", "one like"},
-                {"1.5.2", "one like"},
-                {"1..5", "one like"},
-                {"1,5G", "one like"},
-                {"-1", "one like"},
-                {"+1", "one like"},
-                {" 1", "one like"},
-                {"1 G", "one like"},
-                {"1BB", "one like"},
-                {"1iB", "one like"},
-                {"1Gib", "one like"},
-                {"1GiBx", "one like"},
-                {"1GiGiB", "one like"},
-                {"0x10", "one like"},
-                {"nan", "one like"},
-                {"inf", "one like"},
-                {"1e", "one like"},
-                {"1e+", "one like"},
-                {"1e3.5", "one like"},
-                {"1e99999", "one like"},
+    } none[] = {{"", "expected a size like"},
+                {".", "expected a size like"},
+                {"B", "expected a size like"},
+                {"GiB", "expected a size like"},
+                {".GiB", "expected a size like"},
+                {"1.5.2", "expected a size like"},
+                {"1..5", "expected a size like"},
+                {"1,5G", "expected a size like"},
+                {"-1", "expected a size like"},
+                {"+1", "expected a size like"},
+                {" 1", "expected a size like"},
+                {"1 G", "expected a size like"},
+                {"1BB", "expected a size like"},
+                {"1iB", "expected a size like"},
+                {"1Gib", "expected a size like"},
+                {"1GiBx", "expected a size like"},
+                {"1GiGiB", "expected a size like"},
+                {"0x10", "expected a size like"},
+                {"nan", "expected a size like"},
+                {"inf", "expected a size like"},
+                {"1e", "expected a size like"},
+                {"1e+", "expected a size like"},
+                {"1e3.5", "expected a size like"},
+                {"1e99999", "expected a size like"},
                 {"1e9999", "less than 8192 TiB"},
                 {"8192TiB", "less than 8192 TiB"},
                 {"9007199254740992", "less than 8192 TiB"},
@@ -141,7 +141,7 @@ static void invalid_sizes_are_named(void **state)
         uint64_t bytes = 7;
         assert_fails(phema_size_parse(&bytes, none[i].text, &err), PHEMA_ERR_USAGE, &err,
                      none[i].part);
-        assert_non_null(strstr(err.message, "is no size"));
+        assert_non_null(strstr(err.message, "expected a size"));
         assert_true(bytes == 7);
     }
     char long_text[200];
@@ -149,7 +149,8 @@ static void invalid_sizes_are_named(void **state)
     long_text[sizeof(long_text) - 1] = '\0';
     struct phema_error err = {""};
     uint64_t bytes = 7;
-    assert_fails(phema_size_parse(&bytes, long_text, &err), PHEMA_ERR_USAGE, &err, "one like");
+    assert_fails(phema_size_parse(&bytes, long_text, &err), PHEMA_ERR_USAGE, &err,
+                 "expected a size like");
 }
 
 static void decimals_are_whole_texts(void **state)

@@ -106,7 +106,7 @@ static void contradictions_are_refused(void **state)
     assert_fails(read_metadata(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""),
                  PHEMA_ERR_INPUTS, &read.err, "says ema:half-life=100, its metadata profile 'ema");
     assert_fails(read_metadata(&read, "\"posthoc_ema.sigma_rel\":\"0.1\""), PHEMA_ERR_INPUTS,
-                 &read.err, "is said to be ema:half-life=100, but its metadata have the width");
+                 &read.err, "its label says ema:half-life=100, but its metadata have the width");
     phema_arena_clear(&read.arena);
 }
 

@@ -523,7 +523,7 @@ static void directories_are_written_in_parts(void **state)
     assert_ok(write_directory_part(slashed, 2, &err), &err);
     assert_false(exists(stranger));
     assert_fails(phema_writer_directory_open(&directory, path, &forced, &err), PHEMA_ERR_OUTPUT,
-                 &err, "parts of it are here");
+                 &err, "parts are here");
     assert_fails(join(slashed, &quick, &err), PHEMA_NO, &err, "part 1 is not here");
     put_inside(partial, "stranger"); /* belongs to somebody else */
     assert_ok(write_directory_part(path, 1, &err), &err);
