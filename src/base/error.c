@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/strbuf.h"
-
 /* Marks a message that was cut. */
 static void mark_cut(struct phema_error *err, int length)
 {
@@ -55,37 +53,44 @@ void phema_error_set_remedy(struct phema_error *err, const char *format, ...)
         *remedy = '\0';
 }
 
-/* Appends the value in quotes; with a quote in it, that becomes '\''. */
-static void append_quoted(struct phema_strbuf *out, const char *value)
+/* Appends n bytes where they fit, and a NUL. */
+static size_t append(char *text, size_t size, size_t used, const char *bytes, size_t n)
 {
-    phema_strbuf_puts(out, "'");
-    for (; *value; value++) {
-        if (*value == '\'')
-            phema_strbuf_puts(out, "'\\''");
-        else
-            phema_strbuf_append(out, value, 1);
-    }
-    phema_strbuf_puts(out, "'");
+    if (used + n >= size)
+        return size; /* too long from here on */
+    memcpy(text + used, bytes, n);
+    text[used + n] = '\0';
+    return used + n;
+}
+
+/* Appends the value in quotes; with a quote in it, that becomes '\''. */
+static size_t append_quoted(char *text, size_t size, size_t used, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "@%+=:,./_-";
+    if (*value && strspn(value, plain) == strlen(value))
+        return append(text, size, used, value, strlen(value));
+    used = append(text, size, used, "'", 1);
+    for (; *value; value++)
+        used = *value == '\'' ? append(text, size, used, "'\\''", 4)
+                              : append(text, size, used, value, 1);
+    return append(text, size, used, "'", 1);
 }
 
 enum phema_status(phema_suggest)(struct phema_error *err, enum phema_status status,
                                  const char *name, const char *value)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "@%+=:,./_-";
-    struct phema_strbuf text = {0};
+    char text[sizeof(err->message)] = "";
+    const char *before = phema_error_remedy(err);
     bool is_operand = name[0] >= 'A' && name[0] <= 'Z';
-    phema_strbuf_puts(&text, phema_error_remedy(err));
-    phema_strbuf_printf(&text, "%s%s", text.size ? " " : "", name);
-    if (value)
-        phema_strbuf_puts(&text, is_operand ? "=" : " ");
-    if (value && *value && strspn(value, plain) == strlen(value))
-        phema_strbuf_puts(&text, value);
-    else if (value)
-        append_quoted(&text, value);
-    if (text.data && !text.is_failed)
-        phema_error_set_remedy(err, "%s", text.data);
-    phema_strbuf_clear(&text);
+    size_t used = append(text, sizeof(text), 0, before, strlen(before));
+    used = append(text, sizeof(text), used, " ", used > 0);
+    used = append(text, sizeof(text), used, name, strlen(name));
+    if (value) {
+        used = append(text, sizeof(text), used, is_operand ? "=" : " ", 1);
+        used = append_quoted(text, sizeof(text), used, value);
+    }
+    phema_error_set_remedy(err, "%s", used < sizeof(text) ? text : "");
     return status;
 }
 

@@ -282,8 +282,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     return phema_strbuf_check(template, err);
 }
 
-/* draft: of the newest snapshot, with as many targets as there will be */
-static enum phema_status check_form(struct draft *draft, struct phema_error *err)
+PHEMA_FALLIBLE outputs_check_name(bool *is_copy, struct draft *draft, struct phema_error *err)
 {
     const struct phema_outputs_options *options = draft->options;
     struct phema_strbuf template = {0};
@@ -291,29 +290,7 @@ static enum phema_status check_form(struct draft *draft, struct phema_error *err
     phema_strbuf_clear(&template);
     enum phema_output_form form = PHEMA_FORM_FRESH;
     const char *end = NULL;
-    bool is_copy = names_file(&form, &end, options) && form == PHEMA_FORM_TEMPLATE;
-    return status || !is_copy || options->into ? status
-                                               : outputs_check_copy(draft->newest, options, err);
-}
-
-PHEMA_FALLIBLE phema_outputs_check_form(const struct phema_outputs_options *options,
-                                        const struct phema_series *series, size_t n,
-                                        struct phema_error *err)
-{
-    const struct phema_snapshot *last = &series->snapshots[series->n - 1];
-    struct phema_checkpoint *newest = NULL;
-    if (!n || !last->path)
-        return PHEMA_OK; /* only phema_outputs_make knows */
-    enum phema_status status =
-        phema_checkpoint_open(&newest, last->path, &options->checkpoint, err);
-    if (status)
-        return status;
-    struct phema_series seen = *series;
-    const struct phema_plan plan = {.series = &seen, .m = n};
-    struct phema_outputs outputs = {.m = n};
-    struct draft draft = {.outputs = &outputs, .plan = &plan, .options = options, .newest = newest};
-    status = check_form(&draft, err);
-    phema_checkpoint_close(newest);
+    *is_copy = names_file(&form, &end, options) && form == PHEMA_FORM_TEMPLATE && !options->into;
     return status;
 }
 

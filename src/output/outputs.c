@@ -54,6 +54,30 @@ static enum phema_status fill_outputs(struct draft *draft, struct phema_error *e
     return status ? status : lay_out(draft, err);
 }
 
+PHEMA_FALLIBLE phema_outputs_check_form(const struct phema_outputs_options *options,
+                                        const struct phema_series *series, size_t n,
+                                        struct phema_error *err)
+{
+    const struct phema_snapshot *last = &series->snapshots[series->n - 1];
+    struct phema_checkpoint *newest = NULL;
+    if (!n || !last->path)
+        return PHEMA_OK; /* only phema_outputs_make knows */
+    enum phema_status status =
+        phema_checkpoint_open(&newest, last->path, &options->checkpoint, err);
+    if (status)
+        return status;
+    struct phema_series seen = *series;
+    const struct phema_plan plan = {.series = &seen, .m = n};
+    struct phema_outputs outputs = {.m = n};
+    struct draft draft = {.outputs = &outputs, .plan = &plan, .options = options, .newest = newest};
+    bool is_copy = false;
+    status = outputs_check_name(&is_copy, &draft, err);
+    if (!status && is_copy)
+        status = outputs_check_copy(newest, options, err);
+    phema_checkpoint_close(newest);
+    return status;
+}
+
 PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_plan *plan,
                                   const struct phema_outputs_options *options,
                                   struct phema_error *err)

@@ -72,6 +72,10 @@ PHEMA_FALLIBLE template_find_container(struct phema_container *out, struct draft
  * PHEMA_ERR_USAGE  OUT does not fit the targets, or its extension does not fit the snapshots */
 PHEMA_FALLIBLE outputs_set_paths(struct draft *draft, struct phema_error *err);
 
+/* The checks of the name of OUT alone.
+ *   is_copy  out: a copy of the newest snapshot would be written */
+PHEMA_FALLIBLE outputs_check_name(bool *is_copy, struct draft *draft, struct phema_error *err);
+
 /* The end of a path from the last dot of its name on; NULL: the name has none. */
 const char *outputs_extension(const char *path);
 

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/* option_table.c - what option tables hold: rows, names, choices, and the name nearest to a word. */
+#include <assert.h>
+#include <string.h>
+
+#include "options.h"
+
+/* ---- Rows ---- */
+
+bool cli_is_operand(const struct cli_opt *option)
+{
+    return option->kind == CLI_OPERAND || option->kind == CLI_OPERANDS;
+}
+
+static void add_rows(struct cli_options *out, const struct cli_opt *rows, size_t offset,
+                     unsigned flags)
+{
+    for (; rows->name; rows++) {
+        if (rows->kind == CLI_ROWS) {
+            add_rows(out, rows->rows, offset + rows->offset, flags | rows->flags);
+            continue;
+        }
+        assert(out->n < CLI_MAX_OPTIONS);
+        out->items[out->n] = *rows;
+        out->items[out->n].offset += offset;
+        out->items[out->n++].flags |= flags;
+    }
+}
+
+void cli_list_options(struct cli_options *out, const struct cli_verb *verb)
+{
+    out->n = 0;
+    add_rows(out, verb->options, 0, 0);
+    out->items[out->n] = (struct cli_opt){0};
+}
+
+const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size)
+{
+    for (const struct cli_opt *o = options; o->name; o++)
+        if (!cli_is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
+            return o;
+    return NULL;
+}
+
+const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter)
+{
+    for (const struct cli_opt *o = options; o->name; o++)
+        if (o->letter && o->letter == letter)
+            return o;
+    return NULL;
+}
+
+/* ---- Choices ---- */
+
+struct phema_span cli_next_choice(const char **at)
+{
+    const char *start = *at, *bar = strchr(start, '|');
+    *at = bar ? bar + 1 : NULL;
+    return (struct phema_span){(const uint8_t *)start, bar ? (size_t)(bar - start) : strlen(start)};
+}
+
+size_t cli_find_choice(const char *choices, const char *text)
+{
+    size_t size = strlen(text), index = 0;
+    for (const char *at = choices; at; index++) {
+        struct phema_span choice = cli_next_choice(&at);
+        if (choice.size == size && memcmp(choice.data, text, size) == 0)
+            return index;
+    }
+    return SIZE_MAX;
+}
+
+/* ---- The nearest word ---- */
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+    size_t smaller = a < b ? a : b;
+    return smaller < c ? smaller : c;
+}
+
+/* Number of letters to insert, delete or change (Levenshtein); for words of up to 31 letters. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[32], n = strlen(b);
+    if (n >= ARRAY_LEN(row))
+        return SIZE_MAX;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t above = row[j];
+            row[j] = least(row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+/* "synthesise" for "synth", "sigma" for "sigma-rel" */
+static bool is_start(const char *a, const char *b)
+{
+    size_t size_a = strlen(a), size_b = strlen(b);
+    size_t shorter = size_a < size_b ? size_a : size_b;
+    return shorter >= 3 && memcmp(a, b, shorter) == 0;
+}
+
+const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
+                        const void *table)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) < 4 ? 1 : 1 + strlen(word) / 3;
+    for (size_t i = 0; name(table, i); i++) {
+        size_t here = is_start(word, name(table, i)) ? 1 : distance(word, name(table, i));
+        if (here <= best_distance) {
+            best_distance = here - (here > 0);
+            best = name(table, i);
+        }
+    }
+    return best;
+}
