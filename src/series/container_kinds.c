@@ -310,6 +310,7 @@ static const struct container_kind kind_flux = {.trainer = "flux_action",
 
 static const struct container_kind kind_titan = {
     .trainer = "torchtitan",
+    .layout = &layout_torchtitan,
     .assumed = "titan:fraction=0.05,start=0,every=1,bias=0,counting=count",
     .split = split_titan,
     .is_its = has_averages_only,

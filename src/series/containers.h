@@ -28,7 +28,8 @@ struct member {
 
 /* How a trainer names the tensors of a container. */
 struct container_kind {
-    const char *trainer; /* for messages */
+    const char *trainer;         /* for messages */
+    const struct layout *layout; /* of directories with usual names that hold it; NULL: as named */
     const char *assumed; /* SPEC of averages whose profile is nowhere in the files; NULL: none is */
     double assumed_width; /* sigma_rel, where that is a power function; else 0 */
     /* False for tensors that take no part: optimizer, counters. */

@@ -90,7 +90,7 @@ static enum phema_status read_by_pattern(struct candidate_list *candidates, cons
     return status;
 }
 
-/* flux_action's directories have the names of torchtitan's, and these files inside. */
+/* flux_action's directories have usual names, and these files inside. */
 static bool is_flux_action(const struct candidate_list *candidates)
 {
     for (size_t i = 0; i < candidates->n; i++) {
@@ -107,8 +107,8 @@ static bool is_flux_action(const struct candidate_list *candidates)
 static enum phema_status recognise(struct candidate_list *candidates, struct phema_error *err)
 {
     static const struct layout *const tried[] = {
-        &layout_own,        &layout_edm2,   &layout_ema_pytorch, &layout_lightning, &layout_hf,
-        &layout_torchtitan, &layout_cosmos, &layout_megatron,    &layout_edm2_pt,   &layout_steps};
+        &layout_own,   &layout_edm2,   &layout_ema_pytorch, &layout_lightning, &layout_hf,
+        &layout_steps, &layout_cosmos, &layout_megatron,    &layout_edm2_pt};
     const struct layout *best = &layout_own;
     size_t most = 0;
     for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
@@ -126,7 +126,7 @@ static enum phema_status recognise(struct candidate_list *candidates, struct phe
     candidates->is_numbered = best == &layout_ema_pytorch;
     /* fills in the facts of its names */
     enum phema_status status = read_by_pattern(candidates, best->pattern, false, &most, err);
-    if (!status && best == &layout_torchtitan && is_flux_action(candidates))
+    if (!status && best == &layout_steps && is_flux_action(candidates))
         candidates->layout = &layout_flux_action;
     return status;
 }

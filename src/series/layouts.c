@@ -82,13 +82,14 @@ const struct layout layout_hf = {
 
 /* ---- Directories of distributed checkpoints; their contents are in containers.c ---- */
 
+/* Recognised by the averages inside. */
 const struct layout layout_torchtitan = {
     .name = "torchtitan",
     .pattern = "^step-(?<time>[0-9]+)$",
     .unit = "steps",
 };
 
-/* Names like those of torchtitan: recognised by state.json or COMPLETE inside. */
+/* Recognised by state.json or COMPLETE inside. */
 const struct layout layout_flux_action = {
     .name = "flux-action",
     .pattern = "^step-(?<time>[0-9]+)$",

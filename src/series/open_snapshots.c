@@ -37,6 +37,8 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
     const char *key = options->key;
     if ((!key || options->may_lack_key) && !options->is_conversion)
         builder->kind = container_recognise(builder->checkpoint);
+    if (builder->kind && builder->kind->layout && candidates->layout == &layout_steps)
+        candidates->layout = builder->kind->layout;
     if (builder->kind)
         return containers_use(builder, err);
     if (options->use == PHEMA_USE_RAW)
