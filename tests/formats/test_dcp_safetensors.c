@@ -212,7 +212,7 @@ static void refuse_names(const char *directory, const char *const names[], size_
 {
     begin_directory(directory);
     for (size_t i = 0; i < n; i++) {
-        char info[64], tensor[64];
+        char info[128], tensor[128];
         (void)snprintf(info, sizeof(info), "{" OFFSETS("w%zu", "[0]") "}", i);
         (void)snprintf(tensor, sizeof(tensor), U8("w%zu", "[1]", "[0,1]"), i);
         write_shard(directory, names[i], info, tensor, 1);
