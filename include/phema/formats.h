@@ -17,7 +17,9 @@ enum phema_tensor_kind {
     PHEMA_KIND_UNKNOWN, /* the file does not say */
     PHEMA_KIND_PARAMETER,
     PHEMA_KIND_BUFFER,
-    PHEMA_KIND_ATTRIBUTE /* of a dict, module or object in a pickle, outside the state_dict */
+    PHEMA_KIND_ATTRIBUTE, /* of a dict, module or object in a pickle, outside the state_dict */
+    PHEMA_KIND_SCALE,     /* of the fp8 codes of another tensor (struct phema_scaling) */
+    PHEMA_KIND_ACTIVATION_SCALE /* input_scale and the like, beside such tensors */
 };
 
 #define PHEMA_MAX_RANK 64 /* the limit of torch and numpy 2 */
@@ -32,6 +34,27 @@ struct phema_chunk {
     const uint64_t *stride;       /* [rank] in elements; NULL: C order */
     size_t file;
     uint64_t offset; /* absolute, of the chunk's first element [bytes] */
+};
+
+/* The scale of an fp8 tensor: value = code * scale. Block by block, leading dimensions apart: rows and
+ * columns are those of the last two dimensions, or of the whole where a scale serves all columns. */
+struct phema_scaling {
+    const char *name; /* of the scale, NUL-terminated */
+    size_t name_size;
+    enum phema_dtype codes; /* F8_E4M3, F8_E5M2 */
+    enum phema_dtype dtype; /* of the scale: a float; F8_E8M0 also where the file says U8 */
+    uint64_t rows, columns; /* of a matrix of codes; more matrices follow one another */
+    uint64_t block_rows, block_columns; /* that share a scale; the last ones may be fewer */
+    uint64_t scale_rows, scale_columns; /* of the scales of a matrix */
+    const float *values;                /* [256] of the codes */
+    /* the place of the scale, in C order: its offset minus that of the codes, which may wrap */
+    uint64_t distance;
+    size_t file;
+    unsigned rank;
+    const uint64_t *shape;
+    uint64_t n_elems;
+    const struct phema_chunk *chunks; /* [n_chunks] as those of a tensor */
+    size_t n_chunks;
 };
 
 /* Element (i_0, ...) lies at offset + (sum i_k stride_k) * bytes of an element. Tensors that share
@@ -54,10 +77,33 @@ struct phema_tensor {
     const struct phema_chunk *chunks;
     size_t n_chunks;
     /* The file holds narrower floats, which every read makes floats of dtype. No view is possible:
-     * chunks or stride are not NULL. Listings have no such tensors. */
+     * chunks or stride are not NULL. Listings have no such tensors, and they have no scaling. */
     bool is_widened;
     enum phema_dtype stored_dtype;
+    /* Of fp8 codes, until the checkpoint is closed; NULL: the tensor has no scale. A tensor of another
+     * dtype than the codes is what phema_tensor_values makes of them. */
+    const struct phema_scaling *scaling;
 };
+
+/* The numbers of an fp8 tensor with a scale: F32, read as codes times scales. Others as they are. */
+struct phema_tensor phema_tensor_values(const struct phema_tensor *tensor);
+
+/* The inverse: the codes of numbers. */
+struct phema_tensor phema_tensor_codes(const struct phema_tensor *tensor);
+
+/* The dtype in the file. */
+static inline enum phema_dtype phema_tensor_stored_dtype(const struct phema_tensor *tensor)
+{
+    if (tensor->is_widened)
+        return tensor->stored_dtype;
+    return tensor->scaling ? tensor->scaling->codes : tensor->dtype;
+}
+
+/* Whether a read makes other numbers of those in the file: wider floats, or codes times scales. */
+static inline bool phema_tensor_is_converted(const struct phema_tensor *tensor)
+{
+    return tensor->dtype != phema_tensor_stored_dtype(tensor);
+}
 
 struct phema_checkpoint;
 
@@ -165,6 +211,11 @@ size_t phema_checkpoint_n_tensors(const struct phema_checkpoint *checkpoint);
 const struct phema_tensor *phema_checkpoint_tensors(const struct phema_checkpoint *checkpoint);
 const struct phema_tensor *phema_checkpoint_find(const struct phema_checkpoint *checkpoint,
                                                  const char *name, size_t name_size);
+
+/* The reason why a tensor of the listing, fp8 codes, has no scaling although it has a scale: a
+ * sentence about the tensor; NULL: there is no such scale. */
+const char *phema_checkpoint_scale_fault(const struct phema_checkpoint *checkpoint,
+                                         const struct phema_tensor *tensor);
 
 /* Of a sharded checkpoint, file 0 is the index; of a distributed one, .metadata. */
 size_t phema_checkpoint_n_files(const struct phema_checkpoint *checkpoint);

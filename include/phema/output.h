@@ -70,7 +70,8 @@ struct phema_outputs_options {
     bool is_conversion;   /* the checkpoint itself in another format; no provenance */
     bool hashes_inputs;   /* provenance identifies the data read; default PHEMA_HASHES_INPUTS */
     struct phema_checkpoint_options checkpoint;
-    bool has_dtype;          /* --dtype other than same */
+    bool has_dtype;          /* --dtype other than auto and same */
+    bool keeps_dtypes;       /* same: fp8 tensors with scales, too; auto writes them as BF16 */
     enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
     const char *accumulator; /* for the provenance: "auto" */
     /* The command that makes one output, without its target and without options that cannot change

@@ -26,7 +26,15 @@ struct phema_tensor_location {
     size_t n_chunks;
     bool is_widened; /* stored_dtype is narrower than the series' dtype (formats.h) */
     enum phema_dtype stored_dtype;
+    /* of fp8 codes, which are read as numbers; owned by the first checkpoint that is so; or NULL */
+    const struct phema_scaling *scaling;
 };
+
+/* Whether a read finds the elements as they are in the file, one after the other. */
+static inline bool phema_location_is_plain(const struct phema_tensor_location *location)
+{
+    return !location->stride && !location->chunks && !location->scaling && !location->is_widened;
+}
 
 struct phema_snapshot {
     char *path;  /* to open it; NULL in a manifest without files */
@@ -57,16 +65,21 @@ enum phema_rule {
 };
 
 struct phema_series_tensor {
-    struct phema_tensor tensor; /* of the newest snapshot; name without the subtree's prefix */
+    /* of the newest snapshot; name without the subtree's prefix. fp8 tensors with scales are numbers
+     * (phema_tensor_values), and their scales are no tensors of the series */
+    struct phema_tensor tensor;
     enum phema_rule rule;
     const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule",
-                         * "complex128", "no average"; "attribute" in a conversion only */
+                         * "complex128", "no average", "activation scale"; "attribute" in a
+                         * conversion only */
     size_t same_as;     /* the first tensor that shares its storage in every snapshot, or itself */
 };
 
-/* The codes of a quantised tensor and the scale that multiplies them. */
+/* The codes of a quantised tensor and the scale that multiplies them, which are tensors of their own. */
 struct phema_quantised {
     const char *codes, *scale; /* names in the first file, escaped for messages */
+    const char
+        *fault; /* the reason why the codes are not read as numbers; NULL: no fp8, or unknown */
     enum phema_dtype dtype;    /* of the codes */
     size_t codes_at, scale_at; /* in the series' tensors; SIZE_MAX: takes no part */
     struct phema_quantised *next;
@@ -149,6 +162,7 @@ struct phema_series_options {
     bool needs_no_profiles; /* weights come from outside */
     bool is_alone;          /* snapshots is one checkpoint of any name: inspect */
     bool is_conversion;     /* likewise, with all of its tensors unless key selects some */
+    bool keeps_codes;       /* codes and scales of fp8 tensors are tensors of their own */
     bool needs_no_tensors;  /* weights: files are opened only where they add to names */
     bool may_be_sampled;    /* other files are opened as well, for phema_sample_read */
     uint64_t max_ram_bytes; /* of anonymous memory; 0: no limit */
@@ -173,6 +187,9 @@ double phema_series_clock(const struct phema_series *series, double named_time);
 
 /* Tensor i as it lies in snapshot k: for phema_reader_read. */
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i);
+
+/* Tensors that are read as fp8 codes times scales. */
+size_t phema_series_n_scaled(const struct phema_series *series);
 
 /* Size of the files of a snapshot [bytes]; 0 where none is open. */
 uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot);

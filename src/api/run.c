@@ -44,8 +44,8 @@ static bool is_stopped(void *context)
 
 /* ---- Options ---- */
 
-static const char *const dtype_names[] = {"same", "f32", "f16", "bf16", NULL};
-static const enum phema_dtype dtypes[] = {PHEMA_F32, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
+static const char *const dtype_names[] = {"auto", "same", "f32", "f16", "bf16", NULL};
+static const enum phema_dtype dtypes[] = {PHEMA_F32, PHEMA_F32, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
 static const char *const overflow_names[] = {"error", "saturate", "inf", NULL};
 static const enum phema_overflow_rule overflows[] = {
     PHEMA_OVERFLOW_IS_ERROR, PHEMA_OVERFLOW_SATURATES, PHEMA_OVERFLOW_BECOMES_INF};
@@ -114,7 +114,8 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
         .shard_bytes = o->shard_bytes,
         .level = o->level,
         .checkpoint = plan->series_options.options.checkpoint,
-        .has_dtype = choices->dtype > 0,
+        .has_dtype = choices->dtype > 1,
+        .keeps_dtypes = choices->dtype == 1,
         .dtype = dtypes[choices->dtype],
         .accumulator = "auto",
         .hashes_inputs = PHEMA_HASHES_INPUTS == (choices->hash == 0),

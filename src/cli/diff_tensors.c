@@ -155,6 +155,14 @@ static void clear_side(struct side *side)
     free(side->values);
 }
 
+/* Scales that are read with their codes do not count. */
+static const struct phema_tensor *find_tensor(const struct phema_checkpoint *checkpoint,
+                                              const char *name, size_t size)
+{
+    const struct phema_tensor *found = phema_checkpoint_find(checkpoint, name, size);
+    return found && found->kind != PHEMA_KIND_SCALE ? found : NULL;
+}
+
 /* Trainers wrap a model, and the names of its tensors get the wrapper's. */
 static const char *const wrappers[] = {"ema_model.", "online_model.", "module.",    "_orig_mod.",
                                        "model.",     "ema.",          "state_dict."};
@@ -167,21 +175,22 @@ static const struct phema_tensor *find_twin(const struct phema_checkpoint *check
     char name[1024];
     size_t size = prefix ? strlen(prefix) : 0;
     if (!prefix)
-        return phema_checkpoint_find(checkpoint, tensor->name, tensor->name_size);
+        return find_tensor(checkpoint, tensor->name, tensor->name_size);
     if (!is_added && tensor->name_size > size && memcmp(tensor->name, prefix, size) == 0)
-        return phema_checkpoint_find(checkpoint, tensor->name + size, tensor->name_size - size);
+        return find_tensor(checkpoint, tensor->name + size, tensor->name_size - size);
     if (!is_added || size + tensor->name_size > sizeof(name))
         return NULL;
     memcpy(name, prefix, size);
     memcpy(name + size, tensor->name, tensor->name_size);
-    return phema_checkpoint_find(checkpoint, name, size + tensor->name_size);
+    return find_tensor(checkpoint, name, size + tensor->name_size);
 }
 
 static bool has_twin(const struct phema_checkpoint *a, const struct phema_checkpoint *b,
                      const char *prefix, bool is_added)
 {
     for (size_t i = 0; i < phema_checkpoint_n_tensors(a); i++)
-        if (find_twin(b, &phema_checkpoint_tensors(a)[i], prefix, is_added))
+        if (phema_checkpoint_tensors(a)[i].kind != PHEMA_KIND_SCALE &&
+            find_twin(b, &phema_checkpoint_tensors(a)[i], prefix, is_added))
             return true;
     return false;
 }
@@ -199,9 +208,23 @@ static void find_prefix(struct phema_comparison *out, const struct phema_checkpo
     }
 }
 
+/* The tensor as it is compared: fp8 codes as numbers, which take memory of the comparison. NULL: no
+ * memory. */
+static const struct phema_tensor *as_numbers(struct phema_comparison *out,
+                                             const struct phema_tensor *tensor)
+{
+    if (!tensor || !tensor->scaling)
+        return tensor;
+    struct phema_tensor *values = phema_arena_alloc(&out->memory, sizeof(*values));
+    if (values)
+        *values = phema_tensor_values(tensor);
+    return values;
+}
+
 /* Pairs the tensors: those of a in order, then those only in b. */
-static void pair_tensors(struct phema_comparison *out, const struct phema_checkpoint *a,
-                         const struct phema_checkpoint *b)
+static enum phema_status pair_tensors(struct phema_comparison *out,
+                                      const struct phema_checkpoint *a,
+                                      const struct phema_checkpoint *b, struct phema_error *err)
 {
     size_t n_a = phema_checkpoint_n_tensors(a);
     size_t n_b = phema_checkpoint_n_tensors(b);
@@ -209,14 +232,22 @@ static void pair_tensors(struct phema_comparison *out, const struct phema_checkp
     const struct phema_tensor *tensors_b = phema_checkpoint_tensors(b);
     find_prefix(out, a, b);
     for (size_t i = 0; i < n_a; i++) {
+        if (tensors_a[i].kind == PHEMA_KIND_SCALE)
+            continue;
+        const struct phema_tensor *other =
+            find_twin(b, &tensors_a[i], out->prefix, !out->is_prefix_of_a);
         struct phema_difference *item = &out->tensors[out->n++];
-        item->a = &tensors_a[i];
-        item->b = find_twin(b, item->a, out->prefix, !out->is_prefix_of_a);
+        item->a = as_numbers(out, &tensors_a[i]);
+        item->b = as_numbers(out, other);
+        if (!item->a || (other && !item->b))
+            return phema_fail_memory(err);
         item->is_comparable = item->b && are_comparable(item->a, item->b);
     }
     for (size_t i = 0; i < n_b; i++)
-        if (!find_twin(a, &tensors_b[i], out->prefix, out->is_prefix_of_a))
+        if (tensors_b[i].kind != PHEMA_KIND_SCALE &&
+            !find_twin(a, &tensors_b[i], out->prefix, out->is_prefix_of_a))
             out->tensors[out->n++].b = &tensors_b[i];
+    return PHEMA_OK;
 }
 
 /* in_b: a bool, true for the order of the file of b */
@@ -279,7 +310,9 @@ static enum phema_status compare_sides(struct phema_comparison *out, struct side
     status = init_side(b, err);
     if (status)
         return status;
-    pair_tensors(out, a->checkpoint, b->checkpoint);
+    status = pair_tensors(out, a->checkpoint, b->checkpoint, err);
+    if (status)
+        return status;
     status = compare_pairs(out, a, b, err);
     if (status)
         return status;
@@ -313,5 +346,6 @@ PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_ch
 void phema_comparison_clear(struct phema_comparison *comparison)
 {
     free(comparison->tensors);
+    phema_arena_clear(&comparison->memory);
     *comparison = (struct phema_comparison){0};
 }

@@ -1,8 +1,9 @@
 /* diff_tensors.h - compares two checkpoints tensor by tensor. Floats of any dtype are compared as
- * numbers, also F16 with F32; other dtypes are compared as bytes. */
+ * numbers, also F16 with F32, and fp8 times its scale; other dtypes are compared as bytes. */
 #ifndef CLI_DIFF_TENSORS_H
 #define CLI_DIFF_TENSORS_H
 
+#include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/formats.h"
 
@@ -23,6 +24,7 @@ struct phema_comparison {
     double max_abs, rel_l2; /* over all comparable floating tensors */
     const char *prefix;     /* that only the names of one side have, and are paired without; NULL */
     bool is_prefix_of_a;
+    struct phema_arena memory; /* of tensors that are compared as numbers */
 };
 
 /* The tensors point into a and b, which must outlive the comparison. Memory does not depend on the

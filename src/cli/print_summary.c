@@ -89,7 +89,7 @@ static uint64_t bytes_of_tensors(const struct phema_series *series, size_t *n_av
     uint64_t bytes = 0;
     *n_averaged = 0;
     for (size_t i = 0; i < series->n_tensors; i++) {
-        bytes += series->tensors[i].tensor.size_bytes;
+        bytes += phema_tensor_codes(&series->tensors[i].tensor).size_bytes;
         *n_averaged += series->tensors[i].rule == PHEMA_RULE_AVERAGE;
     }
     return bytes;
@@ -180,6 +180,19 @@ void report_into(const struct cli_common *common, const char *into,
     cli_say("replacing the tensors %s%s%s of a copy of %s%s", is_all ? "" : "below '",
             outputs->into_key, is_all ? "at the root" : "'", into,
             is_all ? "" : " (--key names another)");
+}
+
+void report_scaled(const struct cli_common *common, const struct phema_series *series,
+                   const struct phema_outputs *outputs)
+{
+    size_t n = phema_series_n_scaled(series), i = 0;
+    if (common->is_quiet || n == 0)
+        return;
+    while (!series->tensors[i].tensor.scaling)
+        i++;
+    cli_say("%zu fp8 tensor%s: codes times scales, written as %s without the scales; remove "
+            "quantization_config from the model's config.json",
+            n, n == 1 ? "" : "s", phema_dtype_name(outputs->dtypes[i]));
 }
 
 /* ---- Parts of JSON ---- */

@@ -41,6 +41,9 @@ void report_target_name(struct phema_strbuf *out, const struct phema_target *tar
 bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
                           const struct phema_target *target);
 /* To stderr: the subtree of --into that the average replaces. */
+/* fp8 tensors with scales: what is written instead, and what follows for the user. */
+void report_scaled(const struct cli_common *common, const struct phema_series *series,
+                   const struct phema_outputs *outputs);
 void report_into(const struct cli_common *common, const char *into,
                  const struct phema_outputs *outputs);
 

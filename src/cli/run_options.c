@@ -42,8 +42,10 @@ const struct cli_opt cli_make_rows[] = {
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"level", OUTPUT, CLI_COUNT, FIELD(level), "N",
      .help = "compression level of .safetensors.zst: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
-    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "same|f32|f16|bf16",
-     .help = "dtype of the averages (default same); not for\n.pt, .pth, .ckpt, .pkl and --into",
+    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "auto|same|f32|f16|bf16",
+     .help =
+         "dtype of the averages (default auto: same, but\nbf16 for fp8 tensors with scales); not "
+         "for .pt,\n.pth, .ckpt, .pkl and --into",
      .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"overflow", OUTPUT, CLI_CHOICE, FIELD(synth.overflow), "error|saturate|inf",
      .help = "averages too large for the dtype (default error)", .flags = CLI_SHAPES_BYTES},
@@ -97,14 +99,15 @@ static struct phema_outputs_options outputs_options(const struct cli_common *com
                                                     const struct cli_run_values *values,
                                                     const char *out)
 {
-    static const enum phema_dtype dtypes[] = {0, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
+    static const enum phema_dtype dtypes[] = {0, 0, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
     struct phema_outputs_options options = values->outputs;
     options.out = out;
     options.key = values->plan.options.series.key;
     options.checkpoint = values->plan.options.series.checkpoint;
     options.is_conversion = values->plan.options.is_conversion;
     options.level = (int)values->level;
-    options.has_dtype = values->dtype > 0;
+    options.has_dtype = values->dtype > CLI_DTYPE_SAME;
+    options.keeps_dtypes = values->dtype == CLI_DTYPE_SAME;
     options.dtype = dtypes[values->dtype];
     options.accumulator = precisions[values->accumulate].name;
     options.command_options = common->repeated_options;
@@ -177,6 +180,7 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
         options.series.is_conversion = options.series.is_alone = true;
         options.series.needs_no_profiles = true;
         options.series.may_be_sampled = false;
+        options.series.keeps_codes = values->dtype <= CLI_DTYPE_SAME;
         if (!options.series.key)
             options.series.key = "."; /* all of it */
     }
@@ -211,7 +215,9 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
         report_conversion(common, prepared->plan->series);
     } else {
         report_series(common, prepared->plan->series);
-        report_plan(common, prepared->plan, naming.dtype, naming.has_dtype, !values->hides_errors);
+        bool is_bf16 = !naming.has_dtype && phema_series_n_scaled(prepared->plan->series) > 0;
+        report_plan(common, prepared->plan, is_bf16 ? PHEMA_BF16 : naming.dtype,
+                    naming.has_dtype || is_bf16, !values->hides_errors);
     }
     return cli_check_error(prepared->plan, values->plan.max_error, err);
 }
@@ -222,8 +228,10 @@ PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct c
 {
     struct phema_outputs_options naming = outputs_options(common, values, out);
     enum phema_status status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
-    if (!status)
-        report_into(common, naming.into, &prepared->outputs);
+    if (status)
+        return status;
+    report_into(common, naming.into, &prepared->outputs);
+    report_scaled(common, prepared->plan->series, &prepared->outputs);
     return status;
 }
 

@@ -7,12 +7,14 @@
 #include "phema/synth.h"
 #include "series_options.h"
 
+#define CLI_DTYPE_SAME 1
+
 /* The rows fill the options of output.h and synth.h where a value needs no conversion. */
 struct cli_run_values {
     struct cli_plan_values plan;
     struct phema_outputs_options outputs;
     struct phema_synth_options synth;
-    unsigned dtype;      /* CLI_CHOICE: same, f32, f16, bf16 */
+    unsigned dtype;      /* CLI_CHOICE: auto, same (CLI_DTYPE_SAME), f32, f16, bf16 */
     unsigned accumulate; /* CLI_CHOICE of CLI_PRECISIONS */
     const char *device, *gpu_memory;
     uint64_t threads, level;

@@ -12,6 +12,7 @@
 
 #include "format.h"
 #include "phema/strbuf.h"
+#include "scaling.h"
 #include "zstd/frame_index.h"
 
 static enum phema_status index_names(struct phema_checkpoint *checkpoint, struct phema_error *err)
@@ -391,6 +392,9 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
         goto fail;
     for (size_t f = 0; f < checkpoint->n_files; f++)
         phema_file_expect_sparse(checkpoint->files[f].file, false);
+    status = scaling_find(checkpoint, options->alike, err);
+    if (status)
+        goto fail;
     status = phema_checkpoint_check_unchanged(checkpoint, err);
     if (status) { /* the message has the path already */
         phema_checkpoint_close(checkpoint);

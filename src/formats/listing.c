@@ -159,6 +159,7 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
     free(checkpoint->tensors);
     checkpoint->tensors = NULL;
     checkpoint->n_tensors = checkpoint->tensors_capacity = 0;
+    checkpoint->scale_faults = NULL;
     free(checkpoint->metadata);
     checkpoint->metadata = NULL;
     checkpoint->n_metadata = checkpoint->metadata_capacity = 0;

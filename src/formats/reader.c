@@ -6,6 +6,7 @@
 
 #include "chunks.h"
 #include "format.h"
+#include "scaling.h"
 #include "zstd/decoder.h"
 
 struct phema_reader {
@@ -207,7 +208,7 @@ static enum phema_status read_widened(const uint8_t **data, struct phema_reader 
     uint64_t tail = phema_dtype_bytes(tensor->dtype, n) - phema_dtype_bytes(narrow.dtype, n);
     enum phema_status status = PHEMA_OK;
     if (narrow.rank)
-        status = phema_reader_read(&stored, reader, &narrow, first, n, scratch + tail, err);
+        status = reader_read_stored(&stored, reader, &narrow, first, n, scratch + tail, err);
     else
         stored = phema_tensor_start(reader->checkpoint, &narrow);
     if (status)
@@ -225,9 +226,9 @@ static bool find_in_chunk(size_t *file, uint64_t *offset, const struct phema_rea
            reader->sources[*file].io != PHEMA_IO_MMAP;
 }
 
-enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *reader,
-                                    const struct phema_tensor *tensor, uint64_t first, uint64_t n,
-                                    void *scratch, struct phema_error *err)
+PHEMA_FALLIBLE reader_read_stored(const uint8_t **data, struct phema_reader *reader,
+                                  const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                                  void *scratch, struct phema_error *err)
 {
     if (tensor->is_widened)
         return read_widened(data, reader, tensor, first, n, scratch, err);
@@ -266,7 +267,8 @@ bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *re
 {
     size_t file = tensor->file;
     uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
-    if (!reader->sources || tensor->is_compressed || tensor->stride || tensor->is_widened)
+    if (!reader->sources || tensor->is_compressed || tensor->stride ||
+        phema_tensor_is_converted(tensor))
         return false;
     if (tensor->chunks && !chunks_find(&file, &offset, reader->checkpoint, tensor, first, n))
         return false;
@@ -304,7 +306,7 @@ enum phema_status phema_reader_finish(struct phema_reader *reader, struct phema_
 bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
                        uint64_t element)
 {
-    if (tensor->is_widened)
+    if (phema_tensor_is_converted(tensor))
         return false;
     *file = tensor->file;
     *offset = tensor->offset + phema_dtype_bytes(tensor->dtype, element);
@@ -319,7 +321,7 @@ void phema_tensor_prefetch(const struct phema_checkpoint *checkpoint,
     uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
     uint64_t size = phema_dtype_bytes(tensor->dtype, n);
     const struct zstd_frames *frames = checkpoint->frames;
-    if (tensor->is_widened)
+    if (phema_tensor_is_converted(tensor))
         return;
     if (tensor->chunks) {
         chunks_prefetch(checkpoint, tensor, first, n);
@@ -338,7 +340,7 @@ static uint64_t extent(const struct phema_tensor *tensor)
     uint64_t last = 0; /* inside the storage: checked when the tensor was listed */
     for (unsigned d = 0; d < tensor->rank; d++)
         last += (tensor->shape[d] - 1) * tensor->stride[d];
-    return phema_dtype_bytes(tensor->dtype, last + 1);
+    return phema_dtype_bytes(phema_tensor_stored_dtype(tensor), last + 1);
 }
 
 /* Releases the rows [row, end) of the first dimension that lie in the chunk. */
@@ -355,8 +357,9 @@ static void release_rows(const struct phema_checkpoint *checkpoint,
     for (unsigned d = 1; d < tensor->rank; d++)
         row_elems *= chunk->size[d];
     phema_file_evict(phema_checkpoint_file(checkpoint, chunk->file),
-                     chunk->offset + phema_dtype_bytes(tensor->dtype, (row - first) * row_elems),
-                     phema_dtype_bytes(tensor->dtype, (end - row) * row_elems));
+                     chunk->offset + phema_dtype_bytes(phema_tensor_stored_dtype(tensor),
+                                                       (row - first) * row_elems),
+                     phema_dtype_bytes(phema_tensor_stored_dtype(tensor), (end - row) * row_elems));
 }
 
 void phema_tensor_release(const struct phema_checkpoint *checkpoint,
@@ -378,8 +381,9 @@ void phema_tensor_release(const struct phema_checkpoint *checkpoint,
     }
     const struct phema_file *file = phema_checkpoint_file(checkpoint, tensor->file);
     if (!tensor->stride)
-        phema_file_evict(file, tensor->offset + phema_dtype_bytes(tensor->dtype, first),
-                         phema_dtype_bytes(tensor->dtype, n));
+        phema_file_evict(
+            file, tensor->offset + phema_dtype_bytes(phema_tensor_stored_dtype(tensor), first),
+            phema_dtype_bytes(phema_tensor_stored_dtype(tensor), n));
     else if (first + n == tensor->n_elems) /* the elements are scattered over the extent */
         phema_file_evict(file, tensor->offset, extent(tensor));
 }

@@ -291,7 +291,8 @@ static enum phema_status locate_into(struct draft *draft, const struct phema_che
     const struct phema_tensor *tensor = &entry->tensor;
     struct phema_tensor_location *location = &draft->outputs->locations[i];
     const struct phema_tensor *found = template_find(template, container, tensor);
-    bool fits = found && found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
+    bool fits = found && found->rank == tensor->rank && !found->scaling &&
+                may_hold(found->dtype, tensor->dtype);
     for (unsigned d = 0; fits && d < tensor->rank; d++)
         fits = found->shape[d] == tensor->shape[d];
     /* FILE keeps its own counters where they are missing, or were cast to float */

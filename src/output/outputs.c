@@ -9,10 +9,32 @@
 static enum phema_dtype dtype_written(const struct phema_series_tensor *entry,
                                       const struct phema_outputs_options *options)
 {
-    if (!options->has_dtype || outputs_is_counter(entry) ||
-        !phema_dtype_is_float(entry->tensor.dtype))
+    if (!phema_dtype_is_float(entry->tensor.dtype) || outputs_is_counter(entry) ||
+        entry->tensor.kind == PHEMA_KIND_ACTIVATION_SCALE)
         return entry->tensor.dtype;
-    return options->dtype;
+    if (options->has_dtype)
+        return options->dtype;
+    return entry->tensor.scaling ? PHEMA_BF16 : entry->tensor.dtype;
+}
+
+/* fp8 tensors with scales are averaged as numbers, and written without scales. */
+static enum phema_status check_scaled(const struct draft *draft, struct phema_error *err)
+{
+    const struct phema_series *series = draft->plan->series;
+    bool is_copy_of_snapshot =
+        phema_output_traits(draft->outputs)->is_copy && !draft->options->into;
+    size_t i = 0;
+    while (i < series->n_tensors && !series->tensors[i].tensor.scaling)
+        i++;
+    if (i == series->n_tensors || !(is_copy_of_snapshot || draft->options->keeps_dtypes))
+        return PHEMA_OK;
+    const struct phema_tensor *tensor = &series->tensors[i].tensor;
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "%s: tensor '%s': is fp8 with a scale, and averages are not written so; %s",
+                      series->root, phema_name_escape(&shown, tensor->name, tensor->name_size),
+                      is_copy_of_snapshot ? "end OUT in .safetensors"
+                                          : "leave out --dtype same, which writes bf16");
 }
 
 static enum phema_status set_tensors(struct draft *draft, struct phema_error *err)
@@ -28,6 +50,7 @@ static enum phema_status set_tensors(struct draft *draft, struct phema_error *er
     for (size_t i = 0; i < series->n_tensors; i++) {
         struct phema_tensor *tensor = &draft->tensors[i];
         *tensor = series->tensors[i].tensor;
+        tensor->scaling = NULL;
         tensor->dtype = outputs->dtypes[i] = dtype_written(&series->tensors[i], draft->options);
         tensor->size_bytes = phema_dtype_bytes(tensor->dtype, tensor->n_elems);
     }
@@ -48,6 +71,9 @@ static enum phema_status lay_out(struct draft *draft, struct phema_error *err)
 static enum phema_status fill_outputs(struct draft *draft, struct phema_error *err)
 {
     enum phema_status status = outputs_set_paths(draft, err);
+    if (status)
+        return status;
+    status = check_scaled(draft, err);
     if (status)
         return status;
     status = set_tensors(draft, err);

@@ -214,10 +214,10 @@ PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema
         if (is_averaged(plan, item->codes_at) || is_averaged(plan, item->scale_at))
             return phema_fail(
                 err, PHEMA_ERR_INPUTS,
-                "%s: tensor '%s': is quantised (%s codes, scale in '%s'): codes and scale averaged "
-                "apart give wrong values; dequantise the snapshots, copy both "
-                "(--rule 'RE=copy'), or leave both out (--exclude 'RE')",
-                plan->series->root, item->codes, phema_dtype_name(item->dtype), item->scale);
+                "%s: tensor '%s': is quantised (%s codes, scale in '%s'): %s; dequantise the "
+                "snapshots, copy both (--rule 'RE=copy'), or leave both out (--exclude 'RE')",
+                plan->series->root, item->codes, phema_dtype_name(item->dtype), item->scale,
+                item->fault ? item->fault : "codes and scale averaged apart give wrong values");
     return PHEMA_OK;
 }
 

@@ -150,6 +150,7 @@ static enum phema_status add_quantised(const struct tensor_table *tensor_table,
                                        const struct phema_tensor *scale, struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
+    const char *fault = phema_checkpoint_scale_fault(tensor_table->checkpoint, codes);
     struct phema_quantised found = {.dtype = codes->dtype};
     enum phema_status status = find_in_series(&found.codes_at, tensor_table, codes, err);
     if (!status)
@@ -162,12 +163,21 @@ static enum phema_status add_quantised(const struct tensor_table *tensor_table,
     name = phema_name_escape(&shown, scale->name, scale->name_size);
     found.scale = phema_arena_copy(&series->memory, name, strlen(name));
     struct phema_quantised *kept = phema_arena_alloc(&series->memory, sizeof(*kept));
-    if (!found.codes || !found.scale || !kept)
+    if (fault)
+        found.fault = phema_arena_copy(&series->memory, fault, strlen(fault));
+    if (!found.codes || !found.scale || !kept || (fault && !found.fault))
         return phema_fail_memory(err);
     *kept = found;
     kept->next = series->quantised;
     series->quantised = kept;
     return PHEMA_OK;
+}
+
+/* The codes are read times their scales, and this is one, or one of activations. */
+static bool is_read_as_numbers(const struct phema_tensor *codes, const struct phema_tensor *scale)
+{
+    return codes->scaling &&
+           (scale->kind == PHEMA_KIND_SCALE || scale->kind == PHEMA_KIND_ACTIVATION_SCALE);
 }
 
 PHEMA_FALLIBLE quantised_find(const struct tensor_table *tensor_table, struct phema_error *err)
@@ -178,7 +188,7 @@ PHEMA_FALLIBLE quantised_find(const struct tensor_table *tensor_table, struct ph
     enum phema_status status = PHEMA_OK; /* the list ends in the order of the file */
     for (size_t i = phema_checkpoint_n_tensors(checkpoint); i-- > 0 && !status;) {
         const struct phema_tensor *codes = find_scaled_codes(&name, &tensors[i], checkpoint);
-        if (codes)
+        if (codes && !is_read_as_numbers(codes, &tensors[i]))
             status = add_quantised(tensor_table, codes, &tensors[i], err);
         else
             status = phema_strbuf_check(&name, err);

@@ -23,7 +23,8 @@
 struct column {
     size_t tensor;
     enum phema_dtype dtype;
-    double weight, root; /* of the weight, once its mean is 1 */
+    double scaled_spacing; /* of fp8 with a scale: typical, relative to the number; else 0 */
+    double weight, root;   /* of the weight, once its mean is 1 */
 };
 
 struct sampling {
@@ -155,16 +156,25 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     return PHEMA_OK;
 }
 
+/* Where the powers of two lie among scaled numbers is not known: the spacing whose rounding errors
+ * are those of numbers of any size. */
+static double spacing_of_scaled(enum phema_dtype codes)
+{
+    return phema_dtype_rounding(codes) * sqrt(12);
+}
+
 static void fill_columns(struct sampling *sampling)
 {
     const struct sample_positions *choice = &sampling->choice;
     for (size_t r = 0; r < choice->n; r++) {
         const struct tensor_run *run = &choice->runs[r];
-        enum phema_dtype dtype = sampling->series->tensors[run->tensor].tensor.dtype;
+        const struct phema_tensor *tensor = &sampling->series->tensors[run->tensor].tensor;
+        enum phema_dtype dtype = tensor->dtype;
+        double scaled = tensor->scaling ? spacing_of_scaled(tensor->scaling->codes) : 0;
         size_t end = run->column + (size_t)(run->n * numbers_per_element(dtype));
         for (size_t i = run->column; i < end; i++)
             sampling->columns[i] =
-                (struct column){run->tensor, number_dtype(dtype), run->weight, 1};
+                (struct column){run->tensor, number_dtype(dtype), scaled, run->weight, 1};
     }
 }
 
@@ -319,7 +329,9 @@ static void weigh_values(struct sampling *sampling)
             const struct column *column = &sampling->columns[i];
             const struct phema_tensor_location *location = &locations[column->tensor];
             enum phema_dtype dtype = location->is_widened ? location->stored_dtype : column->dtype;
-            double spacing = column->root * phema_element_spacing(dtype, row[i]);
+            double spacing = column->scaled_spacing > 0 ? column->scaled_spacing * fabs(row[i])
+                                                        : phema_element_spacing(dtype, row[i]);
+            spacing *= column->root;
             sample->spacings[i] = fmax(sample->spacings[i], spacing);
             sample->rounding[k] += spacing * spacing;
             row[i] *= column->root;

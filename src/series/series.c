@@ -33,6 +33,7 @@ static enum phema_status compile_filter(struct series_builder *builder, struct p
     const struct phema_series_options *options = builder->options;
     struct tensor_filter *filter = &builder->filter;
     filter->takes_attributes = options->is_conversion;
+    filter->keeps_codes = options->keeps_codes;
     enum phema_status status =
         compile_patterns(&filter->includes, &filter->n_includes, options->includes,
                          options->n_includes, "--include", &builder->scratch, err);
@@ -215,6 +216,15 @@ struct phema_tensor phema_series_tensor_in(const struct phema_series *series, si
     tensor.n_chunks = snapshot->locations[i].n_chunks;
     tensor.is_widened = snapshot->locations[i].is_widened;
     tensor.stored_dtype = snapshot->locations[i].stored_dtype;
+    tensor.scaling = snapshot->locations[i].scaling;
     tensor.is_compressed = snapshot->is_compressed;
     return tensor;
+}
+
+size_t phema_series_n_scaled(const struct phema_series *series)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        n += series->tensors[i].tensor.scaling != NULL;
+    return n;
 }

@@ -52,6 +52,8 @@ PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_f
     *out = (struct tensor_role){NULL, 0, false};
     if (tensor->kind == PHEMA_KIND_ATTRIBUTE && !filter->takes_attributes)
         return PHEMA_OK;
+    if (tensor->kind == PHEMA_KIND_SCALE && !filter->keeps_codes) /* read with its codes */
+        return PHEMA_OK;
     if (filter->container)
         read_container_role(out, filter, tensor);
     else
@@ -121,6 +123,8 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
         entry->reason = "bookkeeping";
     else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)
         entry->reason = tensor->dtype == PHEMA_C128 ? "complex128" : "integer";
+    else if (listed->kind == PHEMA_KIND_ACTIVATION_SCALE)
+        entry->reason = "activation scale";
     else if (tensor->kind == PHEMA_KIND_BUFFER && !averages_buffers)
         entry->reason = "buffer";
     else

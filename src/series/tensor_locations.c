@@ -12,7 +12,19 @@ struct phema_tensor_location tensor_location_of(const struct phema_tensor *tenso
                                           .stride = tensor->stride,
                                           .file = tensor->file,
                                           .chunks = tensor->chunks,
-                                          .n_chunks = tensor->n_chunks};
+                                          .n_chunks = tensor->n_chunks,
+                                          .scaling = tensor->scaling};
+}
+
+struct phema_tensor tensor_as_read(const struct tensor_table *tensor_table,
+                                   const struct phema_tensor *listed)
+{
+    struct phema_tensor tensor = phema_tensor_values(listed);
+    if (tensor_table->filter->keeps_codes) {
+        tensor = *listed;
+        tensor.scaling = NULL;
+    }
+    return tensor;
 }
 
 bool tensor_copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions, unsigned rank)
@@ -59,7 +71,7 @@ size_t tensor_table_find(const struct tensor_table *tensor_table, const char *na
 
 static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
 {
-    phema_strbuf_printf(text, "%s [", phema_dtype_name(tensor->dtype));
+    phema_strbuf_printf(text, "%s [", phema_dtype_name(phema_tensor_stored_dtype(tensor)));
     for (unsigned d = 0; d < tensor->rank; d++)
         phema_strbuf_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
     phema_strbuf_puts(text, "]");
@@ -138,6 +150,93 @@ bool tensor_same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
     return rank == 0 || memcmp(a, b, rank * sizeof(*a)) == 0;
 }
 
+/* ---- fp8 tensors with scales ---- */
+
+/* Scales of one dtype that serve the same elements. */
+static bool same_scaling(const struct phema_scaling *a, const struct phema_scaling *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->dtype == b->dtype && a->block_rows == b->block_rows &&
+           a->block_columns == b->block_columns && a->scale_rows == b->scale_rows &&
+           a->scale_columns == b->scale_columns;
+}
+
+/* Scalings that agree and lie alike to their codes. */
+static bool same_scale_place(const struct phema_scaling *a, const struct phema_scaling *b)
+{
+    return a && b && !a->chunks && !b->chunks && a->file == b->file && a->distance == b->distance;
+}
+
+static void append_scaling(struct phema_strbuf *text, const struct phema_scaling *scaling)
+{
+    struct phema_name_buffer shown;
+    if (!scaling) {
+        phema_strbuf_puts(text, "no scale");
+        return;
+    }
+    phema_strbuf_printf(text, "the scale '%s' (%s, blocks of %llu x %llu)",
+                        phema_name_escape(&shown, scaling->name, scaling->name_size),
+                        phema_dtype_name(scaling->dtype), (unsigned long long)scaling->block_rows,
+                        (unsigned long long)scaling->block_columns);
+}
+
+static enum phema_status fail_scaling(const struct tensor_table *tensor_table,
+                                      const struct phema_snapshot *snapshot,
+                                      const struct phema_tensor *wanted,
+                                      const struct phema_tensor *found, struct phema_error *err)
+{
+    const char *fault = phema_checkpoint_scale_fault(snapshot->checkpoint, found);
+    struct phema_name_buffer shown;
+    (void)phema_name_escape(&shown, wanted->name, wanted->name_size);
+    if (fault)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: tensor '%s': %s", snapshot->path, shown.text,
+                          fault);
+    struct phema_strbuf text = {0};
+    phema_strbuf_puts(&text, "has ");
+    append_scaling(&text, found->scaling);
+    phema_strbuf_puts(&text, " here, but ");
+    append_scaling(&text, wanted->scaling);
+    enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_INPUTS,
+                            "%s: tensor '%s': %s in %s; fp8 tensors of one training have scales "
+                            "everywhere or nowhere, for the same blocks",
+                            snapshot->path, shown.text, text.data, tensor_table->reference);
+    phema_strbuf_clear(&text);
+    return status;
+}
+
+/* Before names are compared: a scale that does not fit, or has no codes, counts as a tensor. */
+static enum phema_status check_scalings(const struct tensor_table *tensor_table,
+                                        const struct phema_snapshot *snapshot,
+                                        struct phema_error *err)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
+    size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint);
+    for (size_t j = 0; j < n; j++) {
+        if (tensors[j].dtype != PHEMA_F8_E4M3 && tensors[j].dtype != PHEMA_F8_E5M2)
+            continue;
+        struct tensor_role role;
+        enum phema_status status =
+            tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
+        if (status)
+            return status;
+        size_t i = role.name ? tensor_table_find(tensor_table, role.name, role.size, j) : SIZE_MAX;
+        if (i == SIZE_MAX ||
+            !tensor_filter_takes(tensor_table->filter, &role, &tensor_table->series->tensors[i]))
+            continue;
+        const struct phema_tensor *wanted = &tensor_table->series->tensors[i].tensor;
+        struct phema_tensor tensor = tensor_as_read(tensor_table, &tensors[j]);
+        if (phema_tensor_stored_dtype(wanted) == tensors[j].dtype &&
+            !same_scaling(wanted->scaling, tensor.scaling))
+            return fail_scaling(tensor_table, snapshot, wanted, &tensors[j], err);
+    }
+    return PHEMA_OK;
+}
+
+/* ---- Locations ---- */
+
 /* Tensor j of the first file was counted as left out, and this snapshot of the file takes it. */
 static void subtract_left_out(struct tensor_table *tensor_table, const struct phema_tensor *tensor,
                               size_t j)
@@ -180,13 +279,14 @@ static enum phema_status set_location(struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
-/* Whether the tensor's data can be those of an entry: containers may have narrower floats. */
+/* Whether the data of a tensor, as it is read, can be those of an entry: containers may have narrower
+ * floats. */
 static bool fits_entry(const struct tensor_table *tensor_table, const struct phema_tensor *tensor,
                        const struct phema_tensor *wanted)
 {
-    bool is_dtype =
-        wanted->dtype == tensor->dtype ||
-        (tensor_table->filter->container && dtype_is_narrower(tensor->dtype, wanted->dtype));
+    bool may_be_widened = tensor_table->filter->container && !tensor->scaling && !wanted->scaling;
+    bool is_dtype = phema_tensor_stored_dtype(wanted) == phema_tensor_stored_dtype(tensor) ||
+                    (may_be_widened && dtype_is_narrower(tensor->dtype, wanted->dtype));
     return is_dtype && wanted->rank == tensor->rank &&
            tensor_same_dimensions(wanted->shape, tensor->shape, wanted->rank);
 }
@@ -209,6 +309,9 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
     const struct phema_tensor_location *first = tensor_table->first;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
     size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
+    enum phema_status scaled = check_scalings(tensor_table, snapshot, err);
+    if (scaled)
+        return scaled;
     *is_alike = first != NULL;
     for (size_t i = 0; i < series->n_tensors; i++)
         tensor_table->locations[i].file = SIZE_MAX; /* not found yet */
@@ -226,7 +329,8 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
         if (!tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
             continue;
         const struct phema_tensor *wanted = &series->tensors[i].tensor;
-        if (!fits_entry(tensor_table, &tensors[j], wanted))
+        struct phema_tensor tensor = tensor_as_read(tensor_table, &tensors[j]);
+        if (!fits_entry(tensor_table, &tensor, wanted))
             return fail_differs(tensor_table, snapshot, wanted, &tensors[j], err);
         if (series->became) /* a file may hold several snapshots */
             series->became[j] = i + 1;
@@ -235,7 +339,7 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
         struct phema_tensor_location *location = &tensor_table->locations[i];
         if (location->file != SIZE_MAX)
             return fail_twice(snapshot, &tensors[j], err);
-        status = set_location(tensor_table, location, &tensors[j], wanted, err);
+        status = set_location(tensor_table, location, &tensor, wanted, err);
         if (status)
             return status;
         if (!first) {
@@ -251,11 +355,13 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
             if (!tensor_copy_dimensions(&series->memory, &location->stride, wanted->rank))
                 return phema_fail_memory(err);
         }
+        if (same_scale_place(location->scaling, first[i].scaling))
+            location->scaling = first[i].scaling;
         if (found == 0)
             snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
         *is_alike = *is_alike && !location->chunks && !first[i].chunks &&
                     location->is_widened == first[i].is_widened &&
-                    location->file == first[i].file &&
+                    location->scaling == first[i].scaling && location->file == first[i].file &&
                     location->offset == first[i].offset + snapshot->shift;
         found++;
     }

@@ -58,7 +58,8 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     if (!name || (has_raw && !role.is_raw))
         return PHEMA_OK;
     struct phema_series_tensor *entry = &series->tensors[i];
-    *entry = (struct phema_series_tensor){.tensor = *listed, .same_as = i};
+    *entry =
+        (struct phema_series_tensor){.tensor = tensor_as_read(tensor_table, listed), .same_as = i};
     entry->tensor.name = phema_arena_copy(&series->memory, name, size);
     entry->tensor.name_size = size;
     if (!entry->tensor.name ||
@@ -105,20 +106,22 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
 /* An entry has the dtype of its average, or of the raw parameter where that is wider and both are
  * summed. */
 static void note_average(struct tensor_table *tensor_table, struct phema_series_tensor *entry,
-                         const struct phema_tensor *average)
+                         const struct phema_tensor *listed)
 {
+    struct phema_tensor average = tensor_as_read(tensor_table, listed);
     bool is_averaged_alone = tensor_table->options->use == PHEMA_USE_AVERAGES;
-    bool is_float = phema_dtype_is_float(average->dtype);
-    if (is_float && (is_averaged_alone || dtype_is_narrower(entry->tensor.dtype, average->dtype))) {
-        entry->tensor.dtype = average->dtype;
-        entry->tensor.size_bytes = phema_dtype_bytes(average->dtype, entry->tensor.n_elems);
+    bool is_float = phema_dtype_is_float(average.dtype);
+    if (is_float && (is_averaged_alone || dtype_is_narrower(entry->tensor.dtype, average.dtype))) {
+        entry->tensor.dtype = average.dtype;
+        entry->tensor.scaling = average.scaling;
+        entry->tensor.size_bytes = phema_dtype_bytes(average.dtype, entry->tensor.n_elems);
     }
 }
 
 /* Larger tensors are parameters. */
 #define MAX_BUFFER_BYTES ((size_t)1 << 20)
 
-/* Whether two listed tensors hold the same bytes. Reads no more than MAX_BUFFER_BYTES of each. */
+/* Whether two listed tensors hold the same bytes. fp8 with a scale is no buffer. Reads no more than MAX_BUFFER_BYTES of each. */
 static enum phema_status compare_tensors(bool *are_equal, struct phema_reader *reader,
                                          const struct phema_tensor *a, const struct phema_tensor *b,
                                          uint8_t *scratch, struct phema_error *err)
@@ -126,7 +129,7 @@ static enum phema_status compare_tensors(bool *are_equal, struct phema_reader *r
     const uint8_t *left = NULL, *right = NULL;
     *are_equal = false;
     if (a->dtype != b->dtype || a->n_elems != b->n_elems || !a->size_bytes ||
-        a->size_bytes > MAX_BUFFER_BYTES)
+        a->size_bytes > MAX_BUFFER_BYTES || a->scaling || b->scaling)
         return PHEMA_OK;
     enum phema_status status = phema_reader_read(&left, reader, a, 0, a->n_elems, scratch, err);
     if (!status)
@@ -338,8 +341,9 @@ double tensor_table_rounding(const struct phema_series *series,
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule != PHEMA_RULE_AVERAGE)
             continue;
-        enum phema_dtype dtype =
-            locations[i].is_widened ? locations[i].stored_dtype : entry->tensor.dtype;
+        enum phema_dtype dtype = locations[i].is_widened
+                                     ? locations[i].stored_dtype
+                                     : phema_tensor_stored_dtype(&entry->tensor);
         double rounding = phema_dtype_rounding(dtype == PHEMA_C64 ? PHEMA_F32 : dtype);
         sum += (double)entry->tensor.n_elems * rounding * rounding;
         n += (double)entry->tensor.n_elems;
@@ -363,8 +367,9 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
         if (!locations || locations == table) /* a manifest may lack files */
             continue;
         table = locations;
-        if (locations[a].chunks || locations[b].chunks ||
-            locations[a].offset != locations[b].offset || locations[a].file != locations[b].file ||
+        if (locations[a].chunks || locations[b].chunks || locations[a].scaling ||
+            locations[b].scaling || locations[a].offset != locations[b].offset ||
+            locations[a].file != locations[b].file ||
             !tensor_same_dimensions(locations[a].stride, locations[b].stride, left->rank))
             return false;
     }

@@ -17,6 +17,7 @@ struct tensor_filter {
     const struct container *container; /* of the current file; NULL: the subtree decides */
     const struct tensor_set *set;      /* of the current snapshot */
     bool takes_attributes;             /* tensors outside of any state_dict take part */
+    bool keeps_codes;                  /* fp8 codes and their scales take part as they are */
     struct phema_regex **includes, **excludes;
     size_t n_includes, n_excludes;
 };
@@ -51,6 +52,9 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
 struct tensor_table;
 
 struct phema_tensor_location tensor_location_of(const struct phema_tensor *tensor);
+/* A listed tensor as the series has it: fp8 codes with a scale become numbers. */
+struct phema_tensor tensor_as_read(const struct tensor_table *tensor_table,
+                                   const struct phema_tensor *listed);
 bool tensor_same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank);
 /* Replaces dimensions by a copy in the arena; false: no memory. */
 bool tensor_copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions, unsigned rank);

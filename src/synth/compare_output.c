@@ -100,6 +100,7 @@ static enum phema_status place_tensors(struct compare_output *comparison, struct
         tensor->is_compressed = false;
         tensor->chunks = location->chunks;
         tensor->n_chunks = location->n_chunks;
+        tensor->scaling = NULL;
     }
     return check_files(comparison, err);
 }

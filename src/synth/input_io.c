@@ -180,7 +180,7 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
     for (; *t < end_tile; (*t)++) {
         struct tile_range range = tiling_tile(&run->tiling, *t, hint);
         const struct phema_tensor_location *place = &snapshot->locations[range.tensor];
-        if (place->stride || place->chunks)
+        if (!phema_location_is_plain(place))
             continue;
         uint64_t at = place->offset + snapshot->shift + phema_dtype_bytes(range.dtype, range.first);
         bool follows = place->file == out->file && at >= out->end && at - out->end <= MAX_GAP_BYTES;
@@ -238,7 +238,7 @@ void input_io_evict(const struct run *run, uint64_t first_tile, uint64_t end_til
             struct tile_range range = tiling_tile(&run->tiling, t, &hint);
             const struct phema_tensor_location *place =
                 &series->snapshots[k].locations[range.tensor];
-            if (!place->stride && !place->chunks)
+            if (phema_location_is_plain(place))
                 continue;
             struct phema_tensor tensor = phema_series_tensor_in(series, k, range.tensor);
             phema_tensor_release(series->snapshots[k].checkpoint, &tensor, range.first,

@@ -78,7 +78,8 @@ static uint64_t count_rule_bytes(struct run *run)
         const struct phema_series_tensor *entry = &series->tensors[i];
         *(entry->rule == PHEMA_RULE_COPY ? &copied
                                          : &run->rule_states[run->plan->rule_of[i]].bytes) +=
-            phema_dtype_bytes(entry->tensor.dtype, tiling_n_elems(&run->tiling, x));
+            phema_dtype_bytes(phema_tensor_stored_dtype(&entry->tensor),
+                              tiling_n_elems(&run->tiling, x));
     }
     return copied;
 }

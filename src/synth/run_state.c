@@ -4,7 +4,7 @@
 
 #include "resume/resume.h"
 
-/* Whether some tensors are compressed, strided or in chunks. */
+/* Whether some tensors are compressed, strided, in chunks or multiplied by scales. */
 static bool is_any_scattered(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
@@ -15,7 +15,7 @@ static bool is_any_scattered(const struct run *run)
         if (k && snapshot->locations == snapshot[-1].locations)
             continue;
         for (size_t i = 0; i < series->n_tensors; i++)
-            if (snapshot->locations[i].stride || snapshot->locations[i].chunks)
+            if (!phema_location_is_plain(&snapshot->locations[i]))
                 return true;
     }
     return false;
@@ -70,7 +70,7 @@ uint64_t run_read_bytes(const struct run *run, const struct tile_range *range)
     const struct phema_series_tensor *entry = &run->plan->series->tensors[range->tensor];
     size_t n_read =
         entry->rule == PHEMA_RULE_COPY ? run->n_newest : run_rule_of(run, range->tensor)->n_used;
-    return phema_dtype_bytes(entry->tensor.dtype, range->n_elems) * n_read;
+    return phema_dtype_bytes(phema_tensor_stored_dtype(&entry->tensor), range->n_elems) * n_read;
 }
 
 bool run_includes_tile(const struct run *run, uint64_t tile, const struct tile_range *range)

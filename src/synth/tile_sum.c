@@ -188,7 +188,7 @@ static bool are_views(const struct run *run, size_t i)
         return false;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_tensor_location *place = &series->snapshots[k].locations[i];
-        if (series->snapshots[k].is_compressed || place->stride || place->chunks)
+        if (series->snapshots[k].is_compressed || !phema_location_is_plain(place))
             return false;
     }
     return true;

@@ -133,7 +133,7 @@ static bool follows(const struct phema_series *series, size_t a, size_t b)
         if (places == table)
             continue;
         table = places;
-        if (places[a].stride || places[b].stride || places[a].chunks || places[b].chunks ||
+        if (!phema_location_is_plain(&places[a]) || !phema_location_is_plain(&places[b]) ||
             places[a].file != places[b].file || places[b].offset != places[a].offset + size_bytes)
             return false;
     }

@@ -309,6 +309,15 @@ static void write_place_json(struct phema_json_out *out, const struct phema_chec
     }
 }
 
+static void write_scaling_json(struct phema_json_out *out, const struct phema_scaling *scaling)
+{
+    const uint64_t block[] = {scaling->block_rows, scaling->block_columns};
+    phema_json_out_open(out, "scale", '{');
+    phema_json_out_bytes(out, "name", scaling->name, scaling->name_size);
+    write_integers(out, "block", block, 2);
+    phema_json_out_close(out, '}');
+}
+
 static void write_tensor_json(struct phema_json_out *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary, size_t i)
 {
@@ -319,7 +328,10 @@ static void write_tensor_json(struct phema_json_out *out, const struct phema_che
     write_integers(out, "shape", tensor->shape, tensor->rank);
     write_place_json(out, checkpoint, tensor);
     phema_json_out_u64(out, "nbytes", tensor->size_bytes);
-    static const char *const kinds[] = {NULL, "param", "buffer", "attribute"};
+    if (tensor->scaling)
+        write_scaling_json(out, tensor->scaling);
+    static const char *const kinds[] = {NULL,        "param", "buffer",
+                                        "attribute", "scale", "activation scale"};
     if (kinds[tensor->kind])
         phema_json_out_string(out, "kind", kinds[tensor->kind]);
     if (summary->series) {
@@ -388,6 +400,18 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
     phema_json_out_close(out, '}');
 }
 
+/* "  (times weight_scale_inv, blocks of 128 x 128)" */
+static void write_scaling(struct phema_strbuf *out, const struct phema_scaling *scaling)
+{
+    struct phema_name_buffer name;
+    phema_strbuf_printf(out, "  (times %s",
+                        phema_name_escape(&name, scaling->name, scaling->name_size));
+    if (scaling->n_elems > 1)
+        phema_strbuf_printf(out, ", blocks of %llu x %llu", (unsigned long long)scaling->block_rows,
+                            (unsigned long long)scaling->block_columns);
+    phema_strbuf_puts(out, ")");
+}
+
 void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary)
 {
@@ -421,6 +445,8 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
                             tensors[i].stride ? "  (strided)" : "");
         if (tensors[i].chunks)
             phema_strbuf_printf(out, "  (in %zu pieces)", tensors[i].n_chunks);
+        if (tensors[i].scaling)
+            write_scaling(out, tensors[i].scaling);
         phema_strbuf_puts(out, "\n");
         phema_strbuf_clear(&shape);
     }

@@ -18,8 +18,11 @@ enum inspect_rule inspect_rule_of(const struct inspect_summary *summary, size_t 
     size_t at = series->became ? series->became[i] : i + 1;
     *reason = NULL;
     if (!at) {
-        bool is_attribute = summary->tensors[i].kind == PHEMA_KIND_ATTRIBUTE;
-        *reason = is_attribute ? "attribute" : *series->key ? "not in the subtree" : "not chosen";
+        enum phema_tensor_kind kind = summary->tensors[i].kind;
+        *reason = kind == PHEMA_KIND_ATTRIBUTE ? "attribute"
+                  : kind == PHEMA_KIND_SCALE   ? "scale, read with its codes"
+                  : *series->key               ? "not in the subtree"
+                                               : "not chosen";
         return INSPECT_LEFT_OUT;
     }
     const struct phema_series_tensor *entry = &series->tensors[at - 1];
@@ -330,7 +333,7 @@ PHEMA_FALLIBLE inspect_summarise_series(struct inspect_summary *out,
     if (!tensors)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++)
-        tensors[i] = series->tensors[i].tensor;
+        tensors[i] = phema_tensor_codes(&series->tensors[i].tensor);
     summary.tensors = tensors;
     return fill(out, &summary, err);
 }

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+/* scaling.c - finds the scales of fp8 tensors by name and shape. Writers and names are listed in
+ * docs/formats/README.md. Shapes decide what a number of the scale serves: the tensor, a row or a
+ * block. */
+#include "scaling.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "phema/json.h"
+#include "phema/strbuf.h"
+
+/* Of DeepSeek-V3 and transformers, where config.json does not say. */
+#define DEFAULT_BLOCK 128
+
+#define MAX_CONFIG_BYTES ((size_t)64 << 20)
+
+struct finding {
+    struct phema_checkpoint *checkpoint;
+    struct phema_strbuf name; /* of a scale that may exist */
+    bool knows_block_size;
+};
+
+/* ---- Size of blocks ---- */
+
+static const struct phema_json *member(const struct phema_json *object, const char *key)
+{
+    bool is_object = object && phema_json_type(object) == PHEMA_JSON_OBJECT;
+    return is_object ? phema_json_get(object, key) : NULL;
+}
+
+static enum phema_status read_block_size(uint64_t size[2], struct phema_span config,
+                                         struct phema_error *err)
+{
+    struct phema_json *document = NULL;
+    if (config.size > MAX_CONFIG_BYTES)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu",
+                          MAX_CONFIG_BYTES, config.size);
+    enum phema_status status = phema_json_parse(&document, config, err);
+    if (status)
+        return status;
+    const struct phema_json *list =
+        member(member(document, "quantization_config"), "weight_block_size");
+    if (list && phema_json_type(list) != PHEMA_JSON_NULL) {
+        bool is_pair = phema_json_length(list) == 2 &&
+                       phema_json_u64(&size[0], phema_json_at(list, 0)) && size[0] > 0 &&
+                       phema_json_u64(&size[1], phema_json_at(list, 1)) && size[1] > 0;
+        if (!is_pair)
+            status = phema_fail(err, PHEMA_ERR_FILE,
+                                "quantization_config.weight_block_size: expected two numbers above "
+                                "0, such as [128, 128]");
+    }
+    phema_json_free(document);
+    return status;
+}
+
+/* Of config.json in the directory of the checkpoint's first file. */
+static enum phema_status find_block_size(uint64_t size[2],
+                                         const struct phema_checkpoint *checkpoint,
+                                         struct phema_error *err)
+{
+    const char *path = phema_file_path(checkpoint->files[0].file);
+    const char *slash = strrchr(path, '/');
+    char *config = NULL;
+    if (asprintf(&config, "%.*sconfig.json", slash ? (int)(slash - path) + 1 : 0, path) < 0)
+        return phema_fail_memory(err);
+    size[0] = size[1] = DEFAULT_BLOCK;
+    struct stat st;
+    struct phema_file *file = NULL;
+    enum phema_status status = PHEMA_OK;
+    if (stat(config, &st) == 0) {
+        status = phema_file_open(&file, config, err);
+        if (!status)
+            status = read_block_size(size, phema_file_span(file), err);
+        phema_file_close(file);
+    }
+    if (status)
+        (void)phema_fail_in(err, status, "config.json");
+    free(config);
+    return status;
+}
+
+/* ---- Names ---- */
+
+static bool ends_with(const char *name, size_t size, const char *end)
+{
+    size_t end_size = strlen(end);
+    return size >= end_size && memcmp(name + size - end_size, end, end_size) == 0;
+}
+
+static enum phema_status find_named(const struct phema_tensor **scale, struct finding *finding,
+                                    const char *stem, size_t size, const char *end,
+                                    struct phema_error *err)
+{
+    finding->name.size = 0;
+    phema_strbuf_append(&finding->name, stem, size);
+    phema_strbuf_puts(&finding->name, end);
+    enum phema_status status = phema_strbuf_check(&finding->name, err);
+    if (!status)
+        *scale = phema_checkpoint_find(finding->checkpoint, finding->name.data, finding->name.size);
+    return status;
+}
+
+/* The scales of codes: at most two are told apart. */
+static enum phema_status find_scales(const struct phema_tensor *scales[2], size_t *n,
+                                     struct finding *finding, const struct phema_tensor *codes,
+                                     struct phema_error *err)
+{
+    static const char *const appended[] = {"_scale_inv", "_scale"};
+    static const char *const replacing[] = {"scale_weight", "scale"}; /* "weight" */
+    size_t size = codes->name_size, stem = size - strlen("weight");
+    bool is_weight =
+        ends_with(codes->name, size, "weight") && (stem == 0 || codes->name[stem - 1] == '.');
+    *n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(appended) + ARRAY_LEN(replacing) * is_weight; i++) {
+        bool is_appended = i < ARRAY_LEN(appended);
+        const struct phema_tensor *found = NULL;
+        enum phema_status status =
+            find_named(&found, finding, codes->name, is_appended ? size : stem,
+                       is_appended ? appended[i] : replacing[i - ARRAY_LEN(appended)], err);
+        if (status)
+            return status;
+        if (found && *n < 2)
+            scales[(*n)++] = found;
+    }
+    return PHEMA_OK;
+}
+
+static bool is_activation_scale(const struct phema_tensor *tensor)
+{
+    static const char *const ends[] = {"input_scale",      "output_scale",  "k_scale",
+                                       "v_scale",          "q_scale",       "scale_input",
+                                       "activation_scale", "input_scale_ub"};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        if (!ends_with(tensor->name, tensor->name_size, ends[i]))
+            continue;
+        size_t at = tensor->name_size - strlen(ends[i]);
+        if (at == 0 || tensor->name[at - 1] == '.' || tensor->name[at - 1] == '_')
+            return true;
+    }
+    return false;
+}
+
+/* ---- Shapes ---- */
+
+static bool is_code(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F8_E4M3 || dtype == PHEMA_F8_E5M2;
+}
+
+static bool may_scale(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F32 || dtype == PHEMA_BF16 || dtype == PHEMA_F16 || dtype == PHEMA_F64 ||
+           dtype == PHEMA_F8_E8M0 || dtype == PHEMA_U8;
+}
+
+static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
+{
+    phema_strbuf_puts(text, "[");
+    for (unsigned d = 0; d < tensor->rank; d++)
+        phema_strbuf_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
+    phema_strbuf_puts(text, "]");
+}
+
+static uint64_t count_blocks(uint64_t n, uint64_t block)
+{
+    return n / block + (n % block != 0);
+}
+
+/* One number for a row: [rows], [rows, 1], [rows, 1, 1]. */
+static bool fit_rows(struct phema_scaling *out, const struct phema_tensor *codes,
+                     const struct phema_tensor *scale)
+{
+    if (codes->rank < 2 || scale->rank == 0 || scale->shape[0] != codes->shape[0] ||
+        scale->n_elems != codes->shape[0])
+        return false;
+    out->rows = out->scale_rows = codes->shape[0];
+    out->columns = out->block_columns = codes->n_elems / out->rows;
+    out->block_rows = out->scale_columns = 1;
+    return true;
+}
+
+/* One number for a block of the last two dimensions. Blocks that are not of this size may divide the
+ * tensor evenly: transformers derives them so. */
+static bool fit_blocks(struct phema_scaling *out, const struct phema_tensor *codes,
+                       const struct phema_tensor *scale, const uint64_t size[2])
+{
+    unsigned outer = codes->rank - 2;
+    if (codes->rank < 2 || scale->rank != codes->rank)
+        return false;
+    for (unsigned d = 0; d < outer; d++)
+        if (scale->shape[d] != codes->shape[d])
+            return false;
+    out->rows = codes->shape[outer];
+    out->columns = codes->shape[outer + 1];
+    out->scale_rows = scale->shape[outer];
+    out->scale_columns = scale->shape[outer + 1];
+    out->block_rows = size[0];
+    out->block_columns = size[1];
+    if (count_blocks(out->rows, size[0]) == out->scale_rows &&
+        count_blocks(out->columns, size[1]) == out->scale_columns)
+        return true;
+    if (out->rows % out->scale_rows || out->columns % out->scale_columns)
+        return false;
+    out->block_rows = out->rows / out->scale_rows;
+    out->block_columns = out->columns / out->scale_columns;
+    return true;
+}
+
+/* false: the shapes do not fit. Neither tensor is empty. */
+static enum phema_status fit(bool *fits, struct phema_scaling *out, struct finding *finding,
+                             const struct phema_tensor *codes, const struct phema_tensor *scale,
+                             struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = finding->checkpoint;
+    *fits = true;
+    if (scale->n_elems == 1) {
+        out->rows = out->block_rows = out->scale_rows = out->scale_columns = 1;
+        out->columns = out->block_columns = codes->n_elems;
+        return PHEMA_OK;
+    }
+    if (fit_rows(out, codes, scale))
+        return PHEMA_OK;
+    if (!finding->knows_block_size) {
+        enum phema_status status = find_block_size(checkpoint->block_size, checkpoint, err);
+        if (status)
+            return status;
+        finding->knows_block_size = checkpoint->has_blocks = true;
+    }
+    *fits = fit_blocks(out, codes, scale, checkpoint->block_size);
+    return PHEMA_OK;
+}
+
+/* ---- Faults ---- */
+
+/* A sentence about the codes that cannot be read with this scale; NULL: its place and dtype are as
+ * they should be. */
+static const char *find_fault(const struct phema_tensor *codes, const struct phema_tensor *scale)
+{
+    if (codes->is_compressed)
+        return "is compressed, and a scale is read before its codes; decompress the file (zstd -d)";
+    if (!may_scale(scale->dtype))
+        return "expected F32, BF16, F16, F64, F8_E8M0 or U8";
+    if (scale->stride)
+        return "lies in strides";
+    return scale->n_elems ? NULL : "is empty";
+}
+
+static enum phema_status set_fault(struct phema_checkpoint *checkpoint,
+                                   const struct phema_tensor *codes, struct phema_strbuf *text,
+                                   struct phema_error *err)
+{
+    if (!checkpoint->scale_faults)
+        checkpoint->scale_faults = phema_arena_array(&checkpoint->arena, checkpoint->n_tensors + 1,
+                                                     sizeof(*checkpoint->scale_faults));
+    char *copy = text->data && !text->is_failed
+                     ? phema_arena_copy(&checkpoint->arena, text->data, text->size)
+                     : NULL;
+    phema_strbuf_clear(text);
+    if (!checkpoint->scale_faults || !copy)
+        return phema_fail_memory(err);
+    checkpoint->scale_faults[codes - checkpoint->tensors] = copy;
+    return PHEMA_OK;
+}
+
+static enum phema_status set_scale_fault(struct phema_checkpoint *checkpoint,
+                                         const struct phema_tensor *codes,
+                                         const struct phema_tensor *scale, const char *fault,
+                                         struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer shown;
+    phema_strbuf_printf(&text, "its scale '%s' is %s ",
+                        phema_name_escape(&shown, scale->name, scale->name_size),
+                        phema_dtype_name(scale->dtype));
+    append_shape(&text, scale);
+    phema_strbuf_printf(&text, ": %s", fault);
+    return set_fault(checkpoint, codes, &text, err);
+}
+
+static enum phema_status set_shape_fault(struct phema_checkpoint *checkpoint,
+                                         const struct phema_tensor *codes,
+                                         const struct phema_tensor *scale, struct phema_error *err)
+{
+    struct phema_strbuf fault = {0};
+    phema_strbuf_puts(&fault, "expected one number");
+    if (codes->rank >= 2)
+        phema_strbuf_printf(
+            &fault, ", or one for each of %llu rows, or for each block of %llu x %llu of ",
+            (unsigned long long)codes->shape[0], (unsigned long long)checkpoint->block_size[0],
+            (unsigned long long)checkpoint->block_size[1]);
+    if (codes->rank >= 2)
+        append_shape(&fault, codes);
+    enum phema_status status = phema_strbuf_check(&fault, err);
+    if (!status)
+        status = set_scale_fault(checkpoint, codes, scale, fault.data, err);
+    phema_strbuf_clear(&fault);
+    return status;
+}
+
+static enum phema_status set_count_fault(struct phema_checkpoint *checkpoint,
+                                         const struct phema_tensor *codes,
+                                         const struct phema_tensor *const scales[2],
+                                         struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer shown;
+    phema_strbuf_printf(&text, "it has two scales, '%s'",
+                        phema_name_escape(&shown, scales[0]->name, scales[0]->name_size));
+    phema_strbuf_printf(&text, " and '%s'",
+                        phema_name_escape(&shown, scales[1]->name, scales[1]->name_size));
+    return set_fault(checkpoint, codes, &text, err);
+}
+
+const char *phema_checkpoint_scale_fault(const struct phema_checkpoint *checkpoint,
+                                         const struct phema_tensor *tensor)
+{
+    return checkpoint->scale_faults ? checkpoint->scale_faults[tensor - checkpoint->tensors] : NULL;
+}
+
+/* ---- Tensors ---- */
+
+/* The numbers that the codes stand for: one table for all tensors of a checkpoint. */
+static const float *values_of_codes(struct phema_checkpoint *checkpoint, enum phema_dtype dtype)
+{
+    const float **kept = &checkpoint->code_values[dtype == PHEMA_F8_E5M2];
+    if (*kept)
+        return *kept;
+    float *values = phema_arena_array(&checkpoint->chunk_arena, 256, sizeof(*values));
+    for (unsigned code = 0; values && code < 256; code++) {
+        uint8_t byte = (uint8_t)code;
+        values[code] = (float)phema_element_widen(dtype, &byte, 0);
+    }
+    return *kept = values;
+}
+
+/* Completes a scaling whose shapes are known, and gives it to the codes. */
+static enum phema_status keep_scaling(struct phema_checkpoint *checkpoint,
+                                      struct phema_tensor *codes, struct phema_tensor *scale,
+                                      const struct phema_scaling *fitted, struct phema_error *err)
+{
+    struct phema_arena *arena = &checkpoint->chunk_arena; /* outlives the listing */
+    struct phema_scaling *scaling = phema_arena_alloc(arena, sizeof(*scaling));
+    uint64_t *shape = phema_arena_array(arena, scale->rank + 1U, sizeof(*shape));
+    const char *name = phema_arena_copy(arena, scale->name, scale->name_size);
+    const float *values = values_of_codes(checkpoint, codes->dtype);
+    if (!scaling || !shape || !name || !values)
+        return phema_fail_memory(err);
+    if (scale->rank)
+        memcpy(shape, scale->shape, scale->rank * sizeof(*shape));
+    *scaling = *fitted;
+    scaling->name = name;
+    scaling->name_size = scale->name_size;
+    scaling->codes = codes->dtype;
+    scaling->dtype = scale->dtype == PHEMA_U8 ? PHEMA_F8_E8M0 : scale->dtype;
+    scaling->values = values;
+    scaling->distance = scale->offset - codes->offset;
+    scaling->file = scale->file;
+    scaling->rank = scale->rank;
+    scaling->shape = shape;
+    scaling->n_elems = scale->n_elems;
+    scaling->chunks = scale->chunks;
+    scaling->n_chunks = scale->n_chunks;
+    codes->scaling = scaling;
+    scale->kind = PHEMA_KIND_SCALE;
+    return PHEMA_OK;
+}
+
+static enum phema_status find_scaling(struct finding *finding, struct phema_tensor *codes,
+                                      struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = finding->checkpoint;
+    const struct phema_tensor *scales[2];
+    size_t n = 0;
+    enum phema_status status = find_scales(scales, &n, finding, codes, err);
+    if (status || n == 0)
+        return status;
+    if (n > 1)
+        return set_count_fault(checkpoint, codes, scales, err);
+    const char *fault = find_fault(codes, scales[0]);
+    if (fault)
+        return set_scale_fault(checkpoint, codes, scales[0], fault, err);
+    struct phema_scaling scaling = {0};
+    bool fits = false;
+    if (codes->n_elems == 0) /* nothing is read */
+        return PHEMA_OK;
+    status = fit(&fits, &scaling, finding, codes, scales[0], err);
+    if (status)
+        return status;
+    if (!fits)
+        return set_shape_fault(checkpoint, codes, scales[0], err);
+    struct phema_tensor *scale = &checkpoint->tensors[scales[0] - checkpoint->tensors];
+    return keep_scaling(checkpoint, codes, scale, &scaling, err);
+}
+
+static void mark_activation_scales(struct phema_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        struct phema_tensor *tensor = &checkpoint->tensors[i];
+        if (phema_dtype_is_float(tensor->dtype) && tensor->kind != PHEMA_KIND_SCALE &&
+            !tensor->scaling && is_activation_scale(tensor))
+            tensor->kind = PHEMA_KIND_ACTIVATION_SCALE;
+    }
+}
+
+/* A shared listing has the blocks of the other checkpoint: its own config.json must agree. */
+static enum phema_status check_alike(struct phema_checkpoint *checkpoint,
+                                     const struct phema_checkpoint *alike, struct phema_error *err)
+{
+    checkpoint->has_blocks = alike->has_blocks;
+    if (!alike->has_blocks)
+        return PHEMA_OK;
+    enum phema_status status = find_block_size(checkpoint->block_size, checkpoint, err);
+    if (status)
+        return status;
+    const uint64_t *here = checkpoint->block_size, *there = alike->block_size;
+    if (here[0] == there[0] && here[1] == there[1])
+        return PHEMA_OK;
+    return phema_fail(
+        err, PHEMA_ERR_FILE,
+        "config.json: blocks of fp8 tensors have %llu x %llu elements here, but %llu x "
+        "%llu in that of %s",
+        (unsigned long long)here[0], (unsigned long long)here[1], (unsigned long long)there[0],
+        (unsigned long long)there[1], alike->path);
+}
+
+PHEMA_FALLIBLE scaling_find(struct phema_checkpoint *checkpoint,
+                            const struct phema_checkpoint *alike, struct phema_error *err)
+{
+    if (checkpoint->is_alike && alike)
+        return check_alike(checkpoint, alike, err);
+    struct finding finding = {.checkpoint = checkpoint};
+    enum phema_status status = PHEMA_OK;
+    bool is_any = false;
+    for (size_t i = 0; i < checkpoint->n_tensors && !status; i++) {
+        if (!is_code(checkpoint->tensors[i].dtype))
+            continue;
+        status = find_scaling(&finding, &checkpoint->tensors[i], err);
+        is_any = is_any || checkpoint->tensors[i].scaling;
+    }
+    phema_strbuf_clear(&finding.name);
+    if (!status && is_any)
+        mark_activation_scales(checkpoint);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* scaling.h - fp8 tensors with scales: which they are, and their numbers. */
+#ifndef FORMATS_SCALING_H
+#define FORMATS_SCALING_H
+
+#include "format.h"
+
+/* Sets scaling of the fp8 codes that have a scale, and the kinds of scales. The size of blocks is that
+ * of config.json beside the checkpoint.
+ *   alike  the checkpoint whose listing this one shares, or NULL
+ * PHEMA_ERR_FILE  config.json is damaged, or has another size of blocks than that of alike */
+PHEMA_FALLIBLE scaling_find(struct phema_checkpoint *checkpoint,
+                            const struct phema_checkpoint *alike, struct phema_error *err);
+
+/* phema_reader_read of elements as they are in the file (reader.c). */
+PHEMA_FALLIBLE reader_read_stored(const uint8_t **data, struct phema_reader *reader,
+                                  const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                                  void *scratch, struct phema_error *err);
+
+#endif
