@@ -244,8 +244,9 @@ struct posthoc_ema_progress {
 
 struct posthoc_ema_run_options {
     size_t size;
-    const char *into;     /* the checkpoint to copy and fill; NULL: the newest snapshot */
-    const char *dtype;    /* of the averages: "f32", "f16", "bf16"; NULL: as in the snapshots */
+    const char *into; /* the checkpoint to copy and fill; NULL: the newest snapshot */
+    /* of the averages: "f32", "f16", "bf16"; NULL: as in the snapshots, bf16 for fp8 with scales */
+    const char *dtype;
     const char *overflow; /* "error" (default), "saturate", "inf" */
     const char *io;       /* "auto" (default), "mmap", "read", "direct" */
     uint64_t

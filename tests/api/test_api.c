@@ -288,7 +288,7 @@ static void a_run_replaces_outputs_only_on_request(void **state)
     assert_int_equal(posthoc_ema_run(plan, out, &options, NULL, &error), POSTHOC_EMA_OK);
     options.dtype = "f8";
     assert_int_equal(posthoc_ema_run(plan, out, &options, NULL, &error), POSTHOC_EMA_ERR_USAGE);
-    assert_string_equal(error.message, "dtype: 'f8' is not one of same|f32|f16|bf16");
+    assert_string_equal(error.message, "dtype: 'f8' is not one of auto|same|f32|f16|bf16");
     (void)unlink(out);
     free(out);
     posthoc_ema_plan_free(plan);

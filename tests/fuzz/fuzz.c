@@ -132,6 +132,11 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
     /* a false petabyte is not decompressed */
     if (!tensor->is_compressed || tensor->offset + tensor->size_bytes <= MAX_DECODED_BYTES)
         (void)(read_elements(reader, tensor, last, n_last) && read_elements(reader, tensor, 0, n));
+    if (tensor->scaling) {
+        struct phema_tensor values = phema_tensor_values(tensor);
+        (void)(read_elements(reader, &values, last, n_last) &&
+               read_elements(reader, &values, 0, n));
+    }
 }
 
 void fuzz_open_path(const char *path)

@@ -32,6 +32,15 @@ series=$fixtures/trainers/fp8_tensor
 "$phema" inspect --json "$series/checkpoint-30" | tr -d ' \n' | grep -co '"scale":{"name":"model.layers.0.._proj.weight_scale","block":\[1,96\]}'
 "$phema" synth --no-sync --weights fp8_tensor.txt --dtype same "$series" same.safetensors 2>&1 | grep '^posthoc'
 
+# solved weights, from a sample of the numbers
+for kind in block channel none; do
+    series=$fixtures/scaled/$kind
+    "$phema" synth --quiet --no-sync --sigma-rel 0.1 "$series" $kind.safetensors
+    "$phema" plan --quiet --sigma-rel 0.1 "$series" >plan.txt || echo "status $?"
+    "$phema" weights --quiet --sigma-rel 0.1 "$series" >weights.txt || echo "status $?"
+    "$phema" verify --quiet $kind.safetensors
+done
+
 # --exclude leaves out the numbers, and their scale with them; a conversion keeps codes unless it says a dtype
 series=$fixtures/scaled/channel
 newest=$series/snapshot-0003000-0.050.safetensors
