@@ -46,7 +46,6 @@ struct phema_scaling {
     uint64_t rows, columns; /* of a matrix of codes; more matrices follow one another */
     uint64_t block_rows, block_columns; /* that share a scale; the last ones may be fewer */
     uint64_t scale_rows, scale_columns; /* of the scales of a matrix */
-    const float *values;                /* [256] of the codes */
     /* the place of the scale, in C order: its offset minus that of the codes, which may wrap */
     uint64_t distance;
     size_t file;
@@ -80,7 +79,7 @@ struct phema_tensor {
      * chunks or stride are not NULL. Listings have no such tensors, and they have no scaling. */
     bool is_widened;
     enum phema_dtype stored_dtype;
-    /* Of fp8 codes, until the checkpoint is closed; NULL: the tensor has no scale. A tensor of another
+    /* Of fp8 codes, as long as the listing; NULL: the tensor has no scale. A tensor of another
      * dtype than the codes is what phema_tensor_values makes of them. */
     const struct phema_scaling *scaling;
 };
@@ -321,7 +320,7 @@ bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *re
 PHEMA_FALLIBLE phema_reader_complete(const uint8_t **data, const struct phema_read *read,
                                      const struct phema_tensor *tensor, struct phema_error *err);
 
-/* Where one element begins. false: not told, of a strided or compressed tensor. */
+/* Where one element begins. false: not told, of a strided, compressed or converted tensor. */
 bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
                        uint64_t element);
 

@@ -26,7 +26,7 @@ struct phema_tensor_location {
     size_t n_chunks;
     bool is_widened; /* stored_dtype is narrower than the series' dtype (formats.h) */
     enum phema_dtype stored_dtype;
-    /* of fp8 codes, which are read as numbers; owned by the first checkpoint that is so; or NULL */
+    /* of fp8 codes, which are read as numbers; owned by the series; or NULL */
     const struct phema_scaling *scaling;
 };
 

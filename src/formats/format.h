@@ -93,11 +93,10 @@ struct phema_checkpoint {
     size_t n_values, values_capacity;
     char **warnings;
     size_t n_warnings, warnings_capacity;
-    struct name_table names;     /* of tensors; values are their indices */
-    const char **scale_faults;   /* [n_tensors] NULL: none */
-    const float *code_values[2]; /* [256] of F8_E4M3 and F8_E5M2, once they are needed */
-    bool has_blocks;             /* a scale serves blocks of config.json's size, ... */
-    uint64_t block_size[2];      /* ... which is this */
+    struct name_table names;   /* of tensors; values are their indices */
+    const char **scale_faults; /* [n_tensors] NULL: none */
+    bool has_blocks;           /* a scale serves blocks of config.json's size, ... */
+    uint64_t block_size[2];    /* ... which is this */
     struct header_text header;
     size_t base;            /* the file whose directory relative paths start from */
     struct phema_span part; /* "NAME.", which begins the names of a part's tensors; {NULL, 0} */

@@ -321,44 +321,23 @@ const char *phema_checkpoint_scale_fault(const struct phema_checkpoint *checkpoi
 
 /* ---- Tensors ---- */
 
-/* The numbers that the codes stand for: one table for all tensors of a checkpoint. */
-static const float *values_of_codes(struct phema_checkpoint *checkpoint, enum phema_dtype dtype)
-{
-    const float **kept = &checkpoint->code_values[dtype == PHEMA_F8_E5M2];
-    if (*kept)
-        return *kept;
-    float *values = phema_arena_array(&checkpoint->chunk_arena, 256, sizeof(*values));
-    for (unsigned code = 0; values && code < 256; code++) {
-        uint8_t byte = (uint8_t)code;
-        values[code] = (float)phema_element_widen(dtype, &byte, 0);
-    }
-    return *kept = values;
-}
-
 /* Completes a scaling whose shapes are known, and gives it to the codes. */
 static enum phema_status keep_scaling(struct phema_checkpoint *checkpoint,
                                       struct phema_tensor *codes, struct phema_tensor *scale,
                                       const struct phema_scaling *fitted, struct phema_error *err)
 {
-    struct phema_arena *arena = &checkpoint->chunk_arena; /* outlives the listing */
-    struct phema_scaling *scaling = phema_arena_alloc(arena, sizeof(*scaling));
-    uint64_t *shape = phema_arena_array(arena, scale->rank + 1U, sizeof(*shape));
-    const char *name = phema_arena_copy(arena, scale->name, scale->name_size);
-    const float *values = values_of_codes(checkpoint, codes->dtype);
-    if (!scaling || !shape || !name || !values)
+    struct phema_scaling *scaling = phema_arena_alloc(&checkpoint->arena, sizeof(*scaling));
+    if (!scaling)
         return phema_fail_memory(err);
-    if (scale->rank)
-        memcpy(shape, scale->shape, scale->rank * sizeof(*shape));
     *scaling = *fitted;
-    scaling->name = name;
+    scaling->name = scale->name;
     scaling->name_size = scale->name_size;
     scaling->codes = codes->dtype;
     scaling->dtype = scale->dtype == PHEMA_U8 ? PHEMA_F8_E8M0 : scale->dtype;
-    scaling->values = values;
     scaling->distance = scale->offset - codes->offset;
     scaling->file = scale->file;
     scaling->rank = scale->rank;
-    scaling->shape = shape;
+    scaling->shape = scale->shape;
     scaling->n_elems = scale->n_elems;
     scaling->chunks = scale->chunks;
     scaling->n_chunks = scale->n_chunks;

@@ -96,6 +96,11 @@ static enum phema_status read_multiplied(const uint8_t **data, struct phema_read
                                          uint64_t n, void *scratch, struct phema_error *err)
 {
     struct phema_tensor codes = phema_tensor_codes(tensor);
+    float values[256]; /* of the codes */
+    for (unsigned code = 0; code < ARRAY_LEN(values); code++) {
+        uint8_t byte = (uint8_t)code;
+        values[code] = (float)phema_element_widen(codes.dtype, &byte, 0);
+    }
     struct scales scales = {
         .reader = reader, .scaling = tensor->scaling, .tensor = scale_of(&codes)};
     uint8_t *out = scratch;
@@ -113,7 +118,7 @@ static enum phema_status read_multiplied(const uint8_t **data, struct phema_read
         if (status)
             return status;
         left -= n_alike;
-        multiply(out + left * sizeof(float), from + left, n_alike, scales.scaling->values,
+        multiply(out + left * sizeof(float), from + left, n_alike, values,
                  scales.values[index - scales.first]);
     }
     *data = out;

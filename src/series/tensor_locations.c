@@ -38,6 +38,19 @@ bool tensor_copy_dimensions(struct phema_arena *arena, const uint64_t **dimensio
     return copy != NULL;
 }
 
+bool tensor_copy_scaling(struct phema_arena *arena, const struct phema_scaling **scaling)
+{
+    if (!*scaling)
+        return true;
+    struct phema_scaling *copy = phema_arena_alloc(arena, sizeof(*copy));
+    if (!copy)
+        return false;
+    *copy = **scaling;
+    copy->name = phema_arena_copy(arena, copy->name, copy->name_size);
+    *scaling = copy;
+    return copy->name && tensor_copy_dimensions(arena, &copy->shape, copy->rank);
+}
+
 bool dtype_is_narrower(enum phema_dtype stored, enum phema_dtype wanted)
 {
     bool is_half = stored == PHEMA_F16 || stored == PHEMA_BF16;
@@ -343,7 +356,8 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
         if (status)
             return status;
         if (!first) {
-            if (!tensor_copy_dimensions(&series->memory, &location->stride, wanted->rank))
+            if (!tensor_copy_dimensions(&series->memory, &location->stride, wanted->rank) ||
+                !tensor_copy_scaling(&series->memory, &location->scaling))
                 return phema_fail_memory(err);
             found++;
             continue;
@@ -357,6 +371,8 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
         }
         if (same_scale_place(location->scaling, first[i].scaling))
             location->scaling = first[i].scaling;
+        else if (!tensor_copy_scaling(&series->memory, &location->scaling))
+            return phema_fail_memory(err);
         if (found == 0)
             snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
         *is_alike = *is_alike && !location->chunks && !first[i].chunks &&

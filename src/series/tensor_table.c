@@ -64,7 +64,8 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     entry->tensor.name_size = size;
     if (!entry->tensor.name ||
         !tensor_copy_dimensions(&series->memory, &entry->tensor.shape, listed->rank) ||
-        !tensor_copy_dimensions(&series->memory, &entry->tensor.stride, listed->rank))
+        !tensor_copy_dimensions(&series->memory, &entry->tensor.stride, listed->rank) ||
+        !tensor_copy_scaling(&series->memory, &entry->tensor.scaling))
         return phema_fail_memory(err);
     tensor_filter_rule(entry, listed, tensor_table->options->averages_buffers);
     tensor_table->by_name[i] = i;
@@ -104,18 +105,19 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
 /* ---- Tables of containers ---- */
 
 /* An entry has the dtype of its average, or of the raw parameter where that is wider and both are
- * summed. */
-static void note_average(struct tensor_table *tensor_table, struct phema_series_tensor *entry,
+ * summed. false: no memory */
+static bool note_average(struct tensor_table *tensor_table, struct phema_series_tensor *entry,
                          const struct phema_tensor *listed)
 {
     struct phema_tensor average = tensor_as_read(tensor_table, listed);
     bool is_averaged_alone = tensor_table->options->use == PHEMA_USE_AVERAGES;
     bool is_float = phema_dtype_is_float(average.dtype);
-    if (is_float && (is_averaged_alone || dtype_is_narrower(entry->tensor.dtype, average.dtype))) {
-        entry->tensor.dtype = average.dtype;
-        entry->tensor.scaling = average.scaling;
-        entry->tensor.size_bytes = phema_dtype_bytes(average.dtype, entry->tensor.n_elems);
-    }
+    if (!is_float || (!is_averaged_alone && !dtype_is_narrower(entry->tensor.dtype, average.dtype)))
+        return true;
+    entry->tensor.dtype = average.dtype;
+    entry->tensor.size_bytes = phema_dtype_bytes(average.dtype, entry->tensor.n_elems);
+    entry->tensor.scaling = average.scaling;
+    return tensor_copy_scaling(&tensor_table->series->memory, &entry->tensor.scaling);
 }
 
 /* Larger tensors are parameters. */
@@ -199,7 +201,8 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
         if (role.is_raw)
             continue;
         is_averaged[i] = true;
-        note_average(tensor_table, &series->tensors[i], &tensors[j]);
+        if (!note_average(tensor_table, &series->tensors[i], &tensors[j]))
+            return phema_fail_memory(err);
     }
     for (size_t i = 0; i < series->n_tensors; i++) {
         struct phema_series_tensor *entry = &series->tensors[i];

@@ -58,6 +58,7 @@ struct phema_tensor tensor_as_read(const struct tensor_table *tensor_table,
 bool tensor_same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank);
 /* Replaces dimensions by a copy in the arena; false: no memory. */
 bool tensor_copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions, unsigned rank);
+bool tensor_copy_scaling(struct phema_arena *arena, const struct phema_scaling **scaling);
 
 /* A float dtype whose numbers the wanted one has, too. */
 bool dtype_is_narrower(enum phema_dtype stored, enum phema_dtype wanted);
