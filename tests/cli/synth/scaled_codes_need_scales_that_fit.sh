@@ -7,6 +7,7 @@ edit() {
     cp -R "$fixtures/trainers/$1" series
     chmod -R u+w series
     rm -rf series/checkpoint-300 series/truth_mean.safetensors
+    # shellcheck disable=SC2086
     LC_ALL=C sed -i "${@:3}" series/$2/model.safetensors
 }
 try() {
