@@ -56,6 +56,10 @@ struct phema_scaling {
     size_t n_chunks;
 };
 
+/* Whether the shapes say the size of the blocks. Else it is that of config.json, which other files of
+ * the same codes and scales need beside them. */
+bool phema_scaling_is_evident(const struct phema_scaling *scaling);
+
 /* Element (i_0, ...) lies at offset + (sum i_k stride_k) * bytes of an element. Tensors that share
  * storage (tied weights, views) overlap. */
 struct phema_tensor {

@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,11 +179,11 @@ static const struct phema_tensor *find_twin(const struct phema_checkpoint *check
         return find_tensor(checkpoint, tensor->name, tensor->name_size);
     if (!is_added && tensor->name_size > size && memcmp(tensor->name, prefix, size) == 0)
         return find_tensor(checkpoint, tensor->name + size, tensor->name_size - size);
-    if (!is_added || size + tensor->name_size > sizeof(name))
+    int length =
+        snprintf(name, sizeof(name), "%s%.*s", prefix, (int)tensor->name_size, tensor->name);
+    if (!is_added || length < 0 || (size_t)length >= sizeof(name))
         return NULL;
-    memcpy(name, prefix, size);
-    memcpy(name + size, tensor->name, tensor->name_size);
-    return find_tensor(checkpoint, name, size + tensor->name_size);
+    return find_tensor(checkpoint, name, (size_t)length);
 }
 
 static bool has_twin(const struct phema_checkpoint *a, const struct phema_checkpoint *b,

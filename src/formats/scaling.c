@@ -181,6 +181,21 @@ static bool fit_rows(struct phema_scaling *out, const struct phema_tensor *codes
     return true;
 }
 
+/* The blocks of matrices and scales of known shapes. */
+static bool fit_size(struct phema_scaling *out, const uint64_t size[2])
+{
+    out->block_rows = size[0];
+    out->block_columns = size[1];
+    if (count_blocks(out->rows, size[0]) == out->scale_rows &&
+        count_blocks(out->columns, size[1]) == out->scale_columns)
+        return true;
+    if (out->rows % out->scale_rows || out->columns % out->scale_columns)
+        return false;
+    out->block_rows = out->rows / out->scale_rows;
+    out->block_columns = out->columns / out->scale_columns;
+    return true;
+}
+
 /* One number for a block of the last two dimensions. Blocks that are not of this size may divide the
  * tensor evenly: transformers derives them so. */
 static bool fit_blocks(struct phema_scaling *out, const struct phema_tensor *codes,
@@ -196,16 +211,16 @@ static bool fit_blocks(struct phema_scaling *out, const struct phema_tensor *cod
     out->columns = codes->shape[outer + 1];
     out->scale_rows = scale->shape[outer];
     out->scale_columns = scale->shape[outer + 1];
-    out->block_rows = size[0];
-    out->block_columns = size[1];
-    if (count_blocks(out->rows, size[0]) == out->scale_rows &&
-        count_blocks(out->columns, size[1]) == out->scale_columns)
-        return true;
-    if (out->rows % out->scale_rows || out->columns % out->scale_columns)
-        return false;
-    out->block_rows = out->rows / out->scale_rows;
-    out->block_columns = out->columns / out->scale_columns;
-    return true;
+    return fit_size(out, size);
+}
+
+bool phema_scaling_is_evident(const struct phema_scaling *scaling)
+{
+    static const uint64_t usual[2] = {DEFAULT_BLOCK, DEFAULT_BLOCK};
+    struct phema_scaling evident = *scaling;
+    bool is_of_rows = scaling->block_rows == 1 && scaling->block_columns == scaling->columns;
+    return is_of_rows || (fit_size(&evident, usual) && evident.block_rows == scaling->block_rows &&
+                          evident.block_columns == scaling->block_columns);
 }
 
 /* false: the shapes do not fit. Neither tensor is empty. */

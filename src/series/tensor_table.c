@@ -36,6 +36,19 @@ static void add_total(struct phema_tensor_total *total, const struct phema_tenso
     total->size_bytes += tensor->size_bytes;
 }
 
+static enum phema_status fail_blocks(const struct tensor_table *tensor_table,
+                                     const struct phema_tensor *codes, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: tensor '%s': only config.json says that its scales are for blocks of "
+                      "%llu x %llu, and a converted checkpoint would lack it; give --dtype bf16",
+                      tensor_table->reference,
+                      phema_name_escape(&shown, codes->name, codes->name_size),
+                      (unsigned long long)codes->scaling->block_rows,
+                      (unsigned long long)codes->scaling->block_columns);
+}
+
 /* Adds tensor t of the first snapshot, if it takes part. */
 static enum phema_status add_tensor(struct tensor_table *tensor_table,
                                     const struct phema_tensor *tensors, size_t t,
@@ -57,6 +70,8 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     }
     if (!name || (has_raw && !role.is_raw))
         return PHEMA_OK;
+    if (filter->keeps_codes && listed->scaling && !phema_scaling_is_evident(listed->scaling))
+        return fail_blocks(tensor_table, listed, err);
     struct phema_series_tensor *entry = &series->tensors[i];
     *entry =
         (struct phema_series_tensor){.tensor = tensor_as_read(tensor_table, listed), .same_as = i};

@@ -16,7 +16,7 @@ done
 ls -A new
 "$phema" synth --resume "${command[@]}" new/o 2>&1 >/dev/null | grep -c -o 'resumed'
 sed -i 's|new/o|whole|' new/o/posthoc_ema.json
-diff -r <(cd whole && sha256sum .metadata *.distcp) <(cd new/o && sha256sum .metadata *.distcp) && echo "same"
+diff -r <(cd whole && sha256sum .metadata ./*.distcp) <(cd new/o && sha256sum .metadata ./*.distcp) && echo "same"
 ls -A new
 echo "- in parts"
 for part in 1 2; do

@@ -77,3 +77,7 @@ if command -v zstd >zstd.txt; then
 else
     echo "4 posthoc-ema: series: tensor 'model.layers.0.o_proj.weight': is quantised (F8_E4M3 codes, scale in 'model.layers.0.o_proj.input_scale'): its scale 'model.layers.0.o_proj.weight_scale' is BF16 [1]: is compressed, and a scale is read before its codes; decompress the file (zstd -d); dequantise the snapshots, copy both (--rule 'RE=copy'), or leave both out (--exclude 'RE')"
 fi
+echo "- blocks whose size no shape says"
+blocks=$fixtures/trainers/fp8_block16/checkpoint-300/model.safetensors
+"$phema" synth -q --no-sync --convert "$blocks" converted.safetensors 2>&1
+"$phema" synth -q --no-sync --convert --dtype bf16 "$blocks" converted.safetensors 2>&1
