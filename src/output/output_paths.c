@@ -298,6 +298,8 @@ PHEMA_FALLIBLE outputs_check_name(bool *is_copy, struct draft *draft, struct phe
 static enum phema_status find_directory(struct draft *draft, const char *template,
                                         struct phema_error *err)
 {
+    if (!template)
+        return PHEMA_OK;
     const char *slash = strrchr(template, '/');
     size_t size = slash ? (size_t)(slash - template) : 0;
     bool is_many = strchr(template, '{') != NULL;
