@@ -2,10 +2,10 @@
 /* plan_watch.c - shows that snapshots are opened or weights are solved for, when that takes longer than
  * a second. A thread of its own draws, so that no solver has to report. */
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #include "phema/clock.h"
+#include "phema/parallel.h"
 #include "print_summary.h"
 
 #define SILENT_S 1.0 /* most plans are made before */
@@ -13,6 +13,8 @@
 
 struct watch {
     struct progress progress;
+    pthread_t thread;
+    bool is_started;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     const char *stage; /* guarded by lock, as is_over is */
@@ -62,32 +64,27 @@ static void *run_watch(void *argument)
     return NULL;
 }
 
-/* Without a thread nothing is shown. Signals are for the threads that exist already. */
-static bool start(pthread_t *thread, struct watch *watch)
+/* Without a thread nothing is shown. */
+static void start(struct watch *watch)
 {
-    sigset_t all, old;
     pthread_condattr_t attributes;
     (void)pthread_mutex_init(&watch->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&watch->wake, &attributes);
     (void)pthread_condattr_destroy(&attributes);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &old);
-    bool is_started = watch->progress.style != CLI_PROGRESS_NONE &&
-                      pthread_create(thread, NULL, run_watch, watch) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return is_started;
+    watch->is_started = watch->progress.style != CLI_PROGRESS_NONE &&
+                        phema_thread_start(&watch->thread, run_watch, watch) == 0;
 }
 
-static void stop(pthread_t thread, bool is_started, struct watch *watch)
+static void stop(struct watch *watch)
 {
     pthread_mutex_lock(&watch->lock);
     watch->is_over = true;
     (void)pthread_cond_signal(&watch->wake);
     pthread_mutex_unlock(&watch->lock);
-    if (is_started)
-        (void)pthread_join(thread, NULL);
+    if (watch->is_started)
+        (void)pthread_join(watch->thread, NULL);
     (void)pthread_cond_destroy(&watch->wake);
     (void)pthread_mutex_destroy(&watch->lock);
     progress_finish(&watch->progress);
@@ -101,13 +98,12 @@ PHEMA_FALLIBLE cli_make_plan(struct phema_plan **out, const struct cli_common *c
                           .start_s = phema_clock_s(),
                           .check = options->check,
                           .context = options->context};
-    pthread_t thread;
     progress_init(&watch.progress, common);
     watch.progress.kept = PROGRESS_WRITES_NOTHING;
     watched.check = begin_solving;
     watched.context = &watch;
-    bool is_started = start(&thread, &watch);
+    start(&watch);
     enum phema_status status = phema_plan_make(out, &watched, err);
-    stop(thread, is_started, &watch);
+    stop(&watch);
     return status;
 }

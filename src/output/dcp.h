@@ -43,7 +43,7 @@ PHEMA_FALLIBLE dcp_frame_make(struct dcp_frame *frame, enum phema_dtype dtype,
  *   tensors     [n] as written
  *   pieces      all boxes, in the order of the tensors
  *   file_names  of the files that pieces count */
-void dcp_metadata_write(struct phema_strbuf *pickle, const struct phema_tensor *tensors, size_t n,
+void dcp_metadata_write(struct phema_strbuf *text, const struct phema_tensor *tensors, size_t n,
                         const struct phema_piece *pieces, const size_t *first_piece,
                         const struct phema_output_file *files);
 

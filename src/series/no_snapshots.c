@@ -121,10 +121,11 @@ static bool find_above(const char *path, struct phema_error *err)
 /* The last digits of a name. */
 static size_t find_digits(const char *name, size_t *first)
 {
-    size_t end = strcspn(name, "."), start = end;
+    size_t end = strcspn(name, ".");
     while (end > 0 && !isdigit((unsigned char)name[end - 1]))
         end--;
-    for (start = end; start > 0 && isdigit((unsigned char)name[start - 1]);)
+    size_t start = end;
+    while (start > 0 && isdigit((unsigned char)name[start - 1]))
         start--;
     *first = start;
     return end - start;

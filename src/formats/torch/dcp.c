@@ -638,10 +638,10 @@ static enum phema_status list_records(struct phema_record **out, size_t *n,
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
 {
-    struct distributed distributed = {0};
+    void *constant = NULL; /* to which nothing is added */
+    memcpy(&constant, &checkpoint, sizeof(constant));
+    struct distributed distributed = {.checkpoint = constant};
     size_t capacity = 0;
-    /* of a constant, to which nothing is added */
-    memcpy(&distributed.checkpoint, &checkpoint, sizeof(distributed.checkpoint));
     enum phema_status status = read_metadata(&distributed, checkpoint_content(checkpoint, 0), err);
     if (!status)
         status = index_files(&distributed, err);
