@@ -8,7 +8,7 @@ synth --resum
 synth --skip_existing
 synth --force=yes
 synth --max-ram 1G5
-synth --max-ram 1 | sed 's/[0-9]* KiB/N KiB/; s/[0-9]*MiB/N MiB/' # depends on the build
+synth --max-ram 1 | sed 's/at least [0-9.]* [KMG]iB/at least N KiB/; s/[0-9]*MiB/N MiB/' # depends on the build
 synth -j 0
 synth --dtype int8
 synth --device gpu
