@@ -151,7 +151,7 @@ struct cli_words {
 PHEMA_FALLIBLE cli_split_words(struct cli_words *out, struct phema_arena *arena,
                                const char *command, int n_more, struct phema_error *err);
 
-/* ---- remedy.c: from what is wrong to a command that works ---- */
+/* ---- remedy.c, remedy_values.c: from what is wrong to a command that works ---- */
 
 /* The option of that name, of so many bytes; NULL: none. */
 const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size);

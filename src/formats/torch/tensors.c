@@ -178,64 +178,6 @@ static enum phema_status search(struct walk *walk, struct pickle_node *node, uns
     return status;
 }
 
-/* ---- Places ---- */
-
-/* Sizes and strides of a view into the arena; strides stay NULL for C order, in which sizes of 1
- * may have any stride. */
-static enum phema_status lay_out(struct phema_tensor *tensor, struct phema_arena *arena,
-                                 const struct pickle_tensor *view, struct phema_error *err)
-{
-    size_t rank = view->sizes->items.n;
-    uint64_t *shape = phema_arena_array(arena, 2 * rank, sizeof(*shape));
-    if (!shape)
-        return phema_fail_memory(err);
-    uint64_t *stride = shape + rank;
-    uint64_t n_elems = 1;
-    bool is_empty = false;
-    for (size_t i = 0; i < rank; i++) {
-        shape[i] = (uint64_t)view->sizes->items.at[i]->integer;
-        stride[i] = (uint64_t)view->strides->items.at[i]->integer;
-        is_empty |= shape[i] == 0;
-    }
-    bool is_c_order = true;
-    for (size_t i = rank; i-- > 0 && !is_empty;) {
-        is_c_order &= shape[i] == 1 || stride[i] == n_elems;
-        n_elems *= shape[i]; /* the product was checked when the tensor was rebuilt */
-    }
-    if (is_empty)
-        n_elems = 0;
-    if (view->is_packed) {
-        if (rank == 0 || !is_c_order || shape[rank - 1] > UINT64_MAX / 2)
-            return phema_fail(
-                err, PHEMA_ERR_FILE,
-                "a view of packed float4 elements that is not in C order is not read");
-        shape[rank - 1] *= 2;
-        n_elems *= 2;
-    }
-    tensor->rank = (unsigned)rank;
-    tensor->shape = shape;
-    tensor->stride = is_c_order ? NULL : stride;
-    tensor->n_elems = n_elems;
-    return PHEMA_OK;
-}
-
-enum phema_status torch_place_tensor(struct phema_tensor *tensor, struct phema_arena *arena,
-                                     const struct pickle_tensor *view, struct phema_error *err)
-{
-    enum phema_status status = lay_out(tensor, arena, view, err);
-    if (status)
-        return status;
-    unsigned bits = view->is_packed ? 8 : phema_dtype_bits(view->dtype);
-    tensor->dtype = view->dtype;
-    tensor->file = view->storage->file;
-    tensor->offset = view->storage->offset;
-    tensor->size_bytes = tensor->n_elems / (view->is_packed ? 2 : 1) * bits / 8;
-    if (tensor->n_elems) /* an empty view may claim to begin anywhere: then it begins with the
-                            storage */
-        tensor->offset += view->first * bits / 8;
-    return PHEMA_OK;
-}
-
 /* ---- Listing ---- */
 
 /* Without the other parts a DTensor can be read only if its one part is the whole. */

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/* remedy_values.c - guesses the value of an option that was meant by one that cannot be read. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "phema/number.h"
+
+struct choices {
+    char names[16][32];
+};
+
+static const char *choice_name(const void *table, size_t index)
+{
+    const struct choices *choices = table;
+    return index < ARRAY_LEN(choices->names) && choices->names[index][0] ? choices->names[index]
+                                                                         : NULL;
+}
+
+void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
+                        const char *text)
+{
+    struct choices choices = {.names = {""}};
+    size_t n = 0;
+    for (const char *at = words; at && n < ARRAY_LEN(choices.names); n++) {
+        struct phema_span choice = cli_next_choice(&at);
+        (void)snprintf(choices.names[n], sizeof(choices.names[n]), "%.*s", (int)choice.size,
+                       (const char *)choice.data);
+    }
+    const char *nearest = cli_nearest(text, choice_name, &choices);
+    (void)phema_suggest(err, PHEMA_ERR_USAGE, name, nearest ? nearest : choices.names[0]);
+}
+
+static void suggest_word(struct phema_error *err, const struct cli_opt *option, const char *text)
+{
+    char name[64];
+    (void)snprintf(name, sizeof(name), "--%s", option->name);
+    cli_suggest_choice(err, name, option->value, text);
+}
+
+static bool is_valid(const struct cli_opt *option, const char *text)
+{
+    struct phema_error ignored = {""};
+    double number = 0;
+    uint64_t count = 0;
+    if (option->kind == CLI_REAL)
+        return !phema_number_parse(&number, text, &ignored) && isfinite(number);
+    if (option->kind == CLI_SIZE ? phema_size_parse(&count, text, &ignored)
+                                 : phema_count_parse(&count, text, &ignored))
+        return false;
+    uint64_t least = option->kind == CLI_SIZE       ? (uint64_t)1 << 20 /* its unit was lost */
+                     : option->flags & CLI_POSITIVE ? 1
+                                                    : 0;
+    return count >= least;
+}
+
+/* The longest beginning of the text that is a value; without one the option is left out. */
+static void suggest_beginning(struct phema_error *err, const struct cli_opt *option,
+                              const char *text)
+{
+    char part[64];
+    (void)snprintf(part, sizeof(part), "%s", text);
+    for (size_t size = strlen(part); size > 0; part[--size] = '\0') {
+        if (part[size - 1] != '.' && is_valid(option, part)) {
+            phema_error_set_remedy(err, "--%s %s", option->name, part);
+            return;
+        }
+    }
+    phema_error_set_remedy(err, "--%s ''", option->name);
+}
+
+/* Five values from the first to the last number. */
+static bool write_range(char *out, size_t size, double first, double last)
+{
+    double step = (last - first) / 4;
+    return step > 0 && isfinite(step) &&
+           snprintf(out, size, "%.6g:%.6g:%.6g", first, last, step) < (int)size;
+}
+
+/* Two numbers with a separator between them. */
+static bool read_two(double *first, double *last, const char *text, const char *separator)
+{
+    char *end = NULL;
+    *first = strtod(text, &end);
+    if (end == text || strncmp(end, separator, strlen(separator)) != 0)
+        return false;
+    const char *second = end + strlen(separator);
+    *last = strtod(second, &end);
+    return end != second && !*end;
+}
+
+/* Guesses what "0.05..0.25", "0.05-0.25", "0.05:0.25", "10%", "0.1;0.2" or "0.1," stands for. */
+static bool guess_list(char *out, size_t size, const char *text)
+{
+    double first = 0, last = 0;
+    char *end = NULL;
+    if (read_two(&first, &last, text, "..") || read_two(&first, &last, text, ":") ||
+        read_two(&first, &last, text, "-"))
+        return write_range(out, size, first, last);
+    first = strtod(text, &end);
+    if (end != text && strcmp(end, "%") == 0)
+        return snprintf(out, size, "%.6g", first / 100) < (int)size;
+    if (snprintf(out, size, "%s", text) >= (int)size)
+        return false;
+    for (char *at = out; *at; at++)
+        if (*at == ';' || *at == ' ')
+            *at = ',';
+    for (size_t used = strlen(out); used > 0 && out[used - 1] == ','; used--)
+        out[used - 1] = '\0';
+    return *out != '\0';
+}
+
+static void suggest_list(struct phema_error *err, const struct cli_opt *option, const char *text)
+{
+    struct phema_arena arena = {0};
+    struct phema_error ignored = {""};
+    struct cli_reals reals = {0};
+    char guess[256];
+    bool is_width = strcmp(option->name, "sigma-rel") == 0;
+    bool is_list =
+        guess_list(guess, sizeof(guess), text) && !cli_parse_reals(&reals, &arena, guess, &ignored);
+    for (size_t i = 0; is_list && i < reals.n && is_width; i++)
+        is_list = reals.items[i] > 0 && reals.items[i] < 0.289;
+    if (is_list)
+        phema_error_set_remedy(err, "--%s %s", option->name, guess);
+    else
+        phema_error_set_remedy(err, "--%s %s", option->name, is_width ? "0.1" : "''");
+    phema_arena_clear(&arena);
+}
+
+void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text)
+{
+    if (*phema_error_remedy(err))
+        return;
+    if (option->kind == CLI_WORD || option->kind == CLI_CHOICE || option->kind == CLI_EITHER)
+        suggest_word(err, option, text);
+    else if (option->kind == CLI_REAL || option->kind == CLI_COUNT || option->kind == CLI_SIZE)
+        suggest_beginning(err, option, text);
+    else if (option->kind == CLI_REALS)
+        suggest_list(err, option, text);
+}
