@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_design.c - what a training that has not begun should store. */
+#include <math.h>
+
+#include "cli.h"
+#include "design/design.h"
+#include "phema/writer.h"
+#include "series_options.h"
+
+static enum phema_status write_file(const struct design_answer *answer, struct phema_error *err)
+{
+    const struct design_values *values = answer->asked->values;
+    struct phema_strbuf text = {0};
+    struct phema_writer *writer = NULL;
+    const struct phema_writer_options options = {.replaces = values->is_forced, .syncs = true};
+    design_write_file(&text, answer);
+    enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status)
+        status = phema_writer_open(&writer, values->output, text.size, &options, err);
+    if (!status)
+        status = phema_writer_write(writer, 0, text.data, text.size, err);
+    if (!status)
+        status = phema_writer_commit(writer, err);
+    else
+        phema_writer_abandon(writer);
+    phema_strbuf_clear(&text);
+    return status;
+}
+
+static enum phema_status print(const struct design_answer *answer, struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    if (answer->asked->values->common.is_json) {
+        design_write_json(&text, answer);
+        return cli_print(&text, err);
+    }
+    design_write_text(&text, answer);
+    return cli_print_as_is(&text, err);
+}
+
+static enum phema_status run(void *given, struct phema_error *err)
+{
+    struct design_values *values = given;
+    struct design_asked asked;
+    struct design_answer answer = {.asked = &asked};
+    enum phema_status status = PHEMA_OK;
+    if (values->output && !values->is_forced)
+        status = phema_writer_check_absent(values->output, err);
+    if (status)
+        return status;
+    status = design_ask(&asked, values, err);
+    if (!status)
+        status = design_answer_find(&answer, &asked, err);
+    if (!status || status == PHEMA_NO) {
+        enum phema_status written = PHEMA_OK;
+        if (values->output && !status)
+            written = write_file(&answer, err);
+        if (!written)
+            written = print(&answer, err);
+        status = written ? written : status;
+        design_answer_clear(&answer);
+    }
+    design_asked_clear(&asked);
+    return status;
+}
+
+#define FIELD(member) offsetof(struct design_values, member)
+
+static const struct cli_opt rows[] = {
+    {"until", INPUT, CLI_REAL, FIELD(until), "T", .help = "steps of the training",
+     .flags = CLI_EVERYDAY},
+    {"model", INPUT, CLI_TEXT, FIELD(model), "SIZE|FILE",
+     .help = "size of the model in 32 bits, or a checkpoint", .flags = CLI_EVERYDAY},
+    {"model-dtype", INPUT, CLI_CHOICE, FIELD(model_dtype), "f32|f16|bf16",
+     .help = "dtype in which --model has this SIZE (default f32)"},
+    {"like", INPUT, CLI_TEXT, FIELD(like), "RUN",
+     .help = "snapshots of another training: parameters will\nmove as they did there"},
+    {"keep-existing", INPUT, CLI_TEXT, FIELD(keep_existing), "RUN",
+     .help =
+         "snapshots of this training, which has begun: plan\nits rest, and which of them to keep"},
+    {"unit", INPUT, CLI_WORD, FIELD(unit), "steps|images|kimg|tokens",
+     .help = "unit of times (a label: only ratios matter)"},
+    {"trainer", INPUT, CLI_CHOICE, FIELD(trainer), DESIGN_TRAINERS,
+     .help = "keep to what this trainer can store, and print its\nlines (default any: a loop in "
+             "PyTorch)",
+     .flags = CLI_EVERYDAY},
+    {"max-widths", INPUT, CLI_COUNT, FIELD(max_widths), "N",
+     .help = "at most so many averages, each a copy of the model\nin the trainer's memory (1 to 4, "
+             "default 3)",
+     .flags = CLI_POSITIVE | CLI_EVERYDAY},
+    {"input-sigma", INPUT, CLI_REALS, FIELD(input_sigmas), "LIST",
+     .help = "the widths that the trainer keeps, where they\ncannot be chosen"},
+    {"even", INPUT, CLI_FLAG, FIELD(is_even), .help = "save at multiples of one interval only"},
+    {"motion", NUMBERS, CLI_CHOICE, FIELD(motion), "walk|white|drift|fall",
+     .help = "how parameters move: a random walk (default), white\nnoise, a walk that slows down "
+             "as 1/t, or with a\nlearning rate that falls to 0"},
+    {"sigma-rel", TARGET, CLI_TEXT, FIELD(sigma_rel), "FIRST:LAST|LIST",
+     .help = "widths of the averages that will be wanted", .flags = CLI_EVERYDAY},
+    {"profile", TARGET, CLI_TEXTS, FIELD(profiles), "SPEC",
+     .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw (repeatable; see "
+             "posthoc-ema(1))"},
+    {"at", TARGET, CLI_REALS, FIELD(ats), "LIST",
+     .help = "times of these averages; the end is always among\nthem", .flags = CLI_EVERYDAY},
+    {"after", TARGET, CLI_REAL, FIELD(after), "T1", .help = "averages at any time from T1 on, too"},
+    {"max-error", TARGET, CLI_REAL, FIELD(max_error), "E",
+     .help = "the least disk with this worst error; status 1\nwhere none is enough",
+     .flags = CLI_EVERYDAY},
+    {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE", .help = "write the chosen design as JSON",
+     .flags = CLI_EVERYDAY, .letter = 'o'},
+    {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace an existing FILE",
+     .letter = 'f'},
+    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "auto|f32|f16|bf16",
+     .help = "of the snapshots (default auto: f32 or f16)"},
+    {"disk", RESOURCES, CLI_SIZE, FIELD(disk_bytes), "SIZE", .help = "space for all snapshots",
+     .flags = CLI_POSITIVE | CLI_EVERYDAY},
+    CLI_INCLUDE(cli_progress_rows, 0),
+    CLI_INCLUDE(cli_common_rows, 0),
+    {0},
+};
+
+const struct cli_verb cli_design = {
+    .name = "design",
+    .summary = "plan what a training should store",
+    .options = rows,
+    .examples =
+        "  posthoc-ema design --until 1M --model 2.6G --disk 500G --sigma-rel 0.02:0.25\n"
+        "      widths, times and dtype of snapshots, and how good averages will be\n"
+        "  posthoc-ema design --until 200k --model last.pt --max-error 1e-3 --sigma-rel 0.1\n"
+        "      the least disk that is enough\n"
+        "  posthoc-ema design --trainer ema-pytorch --until 200k --model 400M --disk 20G \\\n"
+        "      --sigma-rel 0.05:0.2 --at 100k\n"
+        "      within what a trainer can do, with its settings\n",
+    .values_size = sizeof(struct design_values),
+    .run = run,
+};

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* print.c - the answer for people: a table of choices, the chosen one beside others, lines for the
+ * trainer. */
+#include <ctype.h>
+#include <math.h>
+
+#include "design/design.h"
+
+/* Another motion matters if its best design is so many times better than the chosen one there. */
+#define MOTION_MATTERS 2.0
+
+/* ---- Designs in words ---- */
+
+static void write_dtype(struct phema_strbuf *out, const struct phema_design *design)
+{
+    for (const char *c = phema_dtype_name(design->widths[0].dtype); *c; c++)
+        phema_strbuf_printf(out, "%c", tolower((unsigned char)*c));
+}
+
+void design_write_widths(struct phema_strbuf *out, const struct phema_design *design)
+{
+    for (size_t k = 0; k < design->n_widths; k++) {
+        phema_strbuf_puts(out, k ? ", " : "");
+        if (design->widths[k].profile.shape == PHEMA_SHAPE_RAW)
+            phema_strbuf_puts(out, "raw");
+        else
+            phema_strbuf_printf(out, "%g", design->widths[k].sigma_rel);
+    }
+}
+
+static bool is_even(const struct phema_design *design)
+{
+    for (size_t i = 0; i < design->n_times; i++)
+        if (design->times[i] != design->times[0] * (double)(i + 1))
+            return false;
+    return true;
+}
+
+void design_write_times(struct phema_strbuf *out, const struct phema_design *design)
+{
+    struct phema_name_buffer first, last;
+    if (design->n_times == 1)
+        phema_strbuf_printf(out, "at %s", phema_number_format(&first, design->times[0]));
+    else if (is_even(design))
+        phema_strbuf_printf(out, "every %s", phema_number_format(&first, design->times[0]));
+    else
+        phema_strbuf_printf(out, "%s to %s", phema_number_format(&first, design->times[0]),
+                            phema_number_format(&last, design->times[design->n_times - 1]));
+}
+
+static void write_target(struct phema_strbuf *out, const struct design_asked *asked,
+                         const struct phema_design *design)
+{
+    struct phema_name_buffer end;
+    double sigma_rel = asked->sigma_rels[design->worst_target];
+    if (isnan(sigma_rel))
+        phema_strbuf_puts(out, asked->specs[design->worst_target]);
+    else
+        phema_strbuf_printf(out, "%.3g", sigma_rel);
+    if (asked->question.n_ends > 1 || asked->question.after > 0)
+        phema_strbuf_printf(out, " at %s", phema_number_format(&end, design->worst_end));
+}
+
+static void add_target(struct table *table, const struct design_asked *asked,
+                       const struct phema_design *design)
+{
+    struct phema_strbuf text = {0};
+    write_target(&text, asked, design);
+    table_add(table, TABLE_LEFT, "%s", text.data ? text.data : "");
+    phema_strbuf_clear(&text);
+}
+
+static void add_written(struct table *table, const struct phema_design *design,
+                        void (*write)(struct phema_strbuf *, const struct phema_design *))
+{
+    struct phema_strbuf text = {0};
+    write(&text, design);
+    table_add(table, TABLE_LEFT, "%s", text.data ? text.data : "");
+    phema_strbuf_clear(&text);
+}
+
+/* ---- Tables ---- */
+
+/* The columns that all tables share. */
+static void add_design(struct table *table, const struct design_asked *asked,
+                       const struct phema_design *design)
+{
+    add_target(table, asked, design);
+    add_written(table, design, design_write_widths);
+    add_written(table, design, write_dtype);
+    table_add(table, 0, "%zu", design->n_times);
+}
+
+static void add_titles(struct table *table)
+{
+    table_add(table, TABLE_LEFT, "worst at");
+    table_add(table, TABLE_LEFT, "widths");
+    table_add(table, TABLE_LEFT, "dtype");
+    table_add(table, 0, "times");
+}
+
+static void write_choices(struct phema_strbuf *out, const struct design_answer *answer)
+{
+    struct table table = {.n_columns = 7};
+    table_add(&table, 0, "disk");
+    table_add(&table, TABLE_NEAR, "%s", "");
+    table_add(&table, 0, "error");
+    add_titles(&table);
+    for (size_t i = 0; i < answer->choices.n; i++) {
+        const struct phema_design *design = &answer->choices.items[i];
+        struct phema_name_buffer size;
+        table_add(&table, 0, "%s", phema_size_format(&size, design->disk_bytes));
+        table_add(&table, 0, "%s", i == answer->choices.chosen ? "*" : "");
+        table_add(&table, 0, "%.1e", design->worst_error);
+        add_design(&table, answer->asked, design);
+    }
+    cli_write_table(out, &table, 2);
+}
+
+static void write_others(struct phema_strbuf *out, const struct design_answer *answer)
+{
+    const struct phema_design *chosen = &answer->choices.items[answer->choices.chosen];
+    struct table table = {.n_columns = 7};
+    if (!answer->n_others)
+        return;
+    cli_write_wrapped(out, "the same disk otherwise");
+    table_add(&table, TABLE_LEFT, "%s", "");
+    table_add(&table, 0, "error");
+    table_add(&table, 0, "factor");
+    add_titles(&table);
+    for (size_t i = 0; i < answer->n_others; i++) {
+        const struct phema_design *design = &answer->others[i].design;
+        double factor = design->worst_error / chosen->worst_error;
+        table_add(&table, TABLE_LEFT, "%s", answer->others[i].name);
+        table_add(&table, 0, "%.1e", design->worst_error);
+        table_add(&table, 0, "%.*f", factor < 10 ? 1 : 0, factor);
+        add_design(&table, answer->asked, design);
+    }
+    cli_write_table(out, &table, 2);
+}
+
+/* ---- Sentences ---- */
+
+static void write_question(struct phema_strbuf *out, const struct design_asked *asked)
+{
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer size, half, until, after;
+    const struct phema_design_question *question = &asked->question;
+    phema_strbuf_printf(&text, "%zu average%s up to %s %s", asked->finer.n_targets,
+                        asked->finer.n_targets == 1 ? "" : "s",
+                        phema_number_format(&until, question->until), asked->unit);
+    if (asked->values->sigma_rel)
+        phema_strbuf_printf(&text, ", sigma_rel %s", asked->values->sigma_rel);
+    if (question->n_ends > 1)
+        phema_strbuf_printf(&text, ", at %zu times", question->n_ends);
+    if (question->after > 0)
+        phema_strbuf_printf(&text, ", at any time from %s on",
+                            phema_number_format(&after, question->after));
+    phema_strbuf_printf(&text, "; a snapshot takes %s in f32, %s in f16",
+                        phema_size_format(&size, 4 * question->model_elems),
+                        phema_size_format(&half, 2 * question->model_elems));
+    cli_write_wrapped(out, "%s", text.data ? text.data : "");
+    phema_strbuf_clear(&text);
+}
+
+static void write_chosen(struct phema_strbuf *out, const struct phema_design *chosen)
+{
+    struct phema_strbuf times = {0};
+    design_write_times(&times, chosen);
+    cli_write_wrapped(out, "* chosen: %zu time%s, %s", chosen->n_times,
+                      chosen->n_times == 1 ? "" : "s", times.data ? times.data : "");
+    phema_strbuf_clear(&times);
+}
+
+/* Files to delete, as weights --advise lists them. */
+static void write_kept(struct phema_strbuf *out, const struct design_asked *asked)
+{
+    const struct phema_series *series = asked->run->series;
+    size_t n_kept = 0;
+    for (size_t k = 0; k < series->n; k++)
+        n_kept += !asked->is_deleted[k];
+    cli_write_wrapped(out,
+                      "keep %zu of %zu snapshots of %s; the disk of the others is better used "
+                      "for new ones",
+                      n_kept, series->n, series->root);
+    for (size_t k = 0; k < series->n; k++)
+        if (asked->is_deleted[k])
+            cli_write_whole(out, "delete  %s", series->snapshots[k].label);
+}
+
+/* Whether the answer depends on how parameters move. */
+static void write_motions(struct phema_strbuf *out, const struct design_answer *answer)
+{
+    struct phema_strbuf text = {0};
+    size_t n_matter = 0;
+    for (size_t m = 0; m < PHEMA_N_MOVING; m++) {
+        double own = answer->in_motion[m], best = answer->best_in_motion[m].worst_error;
+        if (isnan(own) || own < MOTION_MATTERS * best)
+            continue;
+        phema_strbuf_puts(&text, n_matter++ ? "; " : "");
+        phema_strbuf_printf(&text, "%s: %.1e instead of %.1e with ", design_motion_names[m], own,
+                            best);
+        design_write_widths(&text, &answer->best_in_motion[m]);
+    }
+    if (n_matter)
+        cli_write_wrapped(out,
+                          "the choice depends on how parameters move (--motion, --like RUN); in "
+                          "other motions it gives %s",
+                          text.data ? text.data : "");
+    else
+        cli_write_wrapped(out,
+                          "the choice is within a factor %g of the best one in other motions "
+                          "too (--motion)",
+                          MOTION_MATTERS);
+    phema_strbuf_clear(&text);
+}
+
+void design_write_text(struct phema_strbuf *out, const struct design_answer *answer)
+{
+    const struct phema_design *chosen = &answer->choices.items[answer->choices.chosen];
+    write_question(out, answer->asked);
+    write_choices(out, answer);
+    write_chosen(out, chosen);
+    if (answer->asked->is_deleted)
+        write_kept(out, answer->asked);
+    write_others(out, answer);
+    write_motions(out, answer);
+    phema_strbuf_puts(out, "\n");
+    struct phema_strbuf lines = {0};
+    design_write_lines(&lines, answer, chosen);
+    phema_strbuf_append_lines(out, lines.data ? lines.data : "", lines.size);
+    phema_strbuf_clear(&lines);
+}

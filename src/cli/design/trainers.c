@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/* trainers.c - what trainers can store, and the lines that make them store it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "design/design.h"
+
+static const struct design_trainer trainers[] = {
+    {.name = "any", 1, 4, .dtypes = {PHEMA_F16, PHEMA_F32}, .n_dtypes = 2},
+    /* --snapshot of train_edm2.py is a multiple of the batch, 2048 in all presets; pickles are F16 */
+    {"edm2", 1, 4, .is_even = true, .grain = 2048, .dtypes = {PHEMA_F16}, .n_dtypes = 1},
+    {"ema-pytorch", 2, 4, .is_even = true, .dtypes = {PHEMA_F16, PHEMA_F32}, .n_dtypes = 2},
+    {"posthoc-ema", 1, 4, .is_even = true, .dtypes = {PHEMA_F32}, .n_dtypes = 1},
+    {"torchtitan", 1, 1, .has_raw = true, .is_even = true, .dtypes = {PHEMA_F32}, .n_dtypes = 1},
+    {"lightning", 1, 1, PHEMA_SHAPE_EMA, .has_raw = true, .is_even = true, .dtypes = {PHEMA_F32},
+     .n_dtypes = 1},
+};
+
+const struct design_trainer *design_find_trainer(unsigned choice)
+{
+    return &trainers[choice];
+}
+
+/* ---- Parts of lines ---- */
+
+static void write_widths(struct phema_strbuf *out, const struct phema_design *design)
+{
+    for (size_t k = 0; k < design->n_widths; k++)
+        if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
+            phema_strbuf_printf(out, "%s%g", k ? ", " : "", design->widths[k].sigma_rel);
+}
+
+static double interval(const struct phema_design *design)
+{
+    return design->times[0];
+}
+
+static const char *torch_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F16    ? "torch.float16"
+           : dtype == PHEMA_BF16 ? "torch.bfloat16"
+                                 : "torch.float32";
+}
+
+/* ---- Lines of each trainer ---- */
+
+static void write_edm2(struct phema_strbuf *out, const struct phema_design *design,
+                       const struct design_answer *answer)
+{
+    phema_strbuf_printf(out, "train_edm2.py --duration=%.0f --snapshot=%.0f ...\n",
+                        answer->asked->question.until, interval(design));
+    phema_strbuf_puts(out, "training/training_loop.py:\n    ema_kwargs = "
+                           "dict(class_name='training.phema.PowerFunctionEMA', stds=[");
+    write_widths(out, design);
+    phema_strbuf_puts(out, "])\n");
+}
+
+static void write_ema_pytorch(struct phema_strbuf *out, const struct phema_design *design,
+                              const struct design_answer *answer)
+{
+    (void)answer;
+    phema_strbuf_puts(out,
+                      "from ema_pytorch import PostHocEMA\nema = PostHocEMA(model, sigma_rels=(");
+    write_widths(out, design);
+    phema_strbuf_printf(out,
+                        "), update_every=1,\n    checkpoint_every_num_steps=%.0f, "
+                        "checkpoint_folder='ckpts',\n    checkpoint_dtype=%s)\n"
+                        "ema.update()  # after every step of the optimizer\n"
+                        "# later: posthoc-ema synth --update-every 1 --input-sigma ",
+                        interval(design), torch_dtype(design->widths[0].dtype));
+    for (size_t k = 0; k < design->n_widths; k++)
+        phema_strbuf_printf(out, "%s%g", k ? "," : "", design->widths[k].sigma_rel);
+    phema_strbuf_puts(out, " ... ckpts\n");
+}
+
+static void write_posthoc_ema(struct phema_strbuf *out, const struct phema_design *design,
+                              const struct design_answer *answer)
+{
+    (void)answer;
+    phema_strbuf_puts(out, "from posthoc_ema import PostHocEMA\n"
+                           "ema = PostHocEMA.from_model(model, 'ckpts', sigma_rels=(");
+    write_widths(out, design);
+    phema_strbuf_printf(out,
+                        "%s), update_every=1,\n    checkpoint_every=%.0f, max_checkpoints=%zu)\n"
+                        "ema.update_(model)  # after every step of the optimizer\n"
+                        "# later: posthoc-ema synth --update-every 1 --input-sigma ",
+                        design->n_widths == 1 ? "," : "", interval(design), design->n_times);
+    for (size_t k = 0; k < design->n_widths; k++)
+        phema_strbuf_printf(out, "%s%g", k ? "," : "", design->widths[k].sigma_rel);
+    phema_strbuf_puts(out, " ... ckpts\n");
+}
+
+/* half_life_fraction f is the exponent ln 2/f - 1 (docs/numerics.md) */
+static void write_torchtitan(struct phema_strbuf *out, const struct phema_design *design,
+                             const struct design_answer *answer)
+{
+    (void)answer;
+    double fraction = M_LN2 / (design->widths[0].profile.gamma + 1);
+    phema_strbuf_printf(out,
+                        "[checkpoint]\ninterval = %.0f\nlast_save_model_only = false\n"
+                        "[ema]\nhalf_life_fraction = %.5g\nupdate_every_n_steps = 1\n"
+                        "# later: posthoc-ema synth --input-profile titan:fraction=%.5g ... "
+                        "checkpoint\n",
+                        interval(design), fraction, fraction);
+}
+
+static void write_lightning(struct phema_strbuf *out, const struct phema_design *design,
+                            const struct design_answer *answer)
+{
+    (void)answer;
+    double decay = exp(-M_LN2 / design->widths[0].profile.half_life);
+    phema_strbuf_printf(out,
+                        "from lightning.pytorch.callbacks import EMAWeightAveraging, "
+                        "ModelCheckpoint\n"
+                        "callbacks = [EMAWeightAveraging(decay=%.9g, update_every_n_steps=1),\n"
+                        "    ModelCheckpoint(every_n_train_steps=%.0f, save_top_k=-1)]\n"
+                        "# later: posthoc-ema synth --input-profile lightning:decay=%.9g ... "
+                        "checkpoints\n",
+                        decay, interval(design), decay);
+}
+
+/* Strings of JSON are those of Python. */
+static void write_string(struct phema_strbuf *out, const char *text)
+{
+    struct phema_json_out json = {.text = out};
+    phema_json_out_string(&json, NULL, text);
+}
+
+#define LINE_LENGTH 96
+
+/* "times = {...}", a set of Python in lines of a length that an editor shows. */
+static void write_times(struct phema_strbuf *out, const struct phema_design *design)
+{
+    size_t start = out->size;
+    phema_strbuf_puts(out, "times = {");
+    for (size_t i = 0; i < design->n_times; i++) {
+        char number[32];
+        int length = snprintf(number, sizeof(number), "%.17g", design->times[i]);
+        if (out->size - start + (size_t)length + 3 > LINE_LENGTH) {
+            start = out->size + 1;
+            phema_strbuf_puts(out, "\n        ");
+        }
+        phema_strbuf_printf(out, "%s%s%s", i && out->data[out->size - 1] != ' ' ? " " : "", number,
+                            i + 1 < design->n_times ? "," : "}\n");
+    }
+}
+
+static bool is_even(const struct phema_design *design)
+{
+    for (size_t i = 0; i < design->n_times; i++)
+        if (design->times[i] != design->times[0] * (double)(i + 1))
+            return false;
+    return true;
+}
+
+/* Averages start as what the first step leaves: beta is 0 there (N4b). */
+static void write_loop(struct phema_strbuf *out, const struct phema_design *design,
+                       const struct design_answer *answer)
+{
+    const char *file = answer->asked->values->output;
+    size_t n = design->n_widths;
+    if (file) {
+        phema_strbuf_puts(out, "# the same from Python's posthocema: "
+                               "posthocema.torch.Recorder(model, dir='.', design=");
+        write_string(out, file);
+        phema_strbuf_puts(out, ")\n");
+    }
+    phema_strbuf_printf(out, "import %storch\nfrom safetensors.torch import save_file\n",
+                        file ? "json, " : "");
+    if (file) {
+        phema_strbuf_puts(out, "with open(");
+        write_string(out, file);
+        phema_strbuf_puts(out, ") as f: times = set(json.load(f)['times'])\n");
+    } else if (is_even(design)) {
+        phema_strbuf_printf(out, "times = range(%.0f, %.0f, %.0f)\n", interval(design),
+                            design->times[design->n_times - 1] + 1, interval(design));
+    } else {
+        write_times(out, design);
+    }
+    phema_strbuf_puts(out, "widths = [");
+    for (size_t k = 0; k < n; k++)
+        phema_strbuf_printf(out, "%s(%g, %.17g)", k ? ", " : "", design->widths[k].sigma_rel,
+                            design->widths[k].profile.gamma);
+    phema_strbuf_puts(
+        out,
+        "]\n"
+        "emas = [{k: p.detach().float().clone() for k, p in model.named_parameters()} for _ in "
+        "widths]\n"
+        "def record(step):  # after each step of the optimizer; step = 1, 2, ...\n"
+        "    for ema, (sigma, gamma) in zip(emas, widths):\n"
+        "        for k, p in model.named_parameters():\n"
+        "            ema[k].lerp_(p.detach().float(), 1 - (1 - 1 / step) ** (gamma + 1))\n"
+        "        if step in times:\n"
+        "            save_file({k: e.to(");
+    phema_strbuf_printf(out, "%s) for k, e in ema.items()},\n",
+                        torch_dtype(design->widths[0].dtype));
+    phema_strbuf_puts(out,
+                      "                      f'snapshot-{step:07d}-{sigma:.4f}.safetensors')\n");
+}
+
+void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,
+                        const struct phema_design *design)
+{
+    static void (*const writers[])(struct phema_strbuf *, const struct phema_design *,
+                                   const struct design_answer *) = {
+        write_loop,        write_edm2,       write_ema_pytorch,
+        write_posthoc_ema, write_torchtitan, write_lightning};
+    if (answer->asked->is_deleted) { /* it runs already, and only saves at other times */
+        write_times(out, design);
+        return;
+    }
+    writers[answer->asked->values->trainer](out, design, answer);
+}

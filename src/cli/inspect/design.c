@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* design.c - a series beside the design that its training follows: what was missed so far, and when the
+ * next snapshots are due. */
+#include "inspect/inspect.h"
+
+#include <math.h>
+
+#include "design/design.h"
+#include "messages.h"
+
+#define MOST_SHOWN 8 /* snapshots that were missed */
+
+static bool is_of_kind(const struct phema_snapshot *snapshot, const struct design_read *design,
+                       size_t kind)
+{
+    if (kind < design->n)
+        return fabs(snapshot->sigma_rel - design->sigma_rels[kind]) < 1e-9;
+    return snapshot->kind &&
+           (design->ema && kind == design->n ? snapshot->profile.shape == PHEMA_SHAPE_EMA
+                                             : snapshot->profile.shape == PHEMA_SHAPE_RAW);
+}
+
+static size_t find_snapshot(const struct phema_series *series, const struct design_read *design,
+                            uint64_t time, size_t kind)
+{
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].named_time == (double)time &&
+            is_of_kind(&series->snapshots[k], design, kind))
+            return k;
+    return SIZE_MAX;
+}
+
+PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phema_series *series,
+                                   const char *path, struct phema_error *err)
+{
+    struct design_read design;
+    *out = (struct inspect_design){.next = PHEMA_UNKNOWN};
+    enum phema_status status = design_read_file(&design, &out->arena, path, err);
+    size_t n_kinds = design.n + (design.ema != NULL) + design.has_raw, n_found = 0;
+    double newest = series->n ? series->snapshots[series->n - 1].named_time : 0;
+    if (!status) {
+        out->missed =
+            phema_arena_array(&out->arena, design.n_times * n_kinds + 1, sizeof(*out->missed));
+        status = out->missed ? PHEMA_OK : phema_fail_memory(err);
+    }
+    if (status) {
+        inspect_design_clear(out);
+        return phema_fail_in(err, status, "--design");
+    }
+    out->n_planned = design.n_times * n_kinds;
+    for (size_t i = 0; i < design.n_times; i++) {
+        bool is_due = (double)design.times[i] <= newest;
+        if (!is_due && isnan(out->next))
+            out->next = (double)design.times[i];
+        for (size_t kind = 0; is_due && kind < n_kinds; kind++) {
+            if (find_snapshot(series, &design, design.times[i], kind) != SIZE_MAX)
+                n_found++;
+            else
+                out->missed[out->n_missed++] = (struct inspect_missed){
+                    (double)design.times[i],
+                    kind < design.n ? design.sigma_rels[kind] : PHEMA_UNKNOWN};
+        }
+    }
+    out->n_stored = n_found;
+    out->n_others = series->n - n_found;
+    return PHEMA_OK;
+}
+
+void inspect_design_clear(struct inspect_design *design)
+{
+    phema_arena_clear(&design->arena);
+}
+
+void inspect_design_write(struct phema_strbuf *out, const struct inspect_design *design)
+{
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer next;
+    phema_strbuf_printf(&text, "  design  %zu of %zu snapshots stored, %zu missed",
+                        design->n_stored, design->n_planned, design->n_missed);
+    if (!isnan(design->next))
+        phema_strbuf_printf(&text, "; next at %s", phema_number_format(&next, design->next));
+    if (design->n_others)
+        phema_strbuf_printf(&text, "; %zu not of the design", design->n_others);
+    for (size_t i = 0; i < design->n_missed && i < MOST_SHOWN; i++) {
+        const struct inspect_missed *missed = &design->missed[i];
+        phema_strbuf_puts(&text, i ? ", " : "; missed: ");
+        if (!isnan(missed->sigma_rel))
+            phema_strbuf_printf(&text, "%g at ", missed->sigma_rel);
+        phema_strbuf_puts(&text, phema_number_format(&next, missed->time));
+    }
+    if (design->n_missed > MOST_SHOWN)
+        phema_strbuf_printf(&text, " and %zu more", design->n_missed - MOST_SHOWN);
+    cli_write_wrapped(out, "%s", text.data ? text.data : "");
+    phema_strbuf_clear(&text);
+}
+
+void inspect_design_write_json(struct phema_json_out *out, const struct inspect_design *design)
+{
+    phema_json_out_open(out, "design", '{');
+    phema_json_out_u64(out, "planned", design->n_planned);
+    phema_json_out_u64(out, "stored", design->n_stored);
+    phema_json_out_u64(out, "others", design->n_others);
+    phema_json_out_number(out, "next", design->next);
+    phema_json_out_open(out, "missed", '[');
+    for (size_t i = 0; i < design->n_missed; i++) {
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_number(out, "time", design->missed[i].time);
+        phema_json_out_short(out, "sigma_rel", design->missed[i].sigma_rel);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+    phema_json_out_close(out, '}');
+}

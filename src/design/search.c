@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+/* search.c - the best design within a disk: all widths of a grid with a few spreads of the times,
+ * then smaller steps from the best of them, then single times. */
+#include "search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/sort.h"
+
+#define N_GRID       9     /* widths */
+#define WIDEST       0.285 /* of a power function with an exponent above 0 */
+#define NARROWEST    0.002
+#define N_SPREADS    3
+#define FIRST_STEP   0.25
+#define LAST_STEP    0.03
+#define N_PARAMETERS (PHEMA_DESIGN_MAX_WIDTHS + 3)
+
+/* Spreads as logarithms step by step from here. */
+#define LEAST_SHARE 0.02
+
+/* ---- Candidates ---- */
+
+/* As phema_gamma_from_sigma_rel, in double. */
+static double gamma_of(double sigma_rel)
+{
+    double square = 1 / (sigma_rel * sigma_rel), gamma = 1 / sigma_rel;
+    for (int i = 0; i < 50; i++) {
+        double value = ((gamma + 7) * gamma + 16 - square) * gamma + 12 - square;
+        double step = value / ((3 * gamma + 14) * gamma + 16 - square);
+        gamma -= step;
+        if (fabs(step) < 1e-14 * fabs(gamma))
+            break;
+    }
+    return gamma;
+}
+
+static struct phema_design_width make_width(double sigma_rel, enum phema_dtype dtype,
+                                            const struct phema_design_question *question)
+{
+    struct phema_design_width width = {.sigma_rel = sigma_rel, .dtype = dtype};
+    if (question->shape == PHEMA_SHAPE_EMA)
+        width.profile = (struct phema_profile){.shape = PHEMA_SHAPE_EMA,
+                                               .half_life = M_LN2 * sigma_rel * question->until};
+    else
+        width.profile = (struct phema_profile){.gamma = gamma_of(sigma_rel)};
+    return width;
+}
+
+/* Sets the widths of a design, and raw parameters behind them; returns their number. */
+static size_t list_widths(struct phema_design_width *widths, const struct candidate *candidate,
+                          const struct phema_design_question *question)
+{
+    size_t n = candidate->n_widths;
+    for (size_t k = 0; k < n; k++)
+        widths[k] = make_width(candidate->sigma_rels[k], candidate->dtype, question);
+    if (question->has_raw)
+        widths[n++] = (struct phema_design_width){.profile.shape = PHEMA_SHAPE_RAW,
+                                                  .sigma_rel = PHEMA_UNKNOWN,
+                                                  .dtype = candidate->dtype};
+    return n;
+}
+
+uint64_t phema_design_bytes(const struct phema_design_width *widths, size_t n_widths,
+                            uint64_t model_elems)
+{
+    uint64_t bytes = 0;
+    for (size_t k = 0; k < n_widths; k++)
+        bytes += phema_dtype_bytes(widths[k].dtype, model_elems);
+    return bytes;
+}
+
+size_t candidate_count_times(const struct candidate *candidate,
+                             const struct phema_design_question *question)
+{
+    struct phema_design_width widths[PHEMA_DESIGN_MAX_WIDTHS + 1];
+    size_t n_widths = list_widths(widths, candidate, question);
+    uint64_t bytes = phema_design_bytes(widths, n_widths, question->model_elems);
+    if (n_widths == 0 || bytes == 0)
+        return 0;
+    uint64_t n = question->disk_bytes / bytes, most = PHEMA_DESIGN_MAX_SNAPSHOTS / n_widths;
+    double left = question->until - floor(question->begun);
+    n = n < most ? n : most;
+    return (double)n < left ? (size_t)n : (size_t)left;
+}
+
+/* times [PHEMA_DESIGN_MAX_SNAPSHOTS]; false: the disk is too small */
+bool candidate_times(double *times, size_t *n, const struct candidate *candidate,
+                     const struct phema_design_question *question)
+{
+    *n = candidate_count_times(candidate, question);
+    if (*n == 0 || *n < times_count_ends(question))
+        return false;
+    if (question->spacing == PHEMA_SPACING_EVEN) {
+        *n = times_even(times, *n, question);
+        return *n > 0;
+    }
+    times_spread(times, *n, &candidate->spread, question);
+    return true;
+}
+
+void candidate_rate(struct candidate *candidate, const struct filter *filter)
+{
+    double times[PHEMA_DESIGN_MAX_SNAPSHOTS];
+    struct phema_design_width widths[PHEMA_DESIGN_MAX_WIDTHS + 1];
+    struct filter_snapshots snapshots = {.widths = widths, .times = times};
+    candidate->smooth = HUGE_VAL;
+    if (!candidate_times(times, &snapshots.n_times, candidate, filter->question))
+        return;
+    snapshots.n_widths = list_widths(widths, candidate, filter->question);
+    struct filter_result result;
+    filter_run(&result, NULL, filter, &snapshots);
+    candidate->smooth = result.smooth;
+    candidate->worst = result.worst;
+}
+
+/* ---- The grid ---- */
+
+struct grid {
+    const struct filter *filter;
+    struct candidate *items;
+    size_t n;
+};
+
+static void rate_item(void *context, size_t index)
+{
+    struct grid *grid = context;
+    candidate_rate(&grid->items[index], grid->filter);
+}
+
+static const struct spread spreads[N_SPREADS] = {
+    {.early = LEAST_SHARE, .late = LEAST_SHARE, .core = 0.05},
+    {.early = LEAST_SHARE, .late = 1, .core = 0.05},
+    {.early = 0.5, .late = 0.5, .core = 0.1},
+};
+
+static double narrowest_target(const struct phema_design_question *question)
+{
+    double narrowest = WIDEST;
+    for (size_t i = 0; i < question->n_targets; i++) {
+        const struct phema_profile *target = &question->targets[i];
+        double width = WIDEST;
+        if (target->shape == PHEMA_SHAPE_POWER)
+            width = phema_sigma_rel_from_gamma(target->gamma);
+        else if (target->half_life > 0)
+            width = target->half_life / M_LN2 / question->until;
+        else if (target->length > 0)
+            width = target->length / question->until / 3.5; /* sqrt 12 of a window */
+        narrowest = fmin(narrowest, width);
+    }
+    return fmax(narrowest, NARROWEST);
+}
+
+/* All rising tuples of n_widths of the grid, in one dtype with one spread. */
+static size_t add_tuples(struct candidate *items, size_t n, const struct candidate *base,
+                         const double *sigma_rels)
+{
+    size_t at[PHEMA_DESIGN_MAX_WIDTHS];
+    for (size_t k = 0; k < base->n_widths; k++)
+        at[k] = k;
+    for (;;) {
+        struct candidate *item = &items[n++];
+        *item = *base;
+        for (size_t k = 0; k < base->n_widths; k++)
+            item->sigma_rels[k] = sigma_rels[at[k]];
+        size_t k = base->n_widths;
+        while (k > 0 && at[k - 1] == N_GRID - (base->n_widths - k) - 1)
+            k--;
+        if (k == 0)
+            return n;
+        for (at[k - 1]++; k < base->n_widths; k++)
+            at[k] = at[k - 1] + 1;
+    }
+}
+
+/* Few targets may be stored as they are: each replaces the nearest width of the grid. */
+static void meet_targets(double *sigma_rels, const struct phema_design_question *question)
+{
+    for (size_t i = 0; question->n_targets <= PHEMA_DESIGN_MAX_WIDTHS && i < question->n_targets;
+         i++) {
+        double target = phema_sigma_rel_from_gamma(question->targets[i].gamma);
+        size_t nearest = 0;
+        for (size_t k = 1; k < N_GRID; k++)
+            if (fabs(log(sigma_rels[k] / target)) < fabs(log(sigma_rels[nearest] / target)))
+                nearest = k;
+        if (question->targets[i].shape == PHEMA_SHAPE_POWER && target < WIDEST)
+            sigma_rels[nearest] = target;
+    }
+}
+
+static struct candidate fix_widths(const struct candidate *base,
+                                   const struct phema_design_question *question)
+{
+    struct candidate fixed = *base;
+    for (size_t k = 0; k < fixed.n_widths; k++)
+        fixed.sigma_rels[k] = question->fixed[k];
+    return fixed;
+}
+
+/* 9 + 36 + 84 + 126 tuples */
+#define MOST_TUPLES 255
+
+size_t grid_most(const struct phema_design_question *question)
+{
+    return MOST_TUPLES * question->n_dtypes * N_SPREADS;
+}
+
+size_t grid_list(struct candidate *items, const struct phema_design_question *question)
+{
+    double sigma_rels[N_GRID], first = 0.7 * narrowest_target(question);
+    size_t n = 0;
+    for (size_t i = 0; i < N_GRID; i++)
+        sigma_rels[i] = first * pow(WIDEST / first, (double)i / (N_GRID - 1));
+    meet_targets(sigma_rels, question);
+    size_t least = question->n_fixed ? question->n_fixed : question->least_widths;
+    size_t most = question->n_fixed ? question->n_fixed : question->most_widths;
+    for (size_t n_widths = least; n_widths <= most; n_widths++)
+        for (size_t d = 0; d < question->n_dtypes; d++) {
+            struct candidate base = {
+                .n_widths = n_widths, .spread = spreads[0], .dtype = question->dtypes[d]};
+            if (question->n_fixed)
+                items[n++] = fix_widths(&base, question);
+            else
+                n = add_tuples(items, n, &base, sigma_rels);
+        }
+    return n;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *first = a, *second = b;
+    return (first->smooth > second->smooth) - (first->smooth < second->smooth);
+}
+
+/* The better part of the candidates is tried with the other spreads as well. */
+#define TRIED_FURTHER 4
+
+size_t grid_spread(struct candidate *items, size_t n, const struct phema_design_question *question)
+{
+    qsort(items, n, sizeof(*items), compare_candidates);
+    size_t n_tried = question->spacing == PHEMA_SPACING_EVEN ? 0 : n / TRIED_FURTHER + 1, n_all = n;
+    for (size_t i = 0; i < n_tried && i < n && isfinite(items[i].smooth); i++)
+        for (size_t spread = 1; spread < N_SPREADS; spread++) {
+            items[n_all] = items[i];
+            items[n_all++].spread = spreads[spread];
+        }
+    return n_all;
+}
+
+void grid_rate(struct candidate *items, size_t n, const struct filter *filter)
+{
+    struct grid grid = {filter, items, n};
+    phema_parallel(n, phema_parallel_threads(), rate_item, &grid);
+}
+
+/* Smaller steps do not make good for more than this. */
+#define HOPELESS 5
+
+/* The best of each number of widths and each dtype come first, the best of all others behind. */
+size_t grid_choose(struct candidate *items, size_t n, size_t most)
+{
+    qsort(items, n, sizeof(*items), compare_candidates);
+    double best = n ? items[0].smooth : 0; /* of those that are sorted */
+    size_t n_chosen = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = n_chosen; i < n && n_chosen < most; i++) {
+            bool is_new = isfinite(items[i].smooth) && items[i].smooth <= HOPELESS * best;
+            for (size_t j = 0; j < n_chosen && is_new; j++)
+                is_new = pass == 1 || items[j].n_widths != items[i].n_widths ||
+                         items[j].dtype != items[i].dtype;
+            if (!is_new)
+                continue;
+            struct candidate found = items[i];
+            memmove(&items[n_chosen + 1], &items[n_chosen], (i - n_chosen) * sizeof(*items));
+            items[n_chosen++] = found;
+        }
+    return n_chosen;
+}
+
+/* ---- Smaller steps ---- */
+
+/* Parameter p of a candidate: logarithms of its widths and of its spread. */
+static double *find_parameter(struct candidate *candidate, size_t p)
+{
+    double *const spread[] = {&candidate->spread.early, &candidate->spread.late,
+                              &candidate->spread.core};
+    return p < candidate->n_widths ? &candidate->sigma_rels[p] : spread[p - candidate->n_widths];
+}
+
+static bool move(struct candidate *candidate, size_t p, double step)
+{
+    bool is_width = p < candidate->n_widths;
+    double *value = find_parameter(candidate, p);
+    *value *= exp(is_width ? step : 4 * step);
+    double least = is_width ? NARROWEST : p == candidate->n_widths + 2 ? 1e-3 : LEAST_SHARE / 2;
+    double most = is_width ? WIDEST : p == candidate->n_widths + 2 ? 1 : 20;
+    return *value >= least && *value <= most;
+}
+
+static bool is_rising(const struct candidate *candidate)
+{
+    for (size_t k = 1; k < candidate->n_widths; k++)
+        if (!(candidate->sigma_rels[k] > 1.05 * candidate->sigma_rels[k - 1]))
+            return false;
+    return true;
+}
+
+static void refine(struct candidate *best, const struct filter *filter)
+{
+    bool is_even = filter->question->spacing == PHEMA_SPACING_EVEN;
+    size_t n = best->n_widths + (is_even ? 0 : 3);
+    for (double step = FIRST_STEP; step >= LAST_STEP;) {
+        bool is_better = false;
+        for (size_t p = filter->question->n_fixed; p < n; p++)
+            for (int side = -1; side <= 1; side += 2) {
+                struct candidate moved = *best;
+                if (!move(&moved, p, side * step) || !is_rising(&moved))
+                    continue;
+                candidate_rate(&moved, filter);
+                if (moved.smooth < best->smooth * (1 - 1e-3)) {
+                    *best = moved;
+                    is_better = true;
+                    break;
+                }
+            }
+        if (!is_better)
+            step /= 2;
+    }
+}
+
+static void refine_item(void *context, size_t index)
+{
+    struct grid *grid = context;
+    refine(&grid->items[index], grid->filter);
+}
+
+void grid_refine(struct candidate *items, size_t n, const struct filter *filter)
+{
+    struct grid grid = {filter, items, n};
+    phema_parallel(n, phema_parallel_threads(), refine_item, &grid);
+}
+
+/* ---- Rounding, single times ---- */
+
+/* Widths as people write them: three decimals, four below 0.01. */
+static double round_width(double sigma_rel)
+{
+    double unit = sigma_rel < 0.01 ? 1e-4 : 1e-3;
+    return round(sigma_rel / unit) / (1 / unit);
+}
+
+struct exchange {
+    const struct filter *filter;
+    const struct phema_design *design;
+};
+
+static double rate_times(void *context, const double *times, size_t n)
+{
+    const struct exchange *exchange = context;
+    struct filter_result result;
+    const struct filter_snapshots snapshots = {exchange->design->widths, exchange->design->n_widths,
+                                               times, n};
+    filter_run(&result, NULL, exchange->filter, &snapshots);
+    return result.smooth;
+}
+
+static void finish(struct phema_design *design, const struct filter *filter)
+{
+    struct filter_result result;
+    const struct filter_snapshots snapshots = {design->widths, design->n_widths, design->times,
+                                               design->n_times};
+    filter_run(&result, NULL, filter, &snapshots);
+    design->worst_error = result.worst;
+    design->worst_target = result.target;
+    design->worst_end = result.end;
+    design->disk_bytes =
+        phema_design_bytes(design->widths, design->n_widths, filter->question->model_elems) *
+        design->n_times;
+}
+
+PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate *candidate,
+                                const struct filter *filter, struct phema_error *err)
+{
+    struct candidate rounded = *candidate;
+    struct phema_design design = {.times =
+                                      calloc(PHEMA_DESIGN_MAX_SNAPSHOTS, sizeof(*design.times))};
+    if (!design.times)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < rounded.n_widths && !filter->question->n_fixed; k++)
+        rounded.sigma_rels[k] = round_width(rounded.sigma_rels[k]);
+    if (!candidate_times(design.times, &design.n_times, &rounded, filter->question)) {
+        free(design.times);
+        return phema_fail(err, PHEMA_BUG, "a design that was rated has no times");
+    }
+    design.n_widths = list_widths(design.widths, &rounded, filter->question);
+    if (filter->question->spacing == PHEMA_SPACING_AUTO) {
+        struct exchange exchange = {filter, &design};
+        times_exchange(design.times, design.n_times, filter->question, rate_times, &exchange);
+    }
+    finish(&design, filter);
+    *out = design;
+    return PHEMA_OK;
+}
