@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/* join_outputs.c - for the verb join, and for the last process of synth --part auto. */
+#include "join_outputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/array.h"
+#include "phema/path.h"
+#include "print_summary.h"
+
+/* A join takes seconds, and minutes where the disk is slow to sync. */
+#define LONGEST_JOIN_S 600.0
+
+PHEMA_FALLIBLE join_list_add(struct join_list *list, const char *path,
+                             const struct phema_writer_options *options, struct phema_error *err)
+{
+    if (!phema_array_grow(&list->items, &list->capacity, list->n,
+                          sizeof(struct phema_writer_join *)))
+        return phema_fail_memory(err);
+    enum phema_status status = phema_writer_join_open(&list->items[list->n], path, options, err);
+    if (!status)
+        list->n++;
+    return status;
+}
+
+static void write_output(struct phema_strbuf *text, struct phema_json_out *json,
+                         const struct phema_writer_join *join)
+{
+    if (!json) {
+        cli_write_path(text, phema_writer_join_path(join));
+        phema_strbuf_puts(text, "\n");
+        return;
+    }
+    phema_json_out_open(json, NULL, '{');
+    phema_json_out_path(json, "file", phema_writer_join_path(join));
+    phema_json_out_u64(json, "bytes", phema_writer_join_bytes(join));
+    phema_json_out_u64(json, "parts", phema_writer_join_n_parts(join));
+    phema_json_out_close(json, '}');
+}
+
+PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common *common,
+                                struct phema_strbuf *text, struct phema_json_out *json,
+                                struct phema_error *err)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct phema_writer_join *join = list->items[i];
+        struct phema_name_buffer size;
+        write_output(text, json, join);
+        if (common && !common->is_quiet)
+            cli_say("%s: %llu parts, %s", phema_writer_join_path(join),
+                    (unsigned long long)phema_writer_join_n_parts(join),
+                    phema_size_format(&size, phema_writer_join_bytes(join)));
+        list->items[i] = NULL;
+        struct cli_watch *watch = common ? cli_watch_start(common, "storing") : NULL;
+        enum phema_status status = phema_writer_join_commit(join, err);
+        cli_watch_stop(watch);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
+}
+
+void join_list_clear(struct join_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        phema_writer_join_abandon(list->items[i]);
+    free(list->items);
+    *list = (struct join_list){0};
+}
+
+/* ---- --part auto ---- */
+
+PHEMA_FALLIBLE join_has_parts(bool *has, const char *path, struct phema_error *err)
+{
+    char **found = NULL, *own = phema_path_trim(path);
+    size_t n = 0;
+    enum phema_status status =
+        own ? phema_writer_find_parts(&found, &n, own, err) : phema_fail_memory(err);
+    *has = !status && n == 1 && strcmp(found[0], own) == 0;
+    for (size_t i = 0; i < n; i++)
+        free(found[i]);
+    free(found);
+    free(own);
+    return status;
+}
+
+static enum phema_status add_paths(struct join_list *list, const char *const *paths, size_t n,
+                                   const struct phema_writer_options *options,
+                                   struct phema_error *err)
+{
+    enum phema_status status = phema_writer_reserve_descriptors(n, err);
+    for (size_t j = 0; j < n && !status; j++) {
+        bool has = false;
+        status = join_has_parts(&has, paths[j], err);
+        if (!status && has)
+            status = join_list_add(list, paths[j], options, err);
+    }
+    return status;
+}
+
+/* The lock is held while the markers are read: of the last two processes, the second one finds both
+ * parts done. */
+PHEMA_FALLIBLE join_when_done(enum join_result *result, const char *const *paths, size_t n,
+                              const struct phema_writer_options *options,
+                              const struct cli_common *common, struct phema_strbuf *text,
+                              struct phema_error *err)
+{
+    struct phema_writer_join_lock *lock = NULL;
+    struct join_list list = {0};
+    *result = JOIN_NOTHING;
+    enum phema_status status = phema_writer_join_lock_open(&lock, paths[0], LONGEST_JOIN_S, err);
+    if (status)
+        return status;
+    status = add_paths(&list, paths, n, options, err);
+    if (!status && list.n) {
+        status = join_list_commit(&list, common, text, NULL, err);
+        *result = JOIN_DONE;
+    } else if (status == PHEMA_NO) {
+        status = PHEMA_OK;
+        *result = JOIN_WAITS;
+    }
+    join_list_clear(&list);
+    phema_writer_join_lock_close(lock);
+    return status;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/* launcher.c - rank and size from the variables of the launchers. */
+#include "launcher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "phema/array.h"
+#include "phema/writer.h"
+
+struct source {
+    const char *rank, *size; /* size NULL: PMIx tells it to programs that link it alone */
+    bool is_array;           /* of independent jobs, which may do different things */
+};
+
+static const struct source sources[] = {
+    {"SLURM_PROCID", "SLURM_NTASKS", false},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false},
+    {"PMI_RANK", "PMI_SIZE", false},
+    {"RANK", "WORLD_SIZE", false},
+    {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", true},
+    {"PMIX_RANK", NULL, false},
+};
+
+/* What one source says. */
+struct place {
+    const struct source *source;
+    uint64_t rank, size;
+};
+
+static bool read_number(uint64_t *out, const char *text)
+{
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9' && value <= UINT32_MAX; at++)
+        value = 10 * value + (uint64_t)(*at - '0');
+    *out = value;
+    return at != text && !*at && value <= UINT32_MAX;
+}
+
+/* PHEMA_ERR_USAGE  the variable is not a number */
+static enum phema_status read_variable(uint64_t *out, const char *name, struct phema_error *err)
+{
+    const char *text = getenv(name);
+    if (text && read_number(out, text))
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE, "expected a number in %s, found %s%s%s", name,
+                      text ? "'" : "nothing", text ? text : "", text ? "'" : "");
+}
+
+/* Tasks of an array are numbered as sbatch --array says: 1-8, 0-7, or 10-80:10. */
+static enum phema_status place_in_array(struct place *place, struct phema_error *err)
+{
+    uint64_t first = 0, last = 0, step = 1;
+    enum phema_status status = read_variable(&first, "SLURM_ARRAY_TASK_MIN", err);
+    if (!status)
+        status = read_variable(&last, "SLURM_ARRAY_TASK_MAX", err);
+    if (!status && getenv("SLURM_ARRAY_TASK_STEP"))
+        status = read_variable(&step, "SLURM_ARRAY_TASK_STEP", err);
+    if (status)
+        return status;
+    bool is_even = step && first <= place->rank && place->rank <= last &&
+                   (place->rank - first) % step == 0 && (last - first) / step + 1 == place->size;
+    if (!is_even)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "the array has %llu tasks with gaps between %llu and %llu, so that its "
+                          "tasks are not parts; submit the whole array again, such as --array=1-8",
+                          (unsigned long long)place->size, (unsigned long long)first,
+                          (unsigned long long)last);
+    place->rank = (place->rank - first) / step;
+    return PHEMA_OK;
+}
+
+/* A script of sbatch has the variables of a task as well, though no launcher has started it. */
+static bool is_present(const struct source *source)
+{
+    if (source == &sources[0] && getenv("SLURM_JOB_ID") && !getenv("SLURM_STEP_ID"))
+        return false;
+    return getenv(source->rank) && (!source->size || getenv(source->size));
+}
+
+static enum phema_status read_place(struct place *out, const struct source *source,
+                                    struct phema_error *err)
+{
+    *out = (struct place){.source = source};
+    enum phema_status status = read_variable(&out->rank, source->rank, err);
+    if (!status && source->size)
+        status = read_variable(&out->size, source->size, err);
+    if (status || !source->size)
+        return status;
+    if (source->is_array)
+        return place_in_array(out, err);
+    if (out->rank < out->size)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE, "%s is %llu, which is not below the %llu of %s",
+                      source->rank, (unsigned long long)out->rank, (unsigned long long)out->size,
+                      source->size);
+}
+
+/* All sources that are present: places [*n]. */
+static enum phema_status read_places(struct place places[ARRAY_LEN(sources)], size_t *n,
+                                     struct phema_error *err)
+{
+    *n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        enum phema_status status =
+            is_present(&sources[i]) ? read_place(&places[*n], &sources[i], err) : PHEMA_NO;
+        if (status && status != PHEMA_NO)
+            return status;
+        *n += !status;
+    }
+    return PHEMA_OK;
+}
+
+/* The launcher of the most processes; NULL: none tells how many there are. A launcher of one process
+ * may run below another: srun -n 1 in a task of an array. */
+static const struct place *find_largest(const struct place *places, size_t n)
+{
+    const struct place *largest = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (places[i].size > (largest ? largest->size : 0))
+            largest = &places[i];
+    return largest;
+}
+
+static bool agrees(const struct place *place, const struct place *largest)
+{
+    if (place->size == 1 || (!place->source->size && largest->source->is_array))
+        return true;
+    return place->rank == largest->rank && (!place->source->size || place->size == largest->size);
+}
+
+static enum phema_status fail_disagreement(const struct place *a, const struct place *b,
+                                           struct phema_error *err)
+{
+    char size[96] = "";
+    if (b->source->size)
+        (void)snprintf(size, sizeof(size), " of %s=%llu", b->source->size,
+                       (unsigned long long)b->size);
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "--part auto: %s=%llu of %s=%llu disagrees with %s=%llu%s; unset the "
+                      "variables that are not meant, or say --part I/N",
+                      a->source->rank, (unsigned long long)a->rank, a->source->size,
+                      (unsigned long long)a->size, b->source->rank, (unsigned long long)b->rank,
+                      size);
+}
+
+PHEMA_FALLIBLE launcher_read(struct launcher *out, struct phema_error *err)
+{
+    struct place places[ARRAY_LEN(sources)];
+    size_t n = 0;
+    enum phema_status status = read_places(places, &n, err);
+    if (status)
+        return phema_fail_in(err, status, "--part auto");
+    const struct place *largest = find_largest(places, n);
+    if (!largest)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--part auto: no launcher tells rank and size; start the program with "
+                          "srun, mpirun, torchrun or as an array of Slurm, or say --part I/N");
+    for (size_t i = 0; i < n; i++)
+        if (!agrees(&places[i], largest))
+            return fail_disagreement(largest, &places[i], err);
+    if (largest->size > PHEMA_MAX_PARTS)
+        return phema_fail(
+            err, PHEMA_ERR_USAGE, "--part auto: %s is %llu, and %d parts are the most",
+            largest->source->size, (unsigned long long)largest->size, PHEMA_MAX_PARTS);
+    *out = (struct launcher){.rank = largest->rank, .size = largest->size};
+    return PHEMA_OK;
+}
+
+/* The first launcher that says that there are several processes, of which one is this one. */
+static bool find_several(struct place *place)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        struct phema_error ignored;
+        const struct source *source = &sources[i];
+        if (!source->is_array && source->size && is_present(source) &&
+            !read_place(place, source, &ignored) && place->size > 1)
+            return true;
+    }
+    return false;
+}
+
+PHEMA_FALLIBLE launcher_check_library(unsigned size, struct phema_error *err)
+{
+    struct place place;
+    if (size > 1 || !find_several(&place))
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "this is process %llu of %llu (%s and %s), but MPI sees it alone: the "
+                      "launcher belongs to another MPI library than this program; use the mpirun "
+                      "of its own library, srun --mpi=pmix or --mpi=pmi2, or posthoc-ema synth "
+                      "--part auto",
+                      (unsigned long long)place.rank + 1, (unsigned long long)place.size,
+                      place.source->rank, place.source->size);
+}
+
+PHEMA_FALLIBLE launcher_check_alone(struct phema_error *err)
+{
+    struct place place;
+    if (find_several(&place))
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "this is process %llu of %llu (%s and %s), and all would write the same "
+                       "outputs; --part auto shares the work, and so does posthoc-ema-mpi under "
+                       "mpirun; for a run of its own, unset %s",
+                       (unsigned long long)place.rank + 1, (unsigned long long)place.size,
+                       place.source->rank, place.source->size, place.source->rank),
+            "--part", "auto");
+    return PHEMA_OK;
+}

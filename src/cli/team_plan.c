@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/* team_plan.c - sends the plan of rank 0 to the other processes, which look for no snapshots, read no
+ * headers and solve nothing. */
+#include "team_plan.h"
+
+#include <stdlib.h>
+
+#include "phema/cli.h"
+#include "phema/packed.h"
+
+/* Sent first. */
+struct announcement {
+    uint64_t status, size_bytes;
+    struct phema_error err;
+};
+
+static enum phema_status pack(struct phema_strbuf *out, const struct cli_prepared *prepared,
+                              struct phema_error *err)
+{
+    phema_plan_pack(out, prepared->plan);
+    phema_outputs_pack(out, prepared->plan, &prepared->outputs);
+    return phema_strbuf_check(out, err);
+}
+
+static enum phema_status unpack(struct cli_prepared *prepared, const uint8_t *data, size_t size,
+                                struct phema_error *err)
+{
+    struct phema_unpacker in = {.rest = {data, size}};
+    enum phema_status status = phema_plan_unpack(&prepared->plan, &in, err);
+    return status ? status : phema_outputs_unpack(&prepared->outputs, &in, prepared->plan, err);
+}
+
+/* data: the packed plan in rank 0; memory for it in the others */
+static enum phema_status transfer(struct cli_prepared *prepared, const struct phema_team *team,
+                                  uint8_t *data, size_t size, struct phema_error *err)
+{
+    enum phema_status status = data ? PHEMA_OK : phema_fail_memory(err);
+    status = team->agree(team->context, status, err);
+    if (status)
+        return status;
+    team->broadcast(team->context, data, size);
+    if (team->rank > 0)
+        status = unpack(prepared, data, size, err);
+    return team->agree(team->context, status, err);
+}
+
+PHEMA_FALLIBLE team_share_plan(struct cli_prepared *prepared, const struct phema_team *team,
+                               enum phema_status status, struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    if (team->rank == 0 && !status)
+        status = pack(&text, prepared, err);
+    struct announcement announcement = {status, text.size, *err};
+    team->broadcast(team->context, &announcement, sizeof(announcement));
+    if (announcement.status) {
+        *err = announcement.err;
+        phema_strbuf_clear(&text);
+        return (enum phema_status)announcement.status;
+    }
+    size_t size = (size_t)announcement.size_bytes;
+    uint8_t *data = team->rank == 0 ? (uint8_t *)text.data : malloc(size);
+    status = transfer(prepared, team, data, size, err);
+    if (team->rank > 0)
+        free(data);
+    phema_strbuf_clear(&text);
+    return status;
+}

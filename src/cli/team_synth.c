@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/* team_synth.c - the processes of a team take runs of the outputs until none is left. */
+#include "team_synth.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "join_outputs.h"
+#include "phema/cli.h"
+#include "phema/clock.h"
+
+/* Bytes of a run in one output. Runs of a large output take a second or so, and small outputs have
+ * enough of them for a slow process to take fewer. */
+#define RUN_BYTES  ((uint64_t)256 << 20)
+#define LEAST_RUN  ((uint64_t)16 << 20)
+#define FEW_RUNS   8
+#define SMALL_RUNS 64
+
+const struct phema_team *team_of(const struct cli_common *common)
+{
+    return common->team && common->team->size > 1 ? common->team : NULL;
+}
+
+PHEMA_FALLIBLE team_is_wanted(struct auto_part *part, const struct cli_common *common,
+                              const struct phema_outputs *outputs, struct phema_error *err)
+{
+    if (!common->team)
+        return PHEMA_OK;
+    part->is_team = common->team->size > 1;
+    for (size_t j = 0; j < outputs->m && !part->is_team; j++) {
+        enum phema_status status = join_has_parts(&part->is_team, outputs->items[j].path, err);
+        if (status)
+            return status;
+    }
+    return part->is_team ? auto_part_keep_paths(part, outputs, err) : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct phema_error *err)
+{
+    if (args->part)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--part: the processes of MPI share the work already; leave it out, or "
+                          "start posthoc-ema without MPI");
+    if (args->profile_memory)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--profile-memory: is for a single process; start posthoc-ema");
+    if (args->run.device && strcmp(args->run.device, "cpu") != 0 &&
+        strcmp(args->run.device, "auto") != 0)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--device %s: the processes of MPI add up on the CPU; use posthoc-ema "
+                          "synth --part auto for several processes with GPUs",
+                          args->run.device);
+    return PHEMA_OK;
+}
+
+/* Depends on neither the team nor the targets, which --skip-existing may leave out. */
+static uint64_t count_runs(const struct phema_outputs *outputs)
+{
+    uint64_t bytes = outputs->items[0].size_bytes;
+    uint64_t n = bytes / RUN_BYTES + (bytes % RUN_BYTES != 0), small = bytes / LEAST_RUN;
+    small = small < FEW_RUNS ? FEW_RUNS : small > SMALL_RUNS ? SMALL_RUNS : small;
+    n = n > small ? n : small;
+    return n < PHEMA_MAX_PARTS ? n : PHEMA_MAX_PARTS;
+}
+
+struct reporter {
+    const struct phema_team *team;
+};
+
+static void report(void *context, const struct phema_progress *state)
+{
+    const struct reporter *reporter = context;
+    (void)state;
+    reporter->team->make_progress(reporter->team->context);
+}
+
+static void add_result(struct phema_synth_result *sum, const struct phema_synth_result *one)
+{
+    sum->read_bytes += one->read_bytes;
+    sum->written_bytes += one->written_bytes;
+    sum->n_nan += one->n_nan;
+    sum->n_inf += one->n_inf;
+    sum->n_overflow += one->n_overflow;
+    if (one->nan_tensor < sum->nan_tensor)
+        sum->nan_tensor = one->nan_tensor;
+    if (one->peak_anonymous_bytes > sum->peak_anonymous_bytes)
+        sum->peak_anonymous_bytes = one->peak_anonymous_bytes;
+    sum->backend = one->backend;
+    sum->n_threads = one->n_threads;
+    sum->device = one->device;
+}
+
+/* Where an earlier run has made the part of some outputs only, it is made again for all. */
+static enum phema_status is_run_done(bool *out, struct cli_prepared *prepared,
+                                     const struct phema_synth_options *options,
+                                     struct phema_error *err)
+{
+    size_t m = prepared->outputs.m, n_done = 0;
+    bool *is_done = calloc(m + 1, sizeof(*is_done));
+    if (!is_done)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        phema_synth_find_done_parts(is_done, prepared->plan, &prepared->outputs, options, err);
+    for (size_t j = 0; j < m; j++)
+        n_done += is_done[j];
+    *out = !status && n_done == m;
+    free(is_done);
+    return status;
+}
+
+/* Forms of outputs that one process writes as a whole: then each output is a run. */
+static bool has_whole_runs(const struct phema_outputs *outputs)
+{
+    return phema_output_traits(outputs)->no_parts_reason || outputs->has_new_scales;
+}
+
+static enum phema_status make_output(struct phema_synth_result *result,
+                                     struct cli_prepared *prepared, size_t j,
+                                     const struct phema_synth_options *options,
+                                     struct phema_error *err)
+{
+    struct phema_plan plan = *prepared->plan;
+    struct phema_outputs outputs = prepared->outputs;
+    plan.targets += j;
+    outputs.items += j;
+    plan.m = outputs.m = 1;
+    return phema_synth_run(result, &plan, &outputs, options, err);
+}
+
+/* The outputs that this process makes. Those of others get the size 0. */
+static enum phema_status make_outputs(struct phema_synth_result *sum, uint64_t *n_made,
+                                      const struct phema_team *team, struct cli_prepared *prepared,
+                                      struct phema_error *err)
+{
+    struct phema_synth_options options = prepared->options;
+    struct phema_outputs *outputs = &prepared->outputs;
+    struct reporter reporter = {team};
+    options.gpu.kind = PHEMA_DEVICE_CPU;
+    options.report = report;
+    options.context = &reporter;
+    options.is_repeated = true;
+    size_t end = 0;
+    enum phema_status status = PHEMA_OK;
+    for (uint64_t run; (run = team->next_run(team->context)) < outputs->m && !status; ++*n_made) {
+        struct phema_synth_result result = {0};
+        for (; end < run; end++)
+            outputs->items[end].size_bytes = 0;
+        end = (size_t)run + 1;
+        status = make_output(&result, prepared, (size_t)run, &options, err);
+        if (!status)
+            add_result(sum, &result);
+    }
+    for (; end < outputs->m; end++)
+        outputs->items[end].size_bytes = 0;
+    return status;
+}
+
+/* This process' runs. */
+static enum phema_status make_runs(struct phema_synth_result *sum, uint64_t *n_made,
+                                   const struct phema_team *team, struct cli_prepared *prepared,
+                                   struct phema_error *err)
+{
+    struct phema_synth_options options = prepared->options;
+    struct reporter reporter = {team};
+    options.n_parts = count_runs(&prepared->outputs);
+    options.is_repeated = true;
+    options.gpu.kind = PHEMA_DEVICE_CPU;
+    options.report = report;
+    options.context = &reporter;
+    *n_made = 0;
+    for (uint64_t run; (run = team->next_run(team->context)) < options.n_parts; ++*n_made) {
+        struct phema_synth_result result = {0};
+        bool is_done = false;
+        options.part = run + 1;
+        enum phema_status status = is_run_done(&is_done, prepared, &options, err);
+        if (!status && !is_done)
+            status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &options, err);
+        if (status)
+            return status;
+        if (!is_done)
+            add_result(sum, &result);
+    }
+    return PHEMA_OK;
+}
+
+static uint64_t sum_over_team(const struct phema_team *team, uint64_t *all, uint64_t value)
+{
+    uint64_t sum = 0;
+    team->gather(team->context, all, value);
+    for (unsigned i = 0; i < team->size; i++)
+        sum += all[i];
+    return sum;
+}
+
+/* Adds up the results of all processes; with -v rank 0 says how many runs each has made. */
+static enum phema_status add_up(struct phema_synth_result *result, struct phema_outputs *outputs,
+                                uint64_t n_made, const struct cli_common *common,
+                                struct phema_error *err)
+{
+    const struct phema_team *team = common->team;
+    uint64_t *all = calloc(team->size, sizeof(*all));
+    enum phema_status status =
+        team->agree(team->context, all ? PHEMA_OK : phema_fail_memory(err), err);
+    if (status || !all) {
+        free(all);
+        return status;
+    }
+    result->read_bytes = sum_over_team(team, all, result->read_bytes);
+    result->written_bytes = sum_over_team(team, all, result->written_bytes);
+    result->n_nan = sum_over_team(team, all, result->n_nan);
+    result->n_inf = sum_over_team(team, all, result->n_inf);
+    result->n_overflow = sum_over_team(team, all, result->n_overflow);
+    team->gather(team->context, all, result->nan_tensor);
+    for (unsigned i = 0; i < team->size; i++)
+        if (all[i] < result->nan_tensor)
+            result->nan_tensor = (size_t)all[i];
+    for (size_t j = 0; j < outputs->m && has_whole_runs(outputs); j++)
+        outputs->items[j].size_bytes = sum_over_team(team, all, outputs->items[j].size_bytes);
+    uint64_t n = sum_over_team(team, all, n_made);
+    struct phema_strbuf text = {0};
+    for (unsigned i = 0; i < team->size; i++)
+        phema_strbuf_printf(&text, " %llu", (unsigned long long)all[i]);
+    if (common->is_verbose && !common->is_quiet && text.data)
+        cli_say("%llu runs by %u process%s:%s", (unsigned long long)n, team->size,
+                team->size == 1 ? "" : "es", text.data);
+    phema_strbuf_clear(&text);
+    free(all);
+    return PHEMA_OK;
+}
+
+/* Rank 0. Where nothing is to be joined, an earlier run has published everything. */
+static enum phema_status join(const struct cli_synth_values *args, const struct auto_part *part,
+                              bool may_be_joined, struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    enum join_result result = JOIN_NOTHING;
+    struct phema_writer_options options = {.replaces = args->run.synth.replaces,
+                                           .syncs = args->run.synth.syncs};
+    enum phema_status status = join_when_done(&result, (const char *const *)part->paths, part->n,
+                                              &options, NULL, &text, err);
+    phema_strbuf_clear(&text);
+    if (!status && (result == JOIN_WAITS || (result == JOIN_NOTHING && !may_be_joined)))
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: not all runs are there, though all were made; another command "
+                            "writes the same outputs",
+                            part->paths[0]);
+    return status;
+}
+
+PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_synth_values *args,
+                          const struct auto_part *part, struct cli_prepared *prepared,
+                          struct phema_error *err)
+{
+    const struct phema_team *team = args->common.team;
+    uint64_t n_made = 0;
+    double start_s = phema_clock_s();
+    *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
+    enum phema_status status = PHEMA_OK;
+    bool is_whole = has_whole_runs(&prepared->outputs);
+    if (prepared->outputs.m && is_whole)
+        status = make_outputs(result, &n_made, team, prepared, err);
+    else if (prepared->outputs.m)
+        status = make_runs(result, &n_made, team, prepared, err);
+    if (status)
+        team->stop(team->context);
+    status = team->agree(team->context, status, err);
+    if (status)
+        return status;
+    status = add_up(result, &prepared->outputs, n_made, &args->common, err);
+    if (status)
+        return status;
+    if (team->rank == 0 && !is_whole)
+        status = join(args, part, prepared->outputs.m == 0, err);
+    result->elapsed_s = phema_clock_s() - start_s;
+    return team->agree(team->context, status, err);
+}

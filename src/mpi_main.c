@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mpi_main.c - posthoc-ema-mpi: the command line as a team of MPI processes. Runs of the output are
+ * handed out by a counter of rank 0. Nothing is sent while tensors are summed. Who waits sleeps,
+ * since MPICH would spin. */
+#include <mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "phema/cli.h"
+#include "phema/memory.h"
+
+#define PAUSE_NS    2000000
+#define NO_RUN      ((uint64_t)1 << 62)
+#define PIECE_BYTES ((size_t)64 << 20)
+
+struct mpi_team {
+    MPI_Comm comm;
+    MPI_Win window;
+    int rank, size;
+};
+
+/* Sleeps until the request is complete. Errors of MPI end all processes: MPI_ERRORS_ARE_FATAL is the
+ * default. */
+static void sleep_until_done(MPI_Request *request)
+{
+    int is_done = 0;
+    while (!MPI_Request_get_status(*request, &is_done, MPI_STATUS_IGNORE) && !is_done) {
+        struct timespec pause = {.tv_nsec = PAUSE_NS};
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* Adds to the counter, and returns what it was. */
+static uint64_t add_to_counter(struct mpi_team *team, uint64_t value)
+{
+    uint64_t before = NO_RUN;
+    (void)MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, 0, 0, MPI_SUM, team->window);
+    (void)MPI_Win_flush(0, team->window);
+    return before;
+}
+
+static uint64_t next_run(void *context)
+{
+    return add_to_counter(context, 1);
+}
+
+static void stop(void *context)
+{
+    (void)add_to_counter(context, NO_RUN);
+}
+
+/* Lets rank 0 serve the counter where the network cannot. */
+static void make_progress(void *context)
+{
+    const struct mpi_team *team = context;
+    int is_there = 0;
+    (void)MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, team->comm, &is_there, MPI_STATUS_IGNORE);
+}
+
+static int reduce(const struct mpi_team *team, int value, MPI_Op op)
+{
+    int result = 0;
+    MPI_Request request;
+    (void)MPI_Iallreduce(&value, &result, 1, MPI_INT, op, team->comm, &request);
+    sleep_until_done(&request);
+    (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return result;
+}
+
+static void name_process(const struct mpi_team *team, enum phema_status status,
+                         struct phema_error *err)
+{
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    int size = 0;
+    (void)MPI_Get_processor_name(host, &size);
+    (void)phema_fail_in(err, status, "process %d of %d on %s", team->rank + 1, team->size, host);
+}
+
+struct verdict {
+    int status;
+    struct phema_error err;
+};
+
+static enum phema_status agree(void *context, enum phema_status status, struct phema_error *err)
+{
+    const struct mpi_team *team = context;
+    int failed = reduce(team, status ? team->rank : team->size, MPI_MIN);
+    int n_failed = reduce(team, status != PHEMA_OK, MPI_SUM);
+    if (!n_failed)
+        return PHEMA_OK;
+    if (failed == team->rank && n_failed < team->size)
+        name_process(team, status, err);
+    struct verdict verdict = {.status = (int)status, .err = *err};
+    MPI_Request request;
+    (void)MPI_Ibcast(&verdict, (int)sizeof(verdict), MPI_BYTE, failed, team->comm, &request);
+    sleep_until_done(&request);
+    (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+    *err = verdict.err;
+    return (enum phema_status)verdict.status;
+}
+
+/* In pieces, since MPI counts in int. */
+static void broadcast(void *context, void *data, size_t size)
+{
+    const struct mpi_team *team = context;
+    for (size_t at = 0; at < size; at += PIECE_BYTES) {
+        size_t piece = size - at < PIECE_BYTES ? size - at : PIECE_BYTES;
+        MPI_Request request;
+        (void)MPI_Ibcast((char *)data + at, (int)piece, MPI_BYTE, 0, team->comm, &request);
+        sleep_until_done(&request);
+        (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static void gather(void *context, uint64_t *all, uint64_t value)
+{
+    const struct mpi_team *team = context;
+    MPI_Request request;
+    (void)MPI_Iallgather(&value, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, team->comm, &request);
+    sleep_until_done(&request);
+    (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static int run(struct mpi_team *mpi, int argc, char **argv)
+{
+    uint64_t *counter = NULL;
+    MPI_Aint size_bytes = mpi->rank == 0 ? (MPI_Aint)sizeof(*counter) : 0;
+    (void)MPI_Win_allocate(size_bytes, (int)sizeof(*counter), MPI_INFO_NULL, mpi->comm, &counter,
+                           &mpi->window);
+    (void)MPI_Win_lock_all(MPI_MODE_NOCHECK, mpi->window);
+    if (mpi->rank == 0)
+        *counter = 0;
+    (void)MPI_Win_sync(mpi->window);
+    (void)MPI_Barrier(mpi->comm);
+    const struct phema_team team = {.rank = (unsigned)mpi->rank,
+                                    .size = (unsigned)mpi->size,
+                                    .context = mpi,
+                                    .next_run = next_run,
+                                    .stop = stop,
+                                    .make_progress = make_progress,
+                                    .agree = agree,
+                                    .broadcast = broadcast,
+                                    .gather = gather};
+    int status = phema_cli_main_in_team(argc, argv, &team);
+    (void)MPI_Win_unlock_all(mpi->window);
+    (void)MPI_Win_free(&mpi->window);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct mpi_team team = {.comm = MPI_COMM_WORLD};
+    int provided = 0;
+    phema_memory_return_freed();
+    (void)MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    (void)MPI_Comm_rank(team.comm, &team.rank);
+    (void)MPI_Comm_size(team.comm, &team.size);
+    int status = 0;
+    if (provided < MPI_THREAD_FUNNELED) {
+        if (team.rank == 0)
+            (void)fprintf(stderr, "posthoc-ema: this MPI library does not allow threads "
+                                  "(MPI_THREAD_FUNNELED)\n");
+        status = PHEMA_ERR_RESOURCE;
+    } else {
+        status = run(&team, argc, argv);
+    }
+    (void)MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Processes of a team that are killed at any moment, and a read that fails in one: nothing is torn, the next
+# run of another size makes the bytes of one process, and a failure is one sentence.
+#   tests/mpi_faults.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS [KILLS]
+set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
+program=$(readlink -f "$1") || exit 1
+mpi=$(readlink -f "$2") || exit 1
+launcher=$3
+faults=$(readlink -f "$4") || exit 1
+kills=${5:-10}
+call_it "$program"
+export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+for name in ${!SLURM_*}; do unset "$name"; done
+mkdir "$work/in"
+cd "$work/in" || exit 1
+options=()
+[[ $launcher = *openmpi ]] && options=(--oversubscribe --bind-to none)
+# Writes the number of its process, which is then that of the program; rank $RANK has the fault.
+cat >wrap <<END
+#!/bin/bash
+rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK-}}
+echo \$\$ >"pid.\$rank"
+[ "\$rank" = "\${RANK-}" ] && export LD_PRELOAD=$faults
+exec "\$@"
+END
+chmod +x wrap
+team() { # N ARGUMENTS...
+    timeout -k 5 60 "$launcher" "${options[@]}" -n "$1" ./wrap "$mpi" "${@:2}" </dev/null
+}
+
+posthoc-ema gen -q --count 5 --steps 300 --params 300k --tensors 9 --dtype f16 --no-sync run >/dev/null
+posthoc-ema synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run one/ >/dev/null
+check_whole() { # WHEN
+    local file
+    for file in out/*.safetensors; do
+        [ ! -e "$file" ] || cmp "$file" "one/${file#*/}" >&2 || fail "$1: $file is torn"
+    done
+}
+for ((i = 1; i <= kills; i++)); do
+    n=$((2 + RANDOM % 3))
+    victim=$((RANDOM % n))
+    [ $((i % 2)) = 1 ] && rm -rf out # otherwise what the last round has left is continued, or done already
+    rm -f pid.*
+    team $n synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>&1 &
+    running=$!
+    until [ -s pid.$victim ] || ! kill -0 $running 2>/dev/null; do sleep 0.01; done
+    sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
+    [ -s pid.$victim ] && kill -9 "$(cat pid.$victim)" 2>/dev/null
+    wait $running
+    check_whole "kill $i"
+    next=$((1 + RANDOM % 4)) # a process alone replaces no output that is complete
+    [ $next = 1 ] && ! compgen -G 'out/*.part-*' >/dev/null && next=2
+    team $next synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said ||
+        fail "after kill $i of rank $victim of $n: $(cat said)"
+    diff -r one out >&2 || fail "after kill $i of rank $victim of $n: other bytes"
+done
+
+# a read that fails in one process
+rm -rf out
+RANK=1 FAULT_CALLS=pread,pread64 FAULT_WITH=EIO FAULT_AT=1 FAULT_STAYS=1 \
+    team 3 synth -q --no-sync -j1 --io read --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said
+status=$?
+if grep -q '^posthoc-ema: ' said; then # the process has made a run; status 6: the file was of the output
+    [ $status = 3 ] || [ $status = 6 ] || fail "EIO: status $status: $(cat said)"
+    grep -q '^posthoc-ema: process 2 of 3 on .*Input/output error' said || fail "EIO: $(cat said)"
+    [ "$(grep -c '^posthoc-ema: ' said)" = 1 ] || fail "EIO: $(cat said)"
+    ls out/*.safetensors 2>/dev/null && fail "EIO: there is an output"
+fi
+RANK=none team 2 synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said || fail "after EIO: $(cat said)"
+diff -r one out >&2 || fail "after EIO: other bytes"
+exit $failed

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Of the files of snapshots, processes other than the first open those that they read, and each once; the
+# first one finds and plans for all. Counted by strace.
+#   tests/mpi_opens.sh PROGRAM MPI_PROGRAM LAUNCHER
+set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
+program=$(readlink -f "$1") || exit 1
+mpi=$(readlink -f "$2") || exit 1
+launcher=$3
+call_it "$program"
+command -v strace >/dev/null || {
+    echo "no strace: not run" >&2
+    exit 77
+}
+strace -o /dev/null true 2>/dev/null || {
+    echo "strace is not allowed here: not run" >&2
+    exit 77
+}
+export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+for name in ${!SLURM_*}; do unset "$name"; done
+mkdir "$work/in"
+cd "$work/in" || exit 1
+cat >trace <<'END'
+#!/bin/bash
+rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK-}}
+exec strace -f -qq -e trace=openat,open,creat -o "trace.$rank" "$@"
+END
+chmod +x trace
+options=()
+[[ $launcher = *openmpi ]] && options=(--oversubscribe --bind-to none)
+team() { # N ARGUMENTS...
+    rm -f trace.*
+    timeout 240 "$launcher" "${options[@]}" -n "$1" ./trace "$mpi" "${@:2}" </dev/null
+}
+opened() { # RANK PATTERN: names, one for each time
+    sed -nE 's/.*open(at)?\((AT_FDCWD, )?"([^"]*)".*/\3/p' "trace.$1" | grep -E "^($2)"
+}
+
+posthoc-ema gen -q --count 12 --steps 300 --params 100k --tensors 12 --dtype f16 --no-sync run >/dev/null
+posthoc-ema synth -q --no-sync --sigma-rel 0.1 --at 200 run one.safetensors >/dev/null
+team 3 synth -q --no-sync -j1 --sigma-rel 0.1 --at 200 run out.safetensors >/dev/null || fail "the team fails"
+cmp one.safetensors out.safetensors || fail "the team makes other bytes"
+used=$(posthoc-ema weights --json --sigma-rel 0.1 --at 200 run | grep -c '"file"')
+late=$(find run -name 'snapshot-00002[0-9][0-9]-*' -o -name 'snapshot-0000300-*' | sort | sed 's/$/$/' | paste -sd'|')
+[ -n "$late" ] || fail "there are no snapshots after the target"
+for rank in 1 2; do
+    twice=$(opened $rank run/ | sort | uniq -d)
+    [ -z "$twice" ] || fail "rank $rank opens more than once: $twice"
+    n=$(opened $rank run/ | wc -l)
+    [ "$n" -le "$used" ] || fail "rank $rank opens $n snapshots of $used"
+    opened $rank 'run/[^"]*json' && fail "rank $rank looks for descriptions"
+    grep -E '"run/?".*O_DIRECTORY' "trace.$rank" && fail "rank $rank lists the directory"
+    opened $rank "$late" | grep -v -- '-0000200-' && fail "rank $rank opens snapshots that no output needs"
+done
+[ "$(opened 0 run/ | sort -u | grep -c '\.safetensors$')" = 24 ] || fail "rank 0 does not open all snapshots"
+
+# in files of a snapshot, those that hold the runs of the rank
+mkdir shards
+for file in run/*; do
+    posthoc-ema synth -q --no-sync --convert --shard-size 20k "$file" "shards/$(basename "$file" .safetensors)" >/dev/null
+done
+all=$(find shards -name '*-of-*.safetensors' | wc -l)
+posthoc-ema synth -q --no-sync --sigma-rel 0.1 shards one-s.safetensors >/dev/null
+team 3 synth -q --no-sync -j1 --sigma-rel 0.1 shards out-s.safetensors >/dev/null || fail "shards: the team fails"
+cmp one-s.safetensors out-s.safetensors || fail "shards: the team makes other bytes"
+n=0
+for rank in 1 2; do
+    twice=$(opened $rank shards/ | sort | uniq -d)
+    [ -z "$twice" ] || fail "rank $rank opens more than once: $twice"
+    opened $rank 'shards/.*json' && fail "rank $rank reads an index"
+    n=$((n + $(opened $rank shards/ | wc -l)))
+done
+# a shard may be shared by neighbouring runs: at most two thirds more than all
+[ $n -le $((all * 5 / 3)) ] || fail "two ranks open $n shards of $all"
+[ "$failed" = 0 ] && echo "12 x 2 snapshots: rank 0 $(opened 0 shards/ | wc -l) opens for $all shards, two others $n"
+exit $failed
