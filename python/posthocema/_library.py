@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libposthoc-ema by ctypes: the structs and functions of posthoc-ema.h, and nothing more."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_size_t,
+    c_uint,
+    c_uint64,
+    c_void_p,
+)
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Type, TypeVar
+
+from .errors import UsageError, error_of
+
+VERSION = "0.1"  # major and minor: they decide the interface and the name of the library
+_NAME = "libposthoc-ema.so." + VERSION
+
+
+class _Sized(Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **members: Any) -> None:
+        super().__init__(**members)
+        self.size = ctypes.sizeof(self)
+
+
+class ErrorMessage(Structure):
+    _fields_ = [("message", c_char * 1024)]
+
+
+class SeriesOptions(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("layout", c_char_p),
+        ("name_regex", c_char_p),
+        ("unit", c_char_p),
+        ("key", c_char_p),
+        ("input_sigmas", POINTER(c_double)),
+        ("n_input_sigmas", c_size_t),
+        ("input_profiles", POINTER(c_char_p)),
+        ("n_input_profiles", c_size_t),
+        ("update_every", c_uint64),
+        ("from_", c_double),
+        ("to", c_double),
+        ("every", c_uint64),
+        ("last", c_uint64),
+        ("includes", POINTER(c_char_p)),
+        ("excludes", POINTER(c_char_p)),
+        ("n_includes", c_size_t),
+        ("n_excludes", c_size_t),
+        ("allow_globals", POINTER(c_char_p)),
+        ("n_allow_globals", c_size_t),
+        ("resets", POINTER(c_char_p)),
+        ("n_resets", c_size_t),
+        ("time_offset", c_double),
+        ("use", c_char_p),
+    ]
+
+
+class SeriesInfo(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("layout", c_char_p),
+        ("unit", c_char_p),
+        ("n_snapshots", c_size_t),
+        ("n_tensors", c_size_t),
+        ("n_averaged", c_size_t),
+        ("n_notes", c_size_t),
+        ("notes", POINTER(c_char_p)),
+    ]
+
+
+class SnapshotInfo(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("file", c_char_p),
+        ("named_time", c_double),
+        ("time", c_double),
+        ("sigma_rel", c_double),
+        ("gamma", c_double),
+        ("profile", c_char_p),
+        ("bytes", c_uint64),
+    ]
+
+
+class PlanOptions(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("sigma_rels", POINTER(c_double)),
+        ("n_sigma_rels", c_size_t),
+        ("profiles", POINTER(c_char_p)),
+        ("n_profiles", c_size_t),
+        ("ats", POINTER(c_double)),
+        ("n_ats", c_size_t),
+        ("rules", POINTER(c_char_p)),
+        ("n_rules", c_size_t),
+        ("metric", c_char_p),
+        ("max_error", c_double),
+        ("max_ram_bytes", c_uint64),
+        ("checks", c_char_p),
+        ("schedule", c_char_p),
+    ]
+
+
+class PlanInfo(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("metric", c_char_p),
+        ("n_snapshots", c_size_t),
+        ("n_targets", c_size_t),
+        ("n_tensors", c_size_t),
+        ("verdict", c_char_p),
+        ("reason", c_char_p),
+        ("suspect", c_size_t),
+    ]
+
+
+class TargetInfo(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("named_time", c_double),
+        ("time", c_double),
+        ("sigma_rel", c_double),
+        ("gamma", c_double),
+        ("profile", c_char_p),
+        ("weights", POINTER(c_double)),
+        ("predicted_error", c_double),
+        ("profile_error", c_double),
+        ("norm1", c_double),
+        ("norm2", c_double),
+    ]
+
+
+class TensorInfo(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_void_p),
+        ("name_size", c_size_t),
+        ("dtype", c_char_p),
+        ("shape", POINTER(c_uint64)),
+        ("rank", c_size_t),
+        ("bytes", c_uint64),
+        ("is_averaged", c_int),
+        ("same_as", c_size_t),
+    ]
+
+
+class ReadOptions(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("dtype", c_char_p),
+        ("overflow", c_char_p),
+        ("io", c_char_p),
+        ("threads", c_uint),
+    ]
+
+
+class ProgressInfo(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("done_bytes", c_uint64),
+        ("total_bytes", c_uint64),
+        ("elapsed_s", c_double),
+        ("tensor", c_void_p),
+        ("tensor_size", c_size_t),
+    ]
+
+
+ProgressCallback = CFUNCTYPE(c_int, c_void_p, POINTER(ProgressInfo))
+
+
+class RunOptions(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("into", c_char_p),
+        ("dtype", c_char_p),
+        ("overflow", c_char_p),
+        ("io", c_char_p),
+        ("shard_bytes", c_uint64),
+        ("level", c_int),
+        ("replaces", c_int),
+        ("skips_sync", c_int),
+        ("drops_cache", c_int),
+        ("verifies", c_int),
+        ("refuses_nan", c_int),
+        ("threads", c_uint),
+        ("progress", ProgressCallback),
+        ("context", c_void_p),
+        ("input_hash", c_char_p),
+    ]
+
+
+class RunResult(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("read_bytes", c_uint64),
+        ("written_bytes", c_uint64),
+        ("elapsed_s", c_double),
+        ("n_nan", c_uint64),
+        ("n_inf", c_uint64),
+        ("n_overflow", c_uint64),
+        ("n_averaged", c_size_t),
+        ("n_copied", c_size_t),
+        ("n_constant", c_size_t),
+        ("peak_anonymous_bytes", c_uint64),
+    ]
+
+
+class SearchOptions(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("from_", c_double),
+        ("to", c_double),
+        ("n_coarse", c_size_t),
+        ("tolerance", c_double),
+        ("noise", c_double),
+        ("maximizes", c_int),
+    ]
+
+
+class DesignOptions(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("until", c_double),
+        ("model_elements", c_uint64),
+        ("disk_bytes", c_uint64),
+        ("max_error", c_double),
+        ("sigma_rels", POINTER(c_double)),
+        ("n_sigma_rels", c_size_t),
+        ("ats", POINTER(c_double)),
+        ("n_ats", c_size_t),
+        ("after", c_double),
+        ("max_widths", c_size_t),
+        ("dtype", c_char_p),
+        ("motion", c_char_p),
+        ("is_even", c_int),
+        ("from_", c_double),
+        ("to", c_double),
+        ("input_sigmas", POINTER(c_double)),
+        ("n_input_sigmas", c_size_t),
+        ("like", c_void_p),
+    ]
+
+
+class DesignInfo(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("n_widths", c_size_t),
+        ("widths", POINTER(c_double)),
+        ("gammas", POINTER(c_double)),
+        ("n_times", c_size_t),
+        ("times", POINTER(c_double)),
+        ("dtype", c_char_p),
+        ("disk_bytes", c_uint64),
+        ("worst_error", c_double),
+        ("worst_sigma_rel", c_double),
+        ("worst_time", c_double),
+    ]
+
+
+class Profile(Structure):
+    _fields_ = [("gamma", c_double), ("t", c_double), ("update_every", c_uint64)]
+
+
+def _candidates() -> List[str]:
+    """Where the library may be: a chosen file, beside this file, or where the loader looks."""
+    chosen = os.environ.get("POSTHOC_EMA_LIBRARY")
+    if chosen:
+        return [chosen]
+    beside = Path(__file__).with_name(_NAME)
+    return [str(beside)] if beside.exists() else [_NAME]
+
+
+def _load() -> ctypes.CDLL:
+    path = _candidates()[0]
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            f"{path}: cannot be loaded: {error}; install the wheel or libposthoc-ema, or set "
+            "POSTHOC_EMA_LIBRARY to the path of the library"
+        ) from error
+    library.posthoc_ema_version.restype = c_char_p
+    found = library.posthoc_ema_version().decode()
+    if found.rsplit(".", 1)[0] != VERSION:
+        raise ImportError(f"{path}: expected version {VERSION}, found {found}")
+    return library
+
+
+LIBRARY = _load()
+_ERROR = POINTER(ErrorMessage)
+
+# Functions that return a status, with their arguments before the error.
+_FALLIBLE: Dict[str, List[Any]] = {
+    "gamma": [POINTER(c_double), c_double],
+    "weights": [
+        POINTER(c_double),
+        POINTER(Profile),
+        c_size_t,
+        POINTER(Profile),
+        c_size_t,
+        c_char_p,
+    ],
+    "design_make": [POINTER(c_void_p), POINTER(DesignOptions)],
+    "design_info": [c_void_p, POINTER(DesignInfo)],
+    "series_open": [POINTER(c_void_p), c_char_p, POINTER(SeriesOptions)],
+    "series_info": [c_void_p, POINTER(SeriesInfo)],
+    "series_snapshot": [c_void_p, c_size_t, POINTER(SnapshotInfo)],
+    "plan_make": [POINTER(c_void_p), c_void_p, POINTER(PlanOptions)],
+    "plan_info": [c_void_p, POINTER(PlanInfo)],
+    "plan_snapshot": [c_void_p, c_size_t, POINTER(SnapshotInfo)],
+    "plan_target": [c_void_p, c_size_t, POINTER(TargetInfo)],
+    "plan_tensor": [c_void_p, c_size_t, c_char_p, POINTER(TensorInfo)],
+    "read": [c_void_p, c_size_t, c_size_t, POINTER(ReadOptions), c_void_p, c_size_t],
+    "run": [c_void_p, c_char_p, POINTER(RunOptions), POINTER(RunResult)],
+    "search_next": [
+        POINTER(c_double),
+        POINTER(c_size_t),
+        c_size_t,
+        POINTER(SearchOptions),
+        POINTER(c_double),
+        POINTER(c_double),
+        c_size_t,
+    ],
+}
+for _name, _arguments in _FALLIBLE.items():
+    _function = getattr(LIBRARY, "posthoc_ema_" + _name)
+    _function.restype = c_int
+    _function.argtypes = [*_arguments, _ERROR]
+LIBRARY.posthoc_ema_sigma_rel.restype = c_double
+LIBRARY.posthoc_ema_sigma_rel.argtypes = [c_double]
+LIBRARY.posthoc_ema_beta.restype = c_double
+LIBRARY.posthoc_ema_beta.argtypes = [c_double, c_uint64]
+LIBRARY.posthoc_ema_design_free.restype = None
+LIBRARY.posthoc_ema_design_free.argtypes = [c_void_p]
+LIBRARY.posthoc_ema_series_close.restype = None
+LIBRARY.posthoc_ema_series_close.argtypes = [c_void_p]
+LIBRARY.posthoc_ema_plan_free.restype = None
+LIBRARY.posthoc_ema_plan_free.argtypes = [c_void_p]
+LIBRARY.posthoc_ema_output.restype = c_char_p
+LIBRARY.posthoc_ema_output.argtypes = [c_void_p, c_size_t]
+LIBRARY.posthoc_ema_handle_signals.restype = None
+LIBRARY.posthoc_ema_handle_signals.argtypes = []
+
+
+def status_of(name: str, *arguments: Any) -> "tuple[int, str]":
+    """Calls a function of _FALLIBLE without the GIL. Returns its status and message."""
+    error = ErrorMessage()
+    status = getattr(LIBRARY, "posthoc_ema_" + name)(*arguments, ctypes.byref(error))
+    return status, error.message.decode("utf-8", "replace")
+
+
+def call(name: str, *arguments: Any) -> None:
+    """The same; a failure raises the exception of its status."""
+    status, message = status_of(name, *arguments)
+    if status:
+        raise error_of(status, message)
+
+
+T = TypeVar("T", bound=_Sized)
+
+
+def info(kind: Type[T], name: str, *arguments: Any) -> T:
+    """A struct that a function fills."""
+    filled = kind()
+    call(name, *arguments, ctypes.byref(filled))
+    return filled
+
+
+def text(value: "Optional[str | os.PathLike[str]]") -> Optional[bytes]:
+    """A string or path for C."""
+    if value is None:
+        return None
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise UsageError(f"{value!r}: contains a NUL")
+    return encoded
+
+
+def texts(values: Optional[Sequence[str]]) -> "tuple[Any, int]":
+    """An array of strings, and its length."""
+    if isinstance(values, str):
+        values = [values]
+    items = [text(value) for value in values or ()]
+    return ((c_char_p * len(items))(*items) if items else None), len(items)
+
+
+def doubles(values: "Optional[Sequence[float] | float]") -> "tuple[Any, int]":
+    """An array of numbers, and its length; one number is an array, too."""
+    if values is None:
+        values = ()
+    elif isinstance(values, (int, float)):
+        values = (values,)
+    items = [float(value) for value in values]
+    return ((c_double * len(items))(*items) if items else None), len(items)
+
+
+def string(value: Optional[bytes]) -> str:
+    """A string of the library."""
+    return "" if value is None else value.decode("utf-8", "surrogateescape")

@@ -1,0 +1,584 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series, plans and runs: a thin layer over libposthoc-ema."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+
+from . import _library as c
+from .errors import UsageError, error_of
+
+PathLike = Union[str, "os.PathLike[str]"]
+Numbers = Union[float, Sequence[float]]
+
+log = logging.getLogger("posthocema")
+
+# dtypes of safetensors as those of NumPy, and the letters of memoryview.cast
+_NUMPY = {
+    "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4",
+    "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8", "C64": "<c8", "C128": "<c16",
+}  # fmt: skip
+_CAST = {
+    "BOOL": "?", "U8": "B", "I8": "b", "U16": "H", "I16": "h", "U32": "I", "I32": "i", "U64": "Q",
+    "I64": "q", "F32": "f", "F64": "d",
+}  # fmt: skip
+_TORCH = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32",
+    "I32": "int32", "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16",
+    "F32": "float32", "F64": "float64", "C64": "complex64", "C128": "complex128",
+    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """A checkpoint of the training, with the profile it was averaged by.
+
+    ``named_time`` is the time in its name, ``time`` the end of its profile on the clock of the averages
+    (steps, images, ...). ``sigma_rel`` and ``gamma`` are those of a power function, else NaN.
+    """
+
+    file: str
+    named_time: float
+    time: float
+    sigma_rel: float
+    gamma: float
+    profile: str
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """An average that a plan makes.
+
+    ``weights`` [n_snapshots] is the coefficient of each snapshot, 0 for those left out: a NumPy array of
+    float64, or a tuple where NumPy is missing. ``predicted_error`` is relative to the norm of all parameters,
+    NaN where unknown.
+    """
+
+    index: int
+    named_time: float
+    time: float
+    sigma_rel: float
+    gamma: float
+    profile: str
+    weights: Any
+    predicted_error: float
+    profile_error: float
+    norm1: float
+    norm2: float
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorInfo:
+    """A tensor of the averages, as a run writes it. ``dtype`` is a name of safetensors, such as "BF16"."""
+
+    index: int
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+    bytes: int
+    is_averaged: bool
+    same_as: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Checks:
+    """Whether the snapshots are what their labels say.
+
+    ``verdict``: "unknown", "fits", "doubtful" or "wrong". ``suspect`` is the index of the snapshot that is
+    blamed, or None.
+    """
+
+    verdict: str
+    reason: str
+    suspect: Optional[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a run is: bytes of snapshots, seconds, and the name of a tensor in work."""
+
+    done_bytes: int
+    total_bytes: int
+    elapsed_s: float
+    tensor: str
+
+    def __str__(self) -> str:
+        percent = 100 * self.done_bytes / self.total_bytes if self.total_bytes else 100
+        return f"{percent:.0f} % of {self.total_bytes / 2**20:.1f} MiB read, {self.elapsed_s:.1f} s"
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a run has done. ``paths`` [n_targets] are the outputs, in the order of the targets."""
+
+    paths: List[str]
+    read_bytes: int
+    written_bytes: int
+    elapsed_s: float
+    n_nan: int
+    n_inf: int
+    n_overflow: int
+    n_averaged: int
+    n_copied: int
+    n_constant: int
+    peak_anonymous_bytes: int
+
+
+def _snapshot(found: c.SnapshotInfo) -> Snapshot:
+    return Snapshot(
+        c.string(found.file), found.named_time, found.time, found.sigma_rel, found.gamma,
+        c.string(found.profile), found.bytes,
+    )  # fmt: skip
+
+
+class _Signals:
+    """Holds back Ctrl-C and SIGTERM that have a handler in Python, until the library has returned.
+
+    A handler that raises inside of a callback of ctypes would be lost there.
+    """
+
+    def __init__(self) -> None:
+        self.arrived: List[int] = []
+        self._before: Dict[int, Any] = {}
+
+    def __enter__(self) -> "_Signals":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if callable(signal.getsignal(number)):
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def _note(self, number: int, frame: Any) -> None:
+        self.arrived.append(number)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        for number in self.arrived:
+            self._before[number](number, sys._getframe(1))
+
+
+H = TypeVar("H", bound="_Handle")
+
+
+class _Handle:
+    """An object of the library: freed once, also as a context manager."""
+
+    _free: Any
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer: Optional[ctypes.c_void_p] = pointer
+
+    @property
+    def _open(self) -> ctypes.c_void_p:
+        if self._pointer is None:
+            raise ValueError(f"{type(self).__name__} is closed")
+        return self._pointer
+
+    def close(self) -> None:
+        """Frees the object. Later calls fail; closing twice does nothing."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None:
+            self._free(pointer)
+
+    def __enter__(self: H) -> H:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_pointer", None) is not None:
+            self.close()
+
+
+class Series(_Handle):
+    """The snapshots of one training: see :func:`open`."""
+
+    _free = staticmethod(c.LIBRARY.posthoc_ema_series_close)
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        super().__init__(pointer)
+        found = c.info(c.SeriesInfo, "series_info", pointer)
+        self.layout: str = c.string(found.layout)
+        self.unit: str = c.string(found.unit)
+        self.n_tensors: int = found.n_tensors
+        self.n_averaged: int = found.n_averaged
+        self.notes: List[str] = [c.string(found.notes[i]) for i in range(found.n_notes)]
+        self.snapshots: List[Snapshot] = [
+            _snapshot(c.info(c.SnapshotInfo, "series_snapshot", pointer, k))
+            for k in range(found.n_snapshots)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.snapshots)
+
+    def __repr__(self) -> str:
+        return f"<posthocema.Series: {len(self)} snapshots, layout {self.layout}, {self.n_averaged} of {self.n_tensors} tensors averaged>"
+
+    def plan(
+        self,
+        sigma_rel: Optional[Numbers] = None,
+        *,
+        profile: Union[str, Sequence[str], None] = None,
+        at: Optional[Numbers] = None,
+        rules: Union[str, Sequence[str], None] = None,
+        metric: Optional[str] = None,
+        max_error: float = 0,
+        max_ram_bytes: int = 0,
+        checks: Optional[str] = None,
+        schedule: Optional[PathLike] = None,
+    ) -> "Plan":
+        """Solves for the weights of averages. Reads some 2000 elements of every snapshot.
+
+        sigma_rel: widths of the averages, or profile: other shapes, such as "ema:half-life=2000".
+        at: times as in names; default the newest snapshot.
+        rules: "RE=SIGMA" and "RE=copy", other widths for tensors whose names match.
+        metric: "motion" (default), "walk" or "profile" (the paper's).
+        max_error: TooInaccurate where the predicted error is larger; 0: no limit.
+        checks: of snapshots that do not fit their labels: "warn" (default), "error" or "off".
+        schedule: of the learning rate, "cosine", "wsd:decay=10%", ..., or a file of steps and rates.
+        Snapshots that were added since the series was opened take part.
+        """
+        sigma_rels, n_sigma_rels = c.doubles(sigma_rel)
+        profiles, n_profiles = c.texts(profile)
+        ats, n_ats = c.doubles(at)
+        rule_texts, n_rules = c.texts(rules)
+        options = c.PlanOptions(
+            sigma_rels=sigma_rels, n_sigma_rels=n_sigma_rels, profiles=profiles, n_profiles=n_profiles,
+            ats=ats, n_ats=n_ats, rules=rule_texts, n_rules=n_rules, metric=c.text(metric),
+            max_error=max_error, max_ram_bytes=max_ram_bytes, checks=c.text(checks),
+            schedule=c.text(schedule),
+        )  # fmt: skip
+        pointer = ctypes.c_void_p()
+        c.call("plan_make", ctypes.byref(pointer), self._open, ctypes.byref(options))
+        plan = Plan(pointer)
+        if plan.checks.reason:
+            log.warning("%s: %s", plan.checks.verdict, plan.checks.reason)
+        return plan
+
+    def checks(self) -> Checks:
+        """Whether the snapshots are what their labels say; reads a sample of them."""
+        with self.plan(profile="newest") as plan:
+            return plan.checks
+
+
+class Plan(_Handle):
+    """Targets, their weights and predicted errors. It stays valid when its series is closed."""
+
+    _free = staticmethod(c.LIBRARY.posthoc_ema_plan_free)
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        super().__init__(pointer)
+        found = c.info(c.PlanInfo, "plan_info", pointer)
+        self.metric: str = c.string(found.metric)
+        self.checks = Checks(
+            c.string(found.verdict),
+            c.string(found.reason),
+            found.suspect if found.suspect < found.n_snapshots else None,
+        )
+        self.snapshots: List[Snapshot] = [
+            _snapshot(c.info(c.SnapshotInfo, "plan_snapshot", pointer, k))
+            for k in range(found.n_snapshots)
+        ]
+        self.targets: List[Target] = [self._target(j) for j in range(found.n_targets)]
+        self._n_tensors: int = found.n_tensors
+        self._listings: Dict[Optional[str], List[TensorInfo]] = {}
+
+    def _target(self, j: int) -> Target:
+        found = c.info(c.TargetInfo, "plan_target", self._open, j)
+        weights: Any = tuple(found.weights[: len(self.snapshots)])
+        try:
+            import numpy
+        except ImportError:
+            pass
+        else:
+            weights = numpy.array(weights, numpy.float64)
+            weights.flags.writeable = False
+        return Target(
+            j, found.named_time, found.time, found.sigma_rel, found.gamma, c.string(found.profile),
+            weights, found.predicted_error, found.profile_error, found.norm1, found.norm2,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __repr__(self) -> str:
+        widths = ", ".join(target.profile for target in self.targets[:4])
+        return f"<posthocema.Plan: {len(self)} targets from {len(self.snapshots)} snapshots: {widths}>"
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the snapshots that the averages are made of: files of weights other than 0."""
+        return sum(
+            snapshot.bytes
+            for k, snapshot in enumerate(self.snapshots)
+            if any(target.weights[k] != 0 for target in self.targets)
+        )
+
+    def output_bytes(self, dtype: Optional[str] = None) -> int:
+        """Bytes of the tensors of one average; tensors that share storage count once."""
+        return sum(t.bytes for t in self.tensors(dtype) if t.same_as == t.index)
+
+    def tensors(self, dtype: Optional[str] = None) -> List[TensorInfo]:
+        """The tensors of every average. dtype: "f32", "f16", "bf16", "same" or None, as for run()."""
+        if dtype not in self._listings:
+            self._listings[dtype] = [self._tensor_info(i, dtype) for i in range(self._n_tensors)]
+        return self._listings[dtype]
+
+    def _tensor_info(self, i: int, dtype: Optional[str]) -> TensorInfo:
+        found = c.info(c.TensorInfo, "plan_tensor", self._open, i, c.text(dtype))
+        name = ctypes.string_at(found.name, found.name_size).decode("utf-8", "surrogateescape")
+        shape = tuple(found.shape[: found.rank]) if found.rank else ()
+        return TensorInfo(
+            i, name, c.string(found.dtype), shape, found.bytes, bool(found.is_averaged), found.same_as
+        )
+
+    # ---- Files ----
+
+    def run(
+        self,
+        out: PathLike,
+        *,
+        progress: Optional[Callable[[Progress], object]] = None,
+        into: Optional[PathLike] = None,
+        dtype: Optional[str] = None,
+        overflow: Optional[str] = None,
+        io: Optional[str] = None,
+        shard_bytes: int = 0,
+        level: int = 0,
+        replace: bool = False,
+        sync: bool = True,
+        drop_cache: bool = False,
+        verify: bool = False,
+        refuse_nan: bool = False,
+        threads: int = 0,
+        input_hash: Optional[str] = None,
+    ) -> Result:
+        """Writes the averages. Outputs appear whole under their names or not at all.
+
+        out: a file, whose extension selects the format; a directory; or names such as
+        "sweep/phema-{time}-{sigma}.safetensors".
+        progress: called about ten times a second. An exception in it, Ctrl-C included, stops the run before
+        anything is published, and is raised again. When all tensors are summed already, the run completes first.
+        The other options are those of ``posthoc-ema synth``. The GIL is released meanwhile.
+        """
+        raised: List[BaseException] = []
+        signals = _Signals()
+
+        def report(_: Any, found: Any) -> int:
+            try:
+                if progress and not signals.arrived:
+                    p = found.contents
+                    name = ctypes.string_at(p.tensor, p.tensor_size).decode("utf-8", "replace")
+                    progress(Progress(p.done_bytes, p.total_bytes, p.elapsed_s, name))
+            except BaseException as error:  # it must not be lost in C
+                raised.append(error)
+            return 1 if raised or signals.arrived else 0
+
+        options = c.RunOptions(
+            into=c.text(into), dtype=c.text(dtype), overflow=c.text(overflow), io=c.text(io),
+            shard_bytes=shard_bytes, level=level, replaces=replace, skips_sync=not sync,
+            drops_cache=drop_cache, verifies=verify, refuses_nan=refuse_nan, threads=threads,
+            progress=c.ProgressCallback(report), input_hash=c.text(input_hash),
+        )  # fmt: skip
+        result = c.RunResult()
+        with signals:
+            status, message = c.status_of(
+                "run", self._open, c.text(out), ctypes.byref(options), ctypes.byref(result)
+            )
+        if raised:
+            raise raised[0]
+        if status:
+            raise error_of(status, message)
+        paths = [
+            os.fsdecode(c.LIBRARY.posthoc_ema_output(self._open, j)) for j in range(len(self))
+        ]
+        log.info("wrote %s in %.2f s", ", ".join(paths), result.elapsed_s)
+        return Result(
+            paths, result.read_bytes, result.written_bytes, result.elapsed_s, result.n_nan, result.n_inf,
+            result.n_overflow, result.n_averaged, result.n_copied, result.n_constant,
+            result.peak_anonymous_bytes,
+        )  # fmt: skip
+
+    # ---- Tensors without a file ----
+
+    def _find(self, name: str, dtype: Optional[str]) -> TensorInfo:
+        for info in self.tensors(dtype):
+            if info.name == name:
+                return info
+        raise KeyError(name)
+
+    def read_into(
+        self,
+        address: int,
+        size: int,
+        name: str,
+        target: int = 0,
+        *,
+        dtype: Optional[str] = None,
+        overflow: Optional[str] = None,
+        threads: int = 0,
+    ) -> None:
+        """Makes a tensor at an address of ``size`` bytes, in C order: those of ``tensors(dtype)``."""
+        info = self._find(name, dtype)
+        options = c.ReadOptions(dtype=c.text(dtype), overflow=c.text(overflow), threads=threads)
+        c.call("read", self._open, target, info.index, ctypes.byref(options), address, size)
+
+    def tensor(
+        self, name: str, target: int = 0, *, dtype: Optional[str] = None, kind: str = "numpy", **options: Any
+    ) -> Any:
+        """One tensor of a target, made in memory: the bytes that run() writes.
+
+        kind: "numpy", "torch", or "buffer" (a memoryview, where neither is installed). NumPy has no bfloat16 and
+        no fp8: give dtype="f32", or kind="torch".
+        """
+        info = self._find(name, dtype)
+        array, address = _allocate(info, kind)
+        self.read_into(address, info.bytes, name, target, dtype=dtype, **options)
+        return array
+
+    def state_dict(
+        self, target: int = 0, *, dtype: Optional[str] = None, kind: str = "numpy", **options: Any
+    ) -> Dict[str, Any]:
+        """All tensors of a target, without a file. Tied tensors are the same object under both names."""
+        made: Dict[int, Any] = {}
+        for info in self.tensors(dtype):
+            if info.same_as not in made or made[info.same_as].shape != info.shape:
+                made[info.index] = self.tensor(info.name, target, dtype=dtype, kind=kind, **options)
+            else:
+                made[info.index] = made[info.same_as]
+        return {info.name: made[info.index] for info in self.tensors(dtype)}
+
+    def iterate(
+        self, target: int = 0, *, dtype: Optional[str] = None, kind: str = "numpy", **options: Any
+    ) -> Iterator[Tuple[str, Any]]:
+        """The same, one tensor at a time: memory for one tensor is enough."""
+        for info in self.tensors(dtype):
+            yield info.name, self.tensor(info.name, target, dtype=dtype, kind=kind, **options)
+
+
+def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
+    """An array for a tensor, and its address."""
+    if kind == "numpy":
+        import numpy
+
+        if info.dtype not in _NUMPY:
+            raise UsageError(
+                f"tensor '{info.name}': NumPy has no {info.dtype}; give dtype=\"f32\" or kind=\"torch\""
+            )
+        array = numpy.empty(info.shape, numpy.dtype(_NUMPY[info.dtype]))
+        return array, array.ctypes.data
+    if kind == "torch":
+        import torch
+
+        dtype = getattr(torch, _TORCH.get(info.dtype, ""), None)
+        if dtype is None:
+            raise UsageError(
+                f"tensor '{info.name}': torch {torch.__version__} has no {info.dtype}; give dtype=\"f32\""
+            )
+        tensor = torch.empty(info.shape, dtype=dtype)
+        return tensor, tensor.data_ptr()
+    if kind == "buffer":
+        data = bytearray(info.bytes)
+        address = ctypes.addressof((ctypes.c_char * info.bytes).from_buffer(data))
+        view = memoryview(data)
+        if info.dtype in _CAST and info.bytes:
+            letter: Any = _CAST[info.dtype]
+            return (view.cast(letter, info.shape) if info.shape else view.cast(letter)), address
+        return view, address
+    raise UsageError(f"kind: expected numpy, torch or buffer, found '{kind}'")
+
+
+def open(  # noqa: A001 - as in gzip and tarfile
+    snapshots: PathLike,
+    *,
+    layout: Optional[str] = None,
+    name_regex: Optional[str] = None,
+    unit: Optional[str] = None,
+    key: Optional[str] = None,
+    input_sigma: Optional[Numbers] = None,
+    input_profile: Union[str, Sequence[str], None] = None,
+    update_every: int = 0,
+    from_: float = 0,
+    to: float = 0,
+    every: int = 0,
+    last: int = 0,
+    include: Union[str, Sequence[str], None] = None,
+    exclude: Union[str, Sequence[str], None] = None,
+    allow_global: Union[str, Sequence[str], None] = None,
+    reset_at: Union[str, float, Sequence[Union[str, float]], None] = None,
+    time_offset: float = 0,
+    use: Optional[str] = None,
+) -> Series:
+    """Opens the snapshots of one training: a directory, a manifest or @list. Reads headers, no data.
+
+    The options are those of the program: ``input_sigma`` is ``--input-sigma``, and so on. ``reset_at`` is a time,
+    "TIME,counter", or several of them.
+    """
+    sigmas, n_sigmas = c.doubles(input_sigma)
+    profiles, n_profiles = c.texts(input_profile)
+    includes, n_includes = c.texts(include)
+    excludes, n_excludes = c.texts(exclude)
+    allowed, n_allowed = c.texts(allow_global)
+    times = [reset_at] if isinstance(reset_at, (str, int, float)) else reset_at or ()
+    resets, n_resets = c.texts([t if isinstance(t, str) else repr(t) for t in times])
+    options = c.SeriesOptions(
+        layout=c.text(layout), name_regex=c.text(name_regex), unit=c.text(unit), key=c.text(key),
+        input_sigmas=sigmas, n_input_sigmas=n_sigmas, input_profiles=profiles,
+        n_input_profiles=n_profiles, update_every=update_every, from_=from_, to=to, every=every,
+        last=last, includes=includes, n_includes=n_includes, excludes=excludes,
+        n_excludes=n_excludes, allow_globals=allowed, n_allow_globals=n_allowed,
+        resets=resets, n_resets=n_resets, time_offset=time_offset, use=c.text(use),
+    )  # fmt: skip
+    pointer = ctypes.c_void_p()
+    c.call("series_open", ctypes.byref(pointer), c.text(snapshots), ctypes.byref(options))
+    series = Series(pointer)
+    for note in series.notes:
+        log.info("%s", note)
+    return series
+
+
+def gamma(sigma_rel: float) -> float:
+    """The exponent of the power-function average of a relative width in (0, 0.289)."""
+    found = ctypes.c_double()
+    c.call("gamma", ctypes.byref(found), sigma_rel)
+    return found.value
+
+
+def sigma_rel(gamma: float) -> float:
+    """The relative width of an exponent above -1: the inverse of :func:`gamma`."""
+    width: float = c.LIBRARY.posthoc_ema_sigma_rel(gamma)
+    return width
+
+
+def beta(sigma_rel: float, step: int) -> float:
+    """The factor of the update e = beta e + (1 - beta) theta at a step, counted from 1. Update at every step."""
+    if step < 1:
+        raise UsageError(f"step: expected 1 or more, found {step}")
+    factor: float = c.LIBRARY.posthoc_ema_beta(gamma(sigma_rel), step)
+    return factor
+
+
+def weights(
+    snapshots: Sequence[Tuple[float, float]], targets: Sequence[Tuple[float, float]], metric: str = "walk"
+) -> List[List[float]]:
+    """Weights without files: [n_snapshots][n_targets]. Each average is (sigma_rel, time)."""
+
+    def profiles(averages: Sequence[Tuple[float, float]]) -> Any:
+        return (c.Profile * len(averages))(*(c.Profile(gamma(s), t, 1) for s, t in averages))
+
+    n, m = len(snapshots), len(targets)
+    found = (ctypes.c_double * (n * m))()
+    c.call("weights", found, profiles(snapshots), n, profiles(targets), m, c.text(metric))
+    return [list(found[k * m : (k + 1) * m]) for k in range(n)]

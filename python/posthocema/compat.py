@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostHocEMA with the method names of ema-pytorch and pytorch-posthoc-ema: docs/migration.md.
+
+Widths are what they are called, whatever update_every is; averages are float32; snapshots appear whole; averages are
+made in one pass, one tensor at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import torch
+
+from .averages import PathLike, Series, open, sigma_rel as sigma_rel_of
+from .errors import InputsError, UsageError
+from .torch import Recorder
+
+__all__ = ["PostHocEMA", "SynthesizedEMA"]
+
+
+class SynthesizedEMA(torch.nn.Module):
+    """A copy of the model with the parameters of an average; called like the model."""
+
+    def __init__(self, ema_model: torch.nn.Module) -> None:
+        super().__init__()
+        self.ema_model = ema_model
+
+    def forward(self, *arguments: Any, **options: Any) -> Any:
+        return self.ema_model(*arguments, **options)
+
+
+def _load(model: torch.nn.Module, tensors: Iterator[Tuple[str, torch.Tensor]]) -> None:
+    """Copies tensors into a model; names of both have to be the same."""
+    state = model.state_dict()
+    with torch.no_grad():
+        for name, tensor in tensors:
+            if name not in state:
+                raise InputsError(f"'{name}': is in the snapshots, but not in the model")
+            state.pop(name).copy_(tensor)
+    if state:
+        raise InputsError(f"'{next(iter(state))}': is in the model, but not in the snapshots")
+
+
+class PostHocEMA:
+    """As in ema-pytorch: ``PostHocEMA(model, sigma_rels=(0.05, 0.28)).update()`` after every step of the optimizer.
+
+    Takes sigma_rels or gammas. ema_model: makes an empty model for synthesize_ema_model(); default: a deep copy.
+    checkpoint_every_num_steps: "manual" for checkpoint() alone.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        ema_model: Optional[Callable[[], torch.nn.Module]] = None,
+        sigma_rels: Optional[Sequence[float]] = None,
+        gammas: Optional[Sequence[float]] = None,
+        checkpoint_every_num_steps: Union[int, str] = 1000,
+        checkpoint_folder: PathLike = "./post-hoc-ema-checkpoints",
+        checkpoint_dtype: Optional[torch.dtype] = torch.float16,
+        update_every: int = 100,
+        allow_different_devices: bool = False,
+        move_ema_to_online_device: bool = False,
+    ) -> None:
+        if (sigma_rels is None) == (gammas is None):
+            raise UsageError("sigma_rels: expected these or gammas")
+        widths = [sigma_rel_of(g) for g in gammas] if gammas is not None else list(sigma_rels or ())
+        self.checkpoint_folder = Path(checkpoint_folder)
+        self._online, self._make_model = model, ema_model
+        self._most: Optional[int] = None  # times of snapshots that are kept
+        self._written: List[List[str]] = []
+        self._open_options: Dict[str, Any] = {}
+        self._recorder: Optional[Recorder] = Recorder(
+            model, widths, dir=self.checkpoint_folder, dtype=checkpoint_dtype, update_every=update_every
+        )
+        self._every = 0 if checkpoint_every_num_steps == "manual" else int(checkpoint_every_num_steps)
+
+    # ---- Training ----
+
+    @property
+    def recorder(self) -> Recorder:
+        if self._recorder is None:
+            raise UsageError("this PostHocEMA has no model to follow; make it with a model, or by from_model()")
+        return self._recorder
+
+    @property
+    def model(self) -> Any:
+        return self._online
+
+    @property
+    def step(self) -> torch.Tensor:
+        return torch.tensor(self.recorder.n_steps)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self._online.parameters()).device
+
+    def update(self) -> None:
+        """After every step of the optimizer."""
+        self.recorder.step()
+        if self._every and self.recorder.n_steps % self._every == 0:
+            self.checkpoint()
+
+    def checkpoint(self) -> List[str]:
+        """Writes a snapshot of each width. Returns their paths."""
+        paths = self.recorder.save()
+        self._written.append(paths)
+        while self._most is not None and len(self._written) > self._most:
+            for path in self._written.pop(0):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+        return paths
+
+    def copy_params_from_model_to_ema(self) -> None:
+        if self.recorder.n_steps:
+            raise UsageError("averages that restart in a training are no longer those of their widths")
+
+    def copy_params_from_ema_to_model(self) -> None:
+        """The model gets the average of the last width."""
+        averages = self.recorder.state_dict()["averages"][-1]
+        state = self._online.state_dict()
+        with torch.no_grad():
+            for name, average in averages.items():
+                state[name].copy_(average)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Tuple[Any, ...]:
+        """What the model makes with the average of each width."""
+        results = []
+        for width in self.recorder.widths:
+            with torch.no_grad(), self.recorder.copy_to(self._online, width) as model:
+                results.append(model(*arguments, **options))
+        return tuple(results)
+
+    def state_dict(self) -> Any:
+        """For the trainer's checkpoint: a run that loads it continues exactly."""
+        return self.recorder.state_dict()
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self.recorder.load_state_dict(state)
+
+    # ---- Averages ----
+
+    def open(self) -> Series:
+        """The snapshots so far."""
+        return open(self.checkpoint_folder, **self._open_options)
+
+    @contextlib.contextmanager
+    def _tensors(self, width: float, step: Optional[int]) -> Iterator[Iterator[Tuple[str, torch.Tensor]]]:
+        with self.open() as series, series.plan(width, at=step) as plan:
+            yield plan.iterate(kind="torch", dtype="f32")
+
+    def synthesize_ema_model(
+        self, gamma: Optional[float] = None, sigma_rel: Optional[float] = None, step: Optional[int] = None
+    ) -> SynthesizedEMA:
+        """A model with the average of any width, at the newest snapshot or at a step."""
+        if (sigma_rel is None) == (gamma is None):
+            raise UsageError("sigma_rel: expected this or gamma")
+        width = sigma_rel_of(gamma) if gamma is not None else float(sigma_rel or 0)
+        made = self._make_model() if self._make_model else copy.deepcopy(self._online)
+        with self._tensors(width, step) as tensors:
+            _load(made, tensors)
+        return SynthesizedEMA(made.requires_grad_(False))
+
+    # ---- As in pytorch-posthoc-ema ----
+
+    @classmethod
+    def from_model(
+        cls,
+        model: torch.nn.Module,
+        checkpoint_dir: PathLike,
+        max_checkpoints: int = 20,
+        sigma_rels: Optional[Sequence[float]] = None,
+        update_every: int = 10,
+        checkpoint_every: int = 1000,
+        checkpoint_dtype: Optional[torch.dtype] = None,
+        calculation_dtype: torch.dtype = torch.float32,
+        only_save_diff: bool = False,
+        update_after_step: int = 0,
+    ) -> "ContextsEMA":
+        """For update_(model) after every step of the optimizer.
+
+        calculation_dtype and update_after_step have no effect: averages are float32 or better, and begin at step 1.
+        """
+        if only_save_diff:
+            raise UsageError("only_save_diff: snapshots have all tensors; frozen ones keep their bits")
+        if any(Path(checkpoint_dir).glob("*.pt")) or any(Path(checkpoint_dir).glob("*.safetensors")):
+            raise UsageError(f"{os.fspath(checkpoint_dir)}: has checkpoints already; from_path() reads them")
+        if max_checkpoints < 1:
+            raise UsageError(f"max_checkpoints: expected 1 or more, found {max_checkpoints}")
+        made = ContextsEMA(
+            model, sigma_rels=sigma_rels or (0.05, 0.28), checkpoint_every_num_steps=checkpoint_every,
+            checkpoint_folder=checkpoint_dir, checkpoint_dtype=checkpoint_dtype, update_every=update_every,
+        )  # fmt: skip
+        made._most = max_checkpoints
+        return made
+
+    @classmethod
+    def from_path(
+        cls,
+        checkpoint_dir: PathLike,
+        model: Optional[torch.nn.Module] = None,
+        max_checkpoints: int = 20,
+        sigma_rels: Optional[Sequence[float]] = None,
+        update_every: int = 10,
+        **_: Any,
+    ) -> "ContextsEMA":
+        """Reads snapshots, also those that ema-pytorch or pytorch-posthoc-ema has written (INDEX.STEP.pt).
+
+        For these give sigma_rels and update_every of the training: their true profiles follow from both.
+        """
+        made = ContextsEMA.__new__(ContextsEMA)
+        made._online, made._make_model, made._recorder = model, None, None
+        made.checkpoint_folder, made._most, made._written, made._every = Path(checkpoint_dir), None, [], 0
+        made._open_options = {}
+        if any(made.checkpoint_folder.glob("*.pt")):
+            made._open_options = {"input_sigma": list(sigma_rels or (0.05, 0.28)), "update_every": update_every}
+        return made
+
+
+class ContextsEMA(PostHocEMA):
+    """What from_model() and from_path() return: ``model`` and ``state_dict`` make averages for a block."""
+
+    def update_(self, model: torch.nn.Module) -> None:
+        """After every step of the optimizer."""
+        if model is not self._online:
+            raise UsageError("update_: expected the model of from_model()")
+        self.update()
+
+    @contextlib.contextmanager
+    def model(
+        self,
+        model: torch.nn.Module,
+        sigma_rel: float,
+        step: Optional[int] = None,
+        calculation_dtype: torch.dtype = torch.float32,
+    ) -> Iterator[torch.nn.Module]:
+        """The model has an average inside of the block, in eval mode; its own tensors after it."""
+        before = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        was_training = model.training
+        try:
+            with self._tensors(sigma_rel, step) as tensors:
+                _load(model, tensors)
+            yield model.eval()
+        finally:
+            _load(model, iter(before.items()))
+            model.train(was_training)
+
+    def state_dict(
+        self,
+        sigma_rel: Optional[float] = None,
+        step: Optional[int] = None,
+        calculation_dtype: torch.dtype = torch.float32,
+    ) -> Any:
+        """With sigma_rel: a context with the tensors of an average. Without: that of PostHocEMA, to resume."""
+        return super().state_dict() if sigma_rel is None else self._state(sigma_rel, step)
+
+    @contextlib.contextmanager
+    def _state(self, sigma_rel: float, step: Optional[int]) -> Iterator[Dict[str, torch.Tensor]]:
+        with self._tensors(sigma_rel, step) as tensors:
+            yield dict(tensors)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training should store: widths, times and dtype of snapshots, planned before it begins."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import math
+import os
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
+
+from . import _library as c
+from .averages import Numbers, PathLike, Series, gamma
+from .errors import FileError, OutputError, UsageError
+
+_MOST_BYTES = 1 << 20  # designs take some KiB
+_DTYPES = ("f32", "f16", "bf16")
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """Snapshots that a training should store, as in the files of ``posthoc-ema design -o``.
+
+    ``widths`` [n_widths] is the sigma_rel of each average to keep, ``gammas`` [n_widths] its exponent, ``times`` [n_times] the steps at which to save
+    all of them, ascending up to ``until``. ``worst_error`` is predicted, relative to the norm of all parameters, for
+    the worst of the wanted averages.
+    """
+
+    until: int
+    unit: str
+    motion: str
+    model_elements: int
+    disk_bytes: int
+    widths: Tuple[float, ...]
+    gammas: Tuple[float, ...]
+    times: Tuple[int, ...]
+    dtype: str
+    worst_error: float
+    worst_sigma_rel: float
+    worst_time: int
+
+    def save(self, path: PathLike, replace: bool = False) -> None:
+        """Writes the JSON that ``posthoc-ema design -o`` writes; it appears whole or not at all."""
+        document = {
+            "version": 1,
+            "until": self.until,
+            "unit": self.unit,
+            "motion": self.motion,
+            "model_elements": self.model_elements,
+            "disk_bytes": self.disk_bytes,
+            "widths": list(self.widths),
+            "raw": False,
+            "times": list(self.times),
+            "dtype": self.dtype,
+            "averages": [{"sigma_rel": width, "gamma": g} for width, g in zip(self.widths, self.gammas)],
+            "worst_error": self.worst_error,
+            "worst_target": {"sigma_rel": self.worst_sigma_rel, "time": self.worst_time},
+        }
+        partial = f"{os.fspath(path)}.partial"
+        try:
+            with open(partial, "w", encoding="utf-8") as file:
+                file.write(json.dumps(document, indent=1) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            if replace:
+                os.replace(partial, path)
+            else:
+                os.link(partial, path)  # fails where the path exists
+                os.unlink(partial)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+            if isinstance(error, FileExistsError):
+                raise OutputError(f"{os.fspath(path)}: exists; replace=True replaces it") from error
+            raise
+
+    @classmethod
+    def load(cls, path: PathLike) -> "Design":
+        """Reads a file of ``posthoc-ema design -o`` or :meth:`save`. Raises FileError where it is none."""
+        return _read(path)
+
+
+def _fail(path: PathLike, what: str) -> FileError:
+    return FileError(f"{os.fspath(path)}: is no design: {what}; posthoc-ema design -o FILE writes one")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _read(path: PathLike) -> Design:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise FileError(f"{os.fspath(path)}: {error.strerror}") from error
+    if len(data) > _MOST_BYTES:
+        raise _fail(path, "it is too large")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _fail(path, str(error)) from error
+    if not isinstance(found, dict) or found.get("version") != 1 or not _is_step(found.get("until")):
+        raise _fail(path, 'expected "version" 1 and "until"')
+    if found.get("dtype") not in _DTYPES:
+        raise _fail(path, 'expected "dtype", f32, f16 or bf16')
+    times, until = found.get("times"), found["until"]
+    if not isinstance(times, list) or not times or not all(_is_step(t) for t in times):
+        raise _fail(path, 'expected "times"')
+    if any(b <= a for a, b in zip(times, times[1:])) or times[-1] > until:
+        raise _fail(path, 'expected times that ascend from 1 to "until"')
+    if found.get("raw"):
+        raise _fail(path, "it has raw parameters beside averages, which are not recorded")
+    averages = found.get("averages")
+    if not isinstance(averages, list) or not 1 <= len(averages) <= 4:
+        raise _fail(path, 'expected 1 to 4 "averages"')
+    widths, gammas = [], []
+    for average in averages:
+        if not isinstance(average, dict) or "half_life" in average or not _is_number(average.get("sigma_rel")):
+            raise _fail(path, 'expected "averages" with sigma_rel, of power functions')
+        widths.append(float(average["sigma_rel"]))
+        gammas.append(average.get("gamma", gamma(widths[-1])))
+        if not _is_number(gammas[-1]) or not math.isclose(gammas[-1], gamma(widths[-1]), rel_tol=1e-6):
+            raise _fail(path, f"gamma of {widths[-1]} is {gamma(widths[-1])}")
+    worst: Dict[str, Any] = found["worst_target"] if isinstance(found.get("worst_target"), dict) else {}
+
+    def number(source: Dict[str, Any], key: str) -> float:
+        return float(source[key]) if _is_number(source.get(key)) else math.nan
+
+    def count(source: Dict[str, Any], key: str) -> int:
+        return source[key] if _is_step(source.get(key)) else 0
+
+    return Design(
+        until, str(found.get("unit", "steps")), str(found.get("motion", "walk")),
+        count(found, "model_elements"), count(found, "disk_bytes"), tuple(widths), tuple(gammas), tuple(times), found["dtype"],
+        number(found, "worst_error"), number(worst, "sigma_rel"), count(worst, "time"),
+    )  # fmt: skip
+
+
+def _count_elements(model: Any) -> int:
+    """Floating-point elements of a torch module's state, tied ones counted once as in the file of a snapshot."""
+    if isinstance(model, int):
+        return model
+    tensors = {name: t for name, t in model.state_dict().items() if hasattr(t, "is_floating_point")}
+    return sum(int(t.numel()) for t in tensors.values() if t.is_floating_point())
+
+
+def design(
+    until: int,
+    model: Any,
+    sigma_rel: Union[Numbers, str],
+    *,
+    disk_bytes: int = 0,
+    max_error: float = 0,
+    at: Optional[Numbers] = None,
+    after: float = 0,
+    max_widths: int = 0,
+    input_sigma: Optional[Numbers] = None,
+    dtype: Optional[str] = None,
+    motion: Optional[str] = None,
+    like: Optional[Series] = None,
+    even: bool = False,
+    unit: str = "steps",
+) -> Design:
+    """Plans what a training should store, as ``posthoc-ema design`` does: the same search, the same numbers.
+
+    until: steps of the training. model: its number of floating-point elements, or the torch module.
+    sigma_rel: widths of the averages that will be wanted, or a range "0.05:0.25".
+    disk_bytes: for all snapshots, and/or max_error: the least disk with this worst error; TooInaccurate where none
+    is enough. at: times of these averages; after: at any time from here on.
+    max_widths: averages to keep, each a float32 copy of the model in the trainer's memory; default 3.
+    input_sigma: widths that the training keeps, where they cannot be chosen. dtype: "f16", "f32", "bf16".
+    motion: of the parameters: "walk" (default), "white", "drift", "fall"; or like: another training.
+    """
+    first = last = 0.0
+    wanted: Optional[Union[float, Sequence[float]]] = None
+    if isinstance(sigma_rel, str):
+        try:
+            first, last = (float(part) for part in sigma_rel.split(":"))
+        except ValueError:
+            raise UsageError(f"sigma_rel: expected a range such as '0.05:0.25', found '{sigma_rel}'") from None
+    else:
+        wanted = sigma_rel
+    sigmas, n_sigmas = c.doubles(wanted)
+    ats, n_ats = c.doubles(at)
+    fixed, n_fixed = c.doubles(input_sigma)
+    pointer = ctypes.c_void_p()
+    with contextlib.ExitStack() as stack:
+        plan = stack.enter_context(like.plan(0.1)) if like is not None else None
+        options = c.DesignOptions(
+            until=until, model_elements=_count_elements(model), disk_bytes=disk_bytes, max_error=max_error,
+            sigma_rels=sigmas, n_sigma_rels=n_sigmas, ats=ats, n_ats=n_ats, after=after, max_widths=max_widths,
+            dtype=c.text(dtype), motion=c.text(motion), is_even=even, from_=first, to=last, input_sigmas=fixed,
+            n_input_sigmas=n_fixed, like=plan._open if plan else None,
+        )  # fmt: skip
+        c.call("design_make", ctypes.byref(pointer), ctypes.byref(options))
+        stack.callback(c.LIBRARY.posthoc_ema_design_free, pointer)
+        found = c.info(c.DesignInfo, "design_info", pointer)
+        return Design(
+            int(until), unit, "seen" if plan else motion or "walk", options.model_elements, found.disk_bytes,
+            tuple(found.widths[: found.n_widths]), tuple(found.gammas[: found.n_widths]), tuple(int(t) for t in found.times[: found.n_times]),
+            c.string(found.dtype), found.worst_error, found.worst_sigma_rel, int(found.worst_time),
+        )  # fmt: skip

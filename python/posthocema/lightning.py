@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder as a callback of Lightning's Trainer (lightning or pytorch_lightning)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, Optional, Sequence
+
+try:
+    from lightning.pytorch import Callback
+except ImportError:
+    from pytorch_lightning import Callback
+
+from .errors import InputsError
+from .torch import Recorder
+
+__all__ = ["LightningRecorder"]
+
+
+class LightningRecorder(Callback):
+    """Records snapshots while Lightning trains.
+
+        trainer = Trainer(callbacks=[LightningRecorder(design="run.design.json")])
+
+    dir: of the snapshots, default "snapshots" in trainer.default_root_dir. optimizer: index of the one whose steps
+    count. The other options are those of Recorder; ``recorder`` is the Recorder once training has begun. Its state is
+    in Lightning's checkpoints, so that a resumed run continues exactly.
+    """
+
+    def __init__(
+        self,
+        widths: Optional[Sequence[float]] = None,
+        *,
+        dir: "Optional[str | os.PathLike[str]]" = None,
+        optimizer: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.recorder: Optional[Recorder] = None
+        self._widths, self._dir, self._optimizer, self._options = widths, dir, optimizer, options
+        self._loaded: Dict[str, Any] = {}
+        self._detach: Optional[Callable[[], None]] = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        if self.recorder is None or self.recorder.model is not pl_module:
+            directory = self._dir or os.path.join(trainer.default_root_dir, "snapshots")
+            self.recorder = Recorder(pl_module, self._widths, dir=directory, **self._options)
+            if not self._loaded and trainer.global_step:
+                raise InputsError(
+                    f"the training continues at step {trainer.global_step}, but its checkpoint has no averages"
+                )
+        if self._loaded:
+            self.recorder.load_state_dict(self._loaded)
+            self._loaded = {}
+        self._detach = self.recorder.attach(trainer.optimizers[self._optimizer])
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: Optional[str] = None) -> None:
+        detach, self._detach = self._detach, None
+        if detach:
+            detach()
+
+    def state_dict(self) -> Dict[str, Any]:
+        return self.recorder.state_dict() if self.recorder else self._loaded
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        self._loaded = state_dict  # the model is not there yet

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for the best width, by scores of a Python function."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import tempfile
+from typing import Any, Callable, Iterator, List, Optional, Tuple
+
+from . import _library as c
+from .averages import Numbers, PathLike, Series, log
+from .errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """The score of a width, and the predicted error of its average."""
+
+    sigma_rel: float
+    score: float
+    predicted_error: float
+    path: Optional[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The best score, and all scores in the order in which they came."""
+
+    best: Score
+    scores: List[Score]
+
+    @property
+    def sigma_rel(self) -> float:
+        return self.best.sigma_rel
+
+
+def _next(options: c.SearchOptions, scores: List[Score], most: int) -> List[float]:
+    n = len(scores)
+    widths = (ctypes.c_double * max(n, 1))(*(s.sigma_rel for s in scores))
+    values = (ctypes.c_double * max(n, 1))(*(s.score for s in scores))
+    found = (ctypes.c_double * most)()
+    n_found = ctypes.c_size_t()
+    c.call("search_next", found, ctypes.byref(n_found), most, ctypes.byref(options), widths, values, n)
+    return list(found[: n_found.value])
+
+
+@contextlib.contextmanager
+def _directory(directory: Optional[PathLike]) -> Iterator[str]:
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="posthocema-") as made:
+            yield made
+    else:
+        os.makedirs(directory, exist_ok=True)
+        yield os.fspath(directory)
+
+
+def search(
+    series: Series,
+    evaluate: Callable[[Any], float],
+    sigma_rel: Tuple[float, float] = (0.02, 0.25),
+    *,
+    maximize: bool = False,
+    at: Optional[Numbers] = None,
+    tolerance: float = 0.005,
+    noise: float = 0,
+    coarse: int = 0,
+    batch: int = 4,
+    directory: Optional[PathLike] = None,
+    state_dict: Optional[str] = None,
+    extension: str = ".safetensors",
+    dtype: Optional[str] = None,
+    **options: Any,
+) -> Found:
+    """Finds the width whose average ``evaluate`` scores best, as ``posthoc-ema search`` does.
+
+    evaluate: gets the path of an average, or with state_dict="torch" or "numpy" its tensors without a file;
+    returns the score. Least is best unless maximize.
+    sigma_rel: range of widths. tolerance: of the best width. noise: standard deviation of one score.
+    batch: averages that are made in one pass over the snapshots.
+    directory: keeps the averages; default: a temporary one, each average is removed when it has its score.
+    The other options are those of Plan.run().
+    """
+    if not 1 <= batch <= 64:
+        raise UsageError(f"batch: expected 1 to 64, found {batch}")
+    asked = c.SearchOptions(
+        from_=sigma_rel[0], to=sigma_rel[1], n_coarse=coarse, tolerance=tolerance, noise=noise, maximizes=maximize
+    )  # fmt: skip
+    scores: List[Score] = []
+    with _directory(None if state_dict else directory) as place:
+        while True:
+            widths = _next(asked, scores, batch)
+            if not widths:
+                break
+            with series.plan(widths, at=at) as plan:
+                if len(plan) != len(widths):
+                    raise UsageError("at: expected one time")
+                paths: List[Optional[str]] = [None] * len(widths)
+                if not state_dict:
+                    names = os.path.join(place, "phema-{time}-{sigma}" + extension)
+                    paths = list(plan.run(names, dtype=dtype, **options).paths)
+                for j, width in enumerate(widths):
+                    given = plan.state_dict(j, dtype=dtype, kind=state_dict) if state_dict else paths[j]
+                    score = float(evaluate(given))
+                    kept = paths[j] if directory is not None else None
+                    scores.append(Score(width, score, plan.targets[j].predicted_error, kept))
+                    log.info("sigma_rel %.4g: score %.6g", width, score)
+                    path = paths[j]
+                    if path and directory is None:
+                        os.unlink(path)
+    finite = [s for s in scores if abs(s.score) < float("inf")]
+    if not finite:
+        raise UsageError("evaluate: no score is finite")
+    best = (max if maximize else min)(finite, key=lambda s: s.score)
+    return Found(best, scores)

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots for post-hoc EMA, recorded while a torch model trains."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import uuid
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+import torch
+
+from . import _shards
+from ._snapshot_files import Contents, write_all
+from .averages import gamma, log
+from .design import Design
+from .errors import InputsError, UsageError
+
+_CHUNK_ELEMS = 1 << 24  # elements that are updated, and held as copies, at a time
+_SNAPSHOT_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+_HAS_LERP = hasattr(torch, "_foreach_lerp_")
+
+Place = Tuple[Dict[str, Any], str]  # of a tensor: a table of a module, and its key there
+
+
+def _rank() -> int:
+    distributed = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+
+
+def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
+    """The model inside of DistributedDataParallel and torch.compile."""
+    while type(model).__name__ in _WRAPPERS:
+        model = getattr(model, _WRAPPERS[type(model).__name__])
+    return model
+
+
+def _entries(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+    """The tensors of state_dict(), under the names that they have without torch.compile."""
+    state = model.state_dict(keep_vars=True)
+    return {n.replace("_orig_mod.", ""): t for n, t in state.items() if isinstance(t, torch.Tensor)}
+
+
+def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) -> Optional[Dict[str, Place]]:
+    """Where the tensors of state_dict() lie in the modules. None: a module has a state of its own making."""
+    places: Dict[str, Place] = {}
+    for prefix, module in model.named_modules(remove_duplicate=False):
+        for table in (module._parameters, module._buffers):
+            for key, tensor in table.items():
+                name = f"{prefix}.{key}" if prefix else key
+                places[name.replace("_orig_mod.", "")] = (table, key)
+    found = {name: places[name] for name in entries if name in places}
+    is_same = all(found[n][0][found[n][1]] is t for n, t in entries.items() if n in found)
+    return found if is_same and len(found) == len(entries) else None
+
+
+class Recorder:
+    """Keeps power-function averages of a model, and writes snapshots of them.
+
+    model: every floating-point entry of its state_dict() is averaged, others are copied when a snapshot is
+    written. Names that share a tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are
+    looked through.
+    widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
+    times, dtype and unit. dir: of the snapshots.
+    every: steps between snapshots, or times: the steps of snapshots; neither: only save() writes.
+    update_every: steps between updates. The factor is exact for the steps between, so that widths stay right.
+    dtype: of snapshots, torch.float32 (default), float16 or bfloat16. average_dtype: of the averages, torch.float32
+    (default) or float64; averages in 16 bits stop moving.
+    device: of the averages; default: that of each parameter.
+
+    Call step() after every step of the optimizer, or attach() the recorder to it. Under DistributedDataParallel only
+    rank 0 keeps averages and writes. Of sharded parameters (FSDP2) each process keeps its shards, every process
+    has to call step(), and a snapshot is a distributed checkpoint.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        widths: Optional[Sequence[float]] = None,
+        *,
+        design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
+        dir: "Union[str, os.PathLike[str]]",
+        every: int = 0,
+        times: Sequence[int] = (),
+        update_every: int = 1,
+        dtype: Optional[torch.dtype] = None,
+        average_dtype: torch.dtype = torch.float32,
+        device: "Optional[Union[str, torch.device]]" = None,
+        prefix: str = "snapshot",
+        unit: str = "steps",
+    ) -> None:
+        if design is not None:
+            if widths is not None or every or len(times):
+                raise UsageError("design: has the widths and times; found widths, every or times beside it")
+            plan = design if isinstance(design, Design) else Design.load(design)
+            widths, times, unit = plan.widths, plan.times, plan.unit
+            dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
+        self.widths: Tuple[float, ...] = tuple(float(w) for w in ((0.05, 0.10) if widths is None else widths))
+        if not self.widths or len(set(self.widths)) != len(self.widths):
+            raise UsageError(f"widths: expected different widths, found {self.widths}")
+        self._gammas = [gamma(width) for width in self.widths]  # refuses what does not exist
+        self.dtype: torch.dtype = dtype or torch.float32
+        if self.dtype not in _SNAPSHOT_DTYPES.values():
+            raise UsageError(f"dtype: expected float32, float16 or bfloat16, found {dtype}")
+        if average_dtype not in (torch.float32, torch.float64):
+            raise UsageError(
+                f"average_dtype: expected float32 or float64, found {average_dtype}: averages in 16 bits stop moving"
+            )
+        if every < 0 or update_every < 1:
+            raise UsageError(f"every, update_every: expected 0 and 1 or more, found {every} and {update_every}")
+        if every and len(times):
+            raise UsageError("times: expected these or every")
+        if any(time < 1 or time != int(time) for time in times):
+            raise UsageError("times: expected whole steps from 1")
+        self.model, self.dir, self.every, self.times = _unwrap(model), os.fspath(dir), every, frozenset(times)
+        self.update_every, self.average_dtype, self.prefix, self.unit = update_every, average_dtype, prefix, unit
+        self.n_steps = self._n_updated = 0
+        self.run_id = uuid.uuid4().hex
+        self._device = device
+        self.is_writer = _rank() == 0
+        self._first: Dict[str, str] = {}  # the first name of each averaged tensor
+        self._names: List[str] = []  # these first names
+        self._averages: List[List[torch.Tensor]] = [[] for _ in self.widths]  # in the same order, for each width
+        self._start()
+
+    def _start(self) -> None:
+        for name, module in self.model.named_modules():
+            if type(module).__name__ == "FullyShardedDataParallel":
+                raise InputsError(f"'{name}': FullyShardedDataParallel has no tensors to average; use fully_shard")
+        entries = _entries(self.model)
+        floats = {n: t for n, t in entries.items() if torch.is_floating_point(t)}
+        self.is_sharded = any(_shards.is_sharded(t) for t in floats.values())
+        self._keeps = self.is_writer or self.is_sharded
+        seen: Dict[Any, str] = {}
+        for name, tensor in floats.items():
+            part = _shards.local(tensor)
+            place: Any = (part.device, part.data_ptr(), part.shape, part.stride(), part.dtype)
+            if not part.numel():
+                place = id(tensor)
+            self._first[name] = seen.setdefault(place, name)
+        self._names = [name for name, first in self._first.items() if name == first]
+        places = _find_places(self.model, entries)
+        self._places = None if places is None else [places[name] for name in self._names]
+        if self._keeps:
+            for averages in self._averages:
+                averages += [self._copy(_shards.local(floats[name])) for name in self._names]
+        self._devices = [average.get_device() for average in self._averages[0]]  # numbers, quick to compare
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().to(self._device or tensor.device, self.average_dtype, copy=True)
+
+    # ---- Training ----
+
+    def step(self) -> None:
+        """Counts a step, updates every average, and writes snapshots when they are due."""
+        self.n_steps += 1
+        is_due = self.n_steps in self.times or bool(self.every and self.n_steps % self.every == 0)
+        if self.n_steps % self.update_every == 0:
+            self._update()
+        if is_due:
+            self.save()
+
+    def attach(self, optimizer: Any) -> Callable[[], None]:
+        """Calls step() after every step that the optimizer makes; those that a gradient scaler skips do not count.
+
+        Returns a function that ends this.
+        """
+
+        def after(*_: Any) -> None:
+            skipped = getattr(optimizer, "found_inf", None)  # set by the scaler while a fused optimizer steps
+            if skipped is None or float(skipped) == 0:
+                self.step()
+
+        if hasattr(optimizer, "register_step_post_hook"):
+            detach: Callable[[], None] = optimizer.register_step_post_hook(after).remove
+            return detach
+        plain = optimizer.step  # torch before 2.0
+
+        @functools.wraps(plain)
+        def step(*arguments: Any, **options: Any) -> Any:
+            result = plain(*arguments, **options)
+            after()
+            return result
+
+        optimizer.step = step
+
+        def end() -> None:
+            optimizer.step = plain
+
+        return end
+
+    def _live(self) -> List[torch.Tensor]:
+        """The parameters and buffers as they are now, or the shards of this process."""
+        if self._places is not None:
+            tensors = [table[key] for table, key in self._places]
+        else:
+            entries = _entries(self.model)
+            tensors = [entries[name] for name in self._names]
+        if self.is_sharded:
+            tensors = [_shards.local(tensor) for tensor in tensors]
+        return tensors
+
+    @torch.no_grad()
+    def _update(self) -> None:
+        """Moves the averages from the step of their last update to this one."""
+        steps = self.n_steps - self._n_updated
+        if not self._keeps or not steps:
+            self._n_updated = self.n_steps
+            return
+        decay = math.log1p(-steps / self.n_steps) if self._n_updated else -math.inf
+        weights = [-math.expm1((exponent + 1) * decay) for exponent in self._gammas]
+        dtype, live = self.average_dtype, self._live()
+        is_alike = all([t.dtype is dtype for t in live]) and [t.get_device() for t in live] == self._devices
+        if _HAS_LERP and is_alike:
+            for averages, weight in zip(self._averages, weights):
+                torch._foreach_lerp_(averages, live, weight)
+        else:
+            self._update_in_chunks(live, weights)
+        self._n_updated = self.n_steps
+
+    def _update_in_chunks(self, live: List[torch.Tensor], weights: List[float]) -> None:
+        begin = n_elems = 0
+        for i, tensor in enumerate(live):
+            n_elems += tensor.numel()
+            if n_elems < _CHUNK_ELEMS and i + 1 < len(live):
+                continue
+            part = slice(begin, i + 1)
+            first = self._averages[0][part]
+            # not asynchronously to the processor: it would read before the copy is made
+            now = [t.to(e.device, self.average_dtype, non_blocking=e.is_cuda) for t, e in zip(live[part], first)]
+            for averages, weight in zip(self._averages, weights):
+                held = averages[part]
+                # e + w (theta - e): a parameter that does not move stays as it is, to the last bit
+                if _HAS_LERP:
+                    torch._foreach_lerp_(held, now, weight)
+                elif weight == 1:
+                    for average, value in zip(held, now):
+                        average.copy_(value)
+                else:
+                    torch._foreach_add_(held, torch._foreach_sub(now, held), alpha=weight)
+            begin, n_elems = i + 1, 0
+
+    # ---- Snapshots ----
+
+    def path(self, width: float) -> str:
+        """Of the snapshot of this step."""
+        digits = f"{width:.3f}" if float(f"{width:.3f}") == width else repr(width)
+        name = f"{self.prefix}-{self.n_steps:07d}-{digits}"
+        return os.path.join(self.dir, name if self.is_sharded else name + ".safetensors")
+
+    @torch.no_grad()
+    def save(self) -> List[str]:
+        """Writes a snapshot of each width. Each appears when all of its data are on disk, under its name."""
+        if not self.n_steps:
+            raise UsageError("save: no step was recorded yet")
+        self._update()
+        if not self._keeps:
+            return []
+        os.makedirs(self.dir, exist_ok=True)
+        paths = [self.path(width) for width in self.widths]
+        contents = [self._contents(k) for k in range(len(self.widths))]
+        if self.is_sharded:
+            _shards.write_all(dict(zip(paths, contents)))
+        else:
+            write_all({path: Contents(*content) for path, content in zip(paths, contents)})
+        log.info("step %d: wrote %s", self.n_steps, ", ".join(paths))
+        return paths
+
+    def _contents(self, k: int) -> Tuple[Dict[str, Tuple[torch.Tensor, torch.dtype]], Dict[str, str]]:
+        """Tensors with the dtypes to write, and metadata, of average k."""
+        entries = _entries(self.model)
+        averages = self._whole(k, entries)
+        tensors = {
+            name: (averages[self._first[name]], self.dtype) if name in self._first else (tensor, tensor.dtype)
+            for name, tensor in entries.items()
+        }
+        rhythm = "every step" if self.update_every == 1 else f"exactly, every {self.update_every} steps"
+        metadata = {
+            "posthoc_ema.time": str(self.n_steps),
+            "posthoc_ema.unit": self.unit,
+            "posthoc_ema.sigma_rel": repr(self.widths[k]),
+            "posthoc_ema.gamma": repr(self._gammas[k]),
+            "posthoc_ema.update_rule": f"power function, {rhythm}, {str(self.average_dtype)[6:]}",
+            "posthoc_ema.run": self.run_id,
+        }
+        return tensors, metadata
+
+    def _whole(self, k: int, entries: Mapping[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
+        """Average k by name, sharded where its parameter is."""
+        return {n: _shards.like(e, entries[n]) for n, e in zip(self._names, self._averages[k])}
+
+    # ---- Resuming ----
+
+    def state_dict(self) -> Dict[str, Any]:
+        """For the trainer's checkpoint: a run that loads it continues exactly. Tensors are not copied.
+
+        Processes that keep no averages have none in it. Averages of sharded parameters are sharded.
+        """
+        entries = _entries(self.model) if self._keeps else {}
+        return {
+            "version": 1,
+            "widths": list(self.widths),
+            "n_steps": self.n_steps,
+            "n_updated": self._n_updated,
+            "run_id": self.run_id,
+            "averages": [self._whole(k, entries) for k in range(len(self.widths))] if self._keeps else [],
+        }
+
+    @torch.no_grad()
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Continues from state_dict(). Widths, names and shapes have to be the same."""
+        if state.get("version") != 1:
+            raise InputsError(f"version: expected 1, found {state.get('version')}")
+        if tuple(state["widths"]) != self.widths:
+            raise InputsError(f"widths: expected {self.widths}, found {tuple(state['widths'])}")
+        if self._keeps:
+            parts = [self._check(given) for given in state["averages"]]
+            if len(parts) != len(self.widths):
+                raise InputsError(
+                    f"averages: expected {len(self.widths)} widths, found {len(parts)}; rank 0 has the state of a run"
+                )
+            for averages, given in zip(self._averages, parts):
+                for average, part in zip(averages, given):
+                    average.copy_(part)
+        self.n_steps, self.run_id = int(state["n_steps"]), str(state["run_id"])
+        self._n_updated = int(state.get("n_updated", self.n_steps))
+
+    def _check(self, given: Mapping[str, torch.Tensor]) -> List[torch.Tensor]:
+        """The averages of a state, in our order."""
+        if set(given) != set(self._names):
+            raise InputsError("averages: names or shapes are not those of the model")
+        parts = [_shards.local(given[name]) for name in self._names]
+        for name, part, average in zip(self._names, parts, self._averages[0]):
+            if part.shape != average.shape:
+                raise InputsError("averages: names or shapes are not those of the model")
+            if part.dtype != self.average_dtype:
+                raise InputsError(
+                    f"'{name}': expected {self.average_dtype}, found {part.dtype}: the state was converted"
+                )
+        return parts
+
+    # ---- Evaluation ----
+
+    @contextlib.contextmanager
+    def copy_to(
+        self, model: torch.nn.Module, width: Optional[float] = None, *, broadcast: bool = False
+    ) -> Iterator[torch.nn.Module]:
+        """The model has the average of a width (default the first) inside of the block, its own tensors after it.
+
+        broadcast: all processes of DistributedDataParallel call it, and get the average from rank 0. Without it
+        the others refuse.
+        """
+        if not self._keeps and not broadcast:
+            raise UsageError("copy_to: rank 0 alone has averages; call it there, or on all ranks with broadcast=True")
+        wanted = self.widths[0] if width is None else width
+        if wanted not in self.widths:
+            raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
+        averages = dict(zip(self._names, self._averages[self.widths.index(wanted)]))
+        entries = {n: _shards.local(t.detach()) for n, t in _entries(_unwrap(model)).items()}
+        own = {name: entries[name] for name in self._names if name in entries}
+        before = {name: tensor.clone() for name, tensor in own.items()}
+        try:
+            with torch.no_grad():
+                for name, tensor in own.items():
+                    if self._keeps:
+                        tensor.copy_(averages[name])
+                    if broadcast and not self.is_sharded:
+                        torch.distributed.broadcast(tensor, 0)
+            yield model
+        finally:
+            with torch.no_grad():
+                for name, tensor in own.items():
+                    tensor.copy_(before[name])

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package posthocema makes what the program makes.
+
+    tests/python/test_api.py PROGRAM LIBRARY
+"""
+import ctypes
+import json
+import logging
+import math
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM, os.environ["POSTHOC_EMA_LIBRARY"] = (os.path.abspath(path) for path in sys.argv[1:3])
+HAS_NUMPY = "--no-numpy" not in sys.argv
+del sys.argv[1:]
+if not HAS_NUMPY:
+    sys.modules["numpy"] = None  # as where it is not installed
+sys.path.insert(0, str(SOURCE / "python"))
+
+import posthocema as ph  # noqa: E402
+from posthocema import _library  # noqa: E402
+
+
+def phema(*arguments, cwd):
+    return subprocess.run(
+        [PROGRAM, *arguments], cwd=cwd, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ).stdout.decode()
+
+
+def tensors_of(path):
+    """Names to dtype, shape and bytes of a safetensors file, read without any library."""
+    data = pathlib.Path(path).read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header.pop("__metadata__", None)
+    return {
+        name: (t["dtype"], tuple(t["shape"]), data[end + t["data_offsets"][0] : end + t["data_offsets"][1]])
+        for name, t in header.items()
+    }
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.holder.cleanup)
+        cls.dir = pathlib.Path(cls.holder.name)
+        phema("gen", "-q", "--count", "8", "--params", "20k", "--dtype", "f16", "--truth", "0.1", "run", cwd=cls.dir)
+        cls.run_dir = cls.dir / "run"
+
+
+class Numbers(unittest.TestCase):
+    def test_gammas_and_betas_match_the_paper(self):
+        # arXiv:2312.02696, sec. 3.2, and eq. 127
+        self.assertAlmostEqual(ph.gamma(0.05), 16.97, delta=0.005)
+        self.assertAlmostEqual(ph.gamma(0.10), 6.94, delta=0.005)
+        self.assertAlmostEqual(ph.sigma_rel(ph.gamma(0.1)), 0.1, delta=1e-15)
+        self.assertEqual(ph.beta(0.1, 1), 0)
+        self.assertAlmostEqual(ph.beta(0.1, 1000), (1 - 1 / 1000) ** (ph.gamma(0.1) + 1), delta=1e-15)
+        with self.assertRaises(ph.TargetError) as caught:
+            ph.gamma(0.4)
+        self.assertIn("0.4", str(caught.exception))
+        self.assertEqual(caught.exception.status, 5)
+        with self.assertRaises(ph.UsageError):
+            ph.beta(0.1, 0)
+
+    def test_weights_without_files(self):
+        found = ph.weights([(0.05, 100), (0.1, 100), (0.05, 200), (0.1, 200)], [(0.1, 200), (0.15, 200)])
+        self.assertEqual([round(row[0], 9) for row in found], [0, 0, 0, 1])
+        self.assertAlmostEqual(sum(row[1] for row in found), 1, delta=1e-12)
+
+    def test_the_structs_are_those_of_the_header(self):
+        header = (SOURCE / "include/posthoc-ema.h").read_text()
+        header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+        structs = {
+            "series_options": _library.SeriesOptions, "series_info": _library.SeriesInfo,
+            "snapshot": _library.SnapshotInfo, "plan_options": _library.PlanOptions,
+            "plan_info": _library.PlanInfo, "target": _library.TargetInfo,
+            "tensor": _library.TensorInfo, "read_options": _library.ReadOptions,
+            "progress": _library.ProgressInfo, "run_options": _library.RunOptions,
+            "result": _library.RunResult, "search_options": _library.SearchOptions,
+            "design_options": _library.DesignOptions, "design_info": _library.DesignInfo,
+        }  # fmt: skip
+        for name, struct in structs.items():
+            body = re.search(r"struct posthoc_ema_%s \{(.*?)\n\};" % name, header, flags=re.S).group(1)
+            body = re.sub(r"int \(\*progress\)\([^;]*\)", "int progress", body)
+            members = []
+            for declaration in body.split(";"):
+                members += re.findall(r"(\w+)\s*(?:,|$)", declaration.strip())
+            self.assertEqual([n.rstrip("_") for n, _ in struct._fields_], members, name)
+        declared = set(re.findall(r"\bposthoc_ema_([a-z_]+)\(", header))
+        bound = set(_library._FALLIBLE) | {
+            "version", "sigma_rel", "beta", "series_close", "plan_free", "output", "handle_signals", "design_free",
+        }  # fmt: skip
+        self.assertEqual(declared, bound)
+        version = re.search(r"posthoc-ema VERSION (\d+\.\d+)", (SOURCE / "CMakeLists.txt").read_text()).group(1)
+        self.assertEqual(_library.VERSION, version)
+
+
+class Averages(Case):
+    def test_a_series_and_a_plan_describe_themselves(self):
+        with ph.open(self.run_dir) as series:
+            self.assertEqual(len(series), 16)
+            self.assertEqual({s.sigma_rel for s in series.snapshots}, {0.05, 0.1})
+            with series.plan([0.1, 0.15]) as plan:
+                self.assertEqual([t.sigma_rel for t in plan.targets], [0.1, 0.15])
+                self.assertAlmostEqual(sum(plan.targets[1].weights), 1, delta=1e-9)
+                self.assertTrue(0 < plan.targets[1].predicted_error < 0.01)
+                self.assertEqual(plan.checks.verdict, "fits")
+                said = json.loads(phema("weights", "--json", "--sigma-rel", "0.1,0.15", "run", cwd=self.dir))
+                self.assertIn(repr(float(plan.targets[1].weights[-1]))[:12], json.dumps(said))
+            self.assertEqual(series.checks().verdict, "fits")
+        with self.assertRaises(ValueError):
+            series.plan(0.1)
+
+    def test_a_run_makes_the_bytes_of_the_program(self):
+        phema("synth", "-q", "--sigma-rel", "0.1", "run", "program.safetensors", cwd=self.dir)
+        out = self.dir / "library.safetensors"
+        seen = []
+        with ph.open(str(self.run_dir)) as series, series.plan(0.1) as plan:
+            result = plan.run(out, progress=seen.append)
+            self.assertEqual(result.paths, [str(out)])
+            self.assertEqual(seen[-1].done_bytes, seen[-1].total_bytes)
+            self.assertIn("100 %", str(seen[-1]))
+            with self.assertRaises(ph.OutputError) as caught:
+                plan.run(out)
+            self.assertEqual(caught.exception.status, 6)
+            plan.run(out, replace=True)
+        self.assertEqual(tensors_of(out), tensors_of(self.dir / "program.safetensors"))
+        phema("verify", "-q", str(out), cwd=self.dir)
+
+    def test_tensors_in_memory_are_those_of_files(self):
+        for dtype in (None, "f32"):
+            out = self.dir / f"WIDTH-{dtype}.safetensors"
+            with ph.open(self.run_dir) as series, series.plan([0.08, 0.1]) as plan:
+                plan.run(str(out).replace("WIDTH", "{sigma}"), dtype=dtype)
+                for j, name in enumerate(["0.080", "0.100"]):
+                    written = tensors_of(str(out).replace("WIDTH", name))
+                    made = dict(plan.iterate(j, dtype=dtype, kind="buffer"))
+                    self.assertEqual({n: bytes(t) for n, t in made.items()}, {n: t[2] for n, t in written.items()})
+                    if HAS_NUMPY:
+                        arrays = plan.state_dict(j, dtype=dtype)
+                        self.assertEqual({n: a.tobytes() for n, a in arrays.items()}, {n: t[2] for n, t in written.items()})
+                        self.assertEqual({n: a.shape for n, a in arrays.items()}, {n: t[1] for n, t in written.items()})
+                self.assertEqual(plan.output_bytes(dtype), sum(len(t[2]) for t in written.values()))
+                with self.assertRaises(KeyError):
+                    plan.tensor("nothing")
+                with self.assertRaises(ph.UsageError):
+                    plan.tensor(next(iter(written)), kind="jax")
+
+    def test_compressed_snapshots_are_read(self):
+        packed = self.dir / "packed"
+        packed.mkdir()
+        for path in sorted(self.run_dir.glob("*.safetensors"))[-8:]:
+            phema("synth", "-q", "--convert", str(path), str(packed / path.name) + ".zst", cwd=self.dir)
+        with ph.open(packed) as series, series.plan(0.08) as plan:
+            out = self.dir / "packed.safetensors"
+            plan.run(out)
+            made = {n: bytes(t) for n, t in plan.iterate(kind="buffer")}
+        self.assertEqual(made, {n: t[2] for n, t in tensors_of(out).items()})
+
+    def test_failures_have_the_exceptions_of_their_statuses(self):
+        with self.assertRaises(ph.FileError) as caught:
+            ph.open(self.dir / "nowhere")
+        self.assertIsInstance(caught.exception, OSError)
+        with ph.open(self.run_dir) as series:
+            with self.assertRaises(ph.TargetError):
+                series.plan(0.5)
+            with self.assertRaises(ph.TooInaccurate) as caught:
+                series.plan(0.2, max_error=1e-9)
+            self.assertEqual(caught.exception.status, 1)
+            with self.assertRaises(ph.UsageError) as caught:
+                series.plan(0.1, metric="walks")
+            self.assertEqual(str(caught.exception), "metric: 'walks' is not one of motion|walk|profile")
+            with self.assertRaises(ph.UsageError):
+                ph.open("a\0b")
+
+    def test_messages_go_to_the_logger(self):
+        with self.assertLogs("posthocema", logging.INFO) as logs:
+            with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+                plan.run(self.dir / "logged.safetensors")
+        self.assertTrue(any("logged.safetensors" in line for line in logs.output))
+
+    def test_other_threads_run_during_a_run(self):
+        with ph.open(self.run_dir) as series:
+            outs = [self.dir / f"thread-{i}.safetensors" for i in range(3)]
+            threads = [
+                threading.Thread(target=lambda out=out: ph.open(self.run_dir).plan(0.09).run(out)) for out in outs
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(len({out.read_bytes().split(b"}")[-1] for out in outs}), 1)
+            self.assertEqual(len(series), 16)
+
+
+    def test_the_interpreter_is_free_during_a_call(self):
+        """Another thread runs between two steps of this one that only a call of the library separates."""
+        count, is_done = [0], threading.Event()
+
+        def run():
+            while not is_done.is_set():
+                count[0] += 1
+                time.sleep(0)  # gives the interpreter away, which this thread else keeps
+
+        arguments = (_library.text(self.run_dir), None)
+        interval = sys.getswitchinterval()
+        other = threading.Thread(target=run)
+        other.start()
+        sys.setswitchinterval(1000)  # seconds: neither thread loses the interpreter otherwise
+        try:
+            for _ in range(1000):
+                pointer = ctypes.c_void_p()
+                before = count[0]
+                status, message = _library.status_of("series_open", ctypes.byref(pointer), *arguments)
+                after = count[0]
+                self.assertEqual((status, message), (0, ""))
+                _library.LIBRARY.posthoc_ema_series_close(pointer)
+                if after > before:
+                    break
+        finally:
+            sys.setswitchinterval(interval)
+            is_done.set()
+            other.join()
+        self.assertGreater(after, before)
+
+    def test_warnings_go_to_the_logger(self):
+        exchanged = self.dir / "exchanged"
+        exchanged.mkdir()
+        paths = sorted(self.run_dir.glob("*.safetensors"))
+        labels = [path.name for path in paths]
+        labels[6], labels[10] = labels[10], labels[6]  # of one width
+        for path, label in zip(paths, labels):
+            (exchanged / label).write_bytes(path.read_bytes().replace(b"posthoc_ema.", b"posthoc_xxx."))
+        with self.assertLogs("posthocema", logging.WARNING) as logs, ph.open(exchanged) as series:
+            verdict = series.checks().verdict
+        self.assertIn(verdict, ("wrong", "doubtful"))
+        self.assertTrue(any(verdict in line for line in logs.output))
+
+
+class Documents(Case):
+    def test_their_examples_run(self):
+        for document in ("README.md", "docs/python.md"):
+            text = (SOURCE / document).read_text()
+            blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
+            self.assertTrue(blocks, document)
+            for block in blocks:
+                if "import torch" in block or "numpy" in block and not HAS_NUMPY:
+                    continue  # those of torch run in test_recorder.py
+                with tempfile.TemporaryDirectory() as directory:
+                    os.symlink(self.run_dir, os.path.join(directory, "checkpoints"))
+                    environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+                    done = subprocess.run(
+                        [sys.executable, "-c", block], cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                    )
+                    self.assertEqual((done.returncode, done.stderr), (0, b""), block)
+
+
+class Stopping(Case):
+    def test_an_exception_in_progress_stops_the_run(self):
+        def stop(progress):
+            raise RuntimeError("enough")
+
+        before = sorted(os.listdir(self.dir))
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            with self.assertRaisesRegex(RuntimeError, "enough"):
+                plan.run(self.dir / "stopped.safetensors", progress=stop)
+        self.assertEqual(sorted(os.listdir(self.dir)), before)
+
+    def test_ctrl_c_leaves_nothing(self):
+        program = (
+            "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n" # a launcher may ignore it
+            "sys.path.insert(0, %r); import posthocema as ph\n"
+            "def interrupt(progress): os.kill(os.getpid(), signal.SIGINT)\n"
+            "plan = ph.open('run').plan(0.1)\n"
+            "try: plan.run('interrupted.safetensors', progress=interrupt, threads=1)\n"
+            "except KeyboardInterrupt: print('interrupted')\n" % str(SOURCE / "python")
+        )
+        said = subprocess.run([sys.executable, "-c", program], cwd=self.dir, stdout=subprocess.PIPE, check=True).stdout
+        self.assertEqual(said, b"interrupted\n")
+        self.assertFalse((self.dir / "interrupted.safetensors.partial").exists())
+        self.assertFalse((self.dir / "interrupted.safetensors").exists())
+
+
+class Designs(Case):
+    OPTIONS = {"until": 10000, "model": 1000, "sigma_rel": "0.05:0.2", "disk_bytes": 100000}
+
+    def test_a_design_is_the_file_of_the_program(self):
+        common = ["design", "-q", "--until", "10000", "--model", "4000", "--disk", "100000", "--sigma-rel", "0.05:0.2"]
+        more = [
+            ([], {}),
+            (["--dtype", "f32", "--even", "--at", "5000"], {"dtype": "f32", "even": True, "at": 5000}),
+            (["--input-sigma", "0.05,0.1"], {"input_sigma": [0.1, 0.05]}),
+            (["--motion", "fall", "--max-widths", "2"], {"motion": "fall", "max_widths": 2}),
+            (["--like", "run"], {"like": None}),
+        ]
+        for i, (arguments, options) in enumerate(more):
+            program, library = self.dir / f"program-{i}.json", self.dir / f"library-{i}.json"
+            phema(*common, *arguments, "-o", str(program), cwd=self.dir)
+            if "like" in options:
+                options["like"] = ph.open(self.run_dir)
+            found = ph.design(**self.OPTIONS, **options)
+            found.save(library)
+            self.assertEqual(json.loads(library.read_text()), json.loads(program.read_text()), arguments)
+            self.assertEqual(ph.Design.load(program), found)
+            self.assertEqual(ph.Design.load(library), found)
+        with self.assertRaises(ph.OutputError):
+            found.save(library)
+        found.save(library, replace=True)
+        self.assertEqual([p.name for p in self.dir.glob("*.partial")], [])
+        # the program takes it as its own
+        phema("gen", "-q", "--design", str(library), "--params", "1k", "designed", cwd=self.dir)
+        self.assertEqual(len(ph.open(self.dir / "designed")), len(found.widths) * len(found.times))
+
+    def test_a_disk_that_is_too_small_is_refused(self):
+        with self.assertRaises(ph.TargetError):
+            ph.design(**{**self.OPTIONS, "disk_bytes": 10})
+        with self.assertRaises(ph.TooInaccurate):
+            ph.design(**self.OPTIONS, max_error=1e-12)
+        for wrong in ("0.1", "a:b", "0.2:0.1", "0.1:0.2:0.3"):
+            with self.assertRaises(ph.UsageError):
+                ph.design(**{**self.OPTIONS, "sigma_rel": wrong})
+
+    def test_what_is_no_design_is_refused(self):
+        path = self.dir / "hostile.json"
+        ph.design(**self.OPTIONS).save(path, replace=True)
+        good = json.loads(path.read_text())
+        hostile = [
+            ("version", 2), ("until", 1), ("until", True), ("dtype", "f8"), ("times", []), ("times", [2, 2]),
+            ("times", [0, 5]), ("times", ["5"]), ("averages", []), ("averages", [{}] * 5),
+            ("averages", [{"sigma_rel": "0.1"}]), ("averages", [{"sigma_rel": 0.1, "half_life": 5}]),
+            ("averages", [{"sigma_rel": 0.1, "gamma": 5}]), ("averages", [{"sigma_rel": 0.1, "gamma": "x"}]), ("raw", True),
+        ]  # fmt: skip
+        for key, value in hostile:
+            path.write_text(json.dumps({**good, key: value}))
+            with self.assertRaises(ph.FileError, msg=f"{key}: {value}") as caught:
+                ph.Design.load(path)
+            self.assertIn("hostile.json: is no design", str(caught.exception))
+        for text in ("", "[]", "[" * 100000, '{"version": 1', "\0", " " * (1 << 21)):
+            path.write_text(text)
+            with self.assertRaises(ph.FileError):
+                ph.Design.load(path)
+        path.write_text(json.dumps({**good, "averages": [{"sigma_rel": 0.5}]}))
+        with self.assertRaises(ph.TargetError):
+            ph.Design.load(path)
+        with self.assertRaises(ph.FileError):
+            ph.Design.load(self.dir / "nowhere.json")
+
+
+class Options(Case):
+    def test_options_are_those_of_the_program(self):
+        def weights(*arguments):
+            said = json.loads(phema("weights", "-q", "--json", "--sigma-rel", "0.08", *arguments, "run", cwd=self.dir))
+            return said["targets"][0]["weights"]
+
+        last = ph.open(self.run_dir).snapshots[-1].named_time
+        half = int(last / 2)
+        cases = [
+            (["--reset-at", str(half)], {"reset_at": half}, {}),
+            (["--reset-at", f"{half},counter"], {"reset_at": f"{half},counter"}, {}),
+            (["--time-offset", "3"], {"time_offset": 3}, {}),
+            (["--schedule", "cosine"], {}, {"schedule": "cosine"}),
+            (["--checks", "off"], {}, {"checks": "off"}),
+        ]
+        for arguments, of_series, of_plan in cases:
+            with ph.open(self.run_dir, **of_series) as series, series.plan(0.08, **of_plan) as plan:
+                for found, expected in zip(plan.targets[0].weights, weights(*arguments)):
+                    self.assertAlmostEqual(found, expected, delta=1e-12, msg=str(arguments))
+        with ph.open(self.run_dir, reset_at=[half], time_offset=3) as series:
+            with series.plan(0.08, schedule="linear") as plan:
+                plan.run(self.dir / "options.safetensors")
+        phema("verify", "-q", "options.safetensors", cwd=self.dir)
+        with self.assertRaises(ph.UsageError):
+            ph.open(self.run_dir, use="both")
+
+
+class Search(Case):
+    def test_the_search_finds_the_width_of_the_truth(self):
+        truth = {n: t[2] for n, t in tensors_of(next(self.run_dir.glob("truth/*"))).items()}
+        paths = []
+
+        def distance(path):
+            paths.append(path)
+            compared = subprocess.run([PROGRAM, "diff", path, next(self.run_dir.glob("truth/*"))], stdout=subprocess.PIPE)
+            return float(compared.stdout.splitlines()[-1].split()[0])
+
+        self.assertTrue(truth)
+        with ph.open(self.run_dir) as series:
+            found = ph.search(series, distance, (0.06, 0.2), dtype="f32")
+            self.assertAlmostEqual(found.sigma_rel, 0.1, delta=0.005)
+            self.assertEqual(len(found.scores), len(paths))
+            self.assertFalse(any(os.path.exists(path) for path in paths))
+            kept = ph.search(series, lambda path: abs(math.log(float(path.split("-")[-1][:-len(".safetensors")]) / 0.09)), (0.06, 0.2), directory=self.dir / "kept")
+            self.assertTrue(os.path.exists(kept.best.path))
+            self.assertAlmostEqual(kept.sigma_rel, 0.09, delta=0.005)
+            with self.assertRaises(ph.UsageError):
+                ph.search(series, lambda path: float("nan"), (0.06, 0.2))
+
+    def test_the_search_scores_tensors_without_files(self):
+        if not HAS_NUMPY:
+            self.skipTest("needs NumPy")
+        with ph.open(self.run_dir) as series:
+            found = ph.search(series, lambda tensors: -sum(float(t.size) for t in tensors.values()), (0.06, 0.2), state_dict="numpy")
+            self.assertEqual(found.best.path, None)
+
+
+class Memory(Case):
+    def test_cycles_leak_nothing(self):
+        def cycle(n):
+            for i in range(n):
+                with ph.open(self.run_dir) as series, series.plan(0.1, metric="walk") as plan:
+                    plan.tensor(plan.tensors()[0].name, kind="buffer")
+                    if i % 10 == 0:
+                        plan.run(self.dir / "cycle.safetensors", replace=True, sync=False)
+
+        def usage():
+            status = pathlib.Path("/proc/self/status").read_text()
+            return (
+                int(re.search(r"VmRSS:\s+(\d+)", status).group(1)),
+                len(os.listdir("/proc/self/fd")),
+                int(re.search(r"Threads:\s+(\d+)", status).group(1)),
+            )
+
+        cycle(10)
+        before = usage()
+        cycle(int(os.environ.get("CYCLES", 50)))
+        after = usage()
+        self.assertEqual(after[1:], before[1:])
+        self.assertLess(after[0] - before[0], 2048, "KiB")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

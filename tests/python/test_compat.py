@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""posthocema.compat in short trainings, against averages in float64, and on files of the libraries that it replaces.
+
+    tests/python/test_compat.py PROGRAM LIBRARY
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+os.environ["POSTHOC_EMA_LIBRARY"] = os.path.abspath(sys.argv[2])
+del sys.argv[1:]
+sys.path.insert(0, str(SOURCE / "python"))
+
+import torch  # noqa: E402
+
+import posthocema as ph  # noqa: E402
+from posthocema.compat import PostHocEMA  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 6)
+        self.norm = torch.nn.BatchNorm1d(6)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        return self.norm(self.linear(x))
+
+
+class Compat(unittest.TestCase):
+    def setUp(self):
+        self.holder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.holder.cleanup)
+        self.dir = pathlib.Path(self.holder.name)
+        torch.manual_seed(1)
+        self.model = Model()
+        self.live = []
+
+    def move(self, steps, update):
+        """A random walk; every step is kept."""
+        for _ in range(steps):
+            with torch.no_grad():
+                self.model.linear.weight += 0.1 * torch.randn(6, 6)
+                self.model.count += 1
+            self.live.append(self.model.linear.weight.detach().double().clone())
+            update()
+
+    def truth(self, width, end, every=1):
+        """The average in float64 of the steps every, 2 every, ... with the mass that lies between them."""
+        g = ph.gamma(width)
+        return sum(
+            ((t / end) ** (g + 1) - ((t - every) / end) ** (g + 1)) * self.live[t - 1] for t in range(every, end + 1, every)
+        )
+
+    def assert_near(self, found, expected, most):
+        self.assertLess(float((found.double() - expected).norm() / expected.norm()), most)
+
+    def test_ema_pytorch(self):
+        for every in (1, 5):
+            self.setUp()
+            emas = PostHocEMA(
+                self.model, sigma_rels=(0.05, 0.2), checkpoint_every_num_steps=20, checkpoint_folder=self.dir / "a",
+                checkpoint_dtype=torch.float32, update_every=every,
+            )  # fmt: skip
+            self.move(200, emas.update)
+            self.assertEqual(emas.step.item(), 200)
+            self.assertIs(emas.model, self.model)
+            self.assertEqual(emas.device, torch.device("cpu"))
+            own = self.model.linear.weight.detach().clone()
+            tracked = emas.synthesize_ema_model(sigma_rel=0.2)
+            self.assert_near(tracked.ema_model.linear.weight, self.truth(0.2, 200, every), 1e-6)
+            between = emas.synthesize_ema_model(gamma=ph.gamma(0.1))
+            self.assert_near(between.ema_model.linear.weight, self.truth(0.1, 200, every), 0.02)
+            earlier = emas.synthesize_ema_model(sigma_rel=0.05, step=100)
+            self.assert_near(earlier.ema_model.linear.weight, self.truth(0.05, 100, every), 1e-6)
+            self.assertEqual(int(tracked.ema_model.count), 200)
+            self.assertTrue(torch.equal(self.model.linear.weight, own))
+            x = torch.randn(3, 6)
+            self.model.eval()
+            both = emas(x)
+            self.assertEqual(len(both), 2)
+            self.assertTrue(torch.allclose(tracked.eval()(x), both[1]))
+            emas.copy_params_from_ema_to_model()
+            self.assert_near(self.model.linear.weight, self.truth(0.2, 200, every), 1e-6)
+            with self.assertRaises(ph.UsageError):
+                emas.copy_params_from_model_to_ema()
+
+    def test_a_run_resumes(self):
+        options = {"sigma_rels": (0.05, 0.2), "checkpoint_every_num_steps": "manual", "checkpoint_folder": self.dir}
+        first = PostHocEMA(self.model, update_every=1, **options)
+        self.move(50, first.update)
+        state = {key: value for key, value in first.state_dict().items()}
+        second = PostHocEMA(self.model, update_every=1, **options)
+        second.load_state_dict(state)
+        self.assertEqual(list(self.dir.iterdir()), [])
+        self.move(50, second.update)
+        self.assertEqual(len(second.checkpoint()), 2)
+        self.assert_near(second.synthesize_ema_model(sigma_rel=0.2).ema_model.linear.weight, self.truth(0.2, 100), 1e-3)
+
+    def test_pytorch_posthoc_ema(self):
+        ema = PostHocEMA.from_model(
+            self.model, self.dir / "b", sigma_rels=(0.05, 0.2), checkpoint_every=20, max_checkpoints=8, update_every=1
+        )
+        self.move(200, lambda: ema.update_(self.model))
+        self.assertEqual(len(list((self.dir / "b").iterdir())), 2 * 8)
+        own = {n: t.clone() for n, t in self.model.state_dict().items()}
+        for reader in (ema, PostHocEMA.from_path(self.dir / "b"), PostHocEMA.from_path(self.dir / "b", self.model)):
+            with reader.model(self.model, sigma_rel=0.2) as model:
+                self.assert_near(model.linear.weight, self.truth(0.2, 200), 1e-6)
+                self.assertFalse(model.training)
+            self.assertTrue(self.model.training)
+            self.assertTrue(all(torch.equal(t, own[n]) for n, t in self.model.state_dict().items()))
+            with reader.state_dict(sigma_rel=0.1, step=200) as state:
+                self.assertEqual(set(state), set(own))
+                self.assert_near(state["linear.weight"], self.truth(0.1, 200), 0.02)
+        self.assertEqual(ema.state_dict()["n_steps"], 200)
+        with self.assertRaises(ph.UsageError):
+            ema.update_(Model())
+        with self.assertRaises(ph.UsageError):
+            PostHocEMA.from_path(self.dir / "b").update()
+        with self.assertRaises(ValueError):
+            PostHocEMA.from_model(self.model, self.dir / "b")
+        with self.assertRaises(ph.UsageError):
+            PostHocEMA.from_model(self.model, self.dir / "c", only_save_diff=True)
+        with self.assertRaises(ph.InputsError):
+            with ema.model(torch.nn.Linear(6, 6), sigma_rel=0.2):
+                pass
+
+    def test_files_of_ema_pytorch_are_read(self):
+        reader = PostHocEMA.from_path(SOURCE / "fixtures/ema_pytorch/snapshots", sigma_rels=(0.05, 0.28), update_every=5)
+        with reader.open() as series:
+            self.assertEqual(series.layout, "ema-pytorch")
+        with reader.state_dict(sigma_rel=0.2) as state:
+            self.assertTrue(all(torch.isfinite(t).all() for t in state.values() if t.is_floating_point()))
+
+    def test_wrong_options_are_refused(self):
+        for options in ({}, {"sigma_rels": (0.1,), "gammas": (5,)}):
+            with self.assertRaises(ph.UsageError):
+                PostHocEMA(self.model, checkpoint_folder=self.dir, **options)
+        emas = PostHocEMA(self.model, gammas=(6.94, 16.97), checkpoint_folder=self.dir)
+        self.assertAlmostEqual(emas.recorder.widths[0], 0.1, delta=1e-3)
+        emas.copy_params_from_model_to_ema()
+        for options in ({}, {"sigma_rel": 0.1, "gamma": 5}):
+            with self.assertRaises(ph.UsageError):
+                emas.synthesize_ema_model(**options)
+
+    def test_the_examples_of_the_document_run(self):
+        text = (SOURCE / "docs/migration.md").read_text()
+        blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
+        self.assertEqual(len(blocks), 2)
+        for i, block in enumerate(blocks):
+            (self.dir / str(i)).mkdir()
+            environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+            subprocess.run([sys.executable, "-c", block], cwd=self.dir / str(i), env=environment, check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,436 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorder: real trainings with torch, resumed by a new process, against averages in float64.
+
+    tests/python/test_recorder.py PROGRAM LIBRARY
+"""
+import io
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+os.environ["POSTHOC_EMA_LIBRARY"] = os.path.abspath(sys.argv[2])
+ARGUMENTS = [os.path.abspath(__file__), *(os.path.abspath(a) for a in sys.argv[1:3])]
+CHILD = sys.argv[3:]
+del sys.argv[1:]
+sys.path.insert(0, str(SOURCE / "python"))
+
+import torch  # noqa: E402
+
+import posthocema as ph  # noqa: E402
+from posthocema import _snapshot_files  # noqa: E402
+from posthocema.torch import Recorder  # noqa: E402
+
+STEPS, EVERY = 200, 10
+torch.set_num_threads(1)  # a forked process has no other
+
+
+class Model(torch.nn.Module):
+    """Moving, frozen and tied parameters, an integer buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(8, 16)
+        self.tied = torch.nn.Linear(16, 16, bias=False)
+        self.again = torch.nn.Linear(16, 16, bias=False)
+        self.again.weight = self.tied.weight
+        self.frozen = torch.nn.Linear(16, 4)
+        self.frozen.requires_grad_(False)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        self.count += 1
+        return self.frozen(self.again(torch.tanh(self.tied(torch.relu(self.first(x))))))
+
+
+def tensors_of(path):
+    """Names to dtype, shape and bytes of a safetensors file, whose size has to fit."""
+    data = pathlib.Path(path).read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    del header["__metadata__"]
+    assert end + max(t["data_offsets"][1] for t in header.values()) == len(data), path
+    return {n: (t["dtype"], tuple(t["shape"]), data[end:][slice(*t["data_offsets"])]) for n, t in header.items()}
+
+
+class Training:
+    def __init__(self, directory, dtype, width=torch.float32, **options):
+        torch.manual_seed(1)
+        self.model = Model().to(width)
+        moving = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.SGD(moving, lr=0.05, momentum=0.9)
+        if "design" not in options:
+            options = {"widths": (0.05, 0.10), "every": EVERY, "dtype": dtype, **options}
+        if "times" in options:
+            options["every"] = 0
+        self.recorder = Recorder(self.model, dir=directory, **options)
+        self.truth, self.truth_width = {}, 0.08
+
+    def advance(self, first, last):
+        for step in range(first, last + 1):
+            torch.manual_seed(1000 + step)
+            x = torch.randn(32, 8, dtype=next(self.model.parameters()).dtype)
+            loss = ((self.model(x).float() - x[:, :4].float().sin()) ** 2).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.recorder.step()
+            weight = 1 - (1 - 1 / step) ** (ph.gamma(self.truth_width) + 1)
+            for name, tensor in self.model.state_dict().items():
+                old = self.truth.setdefault(name, torch.zeros_like(tensor, dtype=torch.float64))
+                old += weight * (tensor.double() - old)
+
+    def save(self, path):
+        torch.save([self.model.state_dict(), self.optimizer.state_dict(), self.recorder.state_dict(), self.truth], path)
+
+    def load(self, path):
+        model, optimizer, recorder, self.truth = torch.load(path)
+        self.model.load_state_dict(model)
+        self.optimizer.load_state_dict(optimizer)
+        self.recorder.load_state_dict(recorder)
+
+
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def die_at(n, report):
+    """Lets this process be killed at the nth write, sync or rename of snapshots, whose kind it reports."""
+    count = 0
+
+    def counting(kind, call):
+        def counted(*arguments):
+            nonlocal count
+            count += 1
+            if count == n:
+                os.write(report, kind.encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments)
+
+        return counted
+
+    class File(io.FileIO):
+        def write(self, data):
+            return counting("write", super().write)(data)
+
+    _snapshot_files.open = File
+    os.fsync, os.replace = counting("fsync", os.fsync), counting("replace", os.replace)
+
+
+def replay(directory):
+    """A training without gradients, for which torch refuses forked processes."""
+    torch.manual_seed(1)
+    model = Model()
+    recorder = Recorder(model, dir=directory, every=10)
+    for _ in range(20):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += torch.randn_like(parameter)
+        recorder.step()
+
+
+def train_until(directory, n):
+    """That in a process of its own. Returns its status, and where it ended."""
+    reader, report = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            die_at(n, report)
+            replay(directory)
+            os.write(report, b"finished")
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
+    os.close(report)
+    status = os.waitpid(child, 0)[1]
+    with os.fdopen(reader) as said:
+        return status, said.read()
+
+
+if CHILD:  # half of a training: DIRECTORY DTYPE MODEL_DTYPE FIRST LAST STATE
+    directory, dtype, model_dtype, first, last, state = CHILD
+    training = Training(directory, DTYPES[dtype], DTYPES[model_dtype])
+    if first != "1":
+        training.load(state)
+    training.advance(int(first), int(last))
+    training.save(state)
+    sys.exit()
+
+
+class Recording(unittest.TestCase):
+    def setUp(self):
+        self.holder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.holder.cleanup)
+        self.dir = pathlib.Path(self.holder.name)
+
+    def train(self, name, dtype, model_dtype, stops):
+        """The directory of snapshots and the truth of a training that new processes continue."""
+        directory, state = self.dir / name, self.dir / (name + ".pt")
+        first = 1
+        for last in stops:
+            subprocess.run(
+                [sys.executable, *ARGUMENTS, directory, dtype, model_dtype, str(first), str(last), state], check=True
+            )
+            first = last + 1
+        return directory, torch.load(state)[3]
+
+    def error(self, directory, truth):
+        with ph.open(directory) as series, series.plan(0.08) as plan:
+            made = plan.state_dict(dtype="f32", kind="torch")
+        averaged = [name for name in truth if name != "count"]
+        self.assertEqual(int(made["count"]), STEPS)
+        self.assertTrue(torch.equal(made["tied.weight"], made["again.weight"]))
+        difference = sum(float(((made[n].double() - truth[n]) ** 2).sum()) for n in averaged)
+        return (difference / sum(float((truth[n] ** 2).sum()) for n in averaged)) ** 0.5, made
+
+    def test_averages_of_a_resumed_training_are_the_true_ones(self):
+        directory, truth = self.train("f32", "f32", "f32", [97, STEPS])
+        with ph.open(directory) as series:
+            self.assertEqual(len(series), 2 * STEPS // EVERY)
+            self.assertEqual(series.unit, "steps")
+        error, made = self.error(directory, truth)
+        self.assertLess(error, 1e-5)
+        torch.manual_seed(1)
+        self.assertTrue(torch.equal(made["frozen.weight"], Model().frozen.weight))
+        once, _ = self.train("once", "f32", "f32", [STEPS])
+        for path in directory.iterdir():  # a run that was not interrupted has the same tensors
+            same = [p.read_bytes().split(b"}}", 1)[1] for p in (path, once / path.name)]
+            self.assertEqual(same[0], same[1], path.name)
+
+    def test_snapshots_are_the_power_function_averages(self):
+        training = Training(self.dir / "exact", torch.float32)
+        training.truth_width = 0.10
+        training.advance(1, STEPS)
+        with ph.open(self.dir / "exact") as series, series.plan(0.10) as plan:
+            made = plan.state_dict(kind="torch")
+        for name, truth in training.truth.items():
+            if name != "count":
+                self.assertLess(float((made[name].double() - truth).norm() / truth.norm()), 1e-6, name)
+
+    def test_half_precision_snapshots_are_as_good_as_their_rounding(self):
+        directory, truth = self.train("f16", "f16", "f32", [STEPS])
+        self.assertLess(self.error(directory, truth)[0], 2e-4)
+
+    def test_averages_of_a_bf16_model_move(self):
+        directory, truth = self.train("bf16", "f32", "bf16", [STEPS])
+        self.assertLess(self.error(directory, truth)[0], 1e-5)
+
+    def test_a_failed_write_leaves_no_snapshot(self):
+        training = Training(self.dir / "failed", torch.float16)
+        training.advance(1, 3)
+        training.recorder._averages[1][0] += 1e6
+        with self.assertRaises(ph.InputsError):
+            training.recorder.save()
+        self.assertEqual([p.name for p in (self.dir / "failed").iterdir()], [])
+
+    def test_a_killed_write_leaves_whole_snapshots_or_none(self):
+        """A process that ends at the nth write, sync or rename: every name is that of a whole file."""
+        directory = self.dir / "whole"
+        replay(directory)
+        whole = {p.name: tensors_of(p) for p in directory.iterdir()}
+        self.assertEqual(len(whole), 4)
+        ends, n = set(), 0
+        while True:
+            n += 1
+            killed = self.dir / f"killed-{n}"
+            status, end = train_until(killed, n)
+            ends.add(end)
+            found = {p.name: p for p in killed.iterdir() if not p.name.endswith(".partial")} if killed.exists() else {}
+            for name, path in found.items():
+                self.assertEqual(tensors_of(path), whole[name], f"{n}: {name}")
+            if os.WIFEXITED(status):
+                self.assertEqual(status, 0)
+                break
+            self.assertEqual(os.WTERMSIG(status), signal.SIGKILL)
+            if n in (5, 13):  # the same run again, over what was left
+                self.assertEqual(train_until(killed, 0), (0, "finished"))
+                self.assertEqual({p.name: tensors_of(p) for p in killed.iterdir()}, whole)
+        self.assertEqual(set(found), set(whole))
+        self.assertEqual(ends, {"write", "fsync", "replace", "finished"})
+
+    def test_a_design_says_what_is_stored(self):
+        design = ph.design(40, 100, [0.05, 0.1, 0.2], disk_bytes=4000, dtype="f16")
+        design.save(self.dir / "run.design.json")
+        training = Training(self.dir / "design", torch.float32, design=self.dir / "run.design.json")
+        training.advance(1, 40)
+        with ph.open(self.dir / "design") as series:
+            found = {(s.time, s.sigma_rel) for s in series.snapshots}
+        self.assertEqual(found, {(t, w) for t in design.times for w in design.widths})
+        self.assertEqual({t[0] for p in (self.dir / "design").iterdir() for n, t in tensors_of(p).items() if n != "count"}, {"F16"})
+        with self.assertRaises(ph.UsageError):
+            Recorder(training.model, (0.1,), design=design, dir=self.dir)
+        with self.assertRaises(ph.FileError):
+            Recorder(training.model, design=self.dir / "nowhere.json", dir=self.dir)
+
+    def test_updates_at_some_steps_keep_their_width(self):
+        """Against a sum in float64: step t counts with the mass that the power function has on (t - U, t]."""
+        training = Training(self.dir / "rare", torch.float32, widths=(0.1,), every=0, times=[50], update_every=4)
+        g, total, live = ph.gamma(0.1), 0.0, []
+        for step in range(1, 51):
+            training.advance(step, step)
+            live.append(training.model.first.weight.detach().double().clone())
+        steps = [*range(4, 49, 4), 50]  # the snapshot updates, too
+        for before, step in zip([0, *steps], steps):
+            total = total + ((step / 50) ** (g + 1) - (before / 50) ** (g + 1)) * live[step - 1]
+        with ph.open(self.dir / "rare") as series, series.plan(profile="newest") as plan:
+            made = plan.tensor("first.weight", kind="torch")
+        self.assertLess(float((made.double() - total).norm() / total.norm()), 1e-6)
+
+    def test_averages_may_be_float64(self):
+        training = Training(self.dir / "double", torch.float32, widths=(0.08,), average_dtype=torch.float64)
+        training.advance(1, 60)
+        averages = training.recorder.state_dict()["averages"][0]
+        for name, average in averages.items():
+            self.assertLess(float((average - training.truth[name]).abs().max()), 1e-14, name)
+
+    def test_an_attached_recorder_counts_the_steps_that_are_made(self):
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        recorder = Recorder(model, dir=self.dir)
+        detach = recorder.attach(optimizer)
+        for i in range(6):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            if i % 3 != 2:  # else a gradient scaler skips the step
+                optimizer.step()
+        self.assertEqual(recorder.n_steps, 4)
+        detach()
+        optimizer.step()
+        self.assertEqual(recorder.n_steps, 4)
+
+        class Fused(torch.optim.Optimizer):
+            """A gradient scaler calls its step() always, and it skips the step itself."""
+
+            def step(self, closure=None):
+                pass
+
+        fused = Fused(model.parameters(), {})
+        recorder.attach(fused)
+        for found_inf in (1, 0):
+            fused.found_inf = torch.full((1,), float(found_inf))
+            fused.step()
+        del fused.found_inf
+        fused.step()
+        self.assertEqual(recorder.n_steps, 6)
+
+    def test_a_gradient_scaler_skips_steps(self):
+        if not hasattr(torch, "amp") or not hasattr(torch.amp, "GradScaler"):
+            self.skipTest("needs torch 2.3 or later")
+        model = torch.nn.Linear(2, 2)
+        optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
+        recorder = Recorder(model, dir=self.dir)
+        recorder.attach(optimizer)
+        for i in range(5):
+            optimizer.zero_grad()
+            loss = model(torch.ones(1, 2)).sum() * (float("inf") if i == 1 else 1)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        self.assertEqual(recorder.n_steps, 4)
+
+    def test_wrapped_models_have_the_names_of_the_model(self):
+        class Compiled(torch.nn.Module):
+            def __init__(self, model):
+                super().__init__()
+                self._orig_mod = model
+
+        Compiled.__name__ = "OptimizedModule"
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), Compiled(torch.nn.Linear(2, 2)))
+        recorder = Recorder(Compiled(model), dir=self.dir / "wrapped")
+        recorder.step()
+        self.assertEqual(set(tensors_of(recorder.save()[0])), {"0.weight", "0.bias", "1.weight", "1.bias"})
+        with torch.no_grad():
+            model[0].weight += 1
+        before = model[0].weight.detach().clone()
+        with recorder.copy_to(Compiled(model)):
+            self.assertFalse(torch.equal(model[0].weight, before))
+        self.assertTrue(torch.equal(model[0].weight, before))
+
+    def test_states_of_their_own_making_and_replaced_tensors_are_followed(self):
+        class Odd(torch.nn.Linear):
+            def _save_to_state_dict(self, destination, prefix, keep_vars):
+                destination[prefix + "twice"] = self.weight.detach() * 2
+
+        model = torch.nn.Sequential(Odd(2, 2), torch.nn.BatchNorm1d(2))
+        model.register_buffer("mean", torch.zeros(2))
+        for network in (model, model[1:]):
+            recorder = Recorder(network, (0.1,), dir=self.dir / "odd")
+            recorder.step()
+            with torch.no_grad():
+                model[0].weight += 1
+            model[1].running_mean = torch.full((2,), 3.0)  # another tensor than the one at the beginning
+            model[1].weight.data = torch.full((2,), 5.0)
+            recorder.step()
+            averages = recorder.state_dict()["averages"][0]
+            names = [n for n in averages if n.endswith("running_mean")]
+            self.assertGreater(float(averages[names[0]][0]), 1)
+            if network is model:
+                self.assertGreater(float((averages["0.twice"] - 2 * (model[0].weight - 1)).mean()), 1)
+
+    def test_snapshots_name_their_run(self):
+        training = Training(self.dir / "named", torch.float32, unit="images")
+        training.advance(1, 10)
+        data = next((self.dir / "named").iterdir()).read_bytes()
+        metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+        self.assertEqual(metadata["posthoc_ema.run"], training.recorder.run_id)
+        self.assertEqual(metadata["posthoc_ema.unit"], "images")
+        again = Training(self.dir / "named", torch.float32)
+        self.assertNotEqual(again.recorder.run_id, training.recorder.run_id)
+        again.recorder.load_state_dict(training.recorder.state_dict())
+        self.assertEqual(again.recorder.run_id, training.recorder.run_id)
+
+    def test_wrong_options_are_refused(self):
+        model = torch.nn.Linear(2, 2)
+        wrong = [
+            {"every": -1}, {"update_every": 0}, {"every": 2, "times": [4]}, {"times": [0]}, {"times": [1.5]},
+            {"dtype": torch.float64}, {"average_dtype": torch.bfloat16},
+        ]  # fmt: skip
+        for options in wrong:
+            with self.assertRaises(ph.UsageError, msg=str(options)):
+                Recorder(model, dir=self.dir, **options)
+        with self.assertRaises(ph.UsageError):
+            with Recorder(model, dir=self.dir).copy_to(model, 0.2):
+                pass
+
+    def test_states_of_other_recorders_are_refused(self):
+        training = Training(self.dir / "other", torch.float32)
+        state = training.recorder.state_dict()
+        with self.assertRaises(ph.InputsError):
+            training.recorder.load_state_dict({**state, "widths": [0.05]})
+        halved = [{n: t.half() for n, t in a.items()} for a in state["averages"]]
+        with self.assertRaises(ph.InputsError):
+            training.recorder.load_state_dict({**state, "averages": halved})
+        with self.assertRaises(ph.UsageError):
+            training.recorder.save()
+        for wrong in ((), (0.1, 0.1)):
+            with self.assertRaises(ph.UsageError):
+                Recorder(training.model, wrong, dir=self.dir)
+        with self.assertRaises(ph.TargetError):
+            Recorder(training.model, (0.5,), dir=self.dir)
+
+    def test_the_example_of_the_document_runs(self):
+        text = (SOURCE / "docs/python.md").read_text()
+        blocks = [b for b in re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M) if "import torch" in b]
+        self.assertTrue(blocks)
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+        for block in blocks:
+            subprocess.run([sys.executable, "-c", block], cwd=self.dir, env=environment, check=True)
+
+    def test_a_model_gets_its_own_parameters_back(self):
+        training = Training(self.dir / "copy", torch.float32)
+        training.advance(1, 5)
+        before = {n: t.clone() for n, t in training.model.state_dict().items()}
+        with training.recorder.copy_to(training.model, 0.10) as model:
+            self.assertFalse(torch.equal(model.first.weight, before["first.weight"]))
+        self.assertTrue(all(torch.equal(t, before[n]) for n, t in training.model.state_dict().items()))
+
+
+if __name__ == "__main__":
+    unittest.main()

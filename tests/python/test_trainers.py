@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The callbacks for Lightning and transformers, in trainings of these libraries that a new process continues,
+against averages in float64.
+
+    tests/python/test_trainers.py PROGRAM LIBRARY       scripts/trainers installs what it needs
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+os.environ["POSTHOC_EMA_LIBRARY"] = os.path.abspath(sys.argv[2])
+os.environ.update(HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="")
+ARGUMENTS = [os.path.abspath(__file__), *(os.path.abspath(a) for a in sys.argv[1:3])]
+CHILD = sys.argv[3:]
+del sys.argv[1:]
+sys.path.insert(0, str(SOURCE / "python"))
+
+import torch  # noqa: E402
+
+import posthocema as ph  # noqa: E402
+
+STEPS, HALF = 200, 90
+
+
+class Truth:
+    """The average 0.08 in float64, of the steps of an optimizer, on disk between processes."""
+
+    def __init__(self, model, path):
+        self.model, self.path, self.step, self.averages = model, path, 0, {}
+        if os.path.exists(path):
+            self.step, self.averages = torch.load(path)
+
+    def follow(self, *_):
+        self.step += 1
+        weight = 1 - (1 - 1 / self.step) ** (ph.gamma(0.08) + 1)
+        for name, tensor in self.model.state_dict().items():
+            old = self.averages.setdefault(name, torch.zeros_like(tensor, dtype=torch.float64))
+            old += weight * (tensor.double() - old)
+        if self.step in (HALF, STEPS):
+            torch.save((self.step, self.averages), self.path)
+
+
+def network():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+
+
+def data():
+    torch.manual_seed(2)
+    x = torch.randn(512, 8)
+    return x, x[:, :4].sin()
+
+
+def train_with_lightning(directory, last):
+    import lightning.pytorch as pl
+    from posthocema.lightning import LightningRecorder
+
+    class Module(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.network = network()
+
+        def training_step(self, batch, index):
+            x, y = batch
+            return ((self.network(x) - y) ** 2).mean()
+
+        def configure_optimizers(self):
+            optimizer = torch.optim.Adam(self.parameters(), lr=0.01)
+            self.truth = Truth(self, directory / "truth.pt")
+            step = optimizer.step
+
+            def stepped(*arguments, **options):
+                result = step(*arguments, **options)
+                self.truth.follow()
+                return result
+
+            optimizer.step = stepped
+            return optimizer
+
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data()), batch_size=16)
+    checkpoint = directory / "half.ckpt"
+
+    def trainer():
+        callback = LightningRecorder((0.05, 0.1), every=10, dtype=torch.float16)
+        return callback, pl.Trainer(
+            max_steps=last, callbacks=[callback], default_root_dir=directory, logger=False, enable_progress_bar=False,
+            enable_model_summary=False, accelerator="cpu", enable_checkpointing=False, accumulate_grad_batches=2,
+        )  # fmt: skip
+
+    if last == STEPS:
+        held = torch.load(checkpoint, weights_only=False)
+        held["callbacks"] = {}
+        torch.save(held, directory / "without.ckpt")
+        callback, made = trainer()
+        try:
+            made.fit(Module(), loader, ckpt_path=str(directory / "without.ckpt"))
+            raise AssertionError("averages began anew in the middle")
+        except ph.InputsError:
+            pass
+    callback, made = trainer()
+    made.fit(Module(), loader, ckpt_path=str(checkpoint) if last == STEPS else None)
+    assert callback.recorder.n_steps == last, callback.recorder.n_steps
+    if last == HALF:
+        made.save_checkpoint(str(checkpoint))
+
+
+def train_with_transformers(directory, last):
+    from posthocema.transformers import TransformersRecorder
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network()
+
+        def forward(self, x=None, labels=None):
+            y = self.network(x)
+            return {"loss": ((y - labels) ** 2).mean(), "logits": y}
+
+    class Follow(TrainerCallback):
+        def on_train_begin(self, args, state, control, model=None, **_):
+            self.truth = Truth(model, directory / "truth.pt")
+
+        def on_step_end(self, args, state, control, **_):
+            self.truth.follow()
+
+    x, y = data()
+    arguments = TrainingArguments(
+        output_dir=str(directory), max_steps=last, per_device_train_batch_size=16, save_steps=HALF, logging_steps=1000,
+        report_to=[], disable_tqdm=True, learning_rate=0.01, gradient_accumulation_steps=2, use_cpu=True,
+        lr_scheduler_type="constant",
+    )  # fmt: skip
+
+    def trainer(**options):
+        callback = TransformersRecorder((0.05, 0.1), every=10, dtype=torch.float16, **options)
+        rows = [{"x": a, "labels": b} for a, b in zip(x, y)]
+        return callback, Trainer(model=Model(), args=arguments, train_dataset=rows, callbacks=[callback, Follow()])
+
+    if last == STEPS:
+        callback, made = trainer(resume_from=directory)
+        try:
+            made.train(resume_from_checkpoint=str(directory / f"checkpoint-{HALF}"))
+            raise AssertionError("averages began anew in the middle")
+        except ph.InputsError:
+            pass
+    callback, made = trainer()
+    made.train(resume_from_checkpoint=str(directory / f"checkpoint-{HALF}") if last == STEPS else None)
+    assert callback.recorder.n_steps == last, callback.recorder.n_steps
+
+
+if CHILD:  # KIND DIRECTORY LAST
+    torch.set_num_threads(1)
+    {"lightning": train_with_lightning, "transformers": train_with_transformers}[CHILD[0]](
+        pathlib.Path(CHILD[1]), int(CHILD[2])
+    )
+    sys.exit()
+
+
+class Trainers(unittest.TestCase):
+    def setUp(self):
+        self.holder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.holder.cleanup)
+        self.dir = pathlib.Path(self.holder.name)
+
+    def check(self, kind, prefix):
+        for last in (HALF, STEPS):
+            done = subprocess.run(
+                [sys.executable, *ARGUMENTS, kind, str(self.dir), str(last)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+            self.assertEqual(done.returncode, 0, done.stdout.decode(errors="replace"))
+        step, truth = torch.load(self.dir / "truth.pt")
+        self.assertEqual(step, STEPS)
+        with ph.open(self.dir / "snapshots") as series, series.plan(0.08) as plan:
+            self.assertEqual({s.time for s in series.snapshots}, set(range(10, STEPS + 1, 10)))
+            made = plan.state_dict(dtype="f32", kind="torch")
+        self.assertEqual(set(made), set(truth))
+        self.assertTrue(all(name.startswith(prefix) for name in made))
+        off = sum(float(((made[n].double() - t) ** 2).sum()) for n, t in truth.items())
+        self.assertLess((off / sum(float((t**2).sum()) for t in truth.values())) ** 0.5, 2e-4)
+
+    def test_lightning(self):
+        self.check("lightning", "network.")
+
+    def test_transformers(self):
+        self.check("transformers", "network.")
+
+
+if __name__ == "__main__":
+    unittest.main()
