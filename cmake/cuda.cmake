@@ -16,6 +16,10 @@ if(PHEMA_CUDA STREQUAL "OFF")
 elseif(PHEMA_SANITIZE)
     phema_no_cuda("not with sanitizers")
 else()
+    set(fetched ${PROJECT_SOURCE_DIR}/build/cuda-toolkit/toolkit) # by scripts/cuda-toolkit
+    if(NOT DEFINED CUDAToolkit_ROOT AND NOT DEFINED ENV{CUDAToolkit_ROOT} AND EXISTS ${fetched}/bin/nvcc)
+        set(CUDAToolkit_ROOT ${fetched})
+    endif()
     find_package(CUDAToolkit 12.0 QUIET)
     if(NOT CUDAToolkit_FOUND)
         phema_no_cuda("no CUDA toolkit from 12.0 on was found")
@@ -54,9 +58,14 @@ if(PHEMA_HAVE_CUDA)
         PHEMA_CUDA_TOOLKIT="CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
     target_link_libraries(phema_cuda_module PRIVATE phema_warnings
         CUDA::cublas CUDA::cusolver CUDA::cudart_static)
+    set(compression "")
+    if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+        set(compression --compress-mode=size)
+    endif()
     # No implicit contraction, as in C.
     target_compile_options(phema_cuda_module PRIVATE
         $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>
+        "$<$<COMPILE_LANGUAGE:CUDA>:${compression}>"
         $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-exceptions>
         $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${PHEMA_WERROR}>>:-Werror=all-warnings>
         $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${PHEMA_WERROR}>>:-Xcompiler=-Werror>)

@@ -54,6 +54,39 @@ __device__ void tally_write(const runtime_job &job, const tally<N> &counts, uint
     job.counts[(first_row + m) * job.n_blocks + block] = found;
 }
 
+/* Rounds and counts one number. Long: each kernel contains it once, in a loop. */
+__device__ __forceinline__ void store_number(const runtime_job &job, unsigned (&n_found)[4],
+                                             uint8_t *row, uint64_t i, double sum)
+{
+    const scalar_rounding rounding = scalar_store(job.output, row, i, sum, job.saturates);
+    if (rounding != SCALAR_FITS)
+        atomicAdd(&n_found[rounding], 1u);
+}
+
+/* chosen = sums[m]. Registers have no index, so each m has its own moves. All threads of a block
+ * take the same branch. */
+template <typename Sum, unsigned N, unsigned M = 0>
+__device__ __forceinline__ void choose_target(Sum (&chosen)[PER_THREAD],
+                                              const Sum (&sums)[N][PER_THREAD], unsigned m)
+{
+    if constexpr (M + 1 < N) {
+        if (m != M) {
+            choose_target<Sum, N, M + 1>(chosen, sums, m);
+            return;
+        }
+    }
+#pragma unroll
+    for (unsigned e = 0; e < PER_THREAD; e++)
+        chosen[e] = sums[M][e];
+}
+
+template <typename Sum> __device__ __forceinline__ void shift(Sum (&numbers)[PER_THREAD])
+{
+#pragma unroll
+    for (unsigned e = 0; e + 1 < PER_THREAD; e++)
+        numbers[e] = numbers[e + 1];
+}
+
 template <typename Sum, phema_cuda_dtype In, unsigned N>
 __global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
 {
@@ -100,21 +133,16 @@ __global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
         }
         __syncthreads(); /* counts are clear, also without inputs */
 
-#pragma unroll
-        for (unsigned m = 0; m < N; m++) {
-            if (first_row + m >= job.n_rows)
-                break;
+#pragma unroll 1
+        for (unsigned m = 0; m < N && first_row + m < job.n_rows; m++) {
             uint8_t *row = job.rows + (first_row + m) * job.row_bytes;
-#pragma unroll
-            for (unsigned e = 0; e < PER_THREAD; e++) {
-                const unsigned i = base + e * N_THREADS + threadIdx.x;
-                if (i >= block.n)
-                    continue;
-                const scalar_rounding rounding =
-                    scalar_store(job.output, row, block.first + i, static_cast<double>(sums[m][e]),
-                                 job.saturates);
-                if (rounding != SCALAR_FITS)
-                    atomicAdd(&counts.n_found[m][rounding], 1u);
+            Sum chosen[PER_THREAD];
+            choose_target<Sum, N>(chosen, sums, m);
+#pragma unroll 1
+            for (unsigned i = base + threadIdx.x; i < block.n && i < base + STEP; i += N_THREADS) {
+                store_number(job, counts.n_found[m], row, block.first + i,
+                             static_cast<double>(chosen[0]));
+                shift(chosen);
             }
         }
     }
@@ -132,11 +160,8 @@ template <typename Sum> __global__ void __launch_bounds__(N_THREADS) round_kerne
     tally_clear(counts);
     __syncthreads();
     for (unsigned i = threadIdx.x; i < block.n; i += N_THREADS) {
-        const scalar_rounding rounding =
-            scalar_store(job.output, job.rows + m * job.row_bytes, block.first + i,
-                         static_cast<double>(sums[block.first + i]), job.saturates);
-        if (rounding != SCALAR_FITS)
-            atomicAdd(&counts.n_found[0][rounding], 1u);
+        store_number(job, counts.n_found[0], job.rows + m * job.row_bytes, block.first + i,
+                     static_cast<double>(sums[block.first + i]));
     }
     __syncthreads();
     tally_write(job, counts, m, blockIdx.x);
