@@ -54,7 +54,7 @@ static enum phema_status check_fit(const struct assembly *assembly, const struct
     if (!shape != !tensor->shape || (shape && !are_equal(shape, tensor->shape, part->rank)))
         return phema_fail(
             err, PHEMA_ERR_FILE,
-            "is said to be a part of a tensor of shape %s, but of shape %s in file '%s'",
+            "is stated to be a part of a tensor of shape %s, but of shape %s in file '%s'",
             shape ? chunks_format_index(&found, shape, part->rank) : "unknown",
             tensor->shape ? chunks_format_index(&wanted, tensor->shape, part->rank) : "unknown",
             label_of(assembly, first, &label));

@@ -61,7 +61,7 @@ struct finding {
     const char *file;  /* the last name with the extension of a checkpoint */
     size_t n_files, n_indices;
     bool is_distributed;
-    char **parts; /* sorted names of subdirectories that hold a distributed checkpoint */
+    const char **parts; /* of the names: subdirectories that hold a distributed checkpoint */
     size_t n_parts, parts_capacity;
 };
 
@@ -134,8 +134,6 @@ static void clear_finding(struct finding *finding)
     for (size_t i = 0; i < finding->names.n; i++)
         free(finding->names.at[i].text);
     free(finding->names.at);
-    for (size_t i = 0; i < finding->n_parts; i++)
-        free(finding->parts[i]);
     free(finding->parts);
 }
 
@@ -231,8 +229,7 @@ static bool is_part(const char *directory, const char *name)
 {
     char *path = NULL;
     struct stat st;
-    if (name[0] == '.' || is_state_of_training(name) ||
-        asprintf(&path, "%s/%s/.metadata", directory, name) < 0)
+    if (is_state_of_training(name) || asprintf(&path, "%s/%s/.metadata", directory, name) < 0)
         return false;
     bool is_there = stat(path, &st) == 0 && S_ISREG(st.st_mode);
     free(path);
@@ -245,28 +242,17 @@ static enum phema_status add_part(struct finding *finding, const char *name,
     if (!phema_array_grow(&finding->parts, &finding->parts_capacity, finding->n_parts,
                           sizeof(*finding->parts)))
         return phema_fail_memory(err);
-    finding->parts[finding->n_parts] = strdup(name);
-    return finding->parts[finding->n_parts++] ? PHEMA_OK : phema_fail_memory(err);
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    finding->parts[finding->n_parts++] = name;
+    return PHEMA_OK;
 }
 
 static enum phema_status find_parts(struct finding *finding, const char *directory,
                                     struct phema_error *err)
 {
-    DIR *stream = opendir(directory);
-    if (!stream)
-        return phema_fail(err, PHEMA_ERR_FILE, "cannot be opened: %s", strerror(errno));
     enum phema_status status = PHEMA_OK;
-    for (const struct dirent *entry; !status && (entry = readdir(stream));)
-        if (is_part(directory, entry->d_name))
-            status = add_part(finding, entry->d_name, err);
-    (void)closedir(stream);
-    if (!status && finding->n_parts)
-        qsort(finding->parts, finding->n_parts, sizeof(*finding->parts), compare_texts);
+    for (size_t i = 0; i < finding->names.n && !status; i++)
+        if (is_part(directory, finding->names.at[i].text))
+            status = add_part(finding, finding->names.at[i].text, err);
     return status;
 }
 
@@ -357,6 +343,25 @@ static enum phema_status open_directory(struct phema_checkpoint *checkpoint,
     return status;
 }
 
+bool phema_directory_has_model(const char *path, bool may_be_one_file)
+{
+    static const char *const names[] = {".metadata", "model.safetensors.index.json",
+                                        "diffusion_pytorch_model.safetensors.index.json",
+                                        /* one file */
+                                        "model.safetensors", "diffusion_pytorch_model.safetensors",
+                                        "pytorch_model.bin"};
+    bool is_there = false;
+    for (size_t i = 0; i < (may_be_one_file ? ARRAY_LEN(names) : 3) && !is_there; i++) {
+        char *file = NULL;
+        struct stat st;
+        if (asprintf(&file, "%s/%s", path, names[i]) < 0)
+            return false;
+        is_there = stat(file, &st) == 0;
+        free(file);
+    }
+    return is_there;
+}
+
 bool phema_directory_is_checkpoint(const char *path)
 {
     struct phema_error ignored = {""};
@@ -366,6 +371,16 @@ bool phema_directory_is_checkpoint(const char *path)
                     !finding.n_indices && format_probe_directory(&is_certain, &finding.names);
     clear_finding(&finding);
     return is_found && is_certain;
+}
+
+bool phema_directory_has_parts(const char *path)
+{
+    struct phema_error ignored = {""};
+    struct finding finding = {0};
+    bool is_found = scan(&finding, path, &ignored) == PHEMA_OK && is_bare(&finding) &&
+                    find_parts(&finding, path, &ignored) == PHEMA_OK && finding.n_parts > 0;
+    clear_finding(&finding);
+    return is_found;
 }
 
 /* ---- Open and close ---- */

@@ -59,6 +59,8 @@ struct phema_format {
 
 /* The format of a content; never NULL: the open of safetensors refuses an unknown content. */
 const struct phema_format *format_probe(struct phema_span content);
+/* The format of phema_checkpoint_format's name, or NULL. */
+const struct phema_format *format_from_name(const char *name);
 /* The format of a directory without .metadata and index; NULL: of none. */
 const struct phema_format *format_probe_directory(bool *is_certain,
                                                   const struct directory_names *names);
@@ -68,6 +70,7 @@ struct zstd_frames;
 struct checkpoint_file {
     struct phema_file *file;
     char *label;
+    bool is_metadata; /* the .metadata of a distributed checkpoint, or of a part of one */
 };
 
 /* Of a single safetensors file: the place of the data, and the text of the header about them. */
@@ -75,6 +78,12 @@ struct header_text {
     struct phema_span text; /* after the metadata, up to the last brace; NULL: not kept */
     bool has_metadata;      /* the metadata precede the text */
     uint64_t data_offset, data_size;
+};
+
+/* What config.json says about scales of blocks. */
+struct scale_config {
+    uint64_t block_size[2]; /* rows, columns */
+    bool is_power_of_two;   /* scale_fmt is "ue8m0" */
 };
 
 struct phema_checkpoint {
@@ -93,10 +102,10 @@ struct phema_checkpoint {
     size_t n_values, values_capacity;
     char **warnings;
     size_t n_warnings, warnings_capacity;
-    struct name_table names;   /* of tensors; values are their indices */
-    const char **scale_faults; /* [n_tensors] NULL: none */
-    bool has_blocks;           /* a scale serves blocks of config.json's size, ... */
-    uint64_t block_size[2];    /* ... which is this */
+    struct name_table names;          /* of tensors; values are their indices */
+    const char **scale_faults;        /* [n_tensors] NULL: none */
+    bool has_blocks;                  /* a scale serves blocks of config.json's size, ... */
+    struct scale_config scale_config; /* ... which is here */
     struct header_text header;
     size_t base;            /* the file whose directory relative paths start from */
     struct phema_span part; /* "NAME.", which begins the names of a part's tensors; {NULL, 0} */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* name_table.c - Hash table from tensor name to index, with a random seed. Open addressing, at most
+/* name_table.c - Hash table from tensor name to index, with a random seed of the process. Open addressing, at most
  * half full. The hash folds 128-bit products, an idea of wyhash. */
 #include "name_table.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -44,18 +45,28 @@ static struct name_slot *slot_of(const struct name_table *table, const char *nam
     }
 }
 
+static uint64_t secret[2];
+static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
+
+static void choose_secret(void)
+{
+    if (getrandom(secret, sizeof(secret), GRND_NONBLOCK) != (ssize_t)sizeof(secret)) {
+        secret[0] = 0x9E3779B97F4A7C15u; /* no secret: still correct, at worst slow */
+        secret[1] = 0xD1B54A32D192ED03u;
+    }
+    secret[1] |= 1;
+}
+
+/* One for the process: a distributed checkpoint has two tables for each of its 100 000 zips. */
 static void choose_key(uint64_t key[2])
 {
-    if (getrandom(key, 2 * sizeof(*key), GRND_NONBLOCK) != (ssize_t)(2 * sizeof(*key))) {
-        key[0] = 0x9E3779B97F4A7C15u; /* no secret: still correct, at worst slow */
-        key[1] = 0xD1B54A32D192ED03u;
-    }
-    key[1] |= 1;
+    (void)pthread_once(&secret_once, choose_secret);
+    memcpy(key, secret, sizeof(secret));
 }
 
 static bool grow(struct name_table *table)
 {
-    size_t capacity = table->capacity ? table->capacity * 2 : 64;
+    size_t capacity = table->capacity ? table->capacity * 2 : 16;
     struct name_table larger = *table;
     larger.slots = calloc(capacity, sizeof(*larger.slots));
     larger.capacity = capacity;

@@ -101,9 +101,11 @@ static enum phema_status open_source(struct source *source, const struct phema_r
                                      bool is_demanded, struct phema_error *err)
 {
     *source = (struct source){.io = io == PHEMA_IO_AUTO ? PHEMA_IO_READ : io};
+    if (!phema_file_is_open(file)) /* nothing of it is read */
+        source->io = PHEMA_IO_MMAP;
     if (reader->content) /* decompressed from the mapping: 128 KiB at a time, forward */
         source->io = PHEMA_IO_MMAP;
-    if (source->io == PHEMA_IO_MMAP && !reader->drops_cache)
+    if (source->io == PHEMA_IO_MMAP && (!reader->drops_cache || !phema_file_is_open(file)))
         return PHEMA_OK;
     bool is_direct = source->io == PHEMA_IO_DIRECT;
     enum phema_status status = phema_file_reader_open(&source->input, file, is_direct, err);

@@ -49,6 +49,14 @@ FORMATS(DECLARE)
 
 static const struct phema_format *const formats[] = {FORMATS(ADDRESS)};
 
+const struct phema_format *format_from_name(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (strcmp(formats[i]->info.name, name) == 0)
+            return formats[i];
+    return NULL;
+}
+
 const struct phema_format *format_probe(struct phema_span content)
 {
     for (size_t i = 0; i < ARRAY_LEN(formats); i++)

@@ -16,13 +16,16 @@
 
 #define MAX_CONFIG_BYTES ((size_t)64 << 20)
 
+/* Of a scale in a compressed file: 256 MiB, the blocks of 10^12 codes. */
+#define MAX_HELD_SCALES ((uint64_t)1 << 26)
+
 struct finding {
     struct phema_checkpoint *checkpoint;
     struct phema_strbuf name; /* of a scale that may exist */
-    bool knows_block_size;
+    bool knows_config;
 };
 
-/* ---- Size of blocks ---- */
+/* ---- config.json ---- */
 
 static const struct phema_json *member(const struct phema_json *object, const char *key)
 {
@@ -30,9 +33,18 @@ static const struct phema_json *member(const struct phema_json *object, const ch
     return is_object ? phema_json_get(object, key) : NULL;
 }
 
-static enum phema_status read_block_size(uint64_t size[2], struct phema_span config,
-                                         struct phema_error *err)
+static bool says_powers_of_two(const struct phema_json *quantisation)
 {
+    const struct phema_json *kind = member(quantisation, "scale_fmt");
+    size_t size = 0;
+    const char *text = kind ? phema_json_string(kind, &size) : NULL;
+    return text && phema_bytes_are(text, size, "ue8m0");
+}
+
+static enum phema_status read_config(struct scale_config *out, struct phema_span config,
+                                     struct phema_error *err)
+{
+    uint64_t *size = out->block_size;
     struct phema_json *document = NULL;
     if (config.size > MAX_CONFIG_BYTES)
         return phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu",
@@ -40,8 +52,9 @@ static enum phema_status read_block_size(uint64_t size[2], struct phema_span con
     enum phema_status status = phema_json_parse(&document, config, err);
     if (status)
         return status;
-    const struct phema_json *list =
-        member(member(document, "quantization_config"), "weight_block_size");
+    const struct phema_json *quantisation = member(document, "quantization_config");
+    const struct phema_json *list = member(quantisation, "weight_block_size");
+    out->is_power_of_two = says_powers_of_two(quantisation);
     if (list && phema_json_type(list) != PHEMA_JSON_NULL) {
         bool is_pair = phema_json_length(list) == 2 &&
                        phema_json_u64(&size[0], phema_json_at(list, 0)) && size[0] > 0 &&
@@ -56,23 +69,23 @@ static enum phema_status read_block_size(uint64_t size[2], struct phema_span con
 }
 
 /* Of config.json in the directory of the checkpoint's first file. */
-static enum phema_status find_block_size(uint64_t size[2],
-                                         const struct phema_checkpoint *checkpoint,
-                                         struct phema_error *err)
+static enum phema_status find_config(struct scale_config *out,
+                                     const struct phema_checkpoint *checkpoint,
+                                     struct phema_error *err)
 {
     const char *path = phema_file_path(checkpoint->files[0].file);
     const char *slash = strrchr(path, '/');
     char *config = NULL;
     if (asprintf(&config, "%.*sconfig.json", slash ? (int)(slash - path) + 1 : 0, path) < 0)
         return phema_fail_memory(err);
-    size[0] = size[1] = DEFAULT_BLOCK;
+    *out = (struct scale_config){.block_size = {DEFAULT_BLOCK, DEFAULT_BLOCK}};
     struct stat st;
     struct phema_file *file = NULL;
     enum phema_status status = PHEMA_OK;
     if (stat(config, &st) == 0) {
         status = phema_file_open(&file, config, err);
         if (!status)
-            status = read_block_size(size, phema_file_span(file), err);
+            status = read_config(out, phema_file_span(file), err);
         phema_file_close(file);
     }
     if (status)
@@ -237,13 +250,13 @@ static enum phema_status fit(bool *fits, struct phema_scaling *out, struct findi
     }
     if (fit_rows(out, codes, scale))
         return PHEMA_OK;
-    if (!finding->knows_block_size) {
-        enum phema_status status = find_block_size(checkpoint->block_size, checkpoint, err);
+    if (!finding->knows_config) {
+        enum phema_status status = find_config(&checkpoint->scale_config, checkpoint, err);
         if (status)
             return status;
-        finding->knows_block_size = checkpoint->has_blocks = true;
+        finding->knows_config = checkpoint->has_blocks = true;
     }
-    *fits = fit_blocks(out, codes, scale, checkpoint->block_size);
+    *fits = fit_blocks(out, codes, scale, checkpoint->scale_config.block_size);
     return PHEMA_OK;
 }
 
@@ -253,8 +266,8 @@ static enum phema_status fit(bool *fits, struct phema_scaling *out, struct findi
  * they should be. */
 static const char *find_fault(const struct phema_tensor *codes, const struct phema_tensor *scale)
 {
-    if (codes->is_compressed)
-        return "is compressed, and a scale is read before its codes; decompress the file (zstd -d)";
+    if (codes->is_compressed && scale->n_elems > MAX_HELD_SCALES)
+        return "has more numbers than are held in memory; decompress the file (zstd -d)";
     if (!may_scale(scale->dtype))
         return "expected F32, BF16, F16, F64, F8_E8M0 or U8";
     if (scale->stride)
@@ -301,10 +314,11 @@ static enum phema_status set_shape_fault(struct phema_checkpoint *checkpoint,
     struct phema_strbuf fault = {0};
     phema_strbuf_puts(&fault, "expected one number");
     if (codes->rank >= 2)
-        phema_strbuf_printf(
-            &fault, ", or one for each of %llu rows, or for each block of %llu x %llu of ",
-            (unsigned long long)codes->shape[0], (unsigned long long)checkpoint->block_size[0],
-            (unsigned long long)checkpoint->block_size[1]);
+        phema_strbuf_printf(&fault,
+                            ", or one for each of %llu rows, or for each block of %llu x %llu of ",
+                            (unsigned long long)codes->shape[0],
+                            (unsigned long long)checkpoint->scale_config.block_size[0],
+                            (unsigned long long)checkpoint->scale_config.block_size[1]);
     if (codes->rank >= 2)
         append_shape(&fault, codes);
     enum phema_status status = phema_strbuf_check(&fault, err);
@@ -349,6 +363,8 @@ static enum phema_status keep_scaling(struct phema_checkpoint *checkpoint,
     scaling->name_size = scale->name_size;
     scaling->codes = codes->dtype;
     scaling->dtype = scale->dtype == PHEMA_U8 ? PHEMA_F8_E8M0 : scale->dtype;
+    scaling->is_power_of_two =
+        scaling->dtype == PHEMA_F8_E8M0 || checkpoint->scale_config.is_power_of_two;
     scaling->distance = scale->offset - codes->offset;
     scaling->file = scale->file;
     scaling->rank = scale->rank;
@@ -405,10 +421,11 @@ static enum phema_status check_alike(struct phema_checkpoint *checkpoint,
     checkpoint->has_blocks = alike->has_blocks;
     if (!alike->has_blocks)
         return PHEMA_OK;
-    enum phema_status status = find_block_size(checkpoint->block_size, checkpoint, err);
+    enum phema_status status = find_config(&checkpoint->scale_config, checkpoint, err);
     if (status)
         return status;
-    const uint64_t *here = checkpoint->block_size, *there = alike->block_size;
+    const uint64_t *here = checkpoint->scale_config.block_size;
+    const uint64_t *there = alike->scale_config.block_size;
     if (here[0] == there[0] && here[1] == there[1])
         return PHEMA_OK;
     return phema_fail(
@@ -436,5 +453,7 @@ PHEMA_FALLIBLE scaling_find(struct phema_checkpoint *checkpoint,
     phema_strbuf_clear(&finding.name);
     if (!status && is_any)
         mark_activation_scales(checkpoint);
+    if (!status && is_any && phema_checkpoint_is_compressed(checkpoint))
+        status = scaling_load(checkpoint, err);
     return status;
 }

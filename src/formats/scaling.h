@@ -11,6 +11,10 @@
 PHEMA_FALLIBLE scaling_find(struct phema_checkpoint *checkpoint,
                             const struct phema_checkpoint *alike, struct phema_error *err);
 
+/* Reads the scales of a compressed checkpoint, whose codes may lie before them, into its memory
+ * (scaling_read.c). PHEMA_ERR_FILE: the data are corrupt */
+PHEMA_FALLIBLE scaling_load(struct phema_checkpoint *checkpoint, struct phema_error *err);
+
 /* phema_reader_read of elements as they are in the file (reader.c). */
 PHEMA_FALLIBLE reader_read_stored(const uint8_t **data, struct phema_reader *reader,
                                   const struct phema_tensor *tensor, uint64_t first, uint64_t n,

@@ -2,6 +2,7 @@
 /* scaling_read.c - reads fp8 tensors as numbers: codes times scales, in float32. Codes are read to
  * the beginning of the numbers' memory and replaced from the last one on, so that they need none. */
 #include <stdalign.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "phema/file_reader.h"
@@ -64,6 +65,11 @@ static enum phema_status load_scales(struct scales *scales, uint64_t index, stru
     scales->first = end > MAX_SCALES ? end - MAX_SCALES : 0;
     scales->n = end - scales->first;
     const uint8_t *data = NULL;
+    if (scales->scaling->values) {
+        memcpy(scales->values, scales->scaling->values + scales->first,
+               (size_t)scales->n * sizeof(*scales->values));
+        return PHEMA_OK;
+    }
     enum phema_status status = reader_read_stored(&data, scales->reader, &scales->tensor,
                                                   scales->first, scales->n, scratch, err);
     for (size_t i = 0; i < scales->n && !status; i++)
@@ -81,13 +87,16 @@ static void multiply(uint8_t *out, const uint8_t *codes, uint64_t n, const float
     }
 }
 
-/* The scale of element `at`, and the elements up to it, in its row, that share the scale. */
-static uint64_t find_scale(uint64_t *n, const struct phema_scaling *scaling, uint64_t at)
+uint64_t phema_scaling_find(uint64_t *first, uint64_t *end, const struct phema_scaling *scaling,
+                            uint64_t at)
 {
     uint64_t row = at / scaling->columns, column = at % scaling->columns;
     uint64_t scale_row =
         row / scaling->rows * scaling->scale_rows + row % scaling->rows / scaling->block_rows;
-    *n = column % scaling->block_columns + 1;
+    uint64_t in_block = column % scaling->block_columns;
+    uint64_t after = scaling->columns - column, of_block = scaling->block_columns - in_block;
+    *first = at - in_block;
+    *end = at + (of_block < after ? of_block : after);
     return scale_row * scaling->scale_columns + column / scaling->block_columns;
 }
 
@@ -111,8 +120,9 @@ static enum phema_status read_multiplied(const uint8_t **data, struct phema_read
     if (from > out && from < out + n * sizeof(float)) /* where a block of the file begins earlier */
         from = memmove(out, from, (size_t)n);
     for (uint64_t left = n; left > 0;) {
-        uint64_t n_alike = 0, index = find_scale(&n_alike, scales.scaling, first + left - 1);
-        n_alike = n_alike < left ? n_alike : left;
+        uint64_t begin = 0, end = 0, last = first + left - 1;
+        uint64_t index = phema_scaling_find(&begin, &end, scales.scaling, last);
+        uint64_t n_alike = begin < first ? left : last - begin + 1;
         if (index < scales.first || index - scales.first >= scales.n)
             status = load_scales(&scales, index, err);
         if (status)
@@ -132,4 +142,64 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
     return tensor->scaling && phema_tensor_is_converted(tensor)
                ? read_multiplied(data, reader, tensor, first, n, scratch, err)
                : reader_read_stored(data, reader, tensor, first, n, scratch, err);
+}
+
+/* ---- Compressed files ---- */
+
+static int by_offset_of_scale(const void *a, const void *b)
+{
+    const struct phema_tensor *left = *(struct phema_tensor *const *)a;
+    const struct phema_tensor *right = *(struct phema_tensor *const *)b;
+    uint64_t x = left->offset + left->scaling->distance;
+    uint64_t y = right->offset + right->scaling->distance;
+    return (x > y) - (x < y);
+}
+
+static enum phema_status load(struct phema_checkpoint *checkpoint, struct phema_reader *reader,
+                              struct phema_tensor *codes, struct phema_error *err)
+{
+    struct phema_scaling *held = phema_arena_alloc(&checkpoint->arena, sizeof(*held));
+    size_t n = (size_t)codes->scaling->n_elems;
+    float *values = phema_arena_array(&checkpoint->chunk_arena, n, sizeof(*values));
+    if (!held || !values)
+        return phema_fail_memory(err);
+    *held = *codes->scaling;
+    struct phema_tensor scale = scale_of(codes);
+    scale.is_compressed = true;
+    uint8_t scratch[MAX_SCALES * sizeof(double)];
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < n && !status; i += MAX_SCALES) {
+        size_t n_read = n - i < MAX_SCALES ? n - i : MAX_SCALES;
+        const uint8_t *data = NULL;
+        status = reader_read_stored(&data, reader, &scale, i, n_read, scratch, err);
+        for (size_t x = 0; x < n_read && !status; x++)
+            values[i + x] = (float)phema_element_widen(scale.dtype, data, x);
+    }
+    held->values = values;
+    codes->scaling = held;
+    return status;
+}
+
+static enum phema_status load_all(struct phema_checkpoint *checkpoint, struct phema_tensor **codes,
+                                  struct phema_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i].scaling)
+            codes[n++] = &checkpoint->tensors[i];
+    qsort(codes, n, sizeof(struct phema_tensor *), by_offset_of_scale);
+    struct phema_reader *reader = NULL;
+    enum phema_status status = phema_reader_open(&reader, checkpoint, err);
+    for (size_t i = 0; i < n && !status; i++)
+        status = load(checkpoint, reader, codes[i], err);
+    phema_reader_close(reader);
+    return status;
+}
+
+PHEMA_FALLIBLE scaling_load(struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    struct phema_tensor **codes = calloc(checkpoint->n_tensors + 1, sizeof(struct phema_tensor *));
+    enum phema_status status = codes ? load_all(checkpoint, codes, err) : phema_fail_memory(err);
+    free(codes);
+    return status;
 }

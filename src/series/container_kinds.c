@@ -306,6 +306,7 @@ static bool is_torch_dist(const struct phema_checkpoint *checkpoint, bool has_av
 static const struct container_kind kind_flux = {.trainer = "flux_action",
                                                 .split = split_flux,
                                                 .is_its = has_averages_only,
+                                                .change = flux_state_change,
                                                 .read_profiles = flux_state_read};
 
 static const struct container_kind kind_titan = {
@@ -314,6 +315,7 @@ static const struct container_kind kind_titan = {
     .assumed = "titan:fraction=0.05,start=0,every=1,bias=0,counting=count",
     .split = split_titan,
     .is_its = has_averages_only,
+    .counter = "train_state.step",
     .read_profiles = read_titan_keys};
 
 static const struct container_kind kind_cosmos = {.trainer = "Cosmos",
@@ -327,7 +329,8 @@ static const struct container_kind kind_lightning = {.trainer = "Lightning",
                                                      .assumed =
                                                          "lightning:decay=0.999,every=1,start=0",
                                                      .split = split_lightning,
-                                                     .is_its = has_averaging_state};
+                                                     .is_its = has_averaging_state,
+                                                     .n_updates = "averaging_state.n_averaged"};
 
 static const struct container_kind kind_megatron = {
     .trainer = "Megatron", .split = split_megatron, .is_its = is_torch_dist};

@@ -52,6 +52,20 @@ static enum phema_status find_sets(struct container *container, size_t *n_tensor
     return PHEMA_OK;
 }
 
+bool container_has_set(const struct container_kind *kind, const struct phema_checkpoint *checkpoint,
+                       const char *set)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        struct member member;
+        if (tensors[i].kind != PHEMA_KIND_ATTRIBUTE &&
+            kind->split(&member, tensors[i].name, tensors[i].name_size) &&
+            phema_bytes_are(member.set, member.set_size, set))
+            return true;
+    }
+    return false;
+}
+
 /* ---- Raw parameters beside averages ---- */
 
 /* Whether each average has a raw parameter of its name. */

@@ -5,7 +5,7 @@
 #define SERIES_CONTAINERS_H
 
 #include "candidates.h"
-#include "phema/formats.h"
+#include "phema/series.h"
 
 struct container;
 
@@ -36,9 +36,14 @@ struct container_kind {
     bool (*split)(struct member *out, const char *name, size_t size);
     /* Whether a checkpoint with such averages, or without them, is this trainer's for sure. */
     bool (*is_its)(const struct phema_checkpoint *checkpoint, bool has_averages, bool has_raw);
-    bool copies_buffers; /* into its averages: a tensor that equals the raw one is a buffer */
-    bool may_lack_raw;   /* else averages without raw parameters, or of others, are an error */
-    const char *counter; /* a number inside that must be the time of the name; NULL: none */
+    bool copies_buffers;   /* into its averages: a tensor that equals the raw one is a buffer */
+    bool may_lack_raw;     /* else averages without raw parameters, or of others, are an error */
+    const char *counter;   /* a number inside that must be the time of the name; NULL: none */
+    const char *n_updates; /* a number inside: updates of the average so far; NULL: none */
+    /* phema_tensor_set_change; NULL: nothing beside the tensors says how they were averaged */
+    enum phema_status (*change)(struct phema_set_change *out, const struct phema_tensor_set *set,
+                                const char *directory, double sigma_rel, double time,
+                                struct phema_arena *arena, struct phema_error *err);
     /* Sets the profiles that the files have; NULL: they have none. */
     enum phema_status (*read_profiles)(struct container *container,
                                        const struct container_source *source,
@@ -75,6 +80,10 @@ PHEMA_FALLIBLE container_list(struct container *out, const struct container_kind
                               struct phema_arena *arena, const struct candidate *candidate,
                               const struct phema_checkpoint *checkpoint, struct phema_error *err);
 
+/* Whether a checkpoint of this kind has the set. */
+bool container_has_set(const struct container_kind *kind, const struct phema_checkpoint *checkpoint,
+                       const char *set);
+
 /* ---- container_kinds.c ---- */
 
 /* The trainer that wrote the checkpoint, from the names of its tensors; NULL: not a container. */
@@ -92,6 +101,11 @@ bool directory_has(const char *directory, const char *name);
  * sets have the widths. Failures as container_list. */
 PHEMA_FALLIBLE flux_state_read(struct container *container, const struct container_source *source,
                                struct phema_error *err);
+
+/* The change of flux_action: the folder has the width in its name, and state.json its entry. */
+PHEMA_FALLIBLE flux_state_change(struct phema_set_change *out, const struct phema_tensor_set *set,
+                                 const char *directory, double sigma_rel, double time,
+                                 struct phema_arena *arena, struct phema_error *err);
 
 /* Whether metadata.json says that Megatron wrote the directory. */
 bool is_of_megatron(const char *directory);

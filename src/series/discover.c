@@ -136,6 +136,8 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
         enum phema_status status = scan_list(candidates, operand + 1, err);
         return status ? status : file_names_read(candidates, options, err);
     }
+    if (!*operand)
+        return phema_fail(err, PHEMA_ERR_USAGE, "SNAPSHOTS is empty");
     struct stat st;
     if (stat(operand, &st))
         return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", operand, strerror(errno));
@@ -157,6 +159,9 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
         phema_arena_printf(candidates->arena, "%.*s", slash ? (int)(slash - operand) : 0, operand);
     if (slash && directory && *directory)
         return phema_suggest(err, status, "SNAPSHOTS", directory);
+    if (phema_ends_with(operand, ".txt") || phema_ends_with(operand, ".list"))
+        return phema_suggest(err, status, "SNAPSHOTS",
+                             phema_arena_printf(candidates->arena, "@%s", operand));
     return phema_format_from_path(NULL, operand, 0)
                ? phema_suggest(err, status, "posthoc-ema inspect", operand)
                : status;

@@ -71,6 +71,18 @@ static enum phema_status read_names(struct phema_regex *pattern, struct candidat
     return PHEMA_OK;
 }
 
+/* Behind the parenthesis of the first group without a name; the end where there is none. */
+static size_t find_group(const char *expression)
+{
+    for (size_t i = 0; expression[i]; i++) {
+        if (expression[i] == '\\' && expression[i + 1])
+            i++;
+        else if (expression[i] == '(' && expression[i + 1] != '?' && expression[i + 1] != '*')
+            return i + 1;
+    }
+    return strlen(expression);
+}
+
 /* is_option: the expression is that of --name-regex */
 static enum phema_status read_by_pattern(struct candidate_list *candidates, const char *expression,
                                          bool is_option, size_t *matched, struct phema_error *err)
@@ -78,14 +90,23 @@ static enum phema_status read_by_pattern(struct candidate_list *candidates, cons
     struct phema_regex *pattern = NULL;
     enum phema_status status = phema_regex_compile(&pattern, expression, err);
     if (status)
-        return is_option ? phema_fail_in(err, status, "--name-regex") : status;
+        return is_option ? phema_suggest(err, phema_fail_in(err, status, "--name-regex"),
+                                         "--name-regex", "(?<time>[0-9]+)")
+                         : status;
     if (!phema_regex_has_group(pattern, "time"))
         status = phema_fail(err, PHEMA_ERR_USAGE,
                             "--name-regex '%s': has no group named time; write (?<time>[0-9]+), "
                             "and (?<sigma>...) or (?<index>...) where names hold them",
                             expression);
-    else
+    if (status) {
+        size_t group = find_group(expression);
+        const char *named = phema_arena_printf(candidates->arena, "%.*s?<time>%s", (int)group,
+                                               expression, expression + group);
+        if (expression[group] && named)
+            (void)phema_suggest(err, status, "--name-regex", named);
+    } else {
         status = read_names(pattern, candidates, matched, err);
+    }
     phema_regex_free(pattern);
     return status;
 }

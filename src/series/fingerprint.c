@@ -3,6 +3,7 @@
  * and shapes of its tensors, and some of their bytes, or all of a small model. The choice of bytes
  * follows from names, shapes and compression, not from other snapshots or options, so that every
  * run computes the same hash. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,7 @@ static enum phema_status choose_windows(struct windows *windows, const struct ph
 
 struct fingerprinting {
     struct phema_series *series;
+    _Atomic bool is_abandoned;
     struct windows mapped, decoded;
     char listing[PHEMA_DIGEST]; /* hash of names, dtypes and shapes, which all snapshots share */
     struct part *parts;         /* [n_parts] */
@@ -247,33 +249,102 @@ static enum phema_status identify_part(void *context, size_t index, struct phema
     const struct fingerprinting *fingerprinting = context;
     size_t n = fingerprinting->series->n, n_parts = fingerprinting->n_parts;
     enum phema_status status = PHEMA_OK;
-    for (size_t k = index * n / n_parts; !status && k < (index + 1) * n / n_parts; k++)
+    for (size_t k = index * n / n_parts; !status && k < (index + 1) * n / n_parts; k++) {
+        if (atomic_load_explicit(&fingerprinting->is_abandoned, memory_order_relaxed))
+            return PHEMA_OK;
         status = identify(&fingerprinting->parts[index], k, err);
+    }
     return status;
 }
 
-static void free_parts(struct fingerprinting *fingerprinting)
+static void clear(struct fingerprinting *fingerprinting)
 {
     for (size_t p = 0; fingerprinting->parts && p < fingerprinting->n_parts; p++) {
         phema_hash_free(fingerprinting->parts[p].hash);
         free(fingerprinting->parts[p].scratch);
     }
     free(fingerprinting->parts);
+    free(fingerprinting->mapped.items);
+    free(fingerprinting->decoded.items);
+}
+
+static enum phema_status identify_all(struct fingerprinting *fingerprinting,
+                                      struct phema_error *err)
+{
+    enum phema_status status = allocate(fingerprinting, err);
+    if (status)
+        return status;
+    hash_listing(fingerprinting);
+    sparse_prefetch(fingerprinting->series, fingerprinting->mapped.items, fingerprinting->mapped.n);
+    return phema_parallel_try(fingerprinting->n_parts, (unsigned)fingerprinting->n_parts,
+                              identify_part, fingerprinting, err);
 }
 
 PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_error *err)
 {
     struct fingerprinting fingerprinting = {.series = series};
-    enum phema_status status = allocate(&fingerprinting, err);
-    if (!status)
-        hash_listing(&fingerprinting);
-    if (!status)
-        sparse_prefetch(series, fingerprinting.mapped.items, fingerprinting.mapped.n);
-    if (!status)
-        status = phema_parallel_try(fingerprinting.n_parts, (unsigned)fingerprinting.n_parts,
-                                    identify_part, &fingerprinting, err);
-    free_parts(&fingerprinting);
-    free(fingerprinting.mapped.items);
-    free(fingerprinting.decoded.items);
+    enum phema_status status = identify_all(&fingerprinting, err);
+    clear(&fingerprinting);
     return status;
+}
+
+/* ---- In the background ---- */
+
+struct phema_identification {
+    struct fingerprinting fingerprinting;
+    pthread_t thread;
+    bool has_thread;
+    enum phema_status status;
+    struct phema_error err;
+};
+
+static void *identify_in_background(void *argument)
+{
+    struct phema_identification *identification = argument;
+    identification->status = identify_all(&identification->fingerprinting, &identification->err);
+    return NULL;
+}
+
+PHEMA_FALLIBLE phema_series_identify_begin(struct phema_identification **out,
+                                           struct phema_series *series, struct phema_error *err)
+{
+    struct phema_identification *identification = calloc(1, sizeof(*identification));
+    if (!identification)
+        return phema_fail_memory(err);
+    identification->fingerprinting.series = series;
+    identification->has_thread =
+        sparse_count_parts(series) > 1 && /* of few snapshots a thread would cost more memory */
+        phema_thread_start(&identification->thread, identify_in_background, identification) == 0;
+    *out = identification;
+    return PHEMA_OK;
+}
+
+static void free_identification(struct phema_identification *identification)
+{
+    clear(&identification->fingerprinting);
+    free(identification);
+}
+
+PHEMA_FALLIBLE phema_series_identify_end(struct phema_identification *identification,
+                                         struct phema_error *err)
+{
+    if (identification->has_thread)
+        (void)pthread_join(identification->thread, NULL);
+    else
+        (void)identify_in_background(identification);
+    enum phema_status status = identification->status;
+    if (status)
+        *err = identification->err;
+    free_identification(identification);
+    return status;
+}
+
+void phema_series_identify_abandon(struct phema_identification *identification)
+{
+    if (!identification)
+        return;
+    atomic_store(&identification->fingerprinting.is_abandoned, true);
+    if (identification->has_thread)
+        (void)pthread_join(identification->thread, NULL);
+    free_identification(identification);
 }

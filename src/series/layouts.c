@@ -14,7 +14,8 @@ static double images_from_kimg(double kimg)
 
 double phema_series_clock(const struct phema_series *series, double named_time)
 {
-    return series->clock ? series->clock(named_time) : named_time - series->named_ahead;
+    double time = named_time + series->time_offset;
+    return series->clock ? series->clock(time) : time - series->named_ahead;
 }
 
 const struct layout layout_own = {
@@ -87,6 +88,8 @@ const struct layout layout_torchtitan = {
     .name = "torchtitan",
     .pattern = "^step-(?<time>[0-9]+)$",
     .unit = "steps",
+    .counter = "train_state.step",
+    .counts_per_time = 1,
 };
 
 /* Recognised by state.json or COMPLETE inside. */

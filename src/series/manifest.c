@@ -43,13 +43,37 @@ static enum phema_status fail_unknown(const struct member *member, const char *k
                       phema_name_escape(&shown, member->key, member->size), known);
 }
 
+/* "the text '4096'", "null", "-3" */
+static const char *describe(struct phema_name_buffer *out, const struct phema_json *value)
+{
+    static const char *const kinds[] = {[PHEMA_JSON_NULL] = "null",
+                                        [PHEMA_JSON_BOOL] = "true or false",
+                                        [PHEMA_JSON_ARRAY] = "a list",
+                                        [PHEMA_JSON_OBJECT] = "an object"};
+    struct phema_name_buffer escaped;
+    size_t size = 0;
+    double number = 0;
+    const char *text = phema_json_string(value, &size);
+    if (phema_json_number(&number, value))
+        return phema_number_format(out, number);
+    (void)snprintf(out->text, sizeof(out->text), text ? "the text '%.60s'" : "%s",
+                   text ? phema_name_escape(&escaped, text, size) : kinds[phema_json_type(value)]);
+    return out->text;
+}
+
+static enum phema_status fail_value(const struct member *member, const char *expected,
+                                    struct phema_error *err)
+{
+    struct phema_name_buffer key, found;
+    return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s': expected %s, found %s", member->where,
+                      phema_name_escape(&key, member->key, member->size), expected,
+                      describe(&found, member->value));
+}
+
 static enum phema_status read_number(double *out, const struct member *member,
                                      struct phema_error *err)
 {
-    if (!phema_json_number(out, member->value))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", member->where,
-                          member->key);
-    return PHEMA_OK;
+    return phema_json_number(out, member->value) ? PHEMA_OK : fail_value(member, "a number", err);
 }
 
 static enum phema_status read_sigma_rel(struct candidate *candidate, const struct member *member,
@@ -66,7 +90,8 @@ static enum phema_status resolve_path(const char **out, const struct manifest_re
                                       struct phema_error *err)
 {
     if (!name || size == 0 || memchr(name, '\0', size))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'file' is no path", where);
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: expected the path of a file in quotes",
+                          where);
     *out = phema_arena_printf(reader->candidates->arena, "%.*s%s",
                               name[0] == '/' ? 0 : reader->directory_size, reader->path, name);
     return *out ? PHEMA_OK : phema_fail_memory(err);
@@ -84,8 +109,7 @@ static enum phema_status read_power(struct candidate *candidate, const struct me
     if (!is_key(member, "update_every"))
         return fail_unknown(member, "kind, gamma, sigma_rel, update_every", err);
     if (!phema_json_u64(&candidate->update_every, member->value) || candidate->update_every == 0)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'update_every' is no whole number of steps",
-                          member->where);
+        return fail_value(member, "a whole number of steps from 1 on", err);
     return PHEMA_OK;
 }
 
@@ -119,8 +143,7 @@ static enum phema_status add_key(struct phema_strbuf *spec, const struct member 
     else if (is_word(member->value))
         phema_strbuf_puts(spec, phema_json_string(member->value, &size));
     else
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", member->where,
-                          shown.text);
+        return fail_value(member, "a number, true, false or a word", err);
     return phema_strbuf_check(spec, err);
 }
 
@@ -217,7 +240,7 @@ static enum phema_status read_profile(struct candidate *candidate, struct manife
     if (!text || strlen(text) != size) {
         if (phema_json_type(member->value) == PHEMA_JSON_OBJECT)
             return read_object(candidate, reader, member->value, where, err);
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'profile' is no object and no SPEC", where);
+        return fail_value(member, "an object, or a SPEC such as 'ema:half-life=2000'", err);
     }
     if (strncmp(text, table, strlen(table)) == 0) {
         const char *path = NULL, *name = text + strlen(table);
@@ -265,9 +288,13 @@ static enum phema_status read_snapshot(struct manifest_reader *reader,
                                        struct phema_error *err)
 {
     char where[64];
+    struct phema_name_buffer found;
     (void)snprintf(where, sizeof(where), "snapshot %zu", number);
     if (phema_json_type(value) != PHEMA_JSON_OBJECT)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: is no object", where);
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: expected an object such as "
+                          "{\"file\": \"a.pt\", \"time\": 1000}, found %s",
+                          where, describe(&found, value));
     struct candidate *candidate = candidates_add(reader->candidates);
     if (!candidate)
         return phema_fail_memory(err);
@@ -295,8 +322,11 @@ static enum phema_status read_snapshot(struct manifest_reader *reader,
 static enum phema_status read_document(struct manifest_reader *reader,
                                        const struct phema_json *root, struct phema_error *err)
 {
+    struct phema_name_buffer found;
     if (phema_json_type(root) != PHEMA_JSON_OBJECT)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "is no manifest: expected an object");
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "expected a manifest {\"snapshots\": [...]}, found %s",
+                          describe(&found, root));
     const struct phema_json *snapshots = NULL;
     for (struct phema_json_field *f = phema_json_first(root); f; f = phema_json_next(root, f)) {
         const struct member member = member_of("manifest", f);
@@ -307,12 +337,15 @@ static enum phema_status read_document(struct manifest_reader *reader,
         else if (!is_key(&member, "unit"))
             return fail_unknown(&member, "unit, snapshots", err);
         else if (!unit)
-            return phema_fail(err, PHEMA_ERR_INPUTS, "'unit' is no string");
+            return fail_value(&member, "a text such as 'steps'", err);
         else
             reader->candidates->unit = phema_arena_copy(reader->candidates->arena, unit, size);
     }
     if (!snapshots || phema_json_type(snapshots) != PHEMA_JSON_ARRAY)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "is no manifest: expected a list 'snapshots'");
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "expected a manifest {\"snapshots\": [...]}, found no such list");
+    if (phema_json_length(snapshots) == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "its list 'snapshots' is empty");
     for (size_t i = 0; i < phema_json_length(snapshots); i++) {
         enum phema_status status = read_snapshot(reader, phema_json_at(snapshots, i), i + 1, err);
         if (status)

@@ -79,33 +79,12 @@ static bool write_parent(struct phema_strbuf *out, const char *path)
     return !out->is_failed;
 }
 
-static bool is_one_checkpoint(const char *path)
-{
-    static const char *const names[] = {"model.safetensors",
-                                        "diffusion_pytorch_model.safetensors",
-                                        "model.safetensors.index.json",
-                                        "diffusion_pytorch_model.safetensors.index.json",
-                                        "pytorch_model.bin",
-                                        ".metadata"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        char *file = NULL;
-        struct stat st;
-        if (asprintf(&file, "%s/%s", path, names[i]) < 0)
-            return false;
-        bool is_there = stat(file, &st) == 0;
-        free(file);
-        if (is_there)
-            return true;
-    }
-    return false;
-}
-
 /* A folder of a series of folders. */
 static bool find_above(const char *path, struct phema_error *err)
 {
     struct phema_strbuf parent = {0};
     struct listing above;
-    if (!is_one_checkpoint(path) || !write_parent(&parent, path)) {
+    if (!phema_directory_has_model(path, true) || !write_parent(&parent, path)) {
         phema_strbuf_clear(&parent);
         return false;
     }

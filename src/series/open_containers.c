@@ -18,6 +18,8 @@ PHEMA_FALLIBLE containers_use(struct series_builder *builder, struct phema_error
 static bool is_wanted(const struct series_builder *builder, const struct tensor_set *set)
 {
     int use = builder->options->use;
+    if (builder->set_key)
+        return strcmp(set->name, builder->set_key) == 0;
     return use == PHEMA_USE_ALL || set->is_raw == (use == PHEMA_USE_RAW);
 }
 
@@ -35,6 +37,8 @@ static bool is_meant(const struct candidate *file, const struct tensor_set *set)
 static enum phema_status add_member(struct series_builder *builder, const struct candidate *file,
                                     const struct tensor_set *set, struct phema_error *err)
 {
+    if (builder->options->is_conversion) /* one set as it is, without what it lacks */
+        builder->container.has_raw = set->is_raw;
     struct candidate candidate = *file;
     candidate.label = phema_arena_printf(&builder->scratch, "%s:%s", file->label, set->name);
     if (!candidate.label)
@@ -47,7 +51,8 @@ static enum phema_status add_member(struct series_builder *builder, const struct
                           "%s: its average '%s' ends before the previous snapshot", file->path,
                           set->name);
     enum phema_status status = PHEMA_OK;
-    if (!candidate.spec && isnan(candidate.sigma_rel) && isnan(candidate.gamma))
+    if (!builder->options->is_conversion && !candidate.spec && isnan(candidate.sigma_rel) &&
+        isnan(candidate.gamma))
         status = set_profile_find(builder, &candidate, set, err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate.label);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* open_snapshot.c - one snapshot of the current file: its clock, the locations of its tensors, its
  * profile. Notes about the tensors of the first one. */
+#include <math.h>
 #include <string.h>
 
 #include "phema/array.h"
+#include "phema/number.h"
 #include "series_builder.h"
 #include "snapshot_metadata.h"
 
@@ -134,11 +136,27 @@ bool snapshot_needs_file(const struct series_builder *builder, const struct cand
            strcmp(format->name, "pickle") != 0;
 }
 
+/* From the named time to the clock of the averages. */
+static enum phema_status shift_time(struct phema_snapshot *snapshot,
+                                    const struct phema_series *series, struct phema_error *err)
+{
+    if (isnan(snapshot->named_time))
+        return PHEMA_OK;
+    snapshot->time = phema_series_clock(series, snapshot->named_time);
+    struct phema_name_buffer named, offset;
+    if (series->time_offset < 0 && !(snapshot->time > 0))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "--time-offset %s: '%s', named by %s, would end before the training "
+                          "begins",
+                          phema_number_format(&offset, series->time_offset), snapshot->label,
+                          phema_number_format(&named, snapshot->named_time));
+    return PHEMA_OK;
+}
+
 static enum phema_status fill_snapshot(struct series_builder *builder,
                                        struct phema_snapshot *snapshot, struct candidate *candidate,
                                        const char *key, struct phema_error *err)
 {
-    const struct layout *layout = builder->candidates.layout;
     snapshot->named_time = snapshot->time = candidate->named_time;
     snapshot->label = builder_keep_text(builder, candidate->label);
     snapshot->path = builder_keep_text(builder, candidate->path);
@@ -152,8 +170,9 @@ static enum phema_status fill_snapshot(struct series_builder *builder,
         snapshot->rounding = phema_dtype_rounding(PHEMA_F16); /* EDM2 writes nothing else */
     if (status)
         return status;
-    if (layout->clock)
-        snapshot->time = layout->clock(candidate->named_time);
+    status = shift_time(snapshot, builder->series, err);
+    if (status)
+        return status;
     return snapshot_profile_set(builder, snapshot, candidate, err);
 }
 

@@ -25,6 +25,16 @@ static void release_checkpoint(struct series_builder *builder)
     builder->is_owned = false;
 }
 
+/* --key names one of the snapshots of a container, as listings do. */
+static void choose_set(struct series_builder *builder, const char *key)
+{
+    const struct container_kind *kind = container_recognise(builder->checkpoint);
+    if (!kind || !container_has_set(kind, builder->checkpoint, key))
+        return;
+    builder->kind = kind;
+    builder->set_key = key;
+}
+
 /* The first file decides for all. */
 static enum phema_status choose_subtree(struct series_builder *builder, struct phema_error *err)
 {
@@ -37,6 +47,8 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
     const char *key = options->key;
     if ((!key || options->may_lack_key) && !options->is_conversion)
         builder->kind = container_recognise(builder->checkpoint);
+    if (key && !builder->kind)
+        choose_set(builder, key);
     if (builder->kind && builder->kind->layout && candidates->layout == &layout_steps)
         candidates->layout = builder->kind->layout;
     if (builder->kind)
@@ -318,6 +330,7 @@ static void reset_snapshots(struct series_builder *builder)
     series->key = NULL;
     builder->subtree = (struct subtree){0};
     builder->kind = NULL;
+    builder->set_key = NULL;
     builder->filter.container = NULL;
     builder->tensor_table.checkpoint = NULL;
 }

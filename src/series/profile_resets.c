@@ -16,9 +16,11 @@ static enum phema_status read_resets(struct phema_reset **out, const struct seri
     double newest = series->snapshots[series->n - 1].named_time;
     struct phema_name_buffer at, end;
     if (last->at >= newest)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "no snapshot is later than %s; the newest is at %s",
-                          phema_number_format(&at, last->at), phema_number_format(&end, newest));
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_INPUTS, "no snapshot is later than %s; the newest is at %s",
+                       phema_number_format(&at, last->at), phema_number_format(&end, newest)),
+            "--reset-at", "");
     for (size_t i = 0; i < options->n_resets; i++)
         resets[i].at = phema_series_clock(series, resets[i].at);
     if (!(resets[0].at > 0))

@@ -43,6 +43,7 @@ struct sample_part {
     struct tensor_run *ordered; /* [choice.n] in the order of locations */
     const struct phema_tensor_location *locations;
     uint8_t *scratch;
+    double *spacings; /* [n_elems] the largest of its snapshots */
     struct phema_reader *reader;
 };
 
@@ -68,14 +69,14 @@ static enum phema_status check_files(const struct phema_series *series, struct p
         if (!phema_checkpoint_can_seek(series->snapshots[k].checkpoint))
             return phema_fail(err, PHEMA_NO,
                               "%s is compressed without a seek table of small frames, so that a "
-                              "look at some elements would decompress all of it",
+                              "look at some elements would decompress the whole file",
                               series->snapshots[k].path);
     return PHEMA_OK;
 }
 
 static uint64_t decoder_bytes(const struct phema_series *series)
 {
-    uint64_t most = 0; /* snapshots are read one at a time */
+    uint64_t most = 0; /* a thread reads one snapshot at a time */
     for (size_t k = 0; k < series->n; k++) {
         uint64_t bytes = phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
         most = bytes > most ? bytes : most;
@@ -90,8 +91,9 @@ static enum phema_status check_memory(struct sampling *sampling, uint64_t values
                                       uint64_t max_ram_bytes, struct phema_error *err)
 {
     static const char what[] = "to look at some elements of the snapshots";
-    uint64_t least = values_bytes + sampling->scratch_bytes + decoder_bytes(sampling->series);
-    uint64_t others = (sampling->n_parts - 1) * (sampling->scratch_bytes + PHEMA_PARALLEL_BYTES);
+    uint64_t part = sampling->scratch_bytes + decoder_bytes(sampling->series);
+    uint64_t least = values_bytes + part;
+    uint64_t others = (sampling->n_parts - 1) * (part + PHEMA_PARALLEL_BYTES);
     struct phema_error ignored;
     if (phema_memory_check(max_ram_bytes, least + others, what, &ignored))
         sampling->n_parts = 1;
@@ -106,7 +108,8 @@ static bool allocate_parts(struct sampling *sampling)
         part->sampling = sampling;
         part->ordered = calloc(sampling->choice.n + 1, sizeof(*part->ordered));
         part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, sampling->scratch_bytes);
-        if (!part->ordered || !part->scratch)
+        part->spacings = calloc(sampling->sample->n_elems + 1, sizeof(double));
+        if (!part->ordered || !part->scratch || !part->spacings)
             return false;
     }
     return sampling->parts != NULL;
@@ -117,6 +120,7 @@ static void free_parts(struct sampling *sampling)
     for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++) {
         free(sampling->parts[p].ordered);
         free(sampling->parts[p].scratch);
+        free(sampling->parts[p].spacings);
     }
     free(sampling->parts);
 }
@@ -262,12 +266,18 @@ static bool is_number(const struct phema_sample *sample, size_t k, size_t column
     return fabs(sample->values[k * sample->n_elems + column]) <= LARGEST_NUMBER;
 }
 
-static bool is_usable(const struct phema_sample *sample, size_t column)
+/* Counts the columns that are numbers in every snapshot, row by row, as memory is read fastest.
+ *   is_usable  out: [n_elems] */
+static size_t find_usable(bool *is_usable, const struct phema_sample *sample)
 {
+    size_t n = 0;
+    memset(is_usable, true, sample->n_elems);
     for (size_t k = 0; k < sample->n; k++)
-        if (!is_number(sample, k, column))
-            return false;
-    return true;
+        for (size_t i = 0; i < sample->n_elems; i++)
+            is_usable[i] = is_usable[i] & is_number(sample, k, i);
+    for (size_t i = 0; i < sample->n_elems; i++)
+        n += is_usable[i];
+    return n;
 }
 
 /* The first snapshot without any usable number; n: none. */
@@ -283,30 +293,70 @@ static size_t find_without_numbers(const struct phema_sample *sample)
     return sample->n;
 }
 
+/* Moves the usable columns to the front of every row, and the rows together. */
+static void keep_columns(struct sampling *sampling, const bool *is_usable, size_t n)
+{
+    struct phema_sample *sample = sampling->sample;
+    double *to = sample->values;
+    for (size_t k = 0; k < sample->n; k++)
+        for (size_t i = 0; i < sample->n_elems; i++)
+            if (is_usable[i])
+                *to++ = sample->values[k * sample->n_elems + i];
+    size_t kept = 0;
+    for (size_t i = 0; i < sample->n_elems; i++)
+        if (is_usable[i])
+            sampling->columns[kept++] = sampling->columns[i];
+    sample->n_elems = n;
+}
+
 /* Removes the columns that are not usable in every snapshot. */
 static enum phema_status drop_columns(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
-    size_t *kept = calloc(sample->n_elems + 1, sizeof(*kept)), n = 0;
-    size_t empty = find_without_numbers(sample);
-    if (!kept)
+    bool *is_usable = malloc(sample->n_elems + 1);
+    if (!is_usable)
         return phema_fail_memory(err);
-    for (size_t i = 0; i < sample->n_elems; i++)
-        if (is_usable(sample, i))
-            kept[n++] = i;
-    for (size_t i = 0; i < n; i++)
-        sampling->columns[i] = sampling->columns[kept[i]];
-    for (size_t k = 0; k < sample->n; k++)
-        for (size_t i = 0; i < n; i++)
-            sample->values[k * n + i] = sample->values[k * sample->n_elems + kept[i]];
-    free(kept);
-    sample->n_elems = n;
+    size_t empty = find_without_numbers(sample), n = find_usable(is_usable, sample);
+    if (n < sample->n_elems)
+        keep_columns(sampling, is_usable, n);
+    free(is_usable);
     if (empty < sample->n)
         return phema_fail(err, PHEMA_NO, "no element of snapshot '%s' that was looked at is finite",
                           sampling->series->snapshots[empty].label);
     if (n == 0)
         return phema_fail(err, PHEMA_NO, "no element that was looked at is finite");
     return PHEMA_OK;
+}
+
+/* Multiplies the values of snapshot k. Sets the sums of the squares of its values and of its
+ * spacings, and raises the largest spacings. */
+static void weigh_row(double *spacings, const struct sampling *sampling, size_t k)
+{
+    const struct phema_sample *sample = sampling->sample;
+    double *row = sample->values + k * sample->n_elems, squares = 0, rounding = 0;
+    const struct phema_tensor_location *locations = sampling->series->snapshots[k].locations;
+    for (size_t i = 0; i < sample->n_elems; i++) {
+        const struct column *column = &sampling->columns[i];
+        const struct phema_tensor_location *location = &locations[column->tensor];
+        enum phema_dtype dtype = location->is_widened ? location->stored_dtype : column->dtype;
+        double spacing = column->scaled_spacing > 0 ? column->scaled_spacing * fabs(row[i])
+                                                    : phema_element_spacing(dtype, row[i]);
+        spacing *= column->root;
+        spacings[i] = fmax(spacings[i], spacing);
+        rounding += spacing * spacing;
+        row[i] *= column->root;
+        squares += row[i] * row[i];
+    }
+    sample->rounding[k] = rounding;
+    sample->sizes[k] = squares;
+}
+
+static void weigh_part(void *context, size_t index)
+{
+    const struct sampling *sampling = context;
+    size_t n = sampling->series->n, n_parts = sampling->n_parts;
+    for (size_t k = index * n / n_parts; k < (index + 1) * n / n_parts; k++)
+        weigh_row(sampling->parts[index].spacings, sampling, k);
 }
 
 /* Multiplies the values by the roots of their weights, with which plain means over the sample
@@ -322,44 +372,25 @@ static void weigh_values(struct sampling *sampling)
         sample->tensors[i] = sampling->columns[i].tensor;
         sampling->columns[i].root = sqrt(sampling->columns[i].weight * ((double)n / total));
     }
-    for (size_t k = 0; k < sample->n; k++) {
-        double *row = sample->values + k * n;
-        const struct phema_tensor_location *locations = sampling->series->snapshots[k].locations;
-        for (size_t i = 0; i < n; i++) {
-            const struct column *column = &sampling->columns[i];
-            const struct phema_tensor_location *location = &locations[column->tensor];
-            enum phema_dtype dtype = location->is_widened ? location->stored_dtype : column->dtype;
-            double spacing = column->scaled_spacing > 0 ? column->scaled_spacing * fabs(row[i])
-                                                        : phema_element_spacing(dtype, row[i]);
-            spacing *= column->root;
-            sample->spacings[i] = fmax(sample->spacings[i], spacing);
-            sample->rounding[k] += spacing * spacing;
-            row[i] *= column->root;
-        }
-    }
+    phema_parallel(sampling->n_parts, (unsigned)sampling->n_parts, weigh_part, sampling);
+    for (size_t p = 0; p < sampling->n_parts; p++)
+        for (size_t i = 0; i < n; i++)
+            sample->spacings[i] = fmax(sample->spacings[i], sampling->parts[p].spacings[i]);
 }
 
 /* A rounding error is uniform over the spacing of numbers, so its variance is spacing^2 / 12. */
-static enum phema_status set_squares(struct sampling *sampling, struct phema_error *err)
+static enum phema_status scale_sums(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
-    double squares = 0, n = (double)sample->n_elems;
-    for (size_t k = 0; k < sample->n; k++) {
-        const double *row = sample->values + k * sample->n_elems;
-        squares = 0;
-        for (size_t i = 0; i < sample->n_elems; i++)
-            squares += row[i] * row[i];
-        sample->rounding[k] /= 12 * n;
-        sample->sizes[k] = squares / n;
-    }
-    sample->mean_square = squares / n;
+    double n = (double)sample->n_elems;
+    sample->mean_square = sample->sizes[sample->n - 1] / n;
     if (sample->mean_square < SMALLEST_MEAN_SQUARE)
         return phema_fail(err, PHEMA_NO,
                           "all elements that were looked at are zero in the newest snapshot, '%s'",
                           sampling->series->snapshots[sample->n - 1].label);
     for (size_t k = 0; k < sample->n; k++) {
-        sample->rounding[k] = sqrt(sample->rounding[k] / sample->mean_square);
-        sample->sizes[k] = sqrt(sample->sizes[k] / sample->mean_square);
+        sample->rounding[k] = sqrt(sample->rounding[k] / (12 * n) / sample->mean_square);
+        sample->sizes[k] = sqrt(sample->sizes[k] / n / sample->mean_square);
     }
     return PHEMA_OK;
 }
@@ -388,7 +419,7 @@ static enum phema_status fill_sample(struct sampling *sampling, uint64_t max_ram
     if (status)
         return status;
     weigh_values(sampling);
-    return set_squares(sampling, err);
+    return scale_sums(sampling, err);
 }
 
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,

@@ -34,6 +34,7 @@ static enum phema_status compile_filter(struct series_builder *builder, struct p
     struct tensor_filter *filter = &builder->filter;
     filter->takes_attributes = options->is_conversion;
     filter->keeps_codes = options->keeps_codes;
+    filter->keeps_scales = options->keeps_scales;
     enum phema_status status =
         compile_patterns(&filter->includes, &filter->n_includes, options->includes,
                          options->n_includes, "--include", &builder->scratch, err);
@@ -61,7 +62,6 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     struct phema_series *series = builder->series;
     const struct phema_series_options *options = builder->options;
     series->layout = builder->candidates.layout->name;
-    series->clock = builder->candidates.layout->clock;
     const char *unit = options->unit              ? options->unit
                        : builder->candidates.unit ? builder->candidates.unit
                                                   : builder->candidates.layout->unit;
@@ -153,6 +153,9 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
     status = find_candidates(builder, err);
     if (status)
         return status;
+    builder->series->clock = builder->candidates.layout->clock;
+    builder->series->time_offset =
+        isnan(builder->options->time_offset) ? 0 : builder->options->time_offset;
     status = open_snapshots(builder, err);
     if (status)
         return status;

@@ -21,6 +21,7 @@ struct series_builder {
     struct subtree subtree;             /* key NULL: not chosen yet */
     const struct container_kind *kind;  /* of the first file; NULL: a file is one snapshot */
     struct container container;         /* the current file's */
+    const char *set_key;                /* the one of its sets that --key chooses; NULL: all */
     bool has_noted_assumption;
     struct phema_checkpoint *checkpoint; /* the current file, with its listing */
     bool is_owned;                       /* a snapshot closes the checkpoint */

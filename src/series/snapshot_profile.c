@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "series_builder.h"
+#include "snapshot_metadata.h"
 
 /* ---- --input-profile ---- */
 
@@ -269,6 +270,27 @@ static enum phema_status check_update_every(const struct series_builder *builder
                       candidate->spec->canonical);
 }
 
+/* The trainer counts its updates: a wrong every or start shows. */
+static enum phema_status check_updates(const struct series_builder *builder,
+                                       const struct phema_profile *profile,
+                                       const struct phema_spec *spec, struct phema_error *err)
+{
+    const char *name = builder->kind ? builder->kind->n_updates : NULL;
+    if (!name || strcmp(spec->kind, "lightning") != 0 || !builder->checkpoint)
+        return PHEMA_OK;
+    double counted = snapshot_metadata_scalar(builder->checkpoint, name);
+    double expected = (double)phema_betas_count(profile->betas, profile->t);
+    struct phema_name_buffer found, wanted, time;
+    if (isnan(counted) || counted == expected)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "'%s' inside is %s, but %s has %s updates until %s; every and start in "
+                      "--input-profile say which steps have one",
+                      name, phema_number_format(&found, counted), spec->canonical,
+                      phema_number_format(&wanted, expected),
+                      phema_number_format(&time, profile->t));
+}
+
 static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
                                    const struct candidate *candidate, struct phema_error *err)
 {
@@ -276,6 +298,8 @@ static enum phema_status set_shape(struct series_builder *builder, struct phema_
     if (status)
         return status;
     status = phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
+    if (!status)
+        status = check_updates(builder, &snapshot->profile, candidate->spec, err);
     snapshot->profile.label = snapshot->label;
     snapshot->kind = candidate->spec->kind;
     snapshot->spec = candidate->spec->canonical;

@@ -427,8 +427,10 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
         return phema_fail_memory(err);
     struct phema_name_buffer shown;
     if (*out->key && !subtree_exists(checkpoint, out->key))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'; see --key",
-                          phema_name_escape(&shown, out->key, strlen(out->key)));
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'",
+                                        phema_name_escape(&shown, out->key, strlen(out->key))),
+                             "--key", "");
     out->leaves_out_optimizer = !asked && !*out->key;
     out->is_bundle = !is_all && is_bundle(checkpoint, out->key);
     const char *lit_ema = is_all ? NULL : find_litema(checkpoint);

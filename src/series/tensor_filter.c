@@ -52,7 +52,8 @@ PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_f
     *out = (struct tensor_role){NULL, 0, false};
     if (tensor->kind == PHEMA_KIND_ATTRIBUTE && !filter->takes_attributes)
         return PHEMA_OK;
-    if (tensor->kind == PHEMA_KIND_SCALE && !filter->keeps_codes) /* read with its codes */
+    if (tensor->kind == PHEMA_KIND_SCALE && !filter->keeps_codes &&
+        !(filter->keeps_scales && !filter->container)) /* read with its codes */
         return PHEMA_OK;
     if (filter->container)
         read_container_role(out, filter, tensor);
@@ -121,6 +122,8 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
         entry->reason = "attribute";
     else if (is_bookkeeping(tensor))
         entry->reason = "bookkeeping";
+    else if (listed->kind == PHEMA_KIND_SCALE)
+        entry->reason = "scale";
     else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)
         entry->reason = tensor->dtype == PHEMA_C128 ? "complex128" : "integer";
     else if (listed->kind == PHEMA_KIND_ACTIVATION_SCALE)

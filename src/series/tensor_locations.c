@@ -178,7 +178,8 @@ static bool same_scaling(const struct phema_scaling *a, const struct phema_scali
 /* Scalings that agree and lie alike to their codes. */
 static bool same_scale_place(const struct phema_scaling *a, const struct phema_scaling *b)
 {
-    return a && b && !a->chunks && !b->chunks && a->file == b->file && a->distance == b->distance;
+    return a && b && !a->chunks && !b->chunks && !a->values && !b->values && a->file == b->file &&
+           a->distance == b->distance;
 }
 
 static void append_scaling(struct phema_strbuf *text, const struct phema_scaling *scaling)

@@ -73,8 +73,8 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     if (filter->keeps_codes && listed->scaling && !phema_scaling_is_evident(listed->scaling))
         return fail_blocks(tensor_table, listed, err);
     struct phema_series_tensor *entry = &series->tensors[i];
-    *entry =
-        (struct phema_series_tensor){.tensor = tensor_as_read(tensor_table, listed), .same_as = i};
+    *entry = (struct phema_series_tensor){
+        .tensor = tensor_as_read(tensor_table, listed), .same_as = i, .scale = SIZE_MAX};
     entry->tensor.name = phema_arena_copy(&series->memory, name, size);
     entry->tensor.name_size = size;
     if (!entry->tensor.name ||
@@ -88,6 +88,31 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     series->n_tensors++;
     if (series->became && !filter->container)
         series->became[t] = i + 1;
+    return PHEMA_OK;
+}
+
+/* Of fp8 numbers whose scales take part. */
+static enum phema_status link_scale(struct tensor_table *tensor_table, size_t i,
+                                    const struct phema_checkpoint *checkpoint,
+                                    struct phema_error *err)
+{
+    struct phema_series_tensor *tensors = tensor_table->series->tensors;
+    const struct phema_scaling *scaling = tensors[i].tensor.scaling;
+    if (!scaling)
+        return PHEMA_OK;
+    const struct phema_tensor *listed =
+        phema_checkpoint_find(checkpoint, scaling->name, scaling->name_size);
+    const char *name = NULL;
+    size_t size = 0;
+    enum phema_status status =
+        listed ? tensor_filter_name(tensor_table->filter, listed, &name, &size, err) : PHEMA_OK;
+    if (status || !name)
+        return status;
+    size_t scale = tensor_table_find(tensor_table, name, size, SIZE_MAX);
+    if (scale == SIZE_MAX)
+        return PHEMA_OK;
+    tensors[i].scale = scale;
+    tensors[scale].scale = i;
     return PHEMA_OK;
 }
 
@@ -114,7 +139,10 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
     }
     phema_sort(tensor_table->by_name, series->n_tensors, sizeof(size_t), tensor_names_compare,
                series->tensors);
-    return PHEMA_OK;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < series->n_tensors && tensor_table->filter->keeps_scales && !status; i++)
+        status = link_scale(tensor_table, i, checkpoint, err);
+    return status;
 }
 
 /* ---- Tables of containers ---- */
@@ -376,6 +404,7 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
     const struct phema_tensor *left = &series->tensors[a].tensor;
     const struct phema_tensor *right = &series->tensors[b].tensor;
     if (left->dtype != right->dtype || left->rank != right->rank || left->n_elems == 0 ||
+        left->kind == PHEMA_KIND_SCALE ||
         !tensor_same_dimensions(left->shape, right->shape, left->rank) ||
         series->tensors[a].rule != series->tensors[b].rule)
         return false;

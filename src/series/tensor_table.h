@@ -18,6 +18,7 @@ struct tensor_filter {
     const struct tensor_set *set;      /* of the current snapshot */
     bool takes_attributes;             /* tensors outside of any state_dict take part */
     bool keeps_codes;                  /* fp8 codes and their scales take part as they are */
+    bool keeps_scales;                 /* scales take part beside numbers */
     struct phema_regex **includes, **excludes;
     size_t n_includes, n_excludes;
 };

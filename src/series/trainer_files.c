@@ -237,3 +237,123 @@ PHEMA_FALLIBLE flux_state_read(struct container *container, const struct contain
     phema_json_free(root);
     return status ? phema_fail_in(err, status, "%s", name) : PHEMA_OK;
 }
+
+/* ---- flux_action: a new average ---- */
+
+/* ema_0p08 of 0.08 */
+static const char *folder_of_width(struct phema_arena *arena, double sigma_rel)
+{
+    char *name = phema_arena_printf(arena, "ema_%.2f", sigma_rel);
+    char *point = name ? strchr(name, '.') : NULL;
+    if (point)
+        *point = 'p';
+    return name;
+}
+
+static void write_entry(struct phema_json_out *out, const struct phema_set_change *change,
+                        const struct phema_json *old, double sigma_rel, double time)
+{
+    phema_json_out_open(out, change->new_folder, '{');
+    phema_json_out_short(out, "sigma_rel", sigma_rel);
+    phema_json_out_u64(out, "last_step", (uint64_t)time - 1);
+    for (struct phema_json_field *field = phema_json_first(old); field;
+         field = phema_json_next(old, field)) {
+        size_t size = 0;
+        const char *key = phema_json_key(field, &size);
+        if (phema_bytes_are(key, size, "sigma_rel") || phema_bytes_are(key, size, "last_step"))
+            continue;
+        phema_json_out_key(out, key, size);
+        phema_json_out_copy(out, NULL, phema_json_value(field));
+    }
+    phema_json_out_close(out, '}');
+}
+
+static void write_emas(struct phema_json_out *out, const struct phema_set_change *change,
+                       const struct phema_json *emas, double sigma_rel, double time)
+{
+    phema_json_out_open(out, NULL, '{');
+    for (struct phema_json_field *field = phema_json_first(emas); field;
+         field = phema_json_next(emas, field)) {
+        size_t size = 0;
+        const char *key = phema_json_key(field, &size);
+        if (phema_bytes_are(key, size, change->folder)) {
+            write_entry(out, change, phema_json_value(field), sigma_rel, time);
+            continue;
+        }
+        phema_json_out_key(out, key, size);
+        phema_json_out_copy(out, NULL, phema_json_value(field));
+    }
+    phema_json_out_close(out, '}');
+}
+
+static void write_state(struct phema_set_change *change, const struct phema_json *root,
+                        double sigma_rel, double time)
+{
+    struct phema_json_out out = {.text = &change->text, .is_pretty = true};
+    phema_json_out_open(&out, NULL, '{');
+    for (struct phema_json_field *field = phema_json_first(root); field;
+         field = phema_json_next(root, field)) {
+        size_t size = 0;
+        const char *key = phema_json_key(field, &size);
+        phema_json_out_key(&out, key, size);
+        if (phema_bytes_are(key, size, "emas"))
+            write_emas(&out, change, phema_json_value(field), sigma_rel, time);
+        else
+            phema_json_out_copy(&out, NULL, phema_json_value(field));
+    }
+    phema_json_out_close(&out, '}');
+    phema_strbuf_puts(&change->text, "\n");
+}
+
+static enum phema_status check_change(const struct phema_set_change *change,
+                                      const struct phema_json *root, double time,
+                                      struct phema_error *err)
+{
+    double step = 0;
+    const struct phema_json *emas = phema_json_get(root, "emas");
+    const struct phema_json *entry = emas ? phema_json_get(emas, change->folder) : NULL;
+    struct phema_name_buffer wanted, found;
+    if (!entry || phema_json_type(entry) != PHEMA_JSON_OBJECT)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has no '%s' in emas, which is a directory",
+                          change->folder);
+    if (!member_number(&step, root, "step") || time > step)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "has step %s, and an average at %s would be later; choose a later "
+                          "checkpoint for --into",
+                          phema_number_format(&found, step), phema_number_format(&wanted, time));
+    if (strcmp(change->folder, change->new_folder) != 0 && phema_json_get(emas, change->new_folder))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "has an average '%s' already, which the new one would be named; replace "
+                          "that one with --key %s",
+                          change->new_folder, change->new_folder);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE flux_state_change(struct phema_set_change *out, const struct phema_tensor_set *set,
+                                 const char *directory, double sigma_rel, double time,
+                                 struct phema_arena *arena, struct phema_error *err)
+{
+    static const char name[] = "state.json";
+    if (isnan(sigma_rel) || time != floor(time) || time < 1)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "%s: flux_action's checkpoints say a sigma_rel and a whole step of each "
+                          "average, and this target has none; end OUT in .safetensors",
+                          directory);
+    out->folder = set->name;
+    out->new_folder = folder_of_width(arena, sigma_rel);
+    if (!out->new_folder)
+        return phema_fail_memory(err);
+    if (!directory_has(directory, name))
+        return PHEMA_OK;
+    struct phema_json *root = NULL;
+    enum phema_status status = read_json(&root, directory, name, err);
+    if (!status)
+        status = check_change(out, root, time, err);
+    if (!status) {
+        out->file = name;
+        write_state(out, root, sigma_rel, time);
+        status = phema_strbuf_check(&out->text, err);
+    }
+    phema_json_free(root);
+    return status ? phema_fail_in(err, status, "%s/%s", directory, name) : PHEMA_OK;
+}

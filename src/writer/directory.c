@@ -2,8 +2,8 @@
 /* directory.c - PATH.partial/ as a unit: locked, filled with plain files, and published as PATH by
  * rename or by exchange with an old directory. The old one is removed when the exchange is durable,
  * and comes back where that fails. Memory and descriptors are reserved before the exchange. A
- * leftover of a killed run is emptied only where it holds plain files alone: other entries are not
- * this program's to remove. */
+ * leftover of a killed run is emptied only where it holds plain files alone, or a provenance
+ * of this program: other entries are not this program's to remove. */
 #include "directory.h"
 
 #include <errno.h>
@@ -42,15 +42,22 @@ struct phema_writer_directory {
     struct phema_cleanup_entry *entry;
     struct directory_file *files;
     size_t n_files, files_capacity;
+    struct folder_list folders;
     int parent; /* opened before anything is published; or -1 */
     DIR *old;   /* the directory to replace: opened before, so that it can be emptied afterwards */
 };
 
+static unsigned traits_of(const struct phema_writer_directory *directory)
+{
+    return directory->options.has_folders ? DIRECTORY_MAY_HAVE_FOLDERS : 0;
+}
+
 static enum phema_status check_old(int descriptor, const char *path, bool replaces,
-                                   struct phema_error *err)
+                                   bool has_folders, struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status = directory_check_entries(&is_empty, descriptor, false, path, err);
+    unsigned traits = has_folders ? DIRECTORY_MAY_HAVE_FOLDERS : 0;
+    enum phema_status status = directory_check_entries(&is_empty, descriptor, traits, path, err);
     if (is_empty && !status)
         return PHEMA_OK;
     if (!replaces)
@@ -62,7 +69,7 @@ static enum phema_status check_old(int descriptor, const char *path, bool replac
     return writer_fail_errno(err, path, "cannot be emptied", errno);
 }
 
-PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
+PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces, bool has_folders,
                                             struct phema_error *err)
 {
     struct stat st;
@@ -83,7 +90,7 @@ PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
         return writer_fail_errno(err, path, "cannot be examined", errno);
-    enum phema_status status = check_old(descriptor, path, replaces, err);
+    enum phema_status status = check_old(descriptor, path, replaces, has_folders, err);
     (void)close(descriptor);
     return status;
 }
@@ -112,8 +119,9 @@ static enum phema_status empty(struct phema_writer_directory *directory, struct 
     DIR *stream = directory_list(directory->descriptor);
     if (!stream)
         return writer_fail_errno(err, path, "cannot be listed", errno);
-    directory_remove_listed(stream);
-    enum phema_status status = directory_check_listed(&is_empty, stream, true, path, err);
+    unsigned traits = traits_of(directory) | DIRECTORY_IS_LEFTOVER;
+    directory_remove_listed(stream, traits);
+    enum phema_status status = directory_check_listed(&is_empty, stream, traits, path, err);
     (void)closedir(stream);
     if (status || is_empty)
         return status;
@@ -130,7 +138,8 @@ static enum phema_status open_partial(struct phema_writer_directory *directory,
     enum phema_status status = open_locked(directory, err);
     if (status)
         return status;
-    status = directory_check_entries(&is_empty, directory->descriptor, true,
+    status = directory_check_entries(&is_empty, directory->descriptor,
+                                     traits_of(directory) | DIRECTORY_IS_LEFTOVER,
                                      directory->partial_path, err);
     if (!status && !is_empty)
         status = writer_check_no_parts(directory->path, err);
@@ -168,8 +177,8 @@ static enum phema_status new_directory(struct phema_writer_directory **out, cons
 
 static enum phema_status begin(struct phema_writer_directory *directory, struct phema_error *err)
 {
-    enum phema_status status =
-        phema_writer_directory_check(directory->path, directory->options.replaces, err);
+    enum phema_status status = phema_writer_directory_check(
+        directory->path, directory->options.replaces, directory->options.has_folders, err);
     if (status)
         return status;
     phema_cleanup_hold();
@@ -213,6 +222,7 @@ static void forget(struct phema_writer_directory *directory)
         phema_cleanup_remove(directory->files[i].entry);
         directory->files[i].entry = NULL;
     }
+    folders_forget(&directory->folders);
     phema_cleanup_remove(directory->entry);
     directory->entry = NULL;
 }
@@ -240,25 +250,29 @@ static bool is_added(const void *context, const char *name)
 
 void phema_writer_directory_remove_others(struct phema_writer_directory *directory)
 {
-    directory_remove_unwanted(directory->descriptor, is_added, directory);
+    directory_remove_unwanted(directory->descriptor, traits_of(directory), is_added, directory);
 }
 
 /* Opens a file of the directory and puts it on the list of files to remove. Ending signals are
  * held. */
 static enum phema_status begin_file(struct phema_writer **out,
-                                    struct phema_writer_directory *directory, const char *path,
-                                    const char *partial_path, struct phema_error *err)
+                                    struct phema_writer_directory *directory, const char *name,
+                                    const char *path, const char *partial_path,
+                                    struct phema_error *err)
 {
+    enum phema_status status = folders_make(&directory->folders, directory->descriptor,
+                                            directory->partial_path, name, err);
+    if (status)
+        return status;
     if (!phema_array_grow(&directory->files, &directory->files_capacity, directory->n_files,
                           sizeof(*directory->files)))
         return writer_fail_memory(err, path);
     struct phema_writer *writer = NULL;
     struct directory_file *file = &directory->files[directory->n_files];
-    *file = (struct directory_file){.name = strdup(phema_path_last_name(path))};
+    *file = (struct directory_file){.name = strdup(name)};
     if (!file->name)
         return writer_fail_memory(err, path);
-    enum phema_status status =
-        writer_begin_inside(&writer, path, partial_path, &directory->options, err);
+    status = writer_begin_inside(&writer, path, partial_path, &directory->options, err);
     if (!status && !writer->is_kept)
         status = phema_cleanup_add_partial(&file->entry, partial_path, false, err);
     if (status)
@@ -273,7 +287,7 @@ static enum phema_status begin_named(struct phema_writer **out,
                                      struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    if (!name[0] || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+    if (!folders_name_is_valid(name) || (strchr(name, '/') && !directory->options.has_folders))
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: expected the name of a file in it, found '%s'", directory->path,
                           phema_name_escape(&shown, name, strlen(name)));
@@ -285,7 +299,7 @@ static enum phema_status begin_named(struct phema_writer **out,
         return writer_fail_memory(err, directory->path);
     }
     phema_cleanup_hold();
-    enum phema_status status = begin_file(out, directory, path, partial_path, err);
+    enum phema_status status = begin_file(out, directory, name, path, partial_path, err);
     phema_cleanup_resume();
     free(path);
     free(partial_path);
@@ -397,6 +411,8 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
     if (!result) {
         directory->is_ours = false;
         forget(directory);
+        folders_open_permissions(&directory->folders, directory->descriptor,
+                                 directory->usual_write);
         permissions_open_directory(directory->descriptor, directory->usual_write);
         return PHEMA_OK;
     }
@@ -421,21 +437,22 @@ static void undo(struct phema_writer_directory *directory, const char *old_path)
         result == 0 && directory->n_files; /* adopted directories have no files here, and stay */
 }
 
-static enum phema_status remove_old(const char *path, DIR *old, struct phema_error *err)
+static enum phema_status remove_old(const char *path, DIR *old, unsigned traits,
+                                    struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status = directory_check_listed(&is_empty, old, false, path, err);
+    enum phema_status status = directory_check_listed(&is_empty, old, traits, path, err);
     if (status)
         return status;
     permissions_close_directory(old); /* a kill would leave it behind */
-    directory_remove_listed(old);
+    directory_remove_listed(old, traits);
     return rmdir(path) ? writer_fail_errno(err, path, "cannot be removed", errno) : PHEMA_OK;
 }
 
 static enum phema_status remove_replaced(const char *path, const char *old_path, DIR *old,
-                                         struct phema_error *err)
+                                         unsigned traits, struct phema_error *err)
 {
-    enum phema_status status = remove_old(old_path, old, err);
+    enum phema_status status = remove_old(old_path, old, traits, err);
     return status
                ? phema_fail_in(err, status, "%s: is in place, but what it replaced is left", path)
                : PHEMA_OK;
@@ -447,7 +464,7 @@ PHEMA_FALLIBLE directory_remove_replaced(const char *path, const char *old_path,
     DIR *old = opendir(old_path);
     if (!old)
         return writer_fail_errno(err, old_path, "cannot be opened", errno);
-    enum phema_status status = remove_replaced(path, old_path, old, err);
+    enum phema_status status = remove_replaced(path, old_path, old, 0, err);
     (void)closedir(old);
     return status;
 }
@@ -465,10 +482,14 @@ static enum phema_status open_old(struct phema_writer_directory *directory, stru
 static enum phema_status finish(struct phema_writer_directory *directory, struct phema_error *err)
 {
     bool syncs = directory->options.syncs;
+    enum phema_status status =
+        syncs ? folders_sync(&directory->folders, directory->descriptor, directory->path, err)
+              : PHEMA_OK;
+    if (status)
+        return status;
     if (syncs && file_sync(directory->descriptor) && errno != EINVAL)
         return writer_fail_errno(err, directory->path, "cannot be synced", errno);
-    enum phema_status status =
-        syncs ? writer_open_parent(&directory->parent, directory->path, err) : PHEMA_OK;
+    status = syncs ? writer_open_parent(&directory->parent, directory->path, err) : PHEMA_OK;
     return status ? status : open_old(directory, err);
 }
 
@@ -486,7 +507,8 @@ PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *dire
         if (status && old_path)
             undo(directory, old_path);
         else if (old_path)
-            status = remove_replaced(directory->path, old_path, directory->old, err);
+            status = remove_replaced(directory->path, old_path, directory->old,
+                                     traits_of(directory), err);
     }
     free(old_path);
     phema_writer_directory_abandon(directory);
@@ -501,6 +523,7 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory)
     if (directory->is_ours && !directory->is_kept && directory->partial_path) {
         for (size_t i = 0; i < directory->n_files; i++)
             (void)unlinkat(directory->descriptor, directory->files[i].name, 0);
+        folders_remove(&directory->folders, directory->descriptor);
         (void)rmdir(directory->partial_path);
     }
     forget(directory);
@@ -513,6 +536,7 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory)
     for (size_t i = 0; i < directory->n_files; i++)
         free(directory->files[i].name);
     free(directory->files);
+    folders_clear(&directory->folders);
     free(directory->partial_path);
     free(directory->path);
     free(directory);

@@ -21,7 +21,44 @@ PHEMA_FALLIBLE directory_remove_replaced(const char *path, const char *old_path,
  * -1 and errno, and nothing has moved. */
 int directory_move_aside(const char *path, const char *partial_path, const char *aside_path);
 
+/* ---- directory_folders.c ---- */
+
+/* Folders in folders that are written, and removed. */
+#define MAX_FOLDER_DEPTH 8
+
+/* Of a directory that is written, outer ones first. Starts empty. */
+struct folder_list {
+    struct folder {
+        char *name; /* below the directory */
+        struct phema_cleanup_entry *entry;
+    } * items; /* [n] */
+    size_t n, capacity;
+};
+
+/* Whether a file of this name lies below the directory, in few folders. */
+bool folders_name_is_valid(const char *name);
+
+/* Makes the folders in a file's name that are not on the list. Ending signals are held.
+ *   descriptor, partial_path  of the directory */
+PHEMA_FALLIBLE folders_make(struct folder_list *list, int descriptor, const char *partial_path,
+                            const char *name, struct phema_error *err);
+PHEMA_FALLIBLE folders_sync(const struct folder_list *list, int descriptor,
+                            const char *partial_path, struct phema_error *err);
+/* As permissions_open_directory, of each folder. */
+void folders_open_permissions(const struct folder_list *list, int descriptor, mode_t usual_write);
+void folders_forget(struct folder_list *list); /* takes them off the list of paths to remove */
+void folders_remove(const struct folder_list *list, int descriptor); /* where they are empty */
+void folders_clear(struct folder_list *list);
+
 /* ---- directory_entries.c ---- */
+
+/* Traits of a directory that is checked or removed. */
+enum {
+    DIRECTORY_IS_LEFTOVER = 1, /* of an ended run */
+    /* With a provenance it was made by this program, and its folders are treated as it is itself. In any
+     * other directory a folder stops what is done. */
+    DIRECTORY_MAY_HAVE_FOLDERS = 2
+};
 
 /* A stream over the directory's entries, from the first on; NULL and errno. The descriptor stays
  * open. */
@@ -34,17 +71,20 @@ const char *directory_next_name(DIR *stream);
 /* true for a regular file; links are not followed. */
 bool directory_has_file(struct stat *st, int descriptor, const char *name);
 
+/* A folder, where it is no link; -1 and errno. */
+int directory_open_folder(int descriptor, const char *name);
+
 /* *is_empty: the open directory holds nothing. PHEMA_ERR_OUTPUT when it holds anything but plain
  * files or, of a leftover, files that are not the effective user's. */
-PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, bool is_leftover,
+PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, unsigned traits,
                                        const char *path, struct phema_error *err);
-PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, bool is_leftover,
+PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, unsigned traits,
                                       const char *path, struct phema_error *err);
 
-/* Removes plain files, as far as they can be removed; other entries stay. */
-void directory_remove_listed(DIR *stream);
-/* The same, except for files whose names are wanted. */
-void directory_remove_unwanted(int descriptor,
+/* Removes plain files, as far as they can be removed, and the provenance last; other entries stay. */
+void directory_remove_listed(DIR *stream, unsigned traits);
+/* The same, except for files whose names below the directory are wanted. */
+void directory_remove_unwanted(int descriptor, unsigned traits,
                                bool (*is_wanted)(const void *context, const char *name),
                                const void *context);
 

@@ -386,7 +386,7 @@ static enum phema_status check(struct phema_writer_join *join, struct phema_erro
     if (status)
         return status;
     if (join->first.is_directory)
-        return phema_writer_directory_check(join->path, join->options.replaces, err);
+        return phema_writer_directory_check(join->path, join->options.replaces, false, err);
     return join->options.replaces ? PHEMA_OK : phema_writer_check_absent(join->path, err);
 }
 

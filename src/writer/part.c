@@ -176,11 +176,11 @@ static enum phema_status remove_unwanted(const struct phema_writer_part *part,
                                          struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status =
-        directory_check_entries(&is_empty, part->descriptor, true, part->partial_path, err);
+    enum phema_status status = directory_check_entries(
+        &is_empty, part->descriptor, DIRECTORY_IS_LEFTOVER, part->partial_path, err);
     if (status)
         return status;
-    directory_remove_unwanted(part->descriptor, is_wanted, part);
+    directory_remove_unwanted(part->descriptor, 0, is_wanted, part);
     return PHEMA_OK;
 }
 
@@ -348,6 +348,43 @@ PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_
     if (!status)
         status = writer_commit_copy(writer, descriptor, source, size_bytes, err);
     (void)close(descriptor);
+    return status;
+}
+
+/* ---- An earlier run's part ---- */
+
+static bool is_inode(const char *path, uint64_t inode)
+{
+    struct stat st;
+    return inode && path && lstat(path, &st) == 0 && (uint64_t)st.st_ino == inode;
+}
+
+/* path has no slash at its end. */
+static enum phema_status find_done(bool *out, const char *path, const char *marker_path,
+                                   const char *digest, struct phema_error *err)
+{
+    struct part_marker marker = {0};
+    enum phema_status status = part_marker_read(&marker, marker_path, err);
+    if (!status && marker.state == MARKER_DONE && strcmp(marker.digest, digest) == 0) {
+        char *partial_path = path_partial(path);
+        *out = is_inode(partial_path, marker.inode) || is_inode(path, marker.inode);
+        free(partial_path);
+    }
+    part_marker_clear(&marker);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_part_is_done(bool *out, const char *path, uint64_t part,
+                                         uint64_t n_parts, const char *digest,
+                                         struct phema_error *err)
+{
+    char *own = phema_path_trim(path);
+    char *marker_path = own ? part_marker_path(own, part, n_parts) : NULL;
+    *out = false;
+    enum phema_status status =
+        marker_path ? find_done(out, own, marker_path, digest, err) : phema_fail_memory(err);
+    free(marker_path);
+    free(own);
     return status;
 }
 

@@ -46,6 +46,25 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
     return PHEMA_OK;
 }
 
+PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    if (!parent)
+        return phema_fail_memory(err);
+    struct stat st;
+    enum phema_status status = PHEMA_OK;
+    if (stat(parent, &st))
+        status = errno == ENOENT
+                     ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", path)
+                     : PHEMA_OK;
+    else if (S_ISREG(st.st_mode))
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: '%s' is a file, expected a directory", path,
+                            parent);
+    free(parent);
+    return status;
+}
+
 bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes)
 {
     struct stat st;

@@ -517,7 +517,7 @@ static void dtensors_that_lie_are_refused(void **state)
     other.whole[0] = 3;
     other.local[0] = 1;
     write_part("part", "model_1.pt", &other);
-    refuse("part", "tensor 'model.w': is said to be a part of a tensor of shape [3, 2], but of "
+    refuse("part", "tensor 'model.w': is stated to be a part of a tensor of shape [3, 2], but of "
                    "shape [4, 2] in file 'model_0.pt'");
     write_part("part", "model_1.pt", &first);
     refuse("part", "file 'model_1.pt': tensor 'model.w': is the part of process 0, expected 1");

@@ -119,7 +119,7 @@ static void end_records_are_checked(void **state)
     refuse_change(at_end, 4, 1, 2, "several disks");
     refuse_change(at_end, 8, 4, 2, "counts of entries differ");
     refuse_change(at_end, 8, 0x00040004, 4, "too small for its entries");
-    refuse_change(at_end, 8, 0x00020002, 4, "goes on behind the last entry");
+    refuse_change(at_end, 8, 0x00020002, 4, "continues behind the last entry");
     refuse_change(at_end, 8, 0xFFFFFFFF, 4, "too small for its entries");
     refuse_change(at_end, 12, 0xFFFFFFFF, 4, "does not end where");
     refuse_change(at_end, 16, 0xFFFFFFFF, 4, "does not end where");

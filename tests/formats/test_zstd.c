@@ -734,7 +734,7 @@ static void content_ends_with_the_last_tensor(void **state)
     assert_refused(file.data, file.size, "should end after 665 bytes");
     phema_strbuf_clear(&file);
     put_frame(&file, content.data, 666, false);
-    assert_fails_later(&file, "goes on behind the last tensor, which ends after 665 bytes");
+    assert_fails_later(&file, "continues behind the last tensor, which ends after 665 bytes");
     phema_strbuf_clear(&file);
     put_raw_frame(&file, content.data, 665);
     put_raw_frame(&file, "!", 1);
@@ -769,7 +769,7 @@ static void bombs_stop_at_the_last_tensor(void **state)
     put_frame(&file, long_content, size, false);
     assert_true(file.size < size / 1000);
     file.data[file.size - 1] ^= 1; /* the checksum, in case all is decompressed */
-    assert_fails_later(&file, "goes on behind the last tensor");
+    assert_fails_later(&file, "continues behind the last tensor");
     phema_strbuf_clear(&file);
     free(long_content);
     phema_strbuf_clear(&content);

@@ -15,6 +15,7 @@
 #include "directory.h"
 #include "paths.h"
 #include "phema/cleanup.h"
+#include "phema/path.h"
 #include "support.h"
 
 static const struct phema_writer_options quick = {0};
@@ -174,6 +175,75 @@ static void names_of_files_stay_inside_and_are_used_once(void **state)
     clear_place(&place);
 }
 
+/* A directory with folders is this program's own where it has a provenance. */
+static void folders_are_written_replaced_and_removed(void **state)
+{
+    (void)state;
+    static const struct phema_writer_options with_folders = {.syncs = true, .has_folders = true};
+    static const struct phema_writer_options replacing = {
+        .replaces = true, .syncs = true, .has_folders = true};
+    static const char *const names[] = {"a/",   "a//b", "a/../b",
+                                        "../a", "/a",   "1/2/3/4/5/6/7/8/9/x"};
+    struct phema_error err = {""};
+    struct place place = make_place("folders");
+    struct phema_writer_directory *directory = open_place(&place, &with_folders);
+    struct phema_writer *writer = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        assert_fails(phema_writer_directory_add(&writer, directory, names[i], 1, &err),
+                     PHEMA_ERR_OUTPUT, &err, "expected the name of a file");
+    add(directory, "a/b/one", "1");
+    add(directory, "a/two", "2");
+    phema_writer_directory_abandon(directory);
+    assert_false(exists(place.path));
+    assert_false(exists(place.partial));
+
+    directory = open_place(&place, &with_folders);
+    add(directory, "a/b/one", "1");
+    add(directory, "top", "0");
+    assert_ok(phema_writer_directory_commit(directory, &err), &err);
+    assert_file(place.path, "a/b/one", "1");
+    refuse(&place, &replacing, "holds 'a', which is not a regular file");
+    refuse(&place, &forced, "holds 'a', which is not a regular file");
+    put_file(place.path, PHEMA_PROVENANCE_FILE, "{}");
+    refuse(&place, &forced, "holds 'a', which is not a regular file");
+    refuse(&place, &with_folders, "exists already; --force replaces it");
+    directory = open_place(&place, &replacing);
+    add(directory, "c/three", "3");
+    assert_ok(phema_writer_directory_commit(directory, &err), &err);
+    assert_file(place.path, "c/three", "3");
+    assert_int_equal(count_entries(place.path), 1);
+
+    char *link = with_end(place.path, "/link");
+    put_file(place.path, PHEMA_PROVENANCE_FILE, "{}");
+    assert_int_equal(symlink("/", link), 0);
+    refuse(&place, &replacing, "holds 'link', which is not a regular file");
+    free(link);
+    clear_place(&place);
+}
+
+/* A killed run leaves its folders. Those of another program stay. */
+static void leftover_folders_are_taken_over(void **state)
+{
+    (void)state;
+    static const struct phema_writer_options with_folders = {.has_folders = true};
+    struct phema_error err = {""};
+    struct place place = make_place("folders_left");
+    char *folder = with_end(place.partial, "/a");
+    assert_int_equal(mkdir(place.partial, 0700), 0);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    put_file(place.partial, "a/old", "old");
+    refuse(&place, &with_folders, "holds 'a', which is not a regular file");
+    put_file(place.partial, PHEMA_PROVENANCE_FILE, "{}");
+    refuse(&place, &quick, "holds 'a', which is not a regular file");
+    struct phema_writer_directory *directory = open_place(&place, &with_folders);
+    assert_int_equal(count_entries(place.partial), 0);
+    add(directory, "a/new", "new");
+    assert_ok(phema_writer_directory_commit(directory, &err), &err);
+    assert_file(place.path, "a/new", "new");
+    free(folder);
+    clear_place(&place);
+}
+
 static void an_empty_directory_may_be_replaced(void **state)
 {
     (void)state;
@@ -197,9 +267,9 @@ static void a_directory_of_files_is_replaced_only_when_asked_to(void **state)
     put_file(place.path, "old", "old");
     put_file(place.path, "both", "old");
     refuse(&place, &quick, "exists already; --force replaces it");
-    assert_fails(phema_writer_directory_check(place.path, false, &err), PHEMA_ERR_OUTPUT, &err,
-                 "exists already");
-    assert_ok(phema_writer_directory_check(place.path, true, &err), &err);
+    assert_fails(phema_writer_directory_check(place.path, false, false, &err), PHEMA_ERR_OUTPUT,
+                 &err, "exists already");
+    assert_ok(phema_writer_directory_check(place.path, true, false, &err), &err);
 
     struct phema_writer_directory *directory = open_place(&place, &forced);
     add(directory, "both", "new");
@@ -482,6 +552,8 @@ int main(void)
         cmocka_unit_test(commit_publishes_all_files_at_once),
         cmocka_unit_test(abandon_leaves_nothing),
         cmocka_unit_test(names_of_files_stay_inside_and_are_used_once),
+        cmocka_unit_test(folders_are_written_replaced_and_removed),
+        cmocka_unit_test(leftover_folders_are_taken_over),
         cmocka_unit_test(an_empty_directory_may_be_replaced),
         cmocka_unit_test(a_directory_of_files_is_replaced_only_when_asked_to),
         cmocka_unit_test(a_directory_with_other_entries_is_never_replaced),

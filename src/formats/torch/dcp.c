@@ -278,18 +278,41 @@ static enum phema_status read_tensors(struct distributed *distributed, struct ph
     return PHEMA_OK;
 }
 
+/* ---- Counters ---- */
+
+/* The step that a trainer stores as an object of its own tells whether a directory has the right name.
+ * No other object is opened. One that is no number, or damaged, tells nothing. */
+static void read_counter(struct distributed *distributed)
+{
+    const struct dcp_stored *counter = &distributed->metadata.counter;
+    struct dcp_place place = {0};
+    struct phema_span archive;
+    struct phema_error ignored = {""};
+    size_t file = 0;
+    if (counter->info && !distributed->checkpoint->part.size &&
+        !dcp_place_read(&place, counter, &ignored) &&
+        !find_file(&file, distributed, place.path, &ignored) &&
+        phema_span_part(&archive, checkpoint_content(distributed->checkpoint, file), place.offset,
+                        place.size))
+        (void)!torch_zip_list_values(distributed->checkpoint, DCP_COUNTER, archive, file,
+                                     place.offset, distributed->options, &ignored);
+}
+
 static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
                                           const struct phema_checkpoint_options *options,
                                           struct phema_error *err)
 {
     struct distributed distributed = {.checkpoint = checkpoint, .options = options};
     struct phema_span content = checkpoint_content(checkpoint, checkpoint->base);
+    checkpoint->files[checkpoint->base].is_metadata = true;
     distributed.chunks_left = content.size;
     enum phema_status status = dcp_metadata_read(&distributed.metadata, content, options, err);
     if (!status) {
         prefetch_archives(&distributed);
         status = read_tensors(&distributed, err);
     }
+    if (!status)
+        read_counter(&distributed);
     name_table_clear(&distributed.files);
     dcp_metadata_clear(&distributed.metadata);
     return status;
@@ -297,23 +320,40 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
 
 /* ---- Records ---- */
 
-/* Names of the files that hold pieces, to their indices. */
-static enum phema_status index_files(struct name_table *files,
-                                     const struct phema_checkpoint *checkpoint,
-                                     struct phema_error *err)
+/* The zips of all pieces while they are listed. */
+struct record_list {
+    const struct phema_checkpoint *checkpoint;
+    struct name_table files; /* by label; values are indices in the checkpoint's files */
+    struct phema_record *items;
+    size_t n, capacity;
+};
+
+static enum phema_status index_files(struct record_list *list, struct phema_error *err)
 {
-    for (size_t f = 1; f < checkpoint->n_files; f++) {
-        const char *name = phema_checkpoint_file_label(checkpoint, f);
-        if (name_table_add(files, name, strlen(name), f) != NAME_ADDED)
+    for (size_t f = 0; f < list->checkpoint->n_files; f++) {
+        const char *label = phema_checkpoint_file_label(list->checkpoint, f);
+        if (!list->checkpoint->files[f].is_metadata &&
+            name_table_add(&list->files, label, strlen(label), f) != NAME_ADDED)
             return phema_fail_memory(err);
     }
     return PHEMA_OK;
 }
 
+/* The file that a path in .metadata names; false: no piece uses it. */
+static bool find_labelled(size_t *file, const struct record_list *list, const char *metadata_label,
+                          struct phema_span path)
+{
+    const char *slash = strrchr(metadata_label, '/');
+    struct phema_strbuf label = {0};
+    phema_strbuf_append(&label, metadata_label, slash ? (size_t)(slash + 1 - metadata_label) : 0);
+    phema_strbuf_append(&label, (const char *)path.data, path.size);
+    bool is_found = !label.is_failed && name_table_find(file, &list->files, label.data, label.size);
+    phema_strbuf_clear(&label);
+    return is_found;
+}
+
 /* Of the zip of one piece. Places in files that no piece uses are ignored. */
-static enum phema_status add_records(struct phema_record **records, size_t *n, size_t *capacity,
-                                     const struct phema_checkpoint *checkpoint,
-                                     const struct name_table *files,
+static enum phema_status add_records(struct record_list *list, const char *metadata_label,
                                      const struct dcp_stored *stored, struct phema_error *err)
 {
     struct dcp_place place = {0};
@@ -322,15 +362,30 @@ static enum phema_status add_records(struct phema_record **records, size_t *n, s
     enum phema_status status = dcp_place_read(&place, stored, err);
     if (status)
         return status;
-    if (!name_table_find(&file, files, (const char *)place.path.data, place.path.size) ||
-        !phema_span_part(&archive, checkpoint_content(checkpoint, file), place.offset, place.size))
+    if (!find_labelled(&file, list, metadata_label, place.path) ||
+        !phema_span_part(&archive, checkpoint_content(list->checkpoint, file), place.offset,
+                         place.size))
         return PHEMA_OK;
     struct zip_archive zip;
     status = zip_open(&zip, archive, TORCH_ONE_TENSOR_RECORDS, err);
     if (status)
         return status;
-    status = torch_zip_add_records(records, n, capacity, &zip, file, place.offset, err);
+    status = torch_zip_add_records(&list->items, &list->n, &list->capacity, &zip, file,
+                                   place.offset, err);
     zip_close(&zip);
+    return status;
+}
+
+static enum phema_status add_part_records(struct record_list *list, size_t metadata_file,
+                                          struct phema_error *err)
+{
+    struct dcp_metadata metadata = {0};
+    const char *label = phema_checkpoint_file_label(list->checkpoint, metadata_file);
+    enum phema_status status = dcp_metadata_read(
+        &metadata, checkpoint_content(list->checkpoint, metadata_file), NULL, err);
+    for (size_t i = 0; i < metadata.n_stored && !status; i++)
+        status = add_records(list, label, &metadata.stored[i], err);
+    dcp_metadata_clear(&metadata);
     return status;
 }
 
@@ -338,17 +393,14 @@ static enum phema_status list_records(struct phema_record **out, size_t *n,
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
 {
-    struct dcp_metadata metadata = {0};
-    struct name_table files = {0};
-    size_t capacity = 0;
-    enum phema_status status =
-        dcp_metadata_read(&metadata, checkpoint_content(checkpoint, 0), NULL, err);
-    if (!status)
-        status = index_files(&files, checkpoint, err);
-    for (size_t i = 0; i < metadata.n_stored && !status; i++)
-        status = add_records(out, n, &capacity, checkpoint, &files, &metadata.stored[i], err);
-    name_table_clear(&files);
-    dcp_metadata_clear(&metadata);
+    struct record_list list = {.checkpoint = checkpoint};
+    enum phema_status status = index_files(&list, err);
+    for (size_t f = 0; f < checkpoint->n_files && !status; f++)
+        if (checkpoint->files[f].is_metadata)
+            status = add_part_records(&list, f, err);
+    name_table_clear(&list.files);
+    *out = list.items;
+    *n = list.n;
     return status;
 }
 

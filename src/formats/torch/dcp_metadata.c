@@ -76,7 +76,7 @@ bool dcp_metadata_is_tensor(const struct dcp_metadata *metadata, size_t number)
 
 /* ---- Storage ---- */
 
-/* Entries of other objects are ignored, and so are entries of unlisted names, which no reader can
+/* Entries of objects other than the counter are ignored, and so are entries of unlisted names, which no reader can
  * reach. */
 static enum phema_status note_stored(struct dcp_metadata *metadata, const struct pickle_node *key,
                                      const struct pickle_node *info, struct phema_error *err)
@@ -87,10 +87,14 @@ static enum phema_status note_stored(struct dcp_metadata *metadata, const struct
     if (!pickle_is(name, PICKLE_TEXT) || name->span.size > MAX_NAME_BYTES)
         return fail_expected(err, "a MetadataIndex with the name of a tensor as fqn");
     size_t number = 0;
-    if (!name_table_find(&number, &metadata->names, (const char *)name->span.data,
-                         name->span.size) ||
-        !dcp_metadata_is_tensor(metadata, number))
+    if (!name_table_find(&number, &metadata->names, (const char *)name->span.data, name->span.size))
         return PHEMA_OK;
+    if (!dcp_metadata_is_tensor(metadata, number)) {
+        if (phema_bytes_are(name->span.data, name->span.size, DCP_COUNTER) &&
+            pickle_is_record(info, FILESYSTEM_CLASS("_StorageInfo")))
+            metadata->counter = (struct dcp_stored){.number = number, .info = info};
+        return PHEMA_OK;
+    }
 
     const struct pickle_node *offset = pickle_field(key, "offset");
     enum phema_status status = PHEMA_OK;

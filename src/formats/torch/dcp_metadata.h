@@ -22,12 +22,16 @@ struct dcp_place {
     uint64_t offset, size;
 };
 
+/* The object in which torchtitan counts its steps. */
+#define DCP_COUNTER "train_state.step"
+
 struct dcp_metadata {
     struct phema_arena nodes;
     const struct pickle_node *values; /* dict from names to records: the state dict */
     struct name_table names;          /* values are numbers in it */
     struct dcp_stored *stored;        /* [n_stored] sorted by number, then by offset */
     size_t n_stored, stored_capacity;
+    struct dcp_stored counter; /* the entry of DCP_COUNTER; info NULL: none */
 };
 
 /* All entries of storage_data have been checked but for their places. To be cleared in any case. */

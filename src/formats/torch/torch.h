@@ -118,6 +118,13 @@ PHEMA_FALLIBLE torch_zip_read_tensor(struct phema_tensor *out, struct phema_aren
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err);
 
+/* Lists the numbers of an archive of torch.save as torch_list_values does (torch_zip.c).
+ *   content, file, start  as torch_zip_read_tensor */
+PHEMA_FALLIBLE torch_zip_list_values(struct phema_checkpoint *checkpoint, const char *item,
+                                     struct phema_span content, size_t file, uint64_t start,
+                                     const struct phema_checkpoint_options *options,
+                                     struct phema_error *err);
+
 /* ---- Listing ---- */
 
 /* Lists every tensor below root, named by the keys that lead to it (tensors.c); modules as their

@@ -243,6 +243,21 @@ enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_a
     return status;
 }
 
+enum phema_status torch_zip_list_values(struct phema_checkpoint *checkpoint, const char *item,
+                                        struct phema_span content, size_t file, uint64_t start,
+                                        const struct phema_checkpoint_options *options,
+                                        struct phema_error *err)
+{
+    struct archive archive = {.file = file, .start = start, .is_lone = true};
+    struct pickle_node *root = NULL;
+    size_t pickle_size = 0;
+    enum phema_status status = read_archive(&root, &pickle_size, &archive, content, options, err);
+    if (!status)
+        status = torch_list_values(checkpoint, root, item, pickle_size, err);
+    clear(&archive);
+    return status;
+}
+
 const struct phema_extension torch_extensions[] = {
     {".pt", PHEMA_NAMES_FILE},
     {".pth", PHEMA_NAMES_FILE},

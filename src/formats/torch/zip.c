@@ -323,7 +323,7 @@ static enum phema_status read_entries(struct zip_archive *zip, const struct dire
         }
     }
     if (at != central.size)
-        return refuse(err, "its directory goes on behind the last entry");
+        return refuse(err, "its directory continues behind the last entry");
     return PHEMA_OK;
 }
 

@@ -268,7 +268,7 @@ static enum phema_status finish_file(struct zstd_content *content, struct phema_
             return status;
         if (made)
             return phema_fail(err, PHEMA_ERR_FILE,
-                              "the content goes on behind the last tensor, which ends after %llu "
+                              "the content continues behind the last tensor, which ends after %llu "
                               "bytes; the file is damaged",
                               (unsigned long long)content_size);
     }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Digests that are read in the background are those of the calling thread; a failure reaches the
+ * caller, and nobody has to wait for digests that are not wanted. */
+#include <errno.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "models.h"
+#include "phema/series.h"
+
+#define N_SNAPSHOTS 40 /* enough for several threads */
+
+static char *file_of(size_t k)
+{
+    char name[64];
+    (void)snprintf(name, sizeof(name), "run/snapshot-%07zu-0.100.safetensors", k + 1);
+    return support_tmp_path(name);
+}
+
+/* Snapshot k begins with the bytes of k. */
+static struct phema_series *open_series(int64_t n_rows)
+{
+    char *directory = support_tmp_path("run");
+    assert_int_equal(mkdir(directory, 0777) && errno != EEXIST, 0);
+    for (size_t k = 0; k < N_SNAPSHOTS; k++) {
+        struct model model = {0};
+        struct entry *entry = add_entry(&model, "w", PHEMA_F16, 2, n_rows, 100);
+        memcpy(entry->data, &k, sizeof(k));
+        char *path = file_of(k);
+        write_safetensors(path, &model);
+        free(path);
+        clear_model(&model);
+    }
+    struct phema_error err = {""};
+    struct phema_series *series = NULL;
+    struct phema_series_options options = {.snapshots = directory,
+                                           .from = -HUGE_VAL,
+                                           .to = HUGE_VAL,
+                                           .may_be_sampled = true,
+                                           .command = "",
+                                           .command_tail = ""};
+    assert_ok(phema_series_open(&series, &options, &err), &err);
+    assert_int_equal(series->n, N_SNAPSHOTS);
+    free(directory);
+    return series;
+}
+
+static void digests_are_those_of_the_calling_thread(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_identification *identification = NULL;
+    struct phema_series *series = open_series(8), *other = open_series(8);
+    assert_ok(phema_series_identify(series, &err), &err);
+    assert_ok(phema_series_identify_begin(&identification, other, &err), &err);
+    assert_ok(phema_series_identify_end(identification, &err), &err);
+    for (size_t k = 0; k < N_SNAPSHOTS; k++) {
+        assert_int_not_equal(strlen(series->snapshots[k].digest), 0);
+        assert_string_equal(series->snapshots[k].digest, other->snapshots[k].digest);
+        if (k)
+            assert_string_not_equal(series->snapshots[k].digest, series->snapshots[0].digest);
+    }
+    phema_series_close(series);
+    phema_series_close(other);
+}
+
+static void the_first_failure_reaches_the_caller(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_identification *identification = NULL;
+    struct phema_series *series = open_series(3000); /* too large to be mapped */
+    char *path = file_of(7);
+    assert_int_equal(unlink(path), 0);
+    assert_ok(phema_series_identify_begin(&identification, series, &err), &err);
+    assert_fails(phema_series_identify_end(identification, &err), PHEMA_ERR_FILE, &err,
+                 "snapshot-0000008");
+    free(path);
+    phema_series_close(series);
+}
+
+static void may_be_abandoned(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_identification *identification = NULL;
+    struct phema_series *series = open_series(8);
+    phema_series_identify_abandon(NULL);
+    assert_ok(phema_series_identify_begin(&identification, series, &err), &err);
+    phema_series_identify_abandon(identification);
+    phema_series_close(series);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(digests_are_those_of_the_calling_thread),
+        cmocka_unit_test(the_first_failure_reaches_the_caller),
+        cmocka_unit_test(may_be_abandoned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
