@@ -100,7 +100,7 @@ static enum phema_status fit(struct bench *bench, double *seconds, struct phema_
                                            .n = bench->n,
                                            .distances = pairs,
                                            .n_distances = n_pairs};
-    status = phema_motion_fit(&bench->motion, &data, err);
+    status = phema_motion_fit(&bench->motion, &data, PHEMA_MOTION_EVEN, err);
     *seconds = now() - start;
     free(pairs);
     return status;

@@ -1,6 +1,6 @@
 # libposthoc-ema: the modules behind include/posthoc-ema.h as one shared and one static library. Both hide
 # all symbols except those of that header.
-set(library_modules api synth output plan series gpu solver writer accumulate profile formats base)
+set(library_modules api search design synth output plan series gpu solver writer accumulate profile formats base)
 set(library_objects "")
 foreach(module ${library_modules})
     list(APPEND library_objects $<TARGET_OBJECTS:phema_${module}>)
@@ -13,8 +13,13 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
 endif()
 
 add_library(libposthoc-ema SHARED ${library_objects})
-target_link_libraries(libposthoc-ema PRIVATE PkgConfig::JANSSON PkgConfig::ZLIB PkgConfig::XXHASH
-    PkgConfig::ZSTD PkgConfig::MPFR PkgConfig::PCRE2 ${PHEMA_URING_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
+set(library_needs PkgConfig::JANSSON PkgConfig::ZLIB PkgConfig::XXHASH PkgConfig::ZSTD PkgConfig::MPFR
+    PkgConfig::PCRE2 ${PHEMA_URING_LIBRARY})
+if(PHEMA_STATIC) # where these are archives, some of which cannot be part of a shared library
+    set(library_needs ${JANSSON_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES} ${XXHASH_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES}
+        ${MPFR_LINK_LIBRARIES} ${PCRE2_LINK_LIBRARIES} ${URING_LINK_LIBRARIES})
+endif()
+target_link_libraries(libposthoc-ema PRIVATE ${library_needs} Threads::Threads ${CMAKE_DL_LIBS} m)
 set_target_properties(libposthoc-ema PROPERTIES OUTPUT_NAME posthoc-ema LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION} SOVERSION ${PHEMA_SOVERSION})
 

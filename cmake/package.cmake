@@ -9,6 +9,9 @@ install(DIRECTORY examples DESTINATION ${doc}/posthoc-ema COMPONENT program USE_
 foreach(trainer edm2 ema_pytorch posthoc_ema lightning) # what the guide runs on
     install(DIRECTORY fixtures/${trainer} DESTINATION ${doc}/posthoc-ema/fixtures COMPONENT program)
 endforeach()
+foreach(trainer titan flux_action fp8_block)
+    install(DIRECTORY fixtures/trainers/${trainer} DESTINATION ${doc}/posthoc-ema/fixtures/trainers COMPONENT program)
+endforeach()
 install(FILES LICENSE RENAME copyright DESTINATION ${doc}/posthoc-ema COMPONENT program)
 
 set(CPACK_COMPONENTS_ALL program debian)

@@ -101,6 +101,61 @@ POSTHOC_EMA_API double posthoc_ema_sigma_rel(double gamma); /* its inverse; gamm
  * (1 - 1/step)^(gamma+1), 0 at the first step. Apply the update at every step. */
 POSTHOC_EMA_API double posthoc_ema_beta(double gamma, uint64_t step);
 
+/* ---- Before training: what to store ---- */
+
+struct posthoc_ema_design;
+struct posthoc_ema_plan;
+
+struct posthoc_ema_design_options {
+    size_t size;
+    double until;            /* steps of the training */
+    uint64_t model_elements; /* numbers of the model */
+    uint64_t disk_bytes;     /* for all snapshots; 0: as much as max_error needs */
+    double max_error;        /* the least disk with this worst error; 0: the best within the disk */
+    const double *sigma_rels; /* [n] widths of the averages that will be wanted */
+    size_t n_sigma_rels;
+    const double *ats; /* [n] their times; the end is always among them */
+    size_t n_ats;
+    double after;       /* at any time from here on, too; 0: not */
+    size_t max_widths;  /* averages to keep, 1 to 4; 0: 3 */
+    const char *dtype;  /* of the snapshots: "f16", "f32", "bf16"; NULL: f16 or f32 */
+    const char *motion; /* of the parameters: "walk" (default), "white", "drift", "fall" */
+    int is_even;        /* save at multiples of one interval */
+    double from, to;    /* a range of widths, instead of sigma_rels; to 0: no range */
+    const double
+        *input_sigmas; /* [n] widths that the training keeps, where they cannot be chosen */
+    size_t n_input_sigmas;
+    /* of another training: parameters will move as they did there; not together with motion; NULL:
+     * none. Read during the call only */
+    const struct posthoc_ema_plan *like;
+};
+
+/* Plans widths, times and dtype of the snapshots of a training, as the verb design does.
+ * NO            the worst error stays above max_error
+ * ERR_USAGE     an option is out of range
+ * ERR_INPUTS    the snapshots of `like` do not show how parameters move
+ * ERR_TARGET    a width that does not exist; the disk is too small */
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_design_make(struct posthoc_ema_design **out,
+                        const struct posthoc_ema_design_options *options,
+                        struct posthoc_ema_error *error);
+POSTHOC_EMA_API void posthoc_ema_design_free(struct posthoc_ema_design *design);
+
+struct posthoc_ema_design_info {
+    size_t size;
+    size_t n_widths;
+    const double *widths, *gammas; /* [n_widths] sigma_rel and exponent of the averages to keep */
+    size_t n_times;
+    const double *times; /* [n_times] steps at which to save all of them */
+    const char *dtype;   /* "f16", "f32", "bf16" */
+    uint64_t disk_bytes;
+    double worst_error;                 /* predicted, of all wanted averages, and ... */
+    double worst_sigma_rel, worst_time; /* ... of which */
+};
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_design_info(const struct posthoc_ema_design *design,
+                        struct posthoc_ema_design_info *info, struct posthoc_ema_error *error);
+
 /* ---- Weights without files ---- */
 
 /* A power-function average of exponent gamma that ends at time t > 0 [any unit, one for all].
@@ -144,6 +199,13 @@ struct posthoc_ema_series_options {
     const char *const
         *allow_globals; /* [n] further globals that pickles may name, read as inert objects */
     size_t n_allow_globals;
+    /* [n] "T" or "T,counter": the training was resumed at T with averages that were copies of the
+     * weights; counter: their step count began anew */
+    const char *const *resets;
+    size_t n_resets;
+    double time_offset; /* the averages end so much later than the names say */
+    const char *use; /* of files with raw parameters beside averages: "all" (default), "averages",
+                         * "raw" */
 };
 
 /* snapshots: a directory, a manifest (*.json) or @list. options: NULL for none. Reads headers, no
@@ -196,6 +258,12 @@ struct posthoc_ema_plan_options {
     const char *metric;     /* "motion" (default), "walk", "profile" */
     double max_error;       /* status NO if the predicted error is larger; 0: no limit */
     uint64_t max_ram_bytes; /* limit on anonymous memory of the process; 0: no limit */
+    /* snapshots that do not fit their labels: "warn" (default): their errors are unknown; "error":
+     * ERR_INPUTS; "off": nothing is compared */
+    const char *checks;
+    const char
+        *schedule; /* of the learning rate: "cosine", "wsd:decay=10%", ..., or a file of steps
+                           * and rates; NULL: unknown */
 };
 
 /* Opens the snapshots again, so it includes those that were added after the series was opened. The
@@ -212,6 +280,12 @@ struct posthoc_ema_plan_info {
     size_t size;
     const char *metric; /* the one used: "walk" if the motion of parameters is unknown */
     size_t n_snapshots, n_targets;
+    size_t n_tensors;
+    /* Whether the snapshots are what their labels say: "unknown", "fits", "doubtful", "wrong". Errors
+     * of averages of wrong labels are not predicted. */
+    const char *verdict;
+    const char *reason; /* of doubtful and wrong, a part of a sentence; else NULL */
+    size_t suspect;     /* the snapshot that is blamed; n_snapshots: no single one */
 };
 struct posthoc_ema_target {
     size_t size;
@@ -285,6 +359,65 @@ posthoc_ema_run(struct posthoc_ema_plan *plan, const char *out,
 
 /* Path of target j in the last successful run; NULL before the first one. Valid until the next. */
 POSTHOC_EMA_API const char *posthoc_ema_output(const struct posthoc_ema_plan *plan, size_t j);
+
+/* ---- Tensors without a file ---- */
+
+struct posthoc_ema_tensor {
+    size_t size;
+    const char *name; /* [name_size] as outputs have it; may contain NULs */
+    size_t name_size;
+    const char *dtype;     /* of the average: "F32", "BF16", "I64", ... as in safetensors */
+    const uint64_t *shape; /* [rank] */
+    size_t rank;
+    uint64_t bytes;  /* of the average, in C order */
+    int is_averaged; /* else it is copied from the newest snapshot */
+    size_t same_as;  /* the first tensor that has the same storage in every snapshot, or itself */
+};
+
+/* Tensor i of the averages, below n_tensors. dtype: as in the options of a run, or NULL. */
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_plan_tensor(const struct posthoc_ema_plan *plan, size_t i, const char *dtype,
+                        struct posthoc_ema_tensor *tensor, struct posthoc_ema_error *error);
+
+struct posthoc_ema_read_options {
+    size_t size;
+    const char *dtype, *overflow, *io; /* as in struct posthoc_ema_run_options */
+    unsigned threads;                  /* 0: the processors this process may use */
+};
+
+/* Makes tensor i of target j in memory, with the bytes that a run writes. Reads this tensor of the
+ * snapshots; those that are compressed without a seek table are decompressed up to it, so that a run is
+ * faster for all tensors.
+ *   data  out: [size] C order, in the dtype of posthoc_ema_plan_tensor; undefined after a failure
+ *   size  the tensor's bytes
+ * All statuses above, without those of outputs. */
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_read(const struct posthoc_ema_plan *plan, size_t j, size_t i,
+                 const struct posthoc_ema_read_options *options, void *data, size_t size,
+                 struct posthoc_ema_error *error);
+
+/* ---- Search ---- */
+
+/* The search of the command: first a grid of widths, then widths around the best one. */
+struct posthoc_ema_search_options {
+    size_t size;
+    double from, to;  /* range of sigma_rel */
+    size_t n_coarse;  /* widths of the grid, 2 to 1000; 0: 6, fewer where the range is narrow */
+    double tolerance; /* of the best width, at least 0.001; 0: 0.005 */
+    double noise;     /* standard deviation of one score; 0: none */
+    int maximizes;
+};
+
+/* The widths to score next. They follow from the scores alone; a score that is not finite is worse than
+ * all others.
+ *   next        out: [most]
+ *   n_next      out: 0 when the search is complete
+ *   sigma_rels  [n] widths that were scored, and their scores
+ * ERR_USAGE, ERR_TARGET, ERR_RESOURCE */
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_search_next(double *next, size_t *n_next, size_t most,
+                        const struct posthoc_ema_search_options *options, const double *sigma_rels,
+                        const double *scores, size_t n, struct posthoc_ema_error *error);
 
 /* ---- Signals, on request ---- */
 

@@ -46,7 +46,7 @@ ask "synth" "posthoc-ema sy"
 ask "--help --version" "posthoc-ema -"
 ask "$verbs" "posthoc-ema help "
 ask "bash zsh fish" "posthoc-ema help --completions "
-ask "profiles weights error memory sweep" "posthoc-ema plot "
+ask "profiles weights error memory sweep design" "posthoc-ema plot "
 ask "a-file.pt" "posthoc-ema plot profiles a"
 ask "a-file.pt" "posthoc-ema plot -o out.svg --metric walk profiles a"
 n_values=0

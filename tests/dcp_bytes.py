@@ -219,6 +219,7 @@ def check_templates(root):
     run("synth", "-q", "--convert", root / "new.safetensors", "--into", root / "old", root / "copy")
     compare(root / "copy", root / "wanted")
     check_averages(root, objects)
+    check_folders(root)
     check_refused(root, new)
 
 
@@ -252,6 +253,32 @@ def check_averages(root, objects):
     compare(root / "titan_copy", root / "titan_wanted")
 
 
+def check_folders(root):
+    """A trainer that keeps model and optimizer in folders: all of them are copied."""
+    def write(name, average, raw):
+        tensors = {"net_ema.w": cut("F32", (6, 10), average, ((2,), ())),
+                   "net.w": cut("F32", (6, 10), raw, ((2,), ()))}
+        (root / name).mkdir()
+        reference.write(str(root / name / "model"), tensors)
+        reference.write(str(root / name / "optim"), {"m": cut("U8", (6, 40), raw, ((3,), ()))})
+        (root / name / "rng" / "deep").mkdir(parents=True)
+        (root / name / "rng" / "deep" / "state").write_bytes(raw)
+
+    rng = random.Random(5)
+    old, new, raw = (struct.pack("<60f", *[rng.random() for _ in range(60)]) for _ in range(3))
+    write("cosmos", old, raw)
+    write("cosmos_wanted", new, raw)
+    write_safetensors(root / "one.safetensors", {"w": ("F32", (6, 10), new)})
+    run("synth", "-q", "--convert", root / "one.safetensors", "--into", root / "cosmos",
+        "--key", "ema", root / "cosmos_copy")
+    for folder in ("model", "optim"):
+        compare(root / "cosmos_copy" / folder, root / "cosmos_wanted" / folder)
+    state = Path("rng") / "deep" / "state"
+    assert (root / "cosmos_copy" / state).read_bytes() == raw
+    names = {p.relative_to(root / "cosmos_copy") for p in (root / "cosmos_copy").rglob("*")}
+    assert names == {p.relative_to(root / "cosmos") for p in (root / "cosmos").rglob("*")}, names
+
+
 def check_refused(root, new):
     def refused(name, sentence, status):
         text = run("synth", "-q", "--convert", root / "new.safetensors", "--into", root / name,
@@ -266,8 +293,9 @@ def check_refused(root, new):
     reference.write(str(root / "shape"), other)
     refused("shape", "has another shape", 4)
     reference.write(str(root / "folder"), tensors)
-    (root / "folder" / "sub").mkdir()
-    refused("folder", "is no regular file", 2)
+    (root / "elsewhere").mkdir()
+    (root / "folder" / "link").symlink_to(root / "elsewhere")
+    refused("folder", "is neither a regular file nor a folder", 2)
     reference.write(str(root / "shared"), share_place(tensors))
     move_place(root / "shared")
     refused("shared", "share bytes", 4)

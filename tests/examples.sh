@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the files of examples/. The sweep finds the width of the average that it is scored against, and
-# does nothing twice. The Slurm array, with stand-ins for Slurm's commands, makes the same bytes as one
-# run. The steps of the CI job succeed, and fail for a wrong average.
+# does nothing twice. The steps of the CI job succeed, and fail for a wrong average. The jobs of Slurm
+# are those of tests/slurm.sh.
 #   tests/examples.sh PROGRAM EXAMPLES
 set -u
 # shellcheck source=support/script.sh
@@ -26,43 +26,6 @@ grep -q '<svg' sweep/scores.svg || fail "the sweep draws nothing"
 best=$(sweep 0.11,0.12,0.13)
 [ "$best" = sweep/phema-0004096-0.130.safetensors ] || fail "the second sweep finds '$best'"
 [ "$(cut -d , -f 1 "$work/scored")" = 0.120 ] || fail "the second sweep scores $(cat "$work/scored")"
-
-# Slurm: an array runs its tasks concurrently; jobs that depend on it wait for it
-cat >"$work/bin/sbatch" <<'END'
-#!/usr/bin/env bash
-set -u
-array='' dependency=''
-while [[ $1 = --* ]]; do
-    case $1 in
-    --array=*) array=${1#*=} ;;
-    --dependency=afterok:*) dependency=${1#*:} ;;
-    esac
-    shift
-done
-id=$$
-if [ "$array" ]; then
-    tasks=()
-    for i in $(seq "${array%-*}" "${array#*-}"); do
-        SLURM_ARRAY_TASK_ID=$i bash "$@" >&2 &
-        tasks+=($!)
-    done
-    failed=0
-    for task in "${tasks[@]}"; do wait "$task" || failed=1; done
-    echo $failed >"jobs.$id"
-else
-    [ "$(cat "jobs.$dependency")" = 0 ] || { echo "never starts" >&2; exit 1; }
-    bash "$@" >&2 || exit 1
-fi
-echo $id
-END
-chmod +x "$work/bin/sbatch"
-posthoc-ema synth -q --no-sync --sigma-rel 0.06,0.12 run one/ >/dev/null
-"$examples/slurm/submit.sh" 3 0.06,0.12 run parts/ >"$work/jobs" 2>"$work/log" || {
-    cat "$work/log" >&2
-    fail "the array of Slurm fails"
-}
-[ "$(wc -l <"$work/jobs")" = 1 ] || fail "submit.sh prints $(cat "$work/jobs")"
-diff -r one parts >&2 || fail "the array of Slurm makes other bytes than one run"
 
 # CI: every step except the installation, in order
 steps() {

@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # public headers with other names than their modules
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader json library mapped_file memory
-        memory_profile number parallel path quad read_queue regex sort span strbuf"
+        memory_profile number packed parallel path quad read_queue regex sort span strbuf"
     [profile]="family quadrature schedule"
     [output]="sink"
     [gpu]="cuda_plugin"
@@ -67,7 +67,7 @@ only_in() { # an include, the files that may have it
     done
 }
 only_in 'jansson\.h' src/base/json_read.c
-only_in 'zlib\.h' src/base/checksum.c
+only_in 'zlib\.h' src/base/checksum_crc32.c
 only_in 'xxhash\.h' src/base/checksum.c src/base/checksum_avx2.c src/base/checksum_avx512.c
 only_in '(lapacke|cblas)\.h'
 only_in 'liburing\.h' src/base/read_uring.c

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 try:
@@ -31,6 +32,7 @@ NAMES = {"F32": "float32", "F16": "float16", "F64": "float64", "BF16": "bfloat16
          "U32": "uint32", "U64": "uint64"}
 SHAPES = [(), (0, 4), (7,), (300, 40), (33, 65, 3)]
 END = b"PK\x06\x07"
+LONGEST_S = 300 # for the processes of one group
 
 
 def bits(tensor):
@@ -88,7 +90,7 @@ def check_pieces(folder, tensors):
     assert n_elems == sum(tensor.numel() for tensor in tensors.values())
 
 
-def check_rank(rank, n, folder, port, expected):
+def check_rank(rank, n, folder, meeting, expected):
     import torch.distributed as dist
     import torch.distributed.checkpoint as dcp
     from torch.distributed.device_mesh import init_device_mesh
@@ -96,8 +98,7 @@ def check_rank(rank, n, folder, port, expected):
         from torch.distributed.tensor import Replicate, Shard, distribute_tensor
     except ImportError:
         from torch.distributed._tensor import Replicate, Shard, distribute_tensor
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=n)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=n)
     mesh = init_device_mesh("cpu", (n,))
     tensors = torch.load(expected, weights_only=True)
     for placement in (Shard(0), Shard(1), Replicate(), None):
@@ -114,8 +115,12 @@ def check_rank(rank, n, folder, port, expected):
             loaded = state[name]
             loaded = loaded.full_tensor() if hasattr(loaded, "full_tensor") else loaded
             assert is_same(loaded, tensor), (name, placement, n)
-    dist.barrier()
-    dist.destroy_process_group()
+    # Some versions of torch hang in destroy_process_group. The processes end at once when all of them are done.
+    Path(f"{meeting}.{rank}").touch()
+    end = time.monotonic() + LONGEST_S
+    while not all(Path(f"{meeting}.{r}").exists() for r in range(n)) and time.monotonic() < end:
+        time.sleep(0.01)
+    os._exit(0)
 
 
 def check_dcp(folder, tensors, root):
@@ -124,8 +129,15 @@ def check_dcp(folder, tensors, root):
     expected = str(root / "expected.pt")
     torch.save(tensors, expected)
     for n in (1, 2, 3):
-        port = 20000 + os.getpid() % 20000 + n
-        processes.spawn(check_rank, (n, str(folder), port, expected), nprocs=n)
+        meeting = str(root / f"{folder.name}-{n}")
+        ranks = processes.spawn(check_rank, (n, str(folder), meeting, expected), nprocs=n, join=False)
+        end = time.monotonic() + LONGEST_S
+        while not ranks.join(timeout=1):
+            if time.monotonic() > end:
+                done = [r for r in range(n) if Path(f"{meeting}.{r}").exists()]
+                for process in ranks.processes:
+                    process.kill()
+                raise AssertionError(f"{folder.name}, read by {n} processes: only {done} end within {LONGEST_S} s")
     dcp_to_torch_save(str(folder), str(root / "saved.pt"))
     saved = torch.load(str(root / "saved.pt"), weights_only=True)
     assert saved.keys() == tensors.keys()

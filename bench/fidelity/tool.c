@@ -123,9 +123,8 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
                                                .n = stored->n,
                                                .distances = pairs,
                                                .n_distances = n_pairs,
-                                               .sample = &rows,
-                                               .is_true = true};
-        status = phema_motion_fit(&seen->motion, &data, err);
+                                               .sample = &rows};
+        status = phema_motion_fit(&seen->motion, &data, PHEMA_MOTION_LIKELIEST, err);
         elements_clear(&elements);
     }
     free(pairs);

@@ -42,6 +42,9 @@ class Commands:
         """A verb that makes no output."""
         return Command([self.program, verb, "--quiet", "--json", "--sigma-rel", "0.1", self.data.path(name)])
 
+    def inspect(self, path):
+        return Command([self.program, "inspect", "--json", path])
+
     def least(self, name, threads=0, dtype="f16", pattern="mmap"):
         """The minimal reference, for safetensors files only. pattern: how it reads."""
         out = os.path.join(self.out, "minimal")

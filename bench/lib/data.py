@@ -92,6 +92,13 @@ class Data:
         n = self.scale.n_small_tensors
         return self.training("small-tensors", 32, n * 512, n)
 
+    def distributed_small_tensors(self):
+        """One snapshot of them as a distributed checkpoint of 64 ranks."""
+        def fill(out):
+            self.run(self.program, "synth", "--quiet", "--no-sync", "--convert", "--ranks", 64,
+                     self.files(self.small_tensors())[0], os.path.join(out, "checkpoint"))
+        return self.make("distributed-small-tensors", fill)
+
     def many(self):
         n = self.scale.n_many
         return self.training("many", n, n * 2048, n)  # tensors of 4 KB

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of bench/run, one function each. A row is measured in turn with its references; bench.ratios
 receives the ratios for the summary."""
+import os
 import statistics
 import subprocess
 
@@ -215,6 +216,19 @@ def distributed(bench):
         ratio = times.ratio("safetensors", "dcp")
         table.row(ranks, shown_seconds(times, "dcp"), shown_seconds(times, "safetensors"), "%.2f" % ratio)
         bench.ratios["safetensors / %d ranks" % ranks] = (ratio, -0.9)
+    opening(bench)
+
+
+def opening(bench):
+    n, on = bench.data.scale.n_small_tensors, bench.on_disk
+    one = bench.data.files(bench.data.small_tensors())[0]
+    many = os.path.join(bench.data.path(bench.data.distributed_small_tensors()), "checkpoint")
+    warm([one])
+    times = interleave({"dcp": on.inspect(many), "safetensors": on.inspect(one)}, bench.n_runs)
+    table = Table("Opening a distributed checkpoint", ["tensors", "ranks", "inspect [s]", "safetensors [s]"],
+                  "`inspect --json`, which opens the checkpoint twice: with its pieces, then as a series.")
+    table.row(n, 64, shown_seconds(times, "dcp"), shown_seconds(times, "safetensors"))
+    bench.ratios["opening %d tensors on 64 ranks [s]" % n] = (times.median("dcp") / 2, 1)
 
 
 def small(bench):
@@ -264,8 +278,13 @@ def formats(bench):
             del commands["read+write"]
         warm(bench.data.files(usual))
         row(bench, table, label, name, commands)
-        if name != usual and label != ".pt to .pt":
+        if name != usual and label != ".pt to .pt" and "zst" not in label:
             bench.data.drop(name)
+    frames, one = (bench.data.compressed(usual, with_table) for with_table in (True, False))
+    times = interleave({"frames": on.synth(frames), "one": on.synth(one, threads=1)}, bench.n_runs)
+    bench.ratios[".zst: one frame on one thread / a seek table on all"] = (times.ratio("one", "frames"), -1.8)
+    bench.data.drop(frames)
+    bench.data.drop(one)
 
 
 def many(bench):

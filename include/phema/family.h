@@ -68,8 +68,9 @@ struct phema_local {
     phema_quad length;   /* of the interval */
     phema_quad decay;    /* F(l; u) */
 };
-struct phema_local phema_family_local(const struct phema_family *family, phema_quad l,
-                                      phema_quad u);
+/* decay: F(l; u) */
+struct phema_local phema_family_local(const struct phema_family *family, phema_quad l, phema_quad u,
+                                      phema_quad decay);
 
 /* Integrals over the interval (docs/numerics.md, section 4); p is the density, dF/dt. The density
  * of a raw profile is one unit of time wide. A density that begins like a square root is constant

@@ -43,6 +43,7 @@ struct phema_scaling {
     size_t name_size;
     enum phema_dtype codes; /* F8_E4M3, F8_E5M2 */
     enum phema_dtype dtype; /* of the scale: a float; F8_E8M0 also where the file says U8 */
+    bool is_power_of_two;   /* every scale: F8_E8M0, and where config.json says so */
     uint64_t rows, columns; /* of a matrix of codes; more matrices follow one another */
     uint64_t block_rows, block_columns; /* that share a scale; the last ones may be fewer */
     uint64_t scale_rows, scale_columns; /* of the scales of a matrix */
@@ -54,7 +55,12 @@ struct phema_scaling {
     uint64_t n_elems;
     const struct phema_chunk *chunks; /* [n_chunks] as those of a tensor */
     size_t n_chunks;
+    const float *values; /* [n_elems] of a compressed file, until it is closed; else NULL */
 };
+
+/* The scale of element `at`, and the elements [*first, *end) of its row that share the scale. */
+uint64_t phema_scaling_find(uint64_t *first, uint64_t *end, const struct phema_scaling *scaling,
+                            uint64_t at);
 
 /* Whether the shapes say the size of the blocks. Else it is that of config.json, which other files of
  * the same codes and scales need beside them. */
@@ -136,6 +142,18 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
 
+/* A checkpoint without its listing, for another process (packed.h). The receiver opens no file before
+ * phema_checkpoint_demand, except a compressed one; readers that open before leave the file out. demand
+ * also says whether descriptors of the file stay open (mapped_file.h).
+ * PHEMA_ERR_FILE  the file cannot be opened, or is not the one that was packed; names the path */
+struct phema_unpacker;
+struct phema_strbuf;
+void phema_checkpoint_pack(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint);
+PHEMA_FALLIBLE phema_checkpoint_unpack(struct phema_checkpoint **out, struct phema_unpacker *in,
+                                       struct phema_error *err);
+PHEMA_FALLIBLE phema_checkpoint_demand(const struct phema_checkpoint *checkpoint, size_t file,
+                                       bool keeps_descriptors, struct phema_error *err);
+
 /* Brings the headers of checkpoints into the page cache, with many requests at once, before they are
  * opened one by one: those of files, and of all files beside an index or in a directory. Does nothing
  * where some of them are cached. Ignores files that are not there. */
@@ -205,6 +223,11 @@ bool phema_path_names_tensors(const char *path);
 /* True when the names in a directory can only be those of one checkpoint in files that no index
  * lists. */
 bool phema_directory_is_checkpoint(const char *path);
+/* True when subdirectories are distributed checkpoints that are the parts of one. */
+bool phema_directory_has_parts(const char *path);
+/* True when a name in a directory is a usual one of a model: of an index or of distributed metadata,
+ * or also of a single file. */
+bool phema_directory_has_model(const char *path, bool may_be_one_file);
 
 /* ---- Contents of a checkpoint ---- */
 

@@ -32,14 +32,27 @@ struct phema_gen_kinds {
     size_t n_profiles;
 };
 
+/* How the parameters move. Those after the first are the motions that a design expects (design.h), of
+ * the same size. */
+enum phema_gen_motion {
+    PHEMA_GEN_SLOWING, /* a walk that slows down to a constant rate, and noise of 1 % */
+    PHEMA_GEN_WALK,    /* a walk of constant rate */
+    PHEMA_GEN_WHITE,   /* noise around a constant */
+    PHEMA_GEN_DRIFT,   /* a walk whose rate falls as 1/t */
+    PHEMA_GEN_FALL     /* a walk whose rate falls as (1 - t/T)^2 */
+};
+
 struct phema_gen_options {
-    uint64_t count; /* snapshots of each width, at times i * steps / count, > 0 */
-    uint64_t steps; /* of training, >= count */
+    uint64_t count;        /* snapshots of each width, at times i * steps / count, > 0 */
+    const uint64_t *times; /* [count] ascending, at most steps, instead; NULL: evenly spaced */
+    uint64_t steps;        /* of training, >= count */
     struct phema_gen_kinds snapshots;
     struct phema_gen_kinds truths; /* exact averages */
     const uint64_t *truth_times;   /* [n] steps of the exact averages; n = 0: the last step only */
     size_t n_truth_times;
-    enum phema_dtype dtype;           /* F16, BF16, F32, F64: of the snapshots */
+    enum phema_dtype dtype;         /* F16, BF16, F32, F64: of the snapshots */
+    const enum phema_dtype *dtypes; /* [snapshots.n_sigmas] of those; NULL: dtype */
+    enum phema_gen_motion motion;
     enum phema_dtype truth_dtype;     /* of the truths */
     uint64_t n_tensors;               /* > 0 */
     uint64_t n_params;                /* in all tensors together, >= n_tensors */

@@ -77,6 +77,9 @@ void phema_json_out_numbers(struct phema_json_out *out, const char *key, const d
 void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t value);
 void phema_json_out_bool(struct phema_json_out *out, const char *key, bool value);
 void phema_json_out_null(struct phema_json_out *out, const char *key);
+/* A value of a document with all that it holds. */
+void phema_json_out_copy(struct phema_json_out *out, const char *key,
+                         const struct phema_json *value);
 /* Begins a member whose key is any UTF-8, such as the name of a tensor; write its value next, with
  * key NULL. */
 void phema_json_out_key(struct phema_json_out *out, const char *key, size_t size);

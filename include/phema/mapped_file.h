@@ -15,6 +15,35 @@ struct phema_file;
  * PHEMA_ERR_RESOURCE  no memory or descriptors */
 PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct phema_error *err);
 
+/* What tells that a file in another process is the same one. */
+struct phema_file_identity {
+    uint64_t size_bytes;
+    int64_t modified_s, modified_ns;
+    uint64_t head; /* hash of the first 64 KiB */
+};
+void phema_file_identify(struct phema_file_identity *out, const struct phema_file *file);
+
+/* A file that another process has open, without opening it: it has a span of that size, whose data are
+ * NULL. Before phema_file_demand nothing is read of it and nothing checked; the functions below do nothing
+ * then. demand opens it, unless it is open, and fails with PHEMA_ERR_FILE where it is another one. */
+PHEMA_FALLIBLE phema_file_expect(struct phema_file **out, const char *path,
+                                 const struct phema_file_identity *identity,
+                                 struct phema_error *err);
+PHEMA_FALLIBLE phema_file_demand(struct phema_file *file, struct phema_error *err);
+bool phema_file_is_open(const struct phema_file *file);
+
+/* From then on descriptors of the file that are given back stay open until it is closed, and are taken
+ * again: opening a file takes a message to the server of a network file system.
+ *   take  -1: there is none
+ *   give  closes the descriptor where none are kept; -1: nothing is given */
+PHEMA_FALLIBLE phema_file_keep_descriptors(struct phema_file *file, struct phema_error *err);
+int phema_file_take_descriptor(const struct phema_file *file, bool is_direct);
+void phema_file_give_descriptor(const struct phema_file *file, bool is_direct, int descriptor);
+
+/* Size and time of modification, as they were when the file was opened first. */
+void phema_file_state(uint64_t *size_bytes, int64_t *modified_s, int64_t *modified_ns,
+                      const struct phema_file *file);
+
 struct phema_span phema_file_span(const struct phema_file *file);
 const char *phema_file_path(const struct phema_file *file);
 

@@ -53,17 +53,10 @@ struct phema_piece {
     uint64_t data_at, size_bytes; /* of the data in the file */
 };
 
-/* Names in a checkpoint that holds several sets of the tensors: prefix, NAME, suffix. */
-struct phema_container {
-    const char *prefix, *suffix;
-};
-
 struct phema_outputs_options {
-    const char *out;  /* OUT: a file, a directory, or a template of names */
-    const char *into; /* the checkpoint to copy; NULL: the newest snapshot */
-    const char *key;  /* subtree of --into; NULL: found by the names of the tensors */
-    /* where the averages are in --into; prefix NULL: found by the names */
-    struct phema_container container;
+    const char *out;      /* OUT: a file, a directory, or a template of names */
+    const char *into;     /* the checkpoint to copy; NULL: the newest snapshot */
+    const char *key;      /* subtree of --into, or one of its sets; NULL: found by the names */
     uint64_t shard_bytes; /* of the tensors of a shard; 0: as the newest snapshot */
     uint64_t ranks;       /* files of a distributed checkpoint; 0: another form */
     int level;            /* of compression, 0: the default */
@@ -71,7 +64,8 @@ struct phema_outputs_options {
     bool hashes_inputs;   /* provenance identifies the data read; default PHEMA_HASHES_INPUTS */
     struct phema_checkpoint_options checkpoint;
     bool has_dtype;          /* --dtype other than auto and same */
-    bool keeps_dtypes;       /* same: fp8 tensors with scales, too; auto writes them as BF16 */
+    bool keeps_dtypes;       /* same: fp8 tensors with scales, too, with new scales (the series has
+                              * keeps_scales); auto writes them as BF16 */
     enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
     const char *accumulator; /* for the provenance: "auto" */
     /* The command that makes one output, without its target and without options that cannot change
@@ -107,6 +101,7 @@ struct phema_outputs {
                              was chosen */
     const char *into_names; /* where they have a suffix too: "ema.state.NAME.ema_params"; or NULL */
     bool *is_replaced;      /* [series->n_tensors] in copies, where other tensors stay; else NULL */
+    bool has_new_scales;    /* fp8 numbers are written as codes, and their scales are made anew */
     bool is_in_order;       /* an element has several places or names in a template: the last one
                              written stays, so one thread writes all, in order */
     int level;              /* of compression */
@@ -138,6 +133,17 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
                                   const struct phema_outputs_options *options,
                                   struct phema_error *err);
 void phema_outputs_clear(struct phema_outputs *outputs);
+
+/* For another process, after phema_plan_pack: all that phema_synth_run needs of outputs. */
+void phema_outputs_pack(struct phema_strbuf *out, const struct phema_plan *plan,
+                        const struct phema_outputs *outputs);
+PHEMA_FALLIBLE phema_outputs_unpack(struct phema_outputs *out, struct phema_unpacker *in,
+                                    const struct phema_plan *plan, struct phema_error *err);
+
+/* The dtype in which outputs have a tensor of the series. */
+enum phema_dtype phema_output_dtype(const struct phema_series_tensor *entry,
+                                    const struct phema_outputs *outputs,
+                                    const struct phema_outputs_options *options);
 
 /* Capabilities of a form: a row of the table in src/output/forms.c. Code outside src/output
  * reads these fields and never compares with PHEMA_FORM_*. */

@@ -119,6 +119,7 @@ struct phema_plan_options {
     enum phema_checks checks;
     const char *schedule; /* of the learning rate: SPEC or path (schedule.h); NULL: unknown */
     bool is_conversion;   /* one checkpoint with the weight 1 */
+    bool identifies;      /* sets the digests of the snapshots (phema_series_identify) */
     struct phema_solve_options solve;
     struct phema_memory_profile *memory_profile; /* NULL: no record */
     /* Called when the series is open and before anything is solved; NULL: none. A failure ends the
@@ -160,6 +161,11 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
                                struct phema_error *err);
 void phema_plan_free(struct phema_plan *plan); /* takes NULL */
 
+/* Weights and rules, and the series, for another process: what phema_synth_run needs of a plan. */
+void phema_plan_pack(struct phema_strbuf *out, const struct phema_plan *plan);
+PHEMA_FALLIBLE phema_plan_unpack(struct phema_plan **out, struct phema_unpacker *in,
+                                 struct phema_error *err);
+
 /* Predicted distance of the exact averages of two targets of one time, relative to |theta|, in the
  * model of the predicted errors; NaN where these are unknown.
  * PHEMA_ERR_RESOURCE  no memory */
@@ -183,7 +189,8 @@ struct phema_plan_advice {
 
 /* Which snapshots could be deleted, and how often to save, for all targets together (solver.h). The
  * caller clears the advice.
- * PHEMA_ERR_USAGE   weights were given, targets of several times, no max_error
+ *   max_error  > 0
+ * PHEMA_ERR_USAGE   weights were given, targets of several times
  * PHEMA_ERR_INPUTS  the snapshots do not fit their labels
  * and the failures of phema_advice_find and phema_advice_saving */
 PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phema_plan *plan,

@@ -100,6 +100,11 @@ struct phema_sweep_facts {
 PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_facts *facts,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err);
 
+/* Errors of the choices of a design by disk, and the times and widths of the chosen one, from the JSON of
+ * the verb design or its file. PHEMA_ERR_FILE: not such a JSON */
+PHEMA_FALLIBLE phema_plot_design(struct phema_picture **out, const char *title,
+                                 struct phema_span text, struct phema_error *err);
+
 /* Appends the file's bytes. PHEMA_ERR_RESOURCE: no memory, or cairo failed, with its message. */
 PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err);

@@ -47,6 +47,15 @@ struct phema_search {
 /* Most candidates made in one pass: they are on the disk at the same time. */
 #define PHEMA_SEARCH_MOST_BATCH 64
 
+#define PHEMA_SEARCH_TOLERANCE 0.005 /* unless one is given */
+#define PHEMA_SEARCH_GRID      6
+#define PHEMA_SEARCH_MOST_GRID 1000
+
+/* The least distance in a grid of n widths in equal ratios: that of the first two. */
+double phema_search_grid_gap(size_t n, double first, double last);
+/* n, or fewer widths where those would be nearer to each other than the tolerance; at least 2. */
+size_t phema_search_grid_size(size_t n, double first, double last, double tolerance);
+
 /* n widths from first to last in equal ratios, both exact and the others rounded; n > 1. */
 void phema_search_grid(double *out, size_t n, double first, double last);
 

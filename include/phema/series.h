@@ -9,11 +9,9 @@
 #include "phema/claims.h"
 #include "phema/error.h"
 #include "phema/formats.h"
+#include "phema/path.h"
 #include "phema/profile.h"
-
-/* The provenance of an output that is a distributed checkpoint, in its directory. Files of other
- * formats without metadata have it in PATH.json. */
-#define PHEMA_PROVENANCE_FILE "posthoc_ema.json"
+#include "phema/strbuf.h"
 
 /* ---- Snapshots and tensors ---- */
 
@@ -66,13 +64,15 @@ enum phema_rule {
 
 struct phema_series_tensor {
     /* of the newest snapshot; name without the subtree's prefix. fp8 tensors with scales are numbers
-     * (phema_tensor_values), and their scales are no tensors of the series */
+     * (phema_tensor_values), and their scales are tensors of the series with keeps_scales alone */
     struct phema_tensor tensor;
     enum phema_rule rule;
     const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule",
-                         * "complex128", "no average", "activation scale"; "attribute" in a
-                         * conversion only */
+                         * "complex128", "no average", "activation scale"; "scale" with
+                         * keeps_scales, "attribute" in a conversion only */
     size_t same_as;     /* the first tensor that shares its storage in every snapshot, or itself */
+    size_t scale;       /* with keeps_scales: of fp8 numbers, the tensor of their scale, and
+                         * conversely; else SIZE_MAX */
 };
 
 /* The codes of a quantised tensor and the scale that multiplies them, which are tensors of their own. */
@@ -110,6 +110,7 @@ struct phema_series {
     const char *unit;                   /* of times: "steps", "images", ... */
     double (*clock)(double named_time); /* NULL: named times are times */
     double named_ahead;                 /* posthoc-ema: named time minus time */
+    double time_offset;                 /* --time-offset: added to named times first */
     const char *unsampled; /* the reason why optional files are not open; NULL: all are open */
 
     /* its tensors */
@@ -147,6 +148,7 @@ struct phema_series_options {
     uint64_t update_every;     /* 0: not given */
     const char *const *resets; /* [n] "T" or "T,counter", T a named time */
     size_t n_resets;
+    double time_offset; /* the averages end so much later than named; NaN, 0: as named */
 
     /* tensors */
     const char *const *includes; /* [n] regular expressions on the names of tensors */
@@ -163,6 +165,8 @@ struct phema_series_options {
     bool is_alone;          /* snapshots is one checkpoint of any name: inspect */
     bool is_conversion;     /* likewise, with all of its tensors unless key selects some */
     bool keeps_codes;       /* codes and scales of fp8 tensors are tensors of their own */
+    bool keeps_scales;      /* the scales are tensors that are copied, beside numbers: for outputs
+                             * with scales of their own */
     bool needs_no_tensors;  /* weights: files are opened only where they add to names */
     bool may_be_sampled;    /* other files are opened as well, for phema_sample_read */
     uint64_t max_ram_bytes; /* of anonymous memory; 0: no limit */
@@ -181,6 +185,21 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
                                  const struct phema_series_options *options,
                                  struct phema_error *err);
 void phema_series_close(struct phema_series *series); /* takes NULL */
+
+/* What a run needs of a series, its plan (plan.h) and outputs (output.h), for another process
+ * (packed.h): no profiles, notes and claims. The receiver's snapshots are those of
+ * phema_checkpoint_unpack. */
+struct phema_unpacker;
+struct phema_strbuf;
+void phema_series_pack(struct phema_strbuf *out, const struct phema_series *series);
+PHEMA_FALLIBLE phema_series_unpack(struct phema_series **out, struct phema_unpacker *in,
+                                   struct phema_error *err);
+/* A table of locations of the series' tensors; n_files: of the checkpoint. */
+void phema_locations_pack(struct phema_strbuf *out, const struct phema_series *series,
+                          const struct phema_tensor_location *locations);
+struct phema_tensor_location *phema_locations_unpack(struct phema_unpacker *in,
+                                                     const struct phema_series *series,
+                                                     size_t n_files);
 
 /* From a named time to the clock of the averages. */
 double phema_series_clock(const struct phema_series *series, double named_time);
@@ -202,6 +221,16 @@ uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot);
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_error *err);
+
+/* The same in other threads, between begin and end. Meanwhile the caller reads and changes the series,
+ * but not the digests. end reports the failures, and frees the identification, as abandon does, which
+ * takes NULL. A few snapshots are read in end. */
+struct phema_identification;
+PHEMA_FALLIBLE phema_series_identify_begin(struct phema_identification **out,
+                                           struct phema_series *series, struct phema_error *err);
+PHEMA_FALLIBLE phema_series_identify_end(struct phema_identification *identification,
+                                         struct phema_error *err);
+void phema_series_identify_abandon(struct phema_identification *identification);
 
 /* ---- Sample ---- */
 
@@ -225,8 +254,8 @@ struct phema_sample {
 };
 
 /* Reads every snapshot once, forward. Elements that are not finite in some snapshot, or beyond
- * 1e100, are left out of all. Memory: 16 KiB a snapshot, at most about 64 MiB, and a decoder where
- * snapshots are compressed. The caller clears the sample; a failure leaves nothing to clear.
+ * 1e100, are left out of all. Memory: 16 KiB a snapshot, at most about 64 MiB, and up to four decoders
+ * where snapshots are compressed. The caller clears the sample; a failure leaves nothing to clear.
  * PHEMA_NO            no sample, and the message has the reason: no files, or not for every
  *                     snapshot; compressed without a seek table, or in large frames; no tensor is
  *                     averaged; no usable element
@@ -238,5 +267,45 @@ void phema_sample_clear(struct phema_sample *sample);
 
 /* The mean of (x_i - x_j)^2 over the elements of snapshots i and j, relative to mean_square. */
 double phema_sample_distance(const struct phema_sample *sample, size_t i, size_t j);
+
+/* ---- Checkpoints that hold several snapshots, as templates of copies ---- */
+
+struct container_kind;
+
+/* One of the snapshots: a tensor NAME of the model is prefix, NAME, suffix. */
+struct phema_tensor_set {
+    const char *name; /* "raw", "ema", "half_life_0p05" */
+    bool is_raw;
+    const char *prefix, *suffix;
+    const struct container_kind *kind; /* of its trainer */
+};
+
+/* The sets of a checkpoint of a known trainer; n = 0: it is none.
+ *   arena  keeps them
+ * PHEMA_ERR_INPUTS    it has too many
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE phema_tensor_sets_list(struct phema_tensor_set **out, size_t *n,
+                                      struct phema_arena *arena,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err);
+
+/* What the files of a trainer say about a set, where a copy has a new average in its place. */
+struct phema_set_change {
+    const char *folder, *new_folder; /* of its files; NULL: names stay */
+    const char *file;                /* is written anew; NULL: none is */
+    struct phema_strbuf text;        /* its contents; the caller's */
+};
+
+/* Starts out as {0} and fills it.
+ *   directory  of the template
+ *   sigma_rel  of the new average; NaN: of another shape
+ *   time       of the new average, as names write it
+ * PHEMA_ERR_TARGET    the trainer's files cannot say such an average
+ * PHEMA_ERR_INPUTS    the files disagree with the set, or another set has the new name
+ * PHEMA_ERR_FILE      they cannot be read */
+PHEMA_FALLIBLE phema_tensor_set_change(struct phema_set_change *out,
+                                       const struct phema_tensor_set *set, const char *directory,
+                                       double sigma_rel, double time, struct phema_arena *arena,
+                                       struct phema_error *err);
 
 #endif

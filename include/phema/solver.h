@@ -91,15 +91,19 @@ struct phema_motion_data {
     size_t n;
     const struct phema_distance *distances; /* [n_distances] */
     size_t n_distances;
-    /* [n] chooses among the kinds of motion by their likelihood; NULL: v is constant within the
-     * intervals between snapshots, and there is jitter where the distances show it clearly */
-    const struct phema_sample_rows *sample;
-    /* The labels are known to be true: v is the likeliest within the intervals for the sample. It
-     * would explain false labels as well, so their motion is fitted to distances alone. */
-    bool is_true;
+    const struct phema_sample_rows *sample; /* [n]; NULL: for even motion alone */
     /* of the learning rate: the walk's rate is its square times what changes smoothly. Used with a
      * sample only; NULL: unknown */
     const struct phema_schedule *schedule;
+};
+
+enum phema_motion_kind {
+    PHEMA_MOTION_EVEN, /* v is constant within the intervals between snapshots, and there is jitter
+                          * where the distances show it clearly */
+    PHEMA_MOTION_SHAPED, /* v falls within the intervals, by shapes that the sample chooses among */
+    /* v is the likeliest within the intervals for the sample. It would explain false labels as well,
+     * so it is for labels that are known to be true. */
+    PHEMA_MOTION_LIKELIEST
 };
 
 /* Fits the motion of the parameters to distances between snapshots. Distances that are mostly
@@ -108,7 +112,17 @@ struct phema_motion_data {
  * PHEMA_ERR_INPUTS    as phema_weights_solve
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *motion, const struct phema_motion_data *data,
-                                struct phema_error *err);
+                                enum phema_motion_kind kind, struct phema_error *err);
+/* The same in parts: opened once, several kinds of motion cost less. Fails where the fit does; what
+ * the data point to must live as long, but for the distances. */
+struct phema_motion_fitting;
+PHEMA_FALLIBLE phema_motion_fitting_open(struct phema_motion_fitting **out,
+                                         const struct phema_motion_data *data,
+                                         struct phema_error *err);
+PHEMA_FALLIBLE phema_motion_fitting_find(struct phema_motion *motion,
+                                         struct phema_motion_fitting *fitting,
+                                         enum phema_motion_kind kind, struct phema_error *err);
+void phema_motion_fitting_close(struct phema_motion_fitting *fitting); /* takes NULL */
 void phema_motion_clear(struct phema_motion *motion);
 
 /* Expected L2 error relative to |theta|: from the difference of the profiles, and from the rounding
@@ -117,7 +131,14 @@ void phema_motion_clear(struct phema_motion *motion);
 struct phema_prediction {
     double total, profile, rounding;
     double paper_weights; /* total with the weights of the profile metric */
+    /* Weight on the parameters before training that the weights do not reproduce, if it is above the
+     * total, else 0. No snapshot shows how far the parameters moved until the first one; where they
+     * changed completely, the error is as large as this weight. */
+    double initial;
 };
+
+/* Variance rate of that random walk in a training of this length (N24). */
+double phema_walk_rate(double run_end);
 
 struct phema_solution {
     double *weights;      /* [n], in the order of the snapshots */
@@ -189,7 +210,8 @@ struct phema_tensor_outlier {
 /* How far each snapshot is from what all others predict, in the distance that the motion expects
  * (N25). About 1 where the labels are true. */
 struct phema_leave_one_out {
-    double *z;               /* [n] out; NaN: snapshots depend on each other, or are fewer than 3 */
+    double *z;               /* [n] out; NaN: snapshots depend on each other, or are fewer than 3;
+                              * NULL: the likelihood alone is wanted, which takes a third of the time */
     double *largest_without; /* [n] out: the largest z nearby once this one is gone; NaN unless
                               * its z is above the limit. NULL: not wanted */
     double limit;            /* in */

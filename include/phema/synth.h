@@ -57,6 +57,7 @@ struct phema_synth_options {
     /* Resumes outputs of an interrupted run with the same snapshots, weights and options. Outputs
      * that this run leaves unfinished are kept, whatever ends it, and can be resumed. */
     bool resumes;
+    bool is_repeated; /* more parts of the same plan follow: files of snapshots stay open */
     bool verifies;    /* outputs are reread before they are published */
     bool refuses_nan; /* an average that is NaN or infinite ends the run */
     /* verify: number of tiles, spread evenly over all of them; 0: all */
@@ -115,6 +116,14 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
 
+/* The outputs whose part, of the options, an earlier run has finished with the same snapshots,
+ * weights and options.
+ *   is_done  out: [outputs->m] */
+PHEMA_FALLIBLE phema_synth_find_done_parts(bool *is_done, const struct phema_plan *plan,
+                                           struct phema_outputs *outputs,
+                                           const struct phema_synth_options *options,
+                                           struct phema_error *err);
+
 /* ---- Verification of an existing output ---- */
 
 struct phema_unequal {
@@ -146,6 +155,18 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err);
 void phema_verification_clear(struct phema_verification *verification);
+
+/* ---- One tensor ---- */
+
+/* Makes tensor i of target j in memory: the bytes that phema_synth_run writes, in C order. Nothing else is
+ * read, except that compressed snapshots are decompressed up to the tensor.
+ *   data     out: [bytes of the tensor in dtype] undefined after a failure
+ *   dtype    as phema_output_dtype says
+ *   options  of those the sums, the overflow rule, the reading, the threads and the limit of memory
+ * The failures of phema_synth_run, without those of outputs. */
+PHEMA_FALLIBLE phema_synth_tensor(void *data, const struct phema_plan *plan, size_t j, size_t i,
+                                  enum phema_dtype dtype, const struct phema_synth_options *options,
+                                  struct phema_error *err);
 
 /* ---- Forecast of a run ---- */
 

@@ -25,6 +25,9 @@ struct phema_writer_options {
     /* A PATH.partial of the right size that an ended run has left keeps its bytes
      * (phema_writer_is_resumed), and stays whatever fails: as after phema_writer_keep. */
     bool resumes;
+    bool
+        has_folders; /* of a directory: its files may lie in folders. An old directory, or a leftover,
+                       * with folders is then replaced where it holds PHEMA_PROVENANCE_FILE */
 };
 
 /* Opens a new file. size_bytes: of the whole file. Messages name the path.
@@ -117,9 +120,12 @@ PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_err
 /* PHEMA_ERR_OUTPUT when path exists. For refusing before any work is done. */
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err);
 
+/* PHEMA_ERR_OUTPUT when the directory that path would be in does not exist, or is a file. */
+PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *err);
+
 /* A directory of new files that appears as PATH whole or not at all, and is PATH.partial/ before. A
  * directory at PATH is replaced when it is empty, or when options say so and it holds regular files
- * only. That is one step where the filesystem can exchange directories. Its functions are for one
+ * only; see has_folders for others. That is one step where the filesystem can exchange directories. Its functions are for one
  * thread at a time; writers of its files are like others. */
 struct phema_writer_directory;
 
@@ -130,14 +136,15 @@ PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, 
                                            struct phema_error *err);
 
 /* Checks that PATH is absent or may be replaced. For refusing before any work is done. */
-PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
+PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces, bool has_folders,
                                             struct phema_error *err);
 
 /* As phema_writer_took_over and phema_writer_keep; keep also applies to each of its files. */
 bool phema_writer_directory_took_over(const struct phema_writer_directory *directory);
 void phema_writer_directory_keep(struct phema_writer_directory *directory, bool keeps);
 
-/* Opens a new file of the directory. name has no slash and was not added before.
+/* Opens a new file of the directory, and makes the folders of its name where it may have some. It was not
+ * added before.
  * phema_writer_commit finishes the file, before the directory is committed. Messages name
  * PATH/name. */
 PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
@@ -226,6 +233,12 @@ PHEMA_FALLIBLE phema_writer_part_file(struct phema_writer **out, struct phema_wr
 PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_t f,
                                            const char *source, struct phema_error *err);
 
+/* *out: an earlier run has finished this part of PATH, with this digest, and what it has written is
+ * still there, joined or not. */
+PHEMA_FALLIBLE phema_writer_part_is_done(bool *out, const char *path, uint64_t part,
+                                         uint64_t n_parts, const char *digest,
+                                         struct phema_error *err);
+
 /* Records that the part is done, after its files were committed. Frees the part in any case. */
 PHEMA_FALLIBLE phema_writer_part_finish(struct phema_writer_part *part, struct phema_error *err);
 /* Takes NULL. PATH.partial stays, for the other parts. */
@@ -246,6 +259,15 @@ uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join);
 /* Frees the join in any case. A failure before the rename changes nothing. */
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err);
 void phema_writer_join_abandon(struct phema_writer_join *join); /* takes NULL */
+
+/* Held by the one of several processes that looks whether all parts are done, and joins them: the
+ * file PATH.join, also where the filesystem has no locks. Waits for another holder up to most_s
+ * seconds. The lock of a process that was killed on this machine is taken over.
+ * PHEMA_ERR_OUTPUT  it is still held, or was left by a process of another machine */
+struct phema_writer_join_lock;
+PHEMA_FALLIBLE phema_writer_join_lock_open(struct phema_writer_join_lock **out, const char *path,
+                                           double most_s, struct phema_error *err);
+void phema_writer_join_lock_close(struct phema_writer_join_lock *lock); /* takes NULL */
 
 /* ---- Journal: finished work of an output ---- */
 

@@ -49,7 +49,8 @@ static enum phema_status copy_to_arena(struct api_options *kept, struct phema_er
         api_keep_texts(arena, &o->includes, o->n_includes) &&
         api_keep_texts(arena, &o->excludes, o->n_excludes) &&
         api_keep_texts(arena, &o->checkpoint.allow_globals, o->checkpoint.n_allow_globals) &&
-        api_keep_text(arena, &kept->command) && api_keep_text(arena, &o->command_tail);
+        api_keep_texts(arena, &o->resets, o->n_resets) && api_keep_text(arena, &kept->command) &&
+        api_keep_text(arena, &o->command_tail);
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -84,6 +85,9 @@ static void add_texts(struct phema_strbuf *command, const char *name, const char
         api_options_add(command, name, texts[i]);
 }
 
+static const char *const use_names[] = {
+    [PHEMA_USE_ALL] = "all", [PHEMA_USE_AVERAGES] = "averages", [PHEMA_USE_RAW] = "raw", NULL};
+
 static void write_command(struct phema_strbuf *out, const struct phema_series_options *o)
 {
     struct phema_name_buffer shown;
@@ -97,6 +101,11 @@ static void write_command(struct phema_strbuf *out, const struct phema_series_op
     add_texts(out, "--input-profile", o->input_profiles, o->n_input_profiles);
     if (o->update_every)
         add_number(out, "--update-every", (double)o->update_every);
+    add_texts(out, "--reset-at", o->resets, o->n_resets);
+    if (o->time_offset != 0)
+        add_number(out, "--time-offset", o->time_offset);
+    if (o->use)
+        api_options_add(out, "--use", use_names[o->use]);
     if (isfinite(o->from))
         add_number(out, "--from", o->from);
     if (isfinite(o->to))
@@ -123,6 +132,13 @@ static enum phema_status convert(struct phema_series_options *out, const char *s
         call_read_struct(&o, sizeof(o), given, "posthoc_ema_series_options", err);
     if (status)
         return status;
+    size_t use = 0;
+    status = call_find_choice(&use, o.use, use_names, "use", err);
+    if (status)
+        return status;
+    if (!isfinite(o.time_offset))
+        return phema_fail(err, PHEMA_ERR_USAGE, "time_offset: expected a number, found %g",
+                          o.time_offset);
     if (!snapshots)
         return phema_fail(err, PHEMA_ERR_USAGE, "snapshots: expected a path, found NULL");
     for (size_t i = 0; i < o.n_input_sigmas; i++) {
@@ -141,6 +157,10 @@ static enum phema_status convert(struct phema_series_options *out, const char *s
         .input_profiles = o.input_profiles,
         .n_input_profiles = o.n_input_profiles,
         .update_every = o.update_every,
+        .resets = o.resets,
+        .n_resets = o.n_resets,
+        .time_offset = o.time_offset,
+        .use = (int)use,
         .from = o.from != 0 ? o.from : -HUGE_VAL,
         .to = o.to != 0 ? o.to : HUGE_VAL,
         .every = o.every,

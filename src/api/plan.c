@@ -112,11 +112,12 @@ static enum phema_status copy_options(struct posthoc_ema_plan *plan,
 {
     struct phema_arena *arena = &plan->series_options.arena;
     plan->metric = o->metric;
+    plan->schedule = o->schedule;
     plan->rules = o->rules;
     plan->n_rules = o->n_rules;
     plan->max_ram_bytes = o->max_ram_bytes;
-    bool is_kept =
-        api_keep_text(arena, &plan->metric) && api_keep_texts(arena, &plan->rules, plan->n_rules);
+    bool is_kept = api_keep_text(arena, &plan->metric) && api_keep_text(arena, &plan->schedule) &&
+                   api_keep_texts(arena, &plan->rules, plan->n_rules);
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -153,13 +154,19 @@ static enum phema_status make_plan(struct posthoc_ema_plan *plan,
     static const char *const names[] = {"motion", "walk", "profile", NULL};
     static const enum phema_metric metrics[] = {PHEMA_METRIC_MOTION, PHEMA_METRIC_WALK,
                                                 PHEMA_METRIC_PROFILE};
-    size_t metric = 0;
+    static const char *const check_names[] = {[PHEMA_CHECKS_WARN] = "warn",
+                                              [PHEMA_CHECKS_ERROR] = "error",
+                                              [PHEMA_CHECKS_OFF] = "off",
+                                              NULL};
+    size_t metric = 0, checks = 0;
     struct posthoc_ema_plan_options o;
     enum phema_status status =
         call_read_struct(&o, sizeof(o), given, "posthoc_ema_plan_options", err);
     if (status)
         return status;
     status = call_find_choice(&metric, o.metric, names, "metric", err);
+    if (!status)
+        status = call_find_choice(&checks, o.checks, check_names, "checks", err);
     if (status)
         return status;
     status = api_options_copy(&plan->series_options, &series->series_options, err);
@@ -178,6 +185,8 @@ static enum phema_status make_plan(struct posthoc_ema_plan *plan,
         .n_ats = o.n_ats,
         .rules = plan->rules,
         .n_rules = o.n_rules,
+        .checks = (enum phema_checks)checks,
+        .schedule = plan->schedule,
         .solve = {.metric = metrics[metric]},
     };
     options.series.may_be_sampled = true;
@@ -219,9 +228,20 @@ enum posthoc_ema_status posthoc_ema_plan_info(const struct posthoc_ema_plan *pla
                                               struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct posthoc_ema_plan_info known = {.metric = plan->plan->metric,
-                                          .n_snapshots = plan->plan->series->n,
-                                          .n_targets = plan->plan->m};
+    static const char *const verdicts[] = {[PHEMA_SERIES_UNKNOWN] = "unknown",
+                                           [PHEMA_SERIES_FITS] = "fits",
+                                           [PHEMA_SERIES_DOUBTFUL] = "doubtful",
+                                           [PHEMA_SERIES_WRONG] = "wrong"};
+    const struct phema_series_checks *checks = &plan->plan->checks;
+    size_t n = plan->plan->series->n;
+    struct posthoc_ema_plan_info known = {
+        .metric = plan->plan->metric,
+        .n_snapshots = n,
+        .n_targets = plan->plan->m,
+        .n_tensors = plan->plan->series->n_tensors,
+        .verdict = verdicts[checks->verdict],
+        .reason = checks->reason,
+        .suspect = checks->reason && checks->suspect < n ? checks->suspect : n};
     enum phema_status status =
         call_fill_struct(info, &known, sizeof(known), "posthoc_ema_plan_info", &call.err);
     return call_end(&call, status, error);

@@ -7,6 +7,7 @@
 #include "phema/arena.h"
 #include "phema/output.h"
 #include "phema/strbuf.h"
+#include "phema/synth.h"
 
 struct api_options {
     struct phema_arena arena; /* holds all texts and numbers */
@@ -29,10 +30,21 @@ bool api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t
 /* Appends " --name VALUE", quoted for a shell; nothing when value is NULL. */
 void api_options_add(struct phema_strbuf *command, const char *name, const char *value);
 
+/* The options that runs and single tensors share, as those of the modules. */
+struct api_choices {
+    struct phema_outputs_options outputs; /* the dtypes */
+    struct phema_synth_options synth;     /* overflow, io, threads */
+};
+
+/* PHEMA_ERR_USAGE names the option. */
+PHEMA_FALLIBLE api_choose(struct api_choices *out, const char *dtype, const char *overflow,
+                          const char *io, unsigned threads, struct phema_error *err);
+
 struct posthoc_ema_plan {
     struct api_options series_options;
     struct phema_plan *plan;
-    const char *metric, *const *rules; /* [n_rules] the caller's texts, for the provenance */
+    /* the caller's texts, for the provenance; rules: [n_rules] */
+    const char *metric, *schedule, *const *rules;
     size_t n_rules;
     uint64_t max_ram_bytes;
     struct phema_outputs outputs; /* of the last run that succeeded */

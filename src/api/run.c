@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/cpu.h"
-#include "phema/synth.h"
 #include "plan.h"
 
 /* Progress and cancellation of a run. */
@@ -44,41 +42,25 @@ static bool is_stopped(void *context)
 
 /* ---- Options ---- */
 
-static const char *const dtype_names[] = {"auto", "same", "f32", "f16", "bf16", NULL};
-static const enum phema_dtype dtypes[] = {PHEMA_F32, PHEMA_F32, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
-static const char *const overflow_names[] = {"error", "saturate", "inf", NULL};
-static const enum phema_overflow_rule overflows[] = {
-    PHEMA_OVERFLOW_IS_ERROR, PHEMA_OVERFLOW_SATURATES, PHEMA_OVERFLOW_BECOMES_INF};
-static const char *const io_names[] = {"auto", "mmap", "read", "direct", NULL};
-static const enum phema_io ios[] = {PHEMA_IO_AUTO, PHEMA_IO_MMAP, PHEMA_IO_READ, PHEMA_IO_DIRECT};
-
 /* the first one is the default */
 static const char *const hash_names[] = {PHEMA_HASHES_INPUTS ? "full" : "sampled",
                                          PHEMA_HASHES_INPUTS ? "sampled" : "full", NULL};
 
-/* Indices into these tables. */
 struct choices {
-    size_t dtype, overflow, io, hash;
+    struct api_choices of_tensors;
+    size_t hash; /* index into hash_names */
 };
 
 static enum phema_status choose(struct choices *choices, const struct posthoc_ema_run_options *o,
                                 struct phema_error *err)
 {
-    const struct {
-        size_t *index;
-        const char *word, *const *names, *option;
-    } options[] = {{&choices->dtype, o->dtype, dtype_names, "dtype"},
-                   {&choices->overflow, o->overflow, overflow_names, "overflow"},
-                   {&choices->io, o->io, io_names, "io"},
-                   {&choices->hash, o->input_hash, hash_names, "input_hash"}};
-    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-        enum phema_status status = call_find_choice(options[i].index, options[i].word,
-                                                    options[i].names, options[i].option, err);
-        if (status)
-            return status;
-    }
-    if (o->threads > 1024)
-        return phema_fail(err, PHEMA_ERR_USAGE, "threads: at most 1024, found %u", o->threads);
+    enum phema_status status =
+        api_choose(&choices->of_tensors, o->dtype, o->overflow, o->io, o->threads, err);
+    if (status)
+        return status;
+    status = call_find_choice(&choices->hash, o->input_hash, hash_names, "input_hash", err);
+    if (status)
+        return status;
     if (o->level < 0 || o->level > 22)
         return phema_fail(err, PHEMA_ERR_USAGE, "level: from 1 to 22, found %d", o->level);
     return PHEMA_OK;
@@ -90,6 +72,7 @@ static void write_command(struct phema_strbuf *out, const struct posthoc_ema_pla
 {
     phema_strbuf_puts(out, plan->series_options.command + 1); /* skips the leading space */
     api_options_add(out, "--metric", plan->metric);
+    api_options_add(out, "--schedule", plan->schedule);
     for (size_t i = 0; i < plan->n_rules; i++)
         api_options_add(out, "--rule", plan->rules[i]);
     api_options_add(out, "--into", o->into);
@@ -107,20 +90,16 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
 {
     struct phema_strbuf command = {0};
     write_command(&command, plan, o);
-    struct phema_outputs_options options = {
-        .out = out,
-        .into = o->into,
-        .key = plan->series_options.options.key,
-        .shard_bytes = o->shard_bytes,
-        .level = o->level,
-        .checkpoint = plan->series_options.options.checkpoint,
-        .has_dtype = choices->dtype > 1,
-        .keeps_dtypes = choices->dtype == 1,
-        .dtype = dtypes[choices->dtype],
-        .accumulator = "auto",
-        .hashes_inputs = PHEMA_HASHES_INPUTS == (choices->hash == 0),
-        .command_options = command.data,
-    };
+    struct phema_outputs_options options = choices->of_tensors.outputs;
+    options.out = out;
+    options.into = o->into;
+    options.key = plan->series_options.options.key;
+    options.shard_bytes = o->shard_bytes;
+    options.level = o->level;
+    options.checkpoint = plan->series_options.options.checkpoint;
+    options.accumulator = "auto";
+    options.hashes_inputs = PHEMA_HASHES_INPUTS == (choices->hash == 0);
+    options.command_options = command.data;
     enum phema_status status = phema_strbuf_check(&command, err);
     if (!status)
         status = phema_outputs_make(outputs, plan->plan, &options, err);
@@ -135,21 +114,16 @@ static enum phema_status execute(struct posthoc_ema_plan *plan, struct phema_out
                                  const struct choices *choices, struct watch *watch,
                                  struct phema_synth_result *result, struct phema_error *err)
 {
-    struct phema_synth_options options = {
-        .n_threads = o->threads ? o->threads : phema_cpu_threads(),
-        .sums = PHEMA_SUMS_AUTO,
-        .overflow = overflows[choices->overflow],
-        .replaces = o->replaces != 0,
-        .syncs = !o->skips_sync,
-        .io = ios[choices->io],
-        .drops_cache = o->drops_cache != 0,
-        .max_ram_bytes = plan->max_ram_bytes,
-        .verifies = o->verifies != 0,
-        .refuses_nan = o->refuses_nan != 0,
-        .report = o->progress ? report : NULL,
-        .is_stopped = o->progress ? is_stopped : NULL,
-        .context = watch,
-    };
+    struct phema_synth_options options = choices->of_tensors.synth;
+    options.replaces = o->replaces != 0;
+    options.syncs = !o->skips_sync;
+    options.drops_cache = o->drops_cache != 0;
+    options.max_ram_bytes = plan->max_ram_bytes;
+    options.verifies = o->verifies != 0;
+    options.refuses_nan = o->refuses_nan != 0;
+    options.report = o->progress ? report : NULL;
+    options.is_stopped = o->progress ? is_stopped : NULL;
+    options.context = watch;
     return phema_synth_run(result, plan->plan, outputs, &options, err);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* arena.c - memory in blocks of 64 KiB; each larger allocation is a separate block. */
+/* arena.c - memory in blocks of 4 KiB, then larger ones up to 64 KiB: a checkpoint of many small
+ * archives has an arena for each. Each larger allocation is a separate block. */
 #include "phema/arena.h"
 
 #include <stdalign.h>
@@ -7,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES ((size_t)64 << 10)
+#define FIRST_BLOCK_BYTES ((size_t)4 << 10)
+#define BLOCK_BYTES       ((size_t)64 << 10)
 
 struct phema_arena_block {
     struct phema_arena_block *next;
@@ -28,13 +30,21 @@ static bool add_block(struct phema_arena *arena, size_t capacity)
     return true;
 }
 
+static size_t next_block_bytes(const struct phema_arena *arena)
+{
+    if (arena->total_bytes >= BLOCK_BYTES)
+        return BLOCK_BYTES;
+    return arena->total_bytes ? (size_t)arena->total_bytes : FIRST_BLOCK_BYTES;
+}
+
 void *phema_arena_alloc(struct phema_arena *arena, size_t size)
 {
     if (size > SIZE_MAX / 2)
         return NULL;
     size = (size + 15) / 16 * 16;
     if (!arena->newest || size > arena->newest->capacity - arena->used) {
-        if (!add_block(arena, size > BLOCK_BYTES ? size : BLOCK_BYTES))
+        size_t usual = next_block_bytes(arena);
+        if (!add_block(arena, size > usual ? size : usual))
             return NULL;
     }
     void *piece = arena->newest->bytes + arena->used;
@@ -70,14 +80,14 @@ char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size)
 
 char *phema_arena_printf(struct phema_arena *arena, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
     int size = vsnprintf(NULL, 0, format, args);
+    va_end(args);
     char *text = size < 0 ? NULL : phema_arena_alloc(arena, (size_t)size + 1);
+    va_start(args, format);
     if (text)
-        (void)vsnprintf(text, (size_t)size + 1, format, again);
-    va_end(again);
+        (void)vsnprintf(text, (size_t)size + 1, format, args);
     va_end(args);
     return text;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checksum.c - CRC-32 of zip files (the only user of zlib), and XXH3: streams by the library,
- * sums over blocks by kernels that are inlined. */
+/* checksum.c - XXH3: streams by the library, sums over blocks by kernels that are inlined. */
 #include "checksum_kernel.h"
 
 #include <inttypes.h>
@@ -8,20 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-#include <zlib.h>
 
 #include "phema/cpu.h"
-
-/* zlib is several times faster than a table of our own. */
-uint32_t phema_crc32(uint32_t crc, const void *data, size_t size)
-{
-    return size ? (uint32_t)crc32_z(crc, data, size) : crc;
-}
-
-uint32_t phema_crc32_share(uint32_t crc, uint64_t bytes_behind)
-{
-    return bytes_behind ? (uint32_t)crc32_combine(crc, 0, (z_off_t)bytes_behind) : crc;
-}
 
 /* ---- Streams ---- */
 

@@ -30,6 +30,9 @@ struct phema_cleanup_entry {
 static struct phema_cleanup_entry *_Atomic entries;
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Folders may lie in one another, and the list has no order. */
+#define MAX_DEPTH 10
+
 static void clean_up(void)
 {
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
@@ -38,9 +41,10 @@ static void clean_up(void)
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
         if (atomic_load(&e->kind) == PARTIAL_FILE)
             (void)unlink(e->contents.path);
-    for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
-        if (atomic_load(&e->kind) == PARTIAL_DIRECTORY)
-            (void)rmdir(e->contents.path);
+    for (int depth = 0; depth < MAX_DEPTH; depth++)
+        for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
+            if (atomic_load(&e->kind) == PARTIAL_DIRECTORY)
+                (void)rmdir(e->contents.path);
 }
 
 static void write_text(const char *string)

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 struct phema_file_reader {
+    const struct phema_file *file;
+    bool is_direct; /* as it was opened */
     int descriptor;
     size_t block; /* reads begin and end on multiples of it; 1 through the page cache */
     bool is_sparse;
@@ -79,9 +81,13 @@ static bool is_sparse(int descriptor)
 static enum phema_status open_again(struct phema_file_reader *reader, const struct phema_file *file,
                                     bool is_direct, struct phema_error *err)
 {
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (is_direct ? O_DIRECT : 0);
     reader->block = 1;
-    reader->descriptor = open(phema_file_path(file), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
-                                                         (is_direct ? O_DIRECT : 0));
+    reader->file = file;
+    reader->is_direct = is_direct;
+    reader->descriptor = phema_file_take_descriptor(file, is_direct);
+    if (reader->descriptor < 0)
+        reader->descriptor = open(phema_file_path(file), flags);
     if (reader->descriptor < 0 && is_direct && errno == EINVAL)
         return fail_direct(err);
     if (reader->descriptor < 0)
@@ -123,8 +129,7 @@ void phema_file_reader_close(struct phema_file_reader *reader)
 {
     if (!reader)
         return;
-    if (reader->descriptor >= 0)
-        (void)close(reader->descriptor);
+    phema_file_give_descriptor(reader->file, reader->is_direct, reader->descriptor);
     free(reader);
 }
 

@@ -190,3 +190,63 @@ void phema_json_out_null(struct phema_json_out *out, const char *key)
     begin_value(out, key);
     phema_strbuf_puts(out->text, "null");
 }
+
+/* Numbers above 2^53 that are negative lose digits. */
+static void copy_number(struct phema_json_out *out, const char *key, const struct phema_json *value)
+{
+    uint64_t whole = 0;
+    double number = 0;
+    if (phema_json_u64(&whole, value))
+        phema_json_out_u64(out, key, whole);
+    else if (phema_json_number(&number, value))
+        phema_json_out_short(out, key, number);
+}
+
+static void copy_members(struct phema_json_out *out, const struct phema_json *value)
+{
+    for (size_t i = 0; phema_json_type(value) == PHEMA_JSON_ARRAY && i < phema_json_length(value);
+         i++)
+        phema_json_out_copy(out, NULL, phema_json_at(value, i));
+    struct phema_json_field *field =
+        phema_json_type(value) == PHEMA_JSON_OBJECT ? phema_json_first(value) : NULL;
+    for (; field; field = phema_json_next(value, field)) {
+        size_t size = 0;
+        const char *key = phema_json_key(field, &size);
+        phema_json_out_key(out, key, size);
+        phema_json_out_copy(out, NULL, phema_json_value(field));
+    }
+}
+
+/* As deep as the reader lets documents be. */
+void phema_json_out_copy(struct phema_json_out *out, const char *key,
+                         const struct phema_json *value)
+{
+    size_t size = 0;
+    const char *text = NULL;
+    switch (phema_json_type(value)) {
+    case PHEMA_JSON_NULL:
+        phema_json_out_null(out, key);
+        break;
+    case PHEMA_JSON_BOOL:
+        phema_json_out_bool(out, key, phema_json_boolean(value));
+        break;
+    case PHEMA_JSON_INTEGER:
+    case PHEMA_JSON_REAL:
+        copy_number(out, key, value);
+        break;
+    case PHEMA_JSON_STRING:
+        text = phema_json_string(value, &size);
+        phema_json_out_bytes(out, key, text, size);
+        break;
+    case PHEMA_JSON_ARRAY:
+        phema_json_out_open(out, key, '[');
+        copy_members(out, value);
+        phema_json_out_close(out, ']');
+        break;
+    case PHEMA_JSON_OBJECT:
+        phema_json_out_open(out, key, '{');
+        copy_members(out, value);
+        phema_json_out_close(out, '}');
+        break;
+    }
+}

@@ -4,14 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "phema/checksum.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
+
+/* Through the page cache, and past it; -1: none. */
+struct kept_descriptors {
+    _Atomic int numbers[2];
+};
 
 struct phema_file {
     struct phema_span span; /* of map, for readers */
@@ -20,8 +27,13 @@ struct phema_file {
     dev_t device;
     ino_t inode;
     struct timespec modified;
+    uint64_t head;                 /* expected, of a file that is not open */
+    struct kept_descriptors *kept; /* NULL: none are kept */
     struct phema_cleanup_entry *entry;
 };
+
+/* Read for the hash that tells files apart: most headers are shorter. */
+#define HEAD_BYTES ((size_t)64 << 10)
 
 /* Headers, pickles and strided tensors are read through the mapping with any --io. */
 static enum phema_status fail_map(struct phema_error *err, int number)
@@ -65,25 +77,132 @@ static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
     return phema_cleanup_add_map(&file->entry, file->span, file->path, false, err);
 }
 
-PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct phema_error *err)
+static enum phema_status map_path(struct phema_file *file, struct phema_error *err)
+{
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
+    int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    enum phema_status status =
+        descriptor < 0 ? phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno)
+                       : map_descriptor(file, descriptor, err);
+    phema_file_give_descriptor(file, false, descriptor);
+    return status;
+}
+
+static enum phema_status new_file(struct phema_file **out, const char *path,
+                                  struct phema_error *err)
 {
     struct phema_file *file = calloc(1, sizeof(*file));
     if (!file || !(file->path = strdup(path))) {
         phema_file_close(file);
         return phema_fail_memory(err);
     }
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    enum phema_status status =
-        descriptor < 0 ? phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno)
-                       : map_descriptor(file, descriptor, err);
-    if (descriptor >= 0)
-        (void)close(descriptor);
+    *out = file;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    enum phema_status status = new_file(&file, path, err);
+    if (status)
+        return status;
+    status = map_path(file, err);
     if (status)
         phema_file_close(file);
     else
         *out = file;
     return status;
+}
+
+/* ---- Descriptors ---- */
+
+PHEMA_FALLIBLE phema_file_keep_descriptors(struct phema_file *file, struct phema_error *err)
+{
+    if (file->kept)
+        return PHEMA_OK;
+    file->kept = calloc(1, sizeof(*file->kept));
+    if (!file->kept)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < ARRAY_LEN(file->kept->numbers); i++)
+        atomic_store(&file->kept->numbers[i], -1);
+    return PHEMA_OK;
+}
+
+int phema_file_take_descriptor(const struct phema_file *file, bool is_direct)
+{
+    return file->kept ? atomic_exchange(&file->kept->numbers[is_direct], -1) : -1;
+}
+
+void phema_file_give_descriptor(const struct phema_file *file, bool is_direct, int descriptor)
+{
+    if (file->kept && descriptor >= 0)
+        descriptor = atomic_exchange(&file->kept->numbers[is_direct], descriptor);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+}
+
+/* ---- Files of other processes ---- */
+
+static uint64_t hash_head(const struct phema_file *file)
+{
+    return phema_hash_name(file->span.data,
+                           file->span.size < HEAD_BYTES ? file->span.size : HEAD_BYTES);
+}
+
+void phema_file_identify(struct phema_file_identity *out, const struct phema_file *file)
+{
+    phema_file_state(&out->size_bytes, &out->modified_s, &out->modified_ns, file);
+    out->head = file->map ? hash_head(file) : file->head;
+}
+
+PHEMA_FALLIBLE phema_file_expect(struct phema_file **out, const char *path,
+                                 const struct phema_file_identity *identity,
+                                 struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    enum phema_status status = new_file(&file, path, err);
+    if (status)
+        return status;
+    file->span.size = (size_t)identity->size_bytes;
+    file->modified.tv_sec = (time_t)identity->modified_s;
+    file->modified.tv_nsec = (long)identity->modified_ns;
+    file->head = identity->head;
+    *out = file;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_file_demand(struct phema_file *file, struct phema_error *err)
+{
+    if (file->map)
+        return PHEMA_OK;
+    struct phema_file_identity expected, found;
+    phema_file_identify(&expected, file);
+    enum phema_status status = map_path(file, err);
+    if (status)
+        return status;
+    phema_file_identify(&found, file);
+    if (found.size_bytes == expected.size_bytes && found.modified_s == expected.modified_s &&
+        found.modified_ns == expected.modified_ns && found.head == expected.head)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "is not the file that the first process has found: %s differ; all processes "
+                      "need the same files under the same names",
+                      found.size_bytes != expected.size_bytes ? "their sizes"
+                      : found.head != expected.head           ? "their contents"
+                                                              : "their times of modification");
+}
+
+bool phema_file_is_open(const struct phema_file *file)
+{
+    return file->map != NULL;
+}
+
+void phema_file_state(uint64_t *size_bytes, int64_t *modified_s, int64_t *modified_ns,
+                      const struct phema_file *file)
+{
+    *size_bytes = file->span.size;
+    *modified_s = (int64_t)file->modified.tv_sec;
+    *modified_ns = (int64_t)file->modified.tv_nsec;
 }
 
 struct phema_span phema_file_span(const struct phema_file *file)
@@ -114,6 +233,8 @@ PHEMA_FALLIBLE phema_file_check_unchanged(const struct phema_file *file, struct 
 {
     struct stat st;
     enum phema_status status = PHEMA_OK;
+    if (!file->map)
+        return PHEMA_OK;
     if (stat(file->path, &st))
         status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be examined again", errno);
     else if (!is_unchanged(file, &st))
@@ -136,7 +257,7 @@ void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t s
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct phema_span part;
-    if (!phema_span_part(&part, file->span, offset, size))
+    if (!file->map || !phema_span_part(&part, file->span, offset, size))
         return;
     uint64_t first = (offset + page - 1) / page * page;
     uint64_t end = (offset + size) / page * page;
@@ -149,7 +270,7 @@ void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t s
 void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_t size)
 {
     struct phema_span part;
-    if (!phema_span_part(&part, file->span, offset, size))
+    if (!file->map || !phema_span_part(&part, file->span, offset, size))
         return;
     uint64_t before = offset % (uint64_t)sysconf(_SC_PAGESIZE); /* to the start of the page */
     for (uint64_t at = offset - before, end = offset + size; at < end; at += PHEMA_PREFETCH_BYTES)
@@ -183,21 +304,25 @@ bool phema_file_is_cached(const struct phema_file *file)
     uint64_t n_pages = (file->span.size + page - 1) / page;
     uint64_t n_looks = n_pages / PAGES_OF_LOOK + 1;
     n_looks = n_looks < MAX_LOOKS ? n_looks : MAX_LOOKS;
-    int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (!file->map)
+        return true;
+    int descriptor = phema_file_take_descriptor(file, false);
+    if (descriptor < 0)
+        descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     for (uint64_t i = 0; i < n_looks; i++) {
         uint64_t first = n_pages / n_looks * i + n_pages % n_looks * i / n_looks;
         uint64_t n = n_pages - first < PAGES_AT_ONCE ? n_pages - first : PAGES_AT_ONCE;
         n_cached += count_cached(file, descriptor, first, n);
         n_asked += n;
     }
-    if (descriptor >= 0)
-        (void)close(descriptor);
+    phema_file_give_descriptor(file, false, descriptor);
     return n_cached * 2 >= n_asked;
 }
 
 void phema_file_expect_sparse(const struct phema_file *file, bool is_sparse)
 {
-    (void)madvise(file->map, file->span.size, is_sparse ? MADV_RANDOM : MADV_NORMAL);
+    if (file->map)
+        (void)madvise(file->map, file->span.size, is_sparse ? MADV_RANDOM : MADV_NORMAL);
 }
 
 void phema_file_close(struct phema_file *file)
@@ -205,6 +330,12 @@ void phema_file_close(struct phema_file *file)
     if (!file)
         return;
     phema_cleanup_remove(file->entry);
+    for (size_t i = 0; file->kept && i < ARRAY_LEN(file->kept->numbers); i++) {
+        int descriptor = phema_file_take_descriptor(file, i);
+        if (descriptor >= 0)
+            (void)close(descriptor);
+    }
+    free(file->kept);
     if (file->map)
         (void)munmap(file->map, file->span.size);
     free(file->path);

@@ -49,9 +49,26 @@ static void write_overview(struct phema_strbuf *out)
                            "--help all of\nthem; posthoc-ema --version the version.\n");
 }
 
+/* Verbs that other programs have for the same. */
+static const char *find_usual_verb(const char *name)
+{
+    static const char *const names[][2] = {
+        {"average", "synth"},     {"merge", "synth"},      {"make", "synth"},   {"ema", "synth"},
+        {"reconstruct", "synth"}, {"synthesize", "synth"}, {"run", "synth"},    {"sweep", "synth"},
+        {"info", "inspect"},      {"show", "inspect"},     {"list", "inspect"}, {"ls", "inspect"},
+        {"stat", "inspect"},      {"solve", "weights"},    {"compare", "diff"}, {"check", "verify"},
+        {"generate", "gen"},      {"demo", "gen"},         {"draw", "plot"},    {"html", "report"},
+        {"tune", "search"},       {"optimize", "search"}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(names[i][0], name) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 static enum phema_status fail_verb(int argc, char **argv, int at, struct phema_error *err)
 {
-    const char *nearest = cli_nearest(argv[at], verb_name, cli_verbs);
+    const char *usual = find_usual_verb(argv[at]);
+    const char *nearest = usual ? usual : cli_nearest(argv[at], verb_name, cli_verbs);
     enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'", argv[at]);
     if (nearest)
         cli_suggest_word(err, argc, argv, at, nearest);
@@ -111,7 +128,8 @@ static enum phema_status print_overview(struct phema_error *err)
 static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
     const struct cli_verb *verb = argc > 2 ? find_verb(argv[2]) : NULL;
-    if (argc < 3 || verb || strcmp(argv[2], "help") == 0)
+    if (argc < 3 || verb || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "-h") == 0 ||
+        strcmp(argv[2], "--help") == 0)
         return print_help(verb, false, err);
     if (strcmp(argv[2], "--completions") != 0)
         return fail_verb(argc, argv, 2, err);
@@ -121,18 +139,31 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
     return status ? status : cli_print(&text, err);
 }
 
-static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **argv,
-                                  struct phema_error *err)
+/* Of a team synth shares its work; other verbs are run by rank 0, and all processes get its status. */
+static enum phema_status call_verb(const struct cli_verb *verb, void *values,
+                                   struct phema_error *err)
+{
+    struct cli_common *common = values;
+    const struct phema_team *team = common->team;
+    if (!team || team->size == 1 || verb == &cli_synth)
+        return verb->run(values, err);
+    enum phema_status status = team->rank == 0 ? verb->run(values, err) : PHEMA_OK;
+    return team->agree(team->context, status, err);
+}
+
+static enum phema_status run_verb(const struct cli_verb *verb, const struct phema_team *team,
+                                  int argc, char **argv, struct phema_error *err)
 {
     void *values = calloc(1, verb->values_size);
     if (!values)
         return phema_fail_memory(err);
     struct cli_common *common = values;
     enum phema_status status = cli_parse(verb, values, argc, argv, err);
+    common->team = team;
     terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
     if (!status)
-        status =
-            common->is_help ? print_help(verb, common->is_short_help, err) : verb->run(values, err);
+        status = common->is_help ? print_help(verb, common->is_short_help, err)
+                                 : call_verb(verb, values, err);
     if (status)
         cli_complete_remedy(err, status, verb, argc, argv);
     phema_arena_clear(&common->arena);
@@ -140,7 +171,8 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
     return status;
 }
 
-static enum phema_status run(int argc, char **argv, struct phema_error *err)
+static enum phema_status run(int argc, char **argv, const struct phema_team *team,
+                             struct phema_error *err)
 {
     if (argc < 2)
         return print_overview(err);
@@ -157,7 +189,7 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     const struct cli_verb *verb = find_verb(word);
     if (word[0] == '-')
         return fail_order(argc, argv, err);
-    return verb ? run_verb(verb, argc, argv, err) : fail_verb(argc, argv, 1, err);
+    return verb ? run_verb(verb, team, argc, argv, err) : fail_verb(argc, argv, 1, err);
 }
 
 /* Opens closed standard streams. Otherwise the next file that is opened would get the descriptor of
@@ -170,13 +202,31 @@ static void fill_streams(void)
             (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-int phema_cli_main(int argc, char **argv)
+/* Of a team rank 0 speaks: results of the others, which are the same, go nowhere. */
+static void silence_results(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere < 0)
+        return;
+    (void)dup2(nowhere, STDOUT_FILENO);
+    (void)close(nowhere);
+}
+
+int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
 {
     struct phema_error err = {""};
+    bool is_other = team && team->rank > 0;
     fill_streams();
+    if (is_other)
+        silence_results();
     phema_cleanup_install_handlers();
-    enum phema_status status = run(argc, argv, &err);
-    if (status && err.message[0])
+    enum phema_status status = is_other && argc < 2 ? PHEMA_ERR_USAGE : run(argc, argv, team, &err);
+    if (status && err.message[0] && !is_other)
         cli_say_error(&err);
     return (int)status;
+}
+
+int phema_cli_main(int argc, char **argv)
+{
+    return phema_cli_main_in_team(argc, argv, NULL);
 }

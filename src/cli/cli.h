@@ -11,6 +11,7 @@
     VERB(inspect)                                                                                  \
     VERB(weights)                                                                                  \
     VERB(plan)                                                                                     \
+    VERB(design)                                                                                   \
     VERB(report)                                                                                   \
     VERB(plot)                                                                                     \
     VERB(verify)                                                                                   \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_convert.c - translates between the ways to specify the length of an average. */
 #include <math.h>
+#include <stdio.h>
 
 #include "cli.h"
 #include "phema/json.h"
@@ -11,16 +12,16 @@
 enum spelling { BY_SIGMA_REL, BY_GAMMA, BY_HALF_LIFE, BY_SHARE, BY_BETA, BY_DECAY, BY_EMA };
 
 static const struct {
-    const char *option;
+    const char *option, *example; /* that has an answer at most times */
     bool needs_at, is_below_1;
 } spellings[] = {
-    [BY_SIGMA_REL] = {.option = "sigma-rel"},
-    [BY_GAMMA] = {.option = "gamma"},
-    [BY_HALF_LIFE] = {"half-life", .needs_at = true},
-    [BY_SHARE] = {.option = "half-life-rel"},
-    [BY_BETA] = {"beta", .needs_at = true, .is_below_1 = true},
-    [BY_DECAY] = {"decay", .needs_at = true, .is_below_1 = true},
-    [BY_EMA] = {"ema-half-life", .needs_at = true},
+    [BY_SIGMA_REL] = {"sigma-rel", "0.1"},
+    [BY_GAMMA] = {"gamma", "6.94"},
+    [BY_HALF_LIFE] = {"half-life", "5", .needs_at = true},
+    [BY_SHARE] = {"half-life-rel", "0.05"},
+    [BY_BETA] = {"beta", "0.9", .needs_at = true, .is_below_1 = true},
+    [BY_DECAY] = {"decay", "0.9", .needs_at = true, .is_below_1 = true},
+    [BY_EMA] = {"ema-half-life", "5", .needs_at = true},
 };
 
 struct convert_values {
@@ -94,9 +95,12 @@ static enum phema_status find_gamma(double *gamma, double at, enum spelling spel
         return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / at, err);
     case BY_BETA:
         if (!(at > 1))
-            return phema_fail(err, PHEMA_ERR_USAGE,
-                              "--beta: the first step takes the parameters as they are, whatever "
-                              "the width; --at must be above 1");
+            return phema_suggest(
+                err,
+                phema_fail(err, PHEMA_ERR_USAGE,
+                           "--beta: the first step takes the parameters as they are, whatever "
+                           "the width; --at must be above 1"),
+                "--at", "100k");
         *gamma = log(value) / log1p(-1 / at) - 1;
         return PHEMA_OK;
     default:
@@ -160,10 +164,24 @@ static void write_json(struct phema_json_out *out, const double *length, size_t 
     phema_json_out_close(out, '}');
 }
 
+static enum phema_status suggest_example(struct phema_error *err, enum phema_status status,
+                                         enum spelling spelling)
+{
+    char option[32];
+    (void)snprintf(option, sizeof(option), "--%s", spellings[spelling].option);
+    return *phema_error_remedy(err)
+               ? status
+               : phema_suggest(err, status, option, spellings[spelling].example);
+}
+
 static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_json_out *json,
                                        const struct convert_values *args, struct phema_error *err)
 {
     size_t n = 0;
+    enum phema_status widths = cli_check_widths(args->lengths[BY_SIGMA_REL].items,
+                                                args->lengths[BY_SIGMA_REL].n, "--sigma-rel", err);
+    if (widths)
+        return widths;
     for (size_t s = 0; s < ARRAY_LEN(spellings); s++)
         for (size_t i = 0; i < args->lengths[s].n; i++, n++) {
             double length[ARRAY_LEN(units)];
@@ -171,7 +189,7 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
             enum phema_status status =
                 translate(length, args->at, (enum spelling)s, args->lengths[s].items[i], err);
             if (status)
-                return status;
+                return suggest_example(err, status, (enum spelling)s);
             const size_t unit = s == BY_SIGMA_REL ? SIGMA_REL
                                 : s == BY_GAMMA   ? GAMMA
                                                   : HALF_LIFE_REL;
@@ -185,9 +203,12 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
                 write_row(text, length, count_units(args));
         }
     if (n == 0)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
-                          "--half-life-rel, --beta, --decay or --ema-half-life");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
+                       "--half-life-rel, --beta, --decay or --ema-half-life"),
+            "--sigma-rel", "0.1");
     return PHEMA_OK;
 }
 

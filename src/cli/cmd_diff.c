@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "diff_tensors.h"
 #include "phema/json.h"
+#include "print_summary.h"
 #include "series_options.h"
 
 /* Rows of the table, worst first; -v shows all. */
@@ -191,7 +192,9 @@ static enum phema_status compare(const struct diff_values *args, const struct ph
                                  const struct phema_checkpoint *b, struct phema_error *err)
 {
     struct phema_comparison comparison;
-    enum phema_status status = phema_compare(&comparison, a, b, err);
+    struct cli_watch *watch = cli_watch_start(&args->common, "comparing");
+    enum phema_status status = phema_compare(&comparison, a, b, watch, err);
+    cli_watch_stop(watch);
     if (status)
         return status;
     status = phema_checkpoint_check_unchanged(a, err);

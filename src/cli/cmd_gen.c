@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_gen.c - synthetic snapshots with a known truth. */
+#include <dirent.h>
 #include <math.h>
 #include <string.h>
 
 #include "cli.h"
+#include "design/design.h"
+#include "messages.h"
 #include "phema/cpu.h"
 #include "phema/gen.h"
 #include "phema/json.h"
@@ -19,6 +22,8 @@ struct gen_values {
     struct cli_texts input_profile, truth_profile, reset_at;
     unsigned dtype, truth_dtype, format; /* CLI_CHOICE */
     uint64_t threads;
+    const char *design;
+    unsigned motion;             /* CLI_CHOICE, as enum phema_gen_motion */
     struct phema_claims *claims; /* the files that tables of profiles were read from */
 };
 
@@ -100,12 +105,44 @@ static enum phema_status read_times(const uint64_t **out, struct phema_arena *ar
     return PHEMA_OK;
 }
 
+/* --design: its times, widths and dtypes. */
+static enum phema_status use_design(struct phema_gen_options *options, struct gen_values *args,
+                                    struct phema_error *err)
+{
+    static const char *const others[] = {"count",         "steps", "input-sigma",
+                                         "input-profile", "dtype", "raw"};
+    struct design_read design;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (cli_is_given(&args->common, others[i]))
+            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: the design says it", others[i]);
+    enum phema_status status = design_read_file(&design, &args->common.arena, args->design, err);
+    if (!status)
+        status = phema_claims_add_input(args->claims, args->design, "the design", err);
+    if (status)
+        return phema_fail_in(err, status, "--design");
+    options->steps = (uint64_t)design.until;
+    options->times = design.times;
+    options->count = design.n_times;
+    options->snapshots.sigmas = design.sigma_rels;
+    options->snapshots.n_sigmas = design.n;
+    options->is_raw = design.has_raw;
+    options->dtype = design.dtype;
+    if (!design.ema)
+        return PHEMA_OK;
+    args->input_profile.items = phema_arena_array(&args->common.arena, 1, sizeof(const char *));
+    if (!args->input_profile.items)
+        return phema_fail_memory(err);
+    args->input_profile.items[0] = design.ema;
+    args->input_profile.n = 1;
+    return PHEMA_OK;
+}
+
 /* Default widths are made where neither widths nor profiles are args. */
 static void set_widths(struct phema_gen_options *options, const struct gen_values *args)
 {
     static const double default_sigmas[] = {0.05, 0.1};
     static const double default_truths[] = {0.1};
-    if (!options->snapshots.n_sigmas && !args->input_profile.n) {
+    if (!options->snapshots.n_sigmas && !args->input_profile.n && !args->design) {
         options->snapshots.sigmas = default_sigmas;
         options->snapshots.n_sigmas = ARRAY_LEN(default_sigmas);
     }
@@ -121,8 +158,13 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
     options->snapshots.n_profiles = args->input_profile.n;
     options->truths.n_profiles = args->truth_profile.n;
     options->n_truth_times = args->truth_at.n;
-    enum phema_status status = read_profiles(&options->snapshots.profiles, "input-profile", args,
-                                             &args->input_profile, options->steps, err);
+    enum phema_status status = cli_check_widths(options->snapshots.sigmas,
+                                                options->snapshots.n_sigmas, "--input-sigma", err);
+    if (!status)
+        status = cli_check_widths(options->truths.sigmas, options->truths.n_sigmas, "--truth", err);
+    if (!status)
+        status = read_profiles(&options->snapshots.profiles, "input-profile", args,
+                               &args->input_profile, options->steps, err);
     if (status)
         return status;
     status = read_profiles(&options->truths.profiles, "truth-profile", args, &args->truth_profile,
@@ -138,6 +180,23 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
     options->resets = resets;
     options->n_resets = args->reset_at.n;
     return status ? phema_fail_in(err, status, "--reset-at") : PHEMA_OK;
+}
+
+/* Snapshots of another training in the directory would be taken for the same series. */
+static void warn_of_others(const char *directory, const struct phema_gen_options *options)
+{
+    const struct phema_gen_kinds *made = &options->snapshots;
+    size_t n_made = options->count * (made->n_sigmas + made->n_profiles + options->is_raw), n = 0;
+    DIR *stream = opendir(directory);
+    const struct dirent *entry;
+    while (stream && (entry = readdir(stream)))
+        n += strncmp(entry->d_name, "snapshot-", 9) == 0;
+    if (stream)
+        (void)closedir(stream);
+    if (n > n_made)
+        cli_say("warning: %s: also holds %zu snapshot%s of another training; a series needs a "
+                "directory of its own",
+                directory, n - n_made, n - n_made == 1 ? "" : "s");
 }
 
 static void report(void *progress, uint64_t done, uint64_t total, double elapsed_s)
@@ -159,10 +218,15 @@ static enum phema_status run(void *values, struct phema_error *err)
     options.dtype = dtypes[args->dtype];
     options.truth_dtype = dtypes[args->truth_dtype];
     options.n_threads = args->threads ? (unsigned)args->threads : phema_cpu_threads();
-    set_widths(&options, args);
+    options.motion = (enum phema_gen_motion)args->motion;
     enum phema_status status = phema_claims_new(&args->claims, err);
-    if (status)
+    if (!status && args->design)
+        status = use_design(&options, args, err);
+    if (status) {
+        phema_claims_free(args->claims);
         return status;
+    }
+    set_widths(&options, args);
     options.claims = args->claims;
     struct progress progress;
     progress_init(&progress, &args->common);
@@ -176,6 +240,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     phema_claims_free(args->claims);
     if (status)
         return status;
+    if (!args->common.is_quiet)
+        warn_of_others(args->directory, &options);
     struct phema_strbuf text = {0};
     if (args->common.is_json) {
         write_json(&text, args->directory, &options);
@@ -192,17 +258,22 @@ static const struct cli_opt rows[] = {
     {"DIR", OUTPUT, CLI_OPERAND, FIELD(directory),
      .help = "snapshots go here, exact averages into DIR/truth"},
     {"count", TARGET, CLI_COUNT, FIELD(options.count), "N",
-     .help = "snapshots of each width, evenly spaced (default 8)", .flags = CLI_POSITIVE},
+     .help = "snapshots of each width, evenly spaced (default 8)",
+     .flags = CLI_POSITIVE | CLI_EVERYDAY},
     {"steps", TARGET, CLI_COUNT, FIELD(options.steps), "T",
-     .help = "steps of the simulated training (default 4096)", .flags = CLI_POSITIVE},
+     .help = "steps of the simulated training (default 4096)",
+     .flags = CLI_POSITIVE | CLI_EVERYDAY},
     {"input-sigma", TARGET, CLI_REALS,
      CLI_LIST(struct gen_values, options.snapshots.sigmas, options.snapshots.n_sigmas), "LIST",
-     .help = "widths of the snapshots (default 0.05,0.1, unless\n--input-profile is given)"},
+     .help = "widths of the snapshots (default 0.05,0.1, unless\n--input-profile is given)",
+     .flags = CLI_EVERYDAY},
     {"input-profile", TARGET, CLI_TEXTS, FIELD(input_profile), "SPEC",
-     .help = "snapshots of another shape: ema:half-life=500,\nwindow:512, raw, ... (repeatable)"},
+     .help = "snapshots of another shape: ema:half-life=500,\nwindow:512, raw, ... (repeatable)",
+     .flags = CLI_EVERYDAY},
     {"truth", TARGET, CLI_REALS,
      CLI_LIST(struct gen_values, options.truths.sigmas, options.truths.n_sigmas), "LIST",
-     .help = "widths of the exact averages (default 0.1, unless\n--truth-profile is given)"},
+     .help = "widths of the exact averages (default 0.1, unless\n--truth-profile is given)",
+     .flags = CLI_EVERYDAY},
     {"truth-profile", TARGET, CLI_TEXTS, FIELD(truth_profile), "SPEC",
      .help = "exact averages of another shape (repeatable)"},
     {"truth-at", TARGET, CLI_REALS, FIELD(truth_at), "LIST",
@@ -216,20 +287,26 @@ static const struct cli_opt rows[] = {
     {"reset-at", TARGET, CLI_TEXTS, FIELD(reset_at), "T[,counter]",
      .help = "after step T, the averages of snapshots become\ncopies of the parameters; counter: "
              "and\ncount from 0 (repeatable)"},
+    {"design", TARGET, CLI_TEXT, FIELD(design), "FILE",
+     .help = "times, widths and dtype of this design, which\ndesign -o has written"},
+    {"motion", TARGET, CLI_CHOICE, FIELD(motion), "slowing|walk|white|drift|fall",
+     .help = "how parameters move (default slowing); the others\nare those of design --motion"},
     {"tensors", TARGET, CLI_COUNT, FIELD(options.n_tensors), "N",
      .help = "tensors in each file (default 8)", .flags = CLI_POSITIVE},
     {"params", TARGET, CLI_COUNT, FIELD(options.n_params), "N",
-     .help = "parameters in all tensors together (default 10000)", .flags = CLI_POSITIVE},
+     .help = "parameters in all tensors together (default 10000)",
+     .flags = CLI_POSITIVE | CLI_EVERYDAY},
     {"seed", TARGET, CLI_COUNT, FIELD(options.seed), "S",
-     .help = "another training for every seed (default 0)"},
-    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), DTYPES, .help = "of the snapshots (default f32)"},
+     .help = "another training for every seed (default 0)", .flags = CLI_EVERYDAY},
+    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), DTYPES, .help = "of the snapshots (default f32)",
+     .flags = CLI_EVERYDAY},
     {"truth-dtype", OUTPUT, CLI_CHOICE, FIELD(truth_dtype), DTYPES,
      .help = "of the exact averages (default f32)"},
     {"format", OUTPUT, CLI_CHOICE, FIELD(format), "safetensors", .help = "of the files"},
     {"raw", OUTPUT, CLI_FLAG, FIELD(options.is_raw),
      .help = "also write the parameters themselves, un-averaged"},
     {"force", OUTPUT, CLI_FLAG, FIELD(options.replaces), .help = "replace existing files",
-     .letter = 'f'},
+     .flags = CLI_EVERYDAY, .letter = 'f'},
     {"no-sync", OUTPUT, CLI_FLAG, FIELD(options.syncs),
      .help = "do not wait until files are on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",

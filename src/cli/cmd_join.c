@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_join.c - publishes outputs that several processes have written in parts. All outputs are
- * checked before the first is published. */
+/* cmd_join.c - publishes outputs that several processes have written in parts. */
 #include <stdlib.h>
 
 #include "cli.h"
-#include "phema/array.h"
-#include "phema/writer.h"
+#include "join_outputs.h"
 #include "series_options.h"
 
 struct join_values {
@@ -14,25 +12,8 @@ struct join_values {
     struct phema_writer_options options;
 };
 
-struct joins {
-    struct phema_writer_join **items; /* [n], NULL when committed */
-    size_t n, capacity;
-};
-
-static enum phema_status add(struct joins *joins, const char *path,
-                             const struct phema_writer_options *options, struct phema_error *err)
-{
-    if (!phema_array_grow(&joins->items, &joins->capacity, joins->n,
-                          sizeof(struct phema_writer_join *)))
-        return phema_fail_memory(err);
-    enum phema_status status = phema_writer_join_open(&joins->items[joins->n], path, options, err);
-    if (!status)
-        joins->n++;
-    return status;
-}
-
 /* OUT is an output, or a directory of several outputs. */
-static enum phema_status add_all(struct joins *joins, const char *out,
+static enum phema_status add_all(struct join_list *joins, const char *out,
                                  const struct phema_writer_options *options,
                                  struct phema_error *err)
 {
@@ -47,29 +28,14 @@ static enum phema_status add_all(struct joins *joins, const char *out,
     else
         status = phema_writer_reserve_descriptors(joins->n + n, err);
     for (size_t i = 0; i < n && !status; i++)
-        status = add(joins, paths[i], options, err);
+        status = join_list_add(joins, paths[i], options, err);
     for (size_t i = 0; i < n; i++)
         free(paths[i]);
     free(paths);
     return status;
 }
 
-static void write_output(struct phema_strbuf *text, struct phema_json_out *json, bool is_json,
-                         const struct phema_writer_join *join)
-{
-    if (!is_json) {
-        cli_write_path(text, phema_writer_join_path(join));
-        phema_strbuf_puts(text, "\n");
-        return;
-    }
-    phema_json_out_open(json, NULL, '{');
-    phema_json_out_path(json, "file", phema_writer_join_path(join));
-    phema_json_out_u64(json, "bytes", phema_writer_join_bytes(join));
-    phema_json_out_u64(json, "parts", phema_writer_join_n_parts(join));
-    phema_json_out_close(json, '}');
-}
-
-static enum phema_status commit_all(struct joins *joins, const struct join_values *args,
+static enum phema_status commit_all(struct join_list *joins, const struct join_values *args,
                                     struct phema_error *err)
 {
     bool is_json = args->common.is_json;
@@ -79,20 +45,11 @@ static enum phema_status commit_all(struct joins *joins, const struct join_value
         cli_json_begin(&json, &text, true);
         phema_json_out_open(&json, "outputs", '[');
     }
-    for (size_t i = 0; i < joins->n; i++) {
-        struct phema_writer_join *join = joins->items[i];
-        struct phema_name_buffer size;
-        write_output(&text, &json, is_json, join);
-        if (!args->common.is_quiet)
-            cli_say("%s: %llu parts, %s", phema_writer_join_path(join),
-                    (unsigned long long)phema_writer_join_n_parts(join),
-                    phema_size_format(&size, phema_writer_join_bytes(join)));
-        joins->items[i] = NULL;
-        enum phema_status status = phema_writer_join_commit(join, err);
-        if (status) {
-            phema_strbuf_clear(&text);
-            return status;
-        }
+    enum phema_status status =
+        join_list_commit(joins, &args->common, &text, is_json ? &json : NULL, err);
+    if (status) {
+        phema_strbuf_clear(&text);
+        return status;
     }
     if (is_json) {
         phema_json_out_close(&json, ']');
@@ -104,15 +61,13 @@ static enum phema_status commit_all(struct joins *joins, const struct join_value
 static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct join_values *args = values;
-    struct joins joins = {0};
+    struct join_list joins = {0};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < args->outs.n && !status; i++)
         status = add_all(&joins, args->outs.items[i], &args->options, err);
     if (!status)
         status = commit_all(&joins, args, err);
-    for (size_t i = 0; i < joins.n; i++)
-        phema_writer_join_abandon(joins.items[i]);
-    free(joins.items);
+    join_list_clear(&joins);
     return status;
 }
 

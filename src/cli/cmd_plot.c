@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_plot.c - draws a series and its averages, the memory of a run, or the scores of a sweep. */
+/* cmd_plot.c - draws a series and its averages, the memory of a run, the scores of a sweep, or a design. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +20,8 @@ struct plot_values {
     bool maximizes, is_forced;
 };
 
-#define KINDS "profiles|weights|error|memory|sweep"
-enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP };
+#define KINDS "profiles|weights|error|memory|sweep|design"
+enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, DESIGN };
 
 /* ---- Options of each kind ---- */
 
@@ -45,8 +45,8 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
     if (kind == SIZE_MAX) {
         enum phema_status status =
             phema_fail(err, PHEMA_ERR_USAGE,
-                       "plot: unknown picture '%s'; expected profiles, weights, error, memory or "
-                       "sweep, then the snapshots",
+                       "plot: unknown picture '%s'; expected profiles, weights, error, memory, "
+                       "sweep or design, then the snapshots or the file",
                        args->kind);
         cli_suggest_choice(err, "KIND", KINDS, args->kind);
         return status;
@@ -136,6 +136,8 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
     if (status)
         return status;
     struct phema_sweep_facts facts;
+    if (kind == DESIGN)
+        return plot_design(out, path, err);
     return kind == MEMORY
                ? plot_memory(out, path, args->max_ram, err)
                : plot_scores(out, &facts, path, args->maximizes, args->common.is_quiet, err);
@@ -144,7 +146,7 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
 static enum phema_status draw(struct phema_picture **out, struct plot_values *args, enum kind kind,
                               const struct files *files, struct phema_error *err)
 {
-    if (kind == MEMORY || kind == SWEEP)
+    if (kind == MEMORY || kind == SWEEP || kind == DESIGN)
         return draw_record(out, args, kind, files, err);
     struct phema_plan *plan = NULL;
     enum phema_status status = make_plan(&plan, args, kind, err);
@@ -178,8 +180,13 @@ static enum phema_status check_files(struct files *files, const struct plot_valu
         files->formats[files->n] = PHEMA_PICTURE_CSV;
         files->paths[files->n++] = args->csv;
     }
-    for (size_t i = 0; i < files->n && !args->is_forced; i++) {
-        enum phema_status status = phema_writer_check_absent(files->paths[i], err);
+    for (size_t i = 0; i < files->n; i++) {
+        const char *path = files->paths[i];
+        if (phema_writer_check_parent(path, err))
+            return phema_suggest(err, PHEMA_ERR_OUTPUT, path == args->output ? "--output" : "--csv",
+                                 strrchr(path, '/') + 1);
+        enum phema_status status =
+            args->is_forced ? PHEMA_OK : phema_writer_check_absent(path, err);
         if (status)
             return status;
     }
@@ -264,7 +271,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 
 static const struct cli_opt rows[] = {
     {"KIND", INPUT, CLI_OPERAND, FIELD(kind), KINDS,
-     .help = "profiles, weights or error of SNAPSHOTS; memory or\nsweep of a file"},
+     .help = "profiles, weights or error of SNAPSHOTS; memory,\nsweep or design of a file"},
     CLI_INCLUDE(cli_series_rows, FIELD(plan)),
     CLI_INCLUDE(cli_average_rows, FIELD(plan)),
     CLI_INCLUDE(cli_solve_rows, FIELD(plan)),
@@ -273,17 +280,19 @@ static const struct cli_opt rows[] = {
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(max_ram), "SIZE", .help = "memory: draw this limit",
      .flags = CLI_POSITIVE},
     {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE",
-     .help = "the picture: .svg, .png or .pdf; .csv: its numbers", .letter = 'o'},
-    {"csv", OUTPUT, CLI_TEXT, FIELD(csv), "FILE", .help = "write the numbers of the picture, too"},
+     .help = "the picture: .svg, .png or .pdf; .csv: its numbers", .flags = CLI_EVERYDAY,
+     .letter = 'o'},
+    {"csv", OUTPUT, CLI_TEXT, FIELD(csv), "FILE", .help = "write the numbers of the picture, too",
+     .flags = CLI_EVERYDAY},
     {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace existing outputs",
-     .letter = 'f'},
+     .flags = CLI_EVERYDAY, .letter = 'f'},
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 
 const struct cli_verb cli_plot = {
     .name = "plot",
-    .summary = "draw averages, their errors, the memory of a run or a sweep",
+    .summary = "draw averages, their errors, memory, a sweep or a design",
     .options = rows,
     .examples = "  posthoc-ema plot profiles --sigma-rel 0.1 ckpts/ -o profiles.svg\n"
                 "      what is wanted, what the weights make of the snapshots, what is missing\n"
@@ -294,7 +303,9 @@ const struct cli_verb cli_plot = {
                 "  posthoc-ema plot memory --max-ram 1GiB memory.jsonl -o memory.svg\n"
                 "      what synth --profile-memory memory.jsonl wrote\n"
                 "  posthoc-ema plot sweep scores.csv -o sweep.svg\n"
-                "      lines of sigma_rel,score, and the best of them\n",
+                "      lines of sigma_rel,score, and the best of them\n"
+                "  posthoc-ema plot design plan.json -o design.svg\n"
+                "      what design --json wrote: errors by disk, times and widths\n",
     .values_size = sizeof(struct plot_values),
     .run = run,
 };

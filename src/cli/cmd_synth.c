@@ -6,41 +6,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "auto_part.h"
 #include "cli.h"
-#include "messages.h"
 #include "phema/claims.h"
+#include "phema/cli.h"
 #include "phema/memory_profile.h"
 #include "phema/sink.h"
 #include "phema/writer.h"
 #include "print_summary.h"
 #include "replay_options.h"
-
-/* "2/8" */
-static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char *text,
-                                   struct phema_error *err)
-{
-    *part = *n_parts = 0;
-    if (!text)
-        return PHEMA_OK;
-    uint64_t numbers[2] = {0, 0};
-    const char *at = text;
-    for (int i = 0; i < 2; i++) {
-        for (; *at >= '0' && *at <= '9' && numbers[i] <= PHEMA_MAX_PARTS; at++)
-            numbers[i] = 10 * numbers[i] + (uint64_t)(*at - '0');
-        if (i == 0 && *at++ != '/')
-            break;
-    }
-    if (numbers[0] < 1 || numbers[0] > numbers[1] || numbers[1] > PHEMA_MAX_PARTS || *at)
-        return phema_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--part: '%s' is not I/N with I from 1 to N and N up to %d, such as 2/8",
-                       text, PHEMA_MAX_PARTS),
-            "--part", "1/2");
-    *part = numbers[0];
-    *n_parts = numbers[1];
-    return PHEMA_OK;
-}
+#include "team_plan.h"
+#include "team_synth.h"
 
 /* ---- Outputs, on stdout ---- */
 
@@ -205,7 +181,8 @@ static void report_bytes(const struct phema_outputs *outputs,
 
 /* To stderr: outputs, bytes, seconds, memory; and how to join parts. */
 static void report_run(const struct cli_common *common, const struct phema_plan *plan,
-                       const struct phema_outputs *outputs, const struct phema_synth_result *result)
+                       const struct phema_outputs *outputs, const struct phema_synth_result *result,
+                       bool joins)
 {
     if (common->is_quiet)
         return;
@@ -229,7 +206,7 @@ static void report_run(const struct cli_common *common, const struct phema_plan 
                 result->n_averaged, result->n_copied, result->n_constant, result->backend,
                 result->n_threads, result->n_threads == 1 ? "" : "s");
     }
-    if (result->n_parts)
+    if (result->n_parts && !joins)
         report_join(outputs, result->n_parts);
 }
 
@@ -425,10 +402,19 @@ static enum phema_status end_memory(struct memory_report *report, const struct c
 /* ---- The verb ---- */
 
 static enum phema_status execute(const struct cli_synth_values *args, struct cli_prepared *prepared,
-                                 struct phema_error *err)
+                                 const struct auto_part *auto_part, struct phema_error *err)
 {
-    struct phema_synth_result result = {0};
-    if (prepared->outputs.m > 0) { /* otherwise every output is up to date */
+    struct phema_synth_result result = {.part = args->run.synth.part,
+                                        .n_parts = args->run.synth.n_parts};
+    if (auto_part->is_team) {
+        enum phema_status status = team_synth(&result, args, auto_part, prepared, err);
+        if (status)
+            return status;
+        if (prepared->outputs.m > 0)
+            report_run(&args->common, prepared->plan, &prepared->outputs, &result, false);
+        if (args->common.team->rank > 0)
+            return PHEMA_OK;
+    } else if (prepared->outputs.m > 0) { /* otherwise every output is up to date */
         struct progress progress;
         progress_init(&progress, &args->common);
         progress.kept = args->run.synth.n_parts   ? PROGRESS_KEEPS_PART
@@ -445,11 +431,18 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
         prepared->options.context = NULL;
         if (status)
             return status;
-        report_run(&args->common, prepared->plan, &prepared->outputs, &result);
+        report_run(&args->common, prepared->plan, &prepared->outputs, &result, args->joins);
         report_device(&args->common, &result.device, args->run.device != NULL);
     }
     struct phema_strbuf text = {0};
     write_result(&text, args->common.is_json, prepared->plan, &prepared->outputs, &result);
+    if (args->joins) {
+        enum phema_status status = auto_part_join(auto_part, args, &text, err);
+        if (status) {
+            phema_strbuf_clear(&text);
+            return status;
+        }
+    }
     return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
@@ -468,7 +461,8 @@ static bool is_outside(const char *out, const char *snapshots)
 }
 
 static enum phema_status prepare(struct cli_prepared *prepared, struct memory_report *memory,
-                                 const struct cli_synth_values *args, struct phema_error *err)
+                                 struct auto_part *auto_part, const struct cli_synth_values *args,
+                                 struct phema_error *err)
 {
     const struct cli_run_values *run = &args->run;
     bool is_conversion = run->plan.options.is_conversion;
@@ -488,19 +482,19 @@ static enum phema_status prepare(struct cli_prepared *prepared, struct memory_re
     status = cli_prepare_plan(prepared, &args->common, run, memory->profile, err);
     if (status)
         return status;
-    struct phema_series *series = prepared->plan->series;
-    if (!is_conversion)
-        status = phema_series_identify(series, err);
-    if (status)
-        return status;
     status = cli_prepare_outputs(prepared, &args->common, run, run->outputs.out, err);
     if (!status && args->profile_memory)
         status = sink_claim_names(prepared->plan, &prepared->outputs, run->synth.part,
                                   run->synth.n_parts, err);
     if (status)
         return status;
-    status = claim_memory(memory, series->claims, err);
-    if (!status && (args->skips_existing || (run->synth.resumes && !is_conversion)))
+    status = claim_memory(memory, prepared->plan->series->claims, err);
+    if (!status && args->joins)
+        status = auto_part_skip_done(auto_part, prepared, args, err);
+    if (!status)
+        status = team_is_wanted(auto_part, &args->common, &prepared->outputs, err);
+    bool may_be_there = run->synth.resumes || args->joins || auto_part->is_team;
+    if (!status && (args->skips_existing || (may_be_there && !is_conversion)))
         status = cli_skip_existing(prepared, run, args->common.verb, args->common.is_quiet, err);
     return status;
 }
@@ -510,17 +504,36 @@ static enum phema_status run(void *values, struct phema_error *err)
     struct cli_synth_values *args = values;
     struct phema_synth_options *options = &args->run.synth;
     struct memory_report memory;
-    enum phema_status status = read_part(&options->part, &options->n_parts, args->part, err);
+    struct auto_part auto_part = {0};
+    args->run.plan.options.identifies = true;
+    enum phema_status status = PHEMA_OK;
+    if (team_of(&args->common)) {
+        args->common.is_quiet = args->common.is_quiet || args->common.team->rank > 0;
+        status = team_check_options(args, err);
+    }
+    if (!status)
+        status = part_option_read(args, err);
     if (status)
         return status;
     status = begin_memory(&memory, &args->common, args->profile_memory, options->replaces, err);
     if (status)
         return status;
-    struct cli_prepared prepared;
-    status = prepare(&prepared, &memory, args, err);
+    struct cli_prepared prepared = {.plan = NULL};
+    const struct phema_team *team = team_of(&args->common);
+    if (team && team->rank > 0) {
+        auto_part.is_team = true;
+        status = cli_prepare_run(&prepared, &args->run, NULL, err);
+    } else {
+        status = prepare(&prepared, &memory, &auto_part, args, err);
+    }
+    if (team)
+        status = team_share_plan(&prepared, team, status, err);
     if (!status)
-        status = execute(args, &prepared, err);
+        status = execute(args, &prepared, &auto_part, err);
     cli_prepared_clear(&prepared);
+    auto_part_clear(&auto_part);
+    if (status && args->joins)
+        status = auto_part_name_process(args, status, err);
     return end_memory(&memory, &args->common, status, err);
 }
 
@@ -530,8 +543,10 @@ static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_run_rows, FIELD(run)),
     CLI_INCLUDE(cli_out_rows, FIELD(run)),
     CLI_INCLUDE(cli_make_rows, FIELD(run)),
-    {"part", OUTPUT, CLI_TEXT, FIELD(part), "I/N",
-     .help = "write part I of N only; join publishes OUT when\nall N parts are written"},
+    {"part", OUTPUT, CLI_TEXT, FIELD(part), "I/N|auto",
+     .help =
+         "write part I of N only; join publishes OUT when\nall N parts are written. auto: as the\n"
+         "launcher says (srun, mpirun); the last one joins"},
     {"skip-existing", OUTPUT, CLI_FLAG, FIELD(skips_existing),
      .help = "keep outputs that are up to date: same snapshots,\nweights and options",
      .flags = CLI_EVERYDAY},
@@ -571,7 +586,9 @@ const struct cli_verb cli_synth = {
                 "  posthoc-ema synth --convert model.pt model.safetensors\n"
                 "      one checkpoint in another format\n"
                 "  posthoc-ema synth --part 2/8 --sigma-rel 0.1 ckpts/ out.safetensors\n"
-                "      the second of eight processes; posthoc-ema join out.safetensors ends it\n",
+                "      the second of eight processes; posthoc-ema join out.safetensors ends it\n"
+                "  srun posthoc-ema synth --part auto --sigma-rel 0.1 ckpts/ out.safetensors\n"
+                "      all processes of the step share the work; the last one publishes\n",
     .values_size = sizeof(struct cli_synth_values),
     .run = run,
 };

@@ -330,6 +330,12 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct weights_values *args = values;
     struct phema_plan_options options;
+    if (args->is_advice && !(args->plan.max_error > 0))
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "--advise: give --max-error, the largest error that is "
+                                        "good enough, above 0"),
+                             "--max-error", "1e-3");
     enum phema_status status = cli_plan_options(&options, &args->common, &args->plan, err);
     if (status)
         return status;
@@ -356,7 +362,8 @@ static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_target_rows, FIELD(plan)),
     {"advise", TARGET, CLI_FLAG, FIELD(is_advice),
      .help =
-         "which snapshots can be deleted, and how often to\nsave, for --max-error in all targets"},
+         "which snapshots can be deleted, and how often to\nsave, for --max-error in all targets",
+     .flags = CLI_EVERYDAY},
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };

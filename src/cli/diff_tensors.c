@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "phema/accumulate.h"
+#include "print_summary.h"
 
 /* Elements per chunk; even, because two F4 elements share a byte. */
 #define CHUNK_ELEMS ((size_t)16384)
@@ -103,8 +104,15 @@ static void release(const struct side *side, uint64_t first, uint64_t n_elems)
     phema_tensor_release(side->checkpoint, side->tensor, first, n_elems);
 }
 
+/* How far the comparison is, in bytes of the first checkpoint. */
+struct extent {
+    struct cli_watch *watch;
+    uint64_t done_bytes, total_bytes;
+};
+
 static enum phema_status compare_tensor(struct phema_difference *out, struct side *a,
-                                        struct side *b, struct phema_error *err)
+                                        struct side *b, const struct extent *extent,
+                                        struct phema_error *err)
 {
     uint64_t total = a->tensor->n_elems;
     bool as_numbers = is_numeric(a->tensor->dtype) && is_numeric(b->tensor->dtype);
@@ -130,6 +138,11 @@ static enum phema_status compare_tensor(struct phema_difference *out, struct sid
             release(a, released, first - released);
             release(b, released, first - released);
             released = first;
+            double share = (double)first / (double)total;
+            cli_watch_advance(extent->watch,
+                              extent->done_bytes +
+                                  (uint64_t)(share * (double)a->tensor->size_bytes),
+                              extent->total_bytes);
         }
     }
     out->is_equal = out->n_unequal == 0;
@@ -264,15 +277,19 @@ static int compare_places(const void *left, const void *right, void *in_b)
 /* In file order when one side can only be decompressed forward, otherwise in the order of the
  * listing. */
 static enum phema_status compare_pairs(struct phema_comparison *out, struct side *a, struct side *b,
-                                       struct phema_error *err)
+                                       struct cli_watch *watch, struct phema_error *err)
 {
     struct phema_difference **order = calloc(out->n + 1, sizeof(struct phema_difference *));
     if (!order)
         return phema_fail_memory(err);
     size_t n = 0;
-    for (size_t i = 0; i < out->n; i++)
-        if (out->tensors[i].is_comparable)
-            order[n++] = &out->tensors[i];
+    struct extent extent = {.watch = watch};
+    for (size_t i = 0; i < out->n; i++) {
+        if (!out->tensors[i].is_comparable)
+            continue;
+        order[n++] = &out->tensors[i];
+        extent.total_bytes += out->tensors[i].a->size_bytes;
+    }
     bool in_b = phema_checkpoint_can_seek(a->checkpoint);
     if (!in_b || !phema_checkpoint_can_seek(b->checkpoint))
         qsort_r(order, n, sizeof(struct phema_difference *), compare_places, &in_b);
@@ -280,7 +297,8 @@ static enum phema_status compare_pairs(struct phema_comparison *out, struct side
     for (size_t i = 0; i < n && !status; i++) {
         a->tensor = order[i]->a;
         b->tensor = order[i]->b;
-        status = compare_tensor(order[i], a, b, err);
+        status = compare_tensor(order[i], a, b, &extent, err);
+        extent.done_bytes += a->tensor->size_bytes;
     }
     free(order);
     return status;
@@ -303,7 +321,7 @@ static void sum_up(struct phema_comparison *out)
 }
 
 static enum phema_status compare_sides(struct phema_comparison *out, struct side *a, struct side *b,
-                                       struct phema_error *err)
+                                       struct cli_watch *watch, struct phema_error *err)
 {
     enum phema_status status = init_side(a, err);
     if (status)
@@ -314,7 +332,7 @@ static enum phema_status compare_sides(struct phema_comparison *out, struct side
     status = pair_tensors(out, a->checkpoint, b->checkpoint, err);
     if (status)
         return status;
-    status = compare_pairs(out, a, b, err);
+    status = compare_pairs(out, a, b, watch, err);
     if (status)
         return status;
     status = phema_reader_finish(a->reader, err);
@@ -324,7 +342,8 @@ static enum phema_status compare_sides(struct phema_comparison *out, struct side
 }
 
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
-                             const struct phema_checkpoint *b, struct phema_error *err)
+                             const struct phema_checkpoint *b, struct cli_watch *watch,
+                             struct phema_error *err)
 {
     struct phema_comparison comparison = {0};
     struct side left = {.checkpoint = a}, right = {.checkpoint = b};
@@ -332,7 +351,7 @@ PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_ch
                                 sizeof(*comparison.tensors));
     if (!comparison.tensors)
         return phema_fail_memory(err);
-    enum phema_status status = compare_sides(&comparison, &left, &right, err);
+    enum phema_status status = compare_sides(&comparison, &left, &right, watch, err);
     clear_side(&left);
     clear_side(&right);
     if (status) {

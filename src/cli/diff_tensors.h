@@ -7,6 +7,8 @@
 #include "phema/error.h"
 #include "phema/formats.h"
 
+struct cli_watch;
+
 struct phema_difference {
     const struct phema_tensor *a, *b; /* b NULL: only in a; a NULL: only in b; else in both */
     bool is_comparable;               /* in both, same shape, and both floating or same dtype */
@@ -29,9 +31,11 @@ struct phema_comparison {
 
 /* The tensors point into a and b, which must outlive the comparison. Memory does not depend on the
  * size of the tensors.
+ *   watch  shows how far it is; NULL: nothing is shown
  * PHEMA_ERR_FILE when data cannot be decompressed. */
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
-                             const struct phema_checkpoint *b, struct phema_error *err);
+                             const struct phema_checkpoint *b, struct cli_watch *watch,
+                             struct phema_error *err);
 void phema_comparison_clear(struct phema_comparison *comparison);
 
 #endif

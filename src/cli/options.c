@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options.c - parses argv into a verb's struct by its option table, and prints --help from it. */
+/* options.c - parses argv into a verb's struct by its option table. */
 #include "options.h"
 
-#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,17 +35,42 @@ static const char *option_name(const void *table, size_t index)
     return option->name && cli_is_operand(option) ? "<operand>" : option->name;
 }
 
-/* Names that other programs give to options; NULL: none. */
-static const char *find_synonym(const char *name)
+/* Names that other programs give to options, and what their values begin with here. */
+struct synonym {
+    const char *name, *option, *prefix;
+};
+
+/* NULL: none that the verb has */
+static const struct synonym *find_synonym(const struct cli_opt *options, const char *name)
 {
-    static const char *const synonyms[][2] = {{"std", "sigma-rel"},
-                                              {"stds", "sigma-rel"},
-                                              {"outstd", "sigma-rel"},
-                                              {"sigma", "sigma-rel"},
-                                              {"sigmas", "sigma-rel"}};
+    static const struct synonym synonyms[] = {{"std", "sigma-rel", ""},
+                                              {"stds", "sigma-rel", ""},
+                                              {"outstd", "sigma-rel", ""},
+                                              {"sigma", "sigma-rel", ""},
+                                              {"sigmas", "sigma-rel", ""},
+                                              {"decay", "profile", "ema:decay="},
+                                              {"ema-decay", "profile", "ema:decay="},
+                                              {"beta", "profile", "ema:decay="},
+                                              {"ema", "profile", "ema:decay="},
+                                              {"momentum", "profile", "ema:decay="},
+                                              {"half-life", "profile", "ema:half-life="},
+                                              {"halflife", "profile", "ema:half-life="},
+                                              {"width", "sigma-rel", ""},
+                                              {"widths", "sigma-rel", ""},
+                                              {"width", "input-sigma", ""},
+                                              {"widths", "input-sigma", ""},
+                                              {"sigma-rel", "input-sigma", ""},
+                                              {"steps", "until", ""},
+                                              {"time", "at", ""},
+                                              {"step", "at", ""},
+                                              {"jobs", "threads", ""},
+                                              {"workers", "threads", ""},
+                                              {"memory", "max-ram", ""},
+                                              {"overwrite", "force", ""}};
     for (size_t i = 0; i < ARRAY_LEN(synonyms); i++)
-        if (strcmp(name, synonyms[i][0]) == 0)
-            return synonyms[i][1];
+        if (strcmp(name, synonyms[i].name) == 0 &&
+            cli_find_option(options, synonyms[i].option, strlen(synonyms[i].option)))
+            return &synonyms[i];
     return NULL;
 }
 
@@ -69,25 +94,60 @@ static void suggest_name(const struct parse *parse, int at, const char *name,
     phema_strbuf_clear(&word);
 }
 
-/* name: without dashes and value */
+/* The option of this name, which a value may follow behind an equals sign. */
+static const struct cli_opt *parse_name(const struct parse *parse, const char *name)
+{
+    return cli_find_option(parse->options, name, strcspn(name, "="));
+}
+
+/* "--decay 0.999", where a profile says that. */
+static enum phema_status fail_decay(const struct parse *parse, int at,
+                                    const struct synonym *synonym, struct phema_error *err)
+{
+    const char *equals = strchr(parse->argv[at], '=');
+    const char *value = equals                             ? equals + 1
+                        : at + 1 < parse->argc             ? parse->argv[at + 1]
+                        : strstr(synonym->prefix, "decay") ? "0.999"
+                                                           : "2000";
+    struct phema_strbuf words = {0};
+    phema_strbuf_printf(&words, "--%s %s", synonym->option, synonym->prefix);
+    cli_shell_quote(&words, value);
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_USAGE, "%s: unknown option '%.*s'; an exponential average is --profile %s%s",
+        parse->verb->name, (int)strcspn(parse->argv[at], "="), parse->argv[at], synonym->prefix,
+        strstr(synonym->prefix, "decay") ? "D" : "T");
+    if (!words.is_failed)
+        cli_suggest_words(err, parse->argc, parse->argv, at, equals ? 1 : 2, words.data);
+    phema_strbuf_clear(&words);
+    return status;
+}
+
+/* name: without dashes */
 static enum phema_status fail_unknown(const struct parse *parse, int at, const char *name,
                                       struct phema_error *err)
 {
     const char *argument = parse->argv[at], *verb = parse->verb->name;
-    const char *synonym = find_synonym(name);
+    char word[64];
+    (void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, "="), name);
+    const struct synonym *synonym = find_synonym(parse->options, word);
     bool is_letter = argument[0] == '-' && argument[1] != '-';
+    if (synonym && *synonym->prefix)
+        return fail_decay(parse, at, synonym, err);
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
-    if (is_letter && argument[1] == 'o' && has_operand(parse, "OUT")) {
+    bool is_output = (is_letter && argument[1] == 'o') || strcmp(word, "output") == 0 ||
+                     strcmp(word, "out") == 0;
+    if (is_output && has_operand(parse, "OUT")) {
         status = phema_fail(err, status, "%s: unknown option '%s'; OUT is the last argument", verb,
                             argument);
         cli_suggest_out_last(err, parse->argc, parse->argv, at);
         return status;
     }
-    const char *nearest = synonym && cli_find_option(parse->options, synonym, strlen(synonym))
-                              ? synonym
-                          : is_letter ? NULL
-                                      : cli_nearest(name, option_name, parse->options);
+    bool has_one_dash = is_letter && argument[2] && parse_name(parse, argument + 1);
+    const char *nearest = has_one_dash ? parse_name(parse, argument + 1)->name
+                          : synonym    ? synonym->option
+                          : is_letter  ? NULL
+                                       : cli_nearest(word, option_name, parse->options);
     if (nearest)
         suggest_name(parse, at, nearest, err);
     else
@@ -237,13 +297,69 @@ static enum phema_status fail_with_value(const struct parse *parse, int at,
     return status;
 }
 
-/* argument: the option as it was written */
-static enum phema_status fail_without_value(const struct cli_opt *option, const char *argument,
-                                            struct phema_error *err)
+/* A name for an output can be proposed; only the user knows the inputs. */
+static enum phema_status fail_missing(const struct parse *parse, const struct cli_opt *operand,
+                                      struct phema_error *err)
 {
+    const struct cli_opt *widths = cli_find_option(parse->options, "sigma-rel", 9);
+    struct cli_reals reals = {0};
+    if (widths)
+        memcpy(&reals, field(parse, widths), sizeof(reals));
     enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s after it", argument, option->value);
+        phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing", parse->verb->name, operand->name);
+    if (parse->argc == 3 && strcmp(parse->argv[2], "help") == 0)
+        phema_error_set_remedy(err, "posthoc-ema help %s", parse->verb->name);
+    else if (strcmp(operand->name, "OUT") == 0 && has_operand(parse, "SNAPSHOTS"))
+        phema_error_set_remedy(err, "OUT=%s", reals.n > 1 ? "averages/" : "out.safetensors");
+    else if (strcmp(operand->name, "DIR") == 0)
+        phema_error_set_remedy(err, "DIR=demo");
+    else if (parse->argc == 3 && operand > parse->options && cli_is_operand(operand - 1) &&
+             operand[-1].value &&
+             cli_find_choice(operand[-1].value, parse->argv[2]) == SIZE_MAX) /* "plot run" */
+        (void)phema_suggest(err, status, "posthoc-ema plot error -o plot.svg", parse->argv[2]);
+    else
+        phema_error_set_remedy(err, "posthoc-ema %s -h", parse->verb->name);
+    return status;
+}
+
+static enum phema_status check_operands(const struct parse *parse, struct phema_error *err)
+{
+    for (const struct cli_opt *o = parse->next_operand; o->name; o++) {
+        bool is_missing =
+            (o->kind == CLI_OPERAND && !(o->flags & CLI_OPTIONAL)) ||
+            (o->kind == CLI_OPERANDS && ((const struct cli_texts *)field(parse, o))->n == 0);
+        if (is_missing)
+            return fail_missing(parse, o, err);
+    }
+    return PHEMA_OK;
+}
+
+/* "-j --force": the number is missing, and an option of the verb stands in its place. Texts may begin
+ * with dashes. */
+static bool is_option_there(const struct parse *parse, const struct cli_opt *option,
+                            const char *word)
+{
+    return option->kind != CLI_TEXT && option->kind != CLI_TEXTS && strncmp(word, "--", 2) == 0 &&
+           parse_name(parse, word + 2);
+}
+
+/* The option at argv[at] */
+static enum phema_status fail_without_value(const struct parse *parse, const struct cli_opt *option,
+                                            int at, struct phema_error *err)
+{
+    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s after it",
+                                          parse->argv[at], option->value);
+    if (at + 1 < parse->argc) { /* without it, or with a value that could be meant */
+        char name[64];
+        const char *width = strcmp(option->name, "sigma-rel") == 0 ? " 0.1" : NULL;
+        (void)snprintf(name, sizeof(name), "--%s%s", option->name, width ? width : "");
+        cli_suggest_words(err, parse->argc, parse->argv, at, 1, width ? name : "");
+        return status;
+    }
     cli_suggest_value(err, option, "");
+    struct phema_error ignored = {""};
+    if (check_operands(parse, &ignored)) /* a value alone would not do */
+        phema_error_set_remedy(err, "posthoc-ema %s -h", parse->verb->name);
     return status;
 }
 
@@ -264,8 +380,8 @@ static enum phema_status parse_long(struct parse *parse, int argc, char **argv, 
     }
     if (equals)
         return set_value(parse, option, equals + 1, err);
-    if (*at + 1 >= argc)
-        return fail_without_value(option, argument, err);
+    if (*at + 1 >= argc || is_option_there(parse, option, argv[*at + 1]))
+        return fail_without_value(parse, option, *at, err);
     return set_value(parse, option, argv[++*at], err);
 }
 
@@ -287,8 +403,8 @@ static enum phema_status parse_letters(struct parse *parse, int argc, char **arg
         }
         if (letter[1])
             return set_value(parse, option, letter + 1, err);
-        if (*at + 1 >= argc)
-            return fail_without_value(option, argument, err);
+        if (*at + 1 >= argc || is_option_there(parse, option, argv[*at + 1]))
+            return fail_without_value(parse, option, *at, err);
         return set_value(parse, option, argv[++*at], err);
     }
     return PHEMA_OK;
@@ -305,47 +421,44 @@ static enum phema_status fail_unexpected(const struct parse *parse, const char *
     return status;
 }
 
+/* Behind the dashes that word processors make of "--"; NULL: the word does not begin with one. */
+static const char *skip_typographic_dashes(const char *word)
+{
+    static const char *const dashes[] = {"\u2010", "\u2011", "\u2012", "\u2013",
+                                         "\u2014", "\u2015", "\u2212"};
+    const char *at = word;
+    for (size_t i = 0; i < ARRAY_LEN(dashes); i++)
+        while (strncmp(at, dashes[i], 3) == 0)
+            at += 3;
+    return at > word ? at + strspn(at, "-") : NULL;
+}
+
+static enum phema_status fail_typographic(const struct parse *parse, const char *argument,
+                                          const char *name, struct phema_error *err)
+{
+    int at = 2;
+    while (at + 1 < parse->argc && strcmp(parse->argv[at], argument) != 0)
+        at++;
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE, "%s: '%s' begins with a dash; options begin with '--'",
+                   parse->verb->name, argument);
+    suggest_name(parse, at, name, err);
+    return status;
+}
+
 static enum phema_status parse_operand(struct parse *parse, const char *argument,
                                        struct phema_error *err)
 {
     const struct cli_opt *option = parse->next_operand;
+    const char *name = skip_typographic_dashes(argument);
+    if (name && parse_name(parse, name))
+        return fail_typographic(parse, argument, parse_name(parse, name)->name, err);
     while (option->name && !cli_is_operand(option))
         option++;
     if (!option->name)
         return fail_unexpected(parse, argument, err);
     parse->next_operand = option->kind == CLI_OPERANDS ? option : option + 1;
     return set_value(parse, option, argument, err);
-}
-
-/* A name for an output can be proposed; only the user knows the inputs. */
-static enum phema_status fail_missing(const struct parse *parse, const struct cli_opt *operand,
-                                      struct phema_error *err)
-{
-    const struct cli_opt *widths = cli_find_option(parse->options, "sigma-rel", 9);
-    struct cli_reals reals = {0};
-    if (widths)
-        memcpy(&reals, field(parse, widths), sizeof(reals));
-    enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing", parse->verb->name, operand->name);
-    if (strcmp(operand->name, "OUT") == 0 && has_operand(parse, "SNAPSHOTS"))
-        phema_error_set_remedy(err, "OUT=%s", reals.n > 1 ? "averages/" : "out.safetensors");
-    else if (strcmp(operand->name, "DIR") == 0)
-        phema_error_set_remedy(err, "DIR=demo");
-    else
-        phema_error_set_remedy(err, "posthoc-ema %s -h", parse->verb->name);
-    return status;
-}
-
-static enum phema_status check_operands(const struct parse *parse, struct phema_error *err)
-{
-    for (const struct cli_opt *o = parse->next_operand; o->name; o++) {
-        bool is_missing =
-            (o->kind == CLI_OPERAND && !(o->flags & CLI_OPTIONAL)) ||
-            (o->kind == CLI_OPERANDS && ((const struct cli_texts *)field(parse, o))->n == 0);
-        if (is_missing)
-            return fail_missing(parse, o, err);
-    }
-    return PHEMA_OK;
 }
 
 static enum phema_status parse_arguments(struct parse *parse, int argc, char **argv,
@@ -437,95 +550,4 @@ bool cli_is_given(const struct cli_common *common, const char *name)
         if (common->is_given[i] && strcmp(options.items[i].name, name) == 0)
             return true;
     return false;
-}
-
-/* ---- Help ---- */
-
-static void write_usage(struct phema_strbuf *out, const struct cli_verb *verb,
-                        const struct cli_options *options)
-{
-    phema_strbuf_printf(out, "usage: posthoc-ema %s [options]", verb->name);
-    for (const struct cli_opt *o = options->items; o->name; o++) {
-        if (!cli_is_operand(o))
-            continue;
-        bool is_optional = (o->flags & CLI_OPTIONAL) != 0;
-        phema_strbuf_printf(out, " %s%s%s%s", is_optional ? "[" : "", o->name,
-                            o->kind == CLI_OPERANDS ? "..." : "", is_optional ? "]" : "");
-    }
-    phema_strbuf_printf(out, "\n\n%s\n", verb->summary);
-}
-
-#define HELP_COLUMN 30
-
-/* Words of a choice; lines end between words. */
-static void write_words(struct phema_strbuf *out, size_t line_start, const char *words)
-{
-    for (const char *at = words; at;) {
-        struct phema_span word = cli_next_choice(&at);
-        if (out->size - line_start + word.size + 1 > 80) {
-            phema_strbuf_printf(out, "\n%*s", 10, "");
-            line_start = out->size - 10;
-        }
-        phema_strbuf_append(out, (const char *)word.data, word.size);
-        if (at)
-            phema_strbuf_puts(out, "|");
-    }
-}
-
-static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
-{
-    size_t start = out->size;
-    if (cli_is_operand(option))
-        phema_strbuf_printf(out, "  %s", option->name);
-    else if (option->letter)
-        phema_strbuf_printf(out, "  -%c, --%s", option->letter, option->name);
-    else
-        phema_strbuf_printf(out, "      --%s", option->name);
-    if (option->value && !cli_is_operand(option)) {
-        phema_strbuf_puts(out, " ");
-        write_words(out, start, option->value);
-    }
-    size_t width = out->size - start;
-    if (width + 2 > HELP_COLUMN)
-        phema_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
-    else
-        phema_strbuf_printf(out, "%*s", (int)(HELP_COLUMN - width), "");
-    for (const char *at = option->help; *at; at++) {
-        phema_strbuf_append(out, at, 1);
-        if (*at == '\n')
-            phema_strbuf_printf(out, "%*s", HELP_COLUMN, "");
-    }
-    phema_strbuf_puts(out, "\n");
-}
-
-/* The short help of a verb with few options has them all. */
-#define SHORT_HELP 16
-
-static bool is_shown(const struct cli_opt *option, bool is_short)
-{
-    return !is_short || cli_is_operand(option) || (option->flags & CLI_EVERYDAY);
-}
-
-void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short)
-{
-    static const char *const names[] = {"Input",   "Target",    "Output",
-                                        "Numbers", "Resources", "Messages"};
-    struct cli_options options;
-    cli_list_options(&options, verb);
-    bool is_cut = is_short && options.n > SHORT_HELP;
-    write_usage(out, verb, &options);
-    phema_strbuf_printf(out, "\nExamples\n%s", verb->examples);
-    for (size_t group = 0; group < ARRAY_LEN(names); group++) {
-        bool has_title = false;
-        for (const struct cli_opt *o = options.items; o->name; o++) {
-            if ((size_t)o->group != group || !is_shown(o, is_cut))
-                continue;
-            if (!has_title)
-                phema_strbuf_printf(out, "\n%s\n", names[group]);
-            has_title = true;
-            write_option(out, o);
-        }
-    }
-    if (is_cut)
-        phema_strbuf_printf(out, "\nall options: posthoc-ema %s --help\n", verb->name);
 }

@@ -98,7 +98,8 @@ struct cli_common {
         CLI_PROGRESS_NONE
     } progress;
     const struct cli_verb *verb;
-    const bool *is_given;     /* [options of the verb] true for those on the command line */
+    const struct phema_team *team; /* of MPI processes (phema/cli.h), or NULL */
+    const bool *is_given;          /* [options of the verb] true for those on the command line */
     const char *command;      /* "posthoc-ema VERB", for messages that complete a command line */
     const char *command_tail; /* the words after the verb, shell-quoted, each with a space before */
     const char *repeated_options; /* those that shape bytes, shell-quoted, for the provenance */
@@ -127,12 +128,14 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
 /* True when the command line has this option of the verb. */
 bool cli_is_given(const struct cli_common *common, const char *name);
 
-/* is_short: examples and the options of every day */
-void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short);
-
 /* The known word nearest to an unknown one; NULL when every word is too different. */
 const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
                         const void *table);
+
+/* ---- help.c ---- */
+
+/* is_short: examples and the options of every day */
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short);
 
 /* ---- command_words.c ---- */
 
@@ -166,6 +169,9 @@ void cli_suggest_choice(struct phema_error *err, const char *name, const char *w
 /* Proposes the command line with another word in place of argv[at]; -o FILE at its end as OUT; the
  * operands as they were meant. */
 void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word);
+/* n words from argv[at] on are replaced by words, which are quoted. */
+void cli_suggest_words(struct phema_error *err, int argc, char **argv, int at, int n,
+                       const char *words);
 void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at);
 void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
                           char **argv);

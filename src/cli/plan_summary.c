@@ -111,10 +111,19 @@ static bool write_remarks(struct phema_strbuf *out, const struct phema_plan *pla
         phema_strbuf_printf(out, "%sbetween two snapshots: later ones are used", between);
         between = ", ";
     }
-    if (target->n_repeated)
+    if (target->n_repeated) {
         phema_strbuf_printf(out, "%s%zu snapshot%s left out that repeat%s another", between,
                             target->n_repeated, target->n_repeated == 1 ? "" : "s",
                             target->n_repeated == 1 ? "s" : "");
+        between = ", ";
+    }
+    double initial = target->solution.predicted.initial;
+    if (initial > 0)
+        phema_strbuf_printf(
+            out,
+            "%s%.2g %% are the parameters before training, which no snapshot shows: "
+            "they may add up to %.1e to the error",
+            between, 100 * initial, initial);
     return out->size > 0;
 }
 

@@ -1,44 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_watch.c - shows that snapshots are opened or weights are solved for, when that takes longer than
- * a second. A thread of its own draws, so that no solver has to report. */
+/* plan_watch.c - shows what is done when it takes longer than a second: snapshots are opened, weights
+ * are solved for, checkpoints compared. A thread of its own draws, so that no solver has to report. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "phema/clock.h"
 #include "phema/parallel.h"
 #include "print_summary.h"
 
-#define SILENT_S 1.0 /* most plans are made before */
+#define SILENT_S 1.0 /* most is done before */
 #define EVERY_S  0.2
 
-struct watch {
+struct cli_watch {
     struct progress progress;
     pthread_t thread;
     bool is_started;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    const char *stage; /* guarded by lock, as is_over is */
+    const char *stage; /* guarded by lock, as the others are */
+    uint64_t done_bytes, total_bytes;
     bool is_over;
     double start_s;
-    /* the caller's */
-    enum phema_status (*check)(void *context, const struct phema_series *series, size_t n,
-                               struct phema_error *err);
-    void *context;
 };
 
-/* Called between the two stages. */
-static enum phema_status begin_solving(void *context, const struct phema_series *series, size_t n,
-                                       struct phema_error *err)
-{
-    struct watch *watch = context;
-    pthread_mutex_lock(&watch->lock);
-    watch->stage = "solving for the weights";
-    pthread_mutex_unlock(&watch->lock);
-    return watch->check ? watch->check(watch->context, series, n, err) : PHEMA_OK;
-}
-
 /* With the lock; returns after so many seconds, or when the plan is made. */
-static void wait_for(struct watch *watch, double seconds)
+static void wait_for(struct cli_watch *watch, double seconds)
 {
     struct timespec end;
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
@@ -50,12 +37,15 @@ static void wait_for(struct watch *watch, double seconds)
 
 static void *run_watch(void *argument)
 {
-    struct watch *watch = argument;
+    struct cli_watch *watch = argument;
     pthread_mutex_lock(&watch->lock);
     while (!watch->is_over) {
         double elapsed_s = phema_clock_s() - watch->start_s;
         if (elapsed_s >= SILENT_S) {
-            const struct phema_progress state = {.stage = watch->stage, .elapsed_s = elapsed_s};
+            const struct phema_progress state = {.stage = watch->stage,
+                                                 .done_bytes = watch->done_bytes,
+                                                 .total_bytes = watch->total_bytes,
+                                                 .elapsed_s = elapsed_s};
             progress_report(&watch->progress, &state);
         }
         wait_for(watch, elapsed_s < SILENT_S ? SILENT_S - elapsed_s : EVERY_S);
@@ -64,9 +54,15 @@ static void *run_watch(void *argument)
     return NULL;
 }
 
-/* Without a thread nothing is shown. */
-static void start(struct watch *watch)
+struct cli_watch *cli_watch_start(const struct cli_common *common, const char *stage)
 {
+    struct cli_watch *watch = calloc(1, sizeof(*watch));
+    if (!watch)
+        return NULL;
+    watch->stage = stage;
+    watch->start_s = phema_clock_s();
+    progress_init(&watch->progress, common);
+    watch->progress.kept = PROGRESS_WRITES_NOTHING;
     pthread_condattr_t attributes;
     (void)pthread_mutex_init(&watch->lock, NULL);
     (void)pthread_condattr_init(&attributes);
@@ -75,10 +71,32 @@ static void start(struct watch *watch)
     (void)pthread_condattr_destroy(&attributes);
     watch->is_started = watch->progress.style != CLI_PROGRESS_NONE &&
                         phema_thread_start(&watch->thread, run_watch, watch) == 0;
+    return watch;
 }
 
-static void stop(struct watch *watch)
+void cli_watch_begin_stage(struct cli_watch *watch, const char *stage)
 {
+    if (!watch)
+        return;
+    pthread_mutex_lock(&watch->lock);
+    watch->stage = stage;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void cli_watch_advance(struct cli_watch *watch, uint64_t done_bytes, uint64_t total_bytes)
+{
+    if (!watch)
+        return;
+    pthread_mutex_lock(&watch->lock);
+    watch->done_bytes = done_bytes;
+    watch->total_bytes = total_bytes;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void cli_watch_stop(struct cli_watch *watch)
+{
+    if (!watch)
+        return;
     pthread_mutex_lock(&watch->lock);
     watch->is_over = true;
     (void)pthread_cond_signal(&watch->wake);
@@ -88,22 +106,38 @@ static void stop(struct watch *watch)
     (void)pthread_cond_destroy(&watch->wake);
     (void)pthread_mutex_destroy(&watch->lock);
     progress_finish(&watch->progress);
+    free(watch);
+}
+
+/* ---- Plans ---- */
+
+struct planning {
+    struct cli_watch *watch;
+    /* the caller's */
+    enum phema_status (*check)(void *context, const struct phema_series *series, size_t n,
+                               struct phema_error *err);
+    void *context;
+};
+
+/* Called between the two stages. */
+static enum phema_status begin_solving(void *context, const struct phema_series *series, size_t n,
+                                       struct phema_error *err)
+{
+    const struct planning *planning = context;
+    cli_watch_begin_stage(planning->watch, "solving for the weights");
+    return planning->check ? planning->check(planning->context, series, n, err) : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE cli_make_plan(struct phema_plan **out, const struct cli_common *common,
                              const struct phema_plan_options *options, struct phema_error *err)
 {
     struct phema_plan_options watched = *options;
-    struct watch watch = {.stage = "opening the snapshots",
-                          .start_s = phema_clock_s(),
-                          .check = options->check,
-                          .context = options->context};
-    progress_init(&watch.progress, common);
-    watch.progress.kept = PROGRESS_WRITES_NOTHING;
+    struct planning planning = {.watch = cli_watch_start(common, "opening the snapshots"),
+                                .check = options->check,
+                                .context = options->context};
     watched.check = begin_solving;
-    watched.context = &watch;
-    start(&watch);
+    watched.context = &planning;
     enum phema_status status = phema_plan_make(out, &watched, err);
-    stop(&watch);
+    cli_watch_stop(planning.watch);
     return status;
 }

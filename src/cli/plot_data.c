@@ -302,6 +302,15 @@ PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_
     return close_record(&record, path, status, err);
 }
 
+PHEMA_FALLIBLE plot_design(struct phema_picture **out, const char *path, struct phema_error *err)
+{
+    struct record record = {0};
+    enum phema_status status = open_record(&record, path, "what to store", err);
+    if (!status)
+        status = phema_plot_design(out, record.title.data, phema_file_span(record.file), err);
+    return close_record(&record, path, status, err);
+}
+
 PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts *facts,
                            const char *path, bool maximizes, bool is_quiet, struct phema_error *err)
 {

@@ -20,6 +20,7 @@ PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *
 /* Pictures of files that other verbs have written. is_quiet: skipped lines are not reported. */
 PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_t max_ram,
                            struct phema_error *err);
+PHEMA_FALLIBLE plot_design(struct phema_picture **out, const char *path, struct phema_error *err);
 PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts *facts,
                            const char *path, bool maximizes, bool is_quiet,
                            struct phema_error *err);

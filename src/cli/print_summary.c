@@ -190,9 +190,14 @@ void report_scaled(const struct cli_common *common, const struct phema_series *s
         return;
     while (!series->tensors[i].tensor.scaling)
         i++;
-    cli_say("%zu fp8 tensor%s: codes times scales, written as %s without the scales; remove "
-            "quantization_config from the model's config.json",
-            n, n == 1 ? "" : "s", phema_dtype_name(outputs->dtypes[i]));
+    const char *dtype = phema_dtype_name(outputs->dtypes[i]), *plural = n == 1 ? "" : "s";
+    if (outputs->has_new_scales)
+        cli_say("%zu fp8 tensor%s: codes times scales, written as %s with new scales", n, plural,
+                dtype);
+    else
+        cli_say("%zu fp8 tensor%s: codes times scales, written as %s without the scales; remove "
+                "quantization_config from the model's config.json",
+                n, plural, dtype);
 }
 
 /* ---- Parts of JSON ---- */
@@ -231,6 +236,8 @@ void report_prediction_json(struct phema_json_out *out, const struct phema_predi
     phema_json_out_number(out, "profile", predicted->profile);
     phema_json_out_number(out, "rounding", predicted->rounding);
     phema_json_out_number(out, "paper_weights", predicted->paper_weights);
+    if (predicted->initial > 0)
+        phema_json_out_number(out, "initial", predicted->initial);
     phema_json_out_close(out, '}');
 }
 

@@ -99,6 +99,14 @@ void progress_finish(struct progress *progress);
 
 /* ---- plan_watch.c ---- */
 
+/* Shows a stage and its time on stderr when it takes longer than a second, from a thread of its own. NULL
+ * without memory, which the others take. Nothing else may print until it is stopped. */
+struct cli_watch *cli_watch_start(const struct cli_common *common, const char *stage);
+void cli_watch_begin_stage(struct cli_watch *watch, const char *stage);
+/* How far the stage is: a bar and the time left. */
+void cli_watch_advance(struct cli_watch *watch, uint64_t done_bytes, uint64_t total_bytes);
+void cli_watch_stop(struct cli_watch *watch);
+
 /* phema_plan_make, which shows what it does when that takes longer than a second. */
 PHEMA_FALLIBLE cli_make_plan(struct phema_plan **out, const struct cli_common *common,
                              const struct phema_plan_options *options, struct phema_error *err);

@@ -8,6 +8,7 @@
 
 #include "options.h"
 #include "phema/array.h"
+#include "phema/formats.h"
 #include "phema/number.h"
 
 static bool exists(const char *path)
@@ -213,17 +214,62 @@ static void complete(struct phema_error *err, struct phema_arena *arena,
     set_command(err, verb, &editing);
 }
 
+/* ---- Operands ---- */
+
+/* The operands of the command line; the words before and between them go to the tail. */
+static size_t split_operands(struct editing *editing, const char **operands, int argc, char **argv)
+{
+    size_t n = 0;
+    bool are_options_over = false, has_next = false;
+    for (int i = 2; i < argc; i++) {
+        if (!are_options_over && strcmp(argv[i], "--") == 0) {
+            are_options_over = true; /* operands are quoted instead */
+        } else if (are_options_over || argv[i][0] != '-' || !argv[i][1]) {
+            operands[n++] = argv[i];
+        } else {
+            (void)read_option(editing->options, argv[i], &has_next);
+            copy_word(&editing->tail, argv[i]);
+            if (has_next && i + 1 < argc)
+                copy_word(&editing->tail, argv[++i]);
+        }
+    }
+    return n;
+}
+
+static void add_operand(struct editing *editing, const char *path, size_t size)
+{
+    char *copy = strndup(path, size);
+    phema_strbuf_puts(&editing->tail, " ");
+    cli_quote_operand(&editing->tail, copy);
+    editing->tail.is_failed |= !copy;
+    free(copy);
+}
+
 /* ---- Names of files ---- */
 
-void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word)
+void cli_suggest_words(struct phema_error *err, int argc, char **argv, int at, int n,
+                       const char *words)
 {
     struct phema_strbuf command = {0};
     phema_strbuf_puts(&command, "posthoc-ema");
-    for (int i = 1; i < argc; i++)
-        copy_word(&command, i == at ? word : argv[i]);
+    for (int i = 1; i < argc; i++) {
+        if (i == at && *words)
+            phema_strbuf_printf(&command, " %s", words);
+        if (i < at || i >= at + n)
+            copy_word(&command, argv[i]);
+    }
     if (!command.is_failed)
         phema_error_set_remedy(err, "%s", command.data);
     phema_strbuf_clear(&command);
+}
+
+void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word)
+{
+    struct phema_strbuf quoted = {0};
+    cli_shell_quote(&quoted, word);
+    if (!quoted.is_failed)
+        cli_suggest_words(err, argc, argv, at, 1, quoted.data);
+    phema_strbuf_clear(&quoted);
 }
 
 /* The names in a directory. */
@@ -253,6 +299,13 @@ static void list_names(struct names *names, const char *path)
         (void)closedir(directory);
 }
 
+static void free_names(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->items[i]);
+    free(names->items);
+}
+
 /* The name in the same directory that is most like the last part of a path; of a pattern that no
  * shell has expanded, the directory. */
 static void write_nearest(struct phema_strbuf *out, const char *path)
@@ -270,13 +323,29 @@ static void write_nearest(struct phema_strbuf *out, const char *path)
     const char *nearest = cli_nearest(slash ? slash + 1 : path, item_name, &names);
     if (nearest)
         phema_strbuf_printf(out, "%.*s%s%s", (int)size, path, slash ? "/" : "", nearest);
-    for (size_t i = 0; i < names.n; i++)
-        free(names.items[i]);
-    free(names.items);
+    free_names(&names);
     free(directory);
 }
 
-/* A file that is not there: one with a similar name. */
+/* The checkpoint of a directory whose name is last: the latest where names hold times. is_average: only
+ * names that synth gives */
+static void write_last_checkpoint(struct phema_strbuf *out, const char *directory, bool is_average)
+{
+    struct names names = {0};
+    const char *last = NULL;
+    size_t size = strlen(directory);
+    list_names(&names, directory);
+    for (size_t i = 0; i < names.n; i++)
+        if (phema_format_from_path(NULL, names.items[i], PHEMA_NAMES_SNAPSHOT) &&
+            (!is_average || strncmp(names.items[i], "phema-", 6) == 0) &&
+            (!last || strcmp(names.items[i], last) > 0))
+            last = names.items[i];
+    if (last)
+        phema_strbuf_printf(out, "%s%s%s", directory, directory[size - 1] == '/' ? "" : "/", last);
+    free_names(&names);
+}
+
+/* A file that is not there: one with a similar name. A directory in place of a file: one in it. */
 static void suggest_path(struct phema_error *err, const struct cli_verb *verb, int argc,
                          char **argv)
 {
@@ -290,9 +359,16 @@ static void suggest_path(struct phema_error *err, const struct cli_verb *verb, i
             i += has_next;
             continue;
         }
-        if (!strstr(err->message, argv[i]) || exists(argv[i]))
+        if (!argv[i][0] || !strstr(err->message, argv[i]))
             continue;
-        write_nearest(&path, argv[i]);
+        if (!exists(argv[i]))
+            write_nearest(&path, argv[i]);
+        else if (strstr(err->message, "; name the one that is meant"))
+            write_last_checkpoint(&path, argv[i], strcmp(verb->name, "verify") == 0);
+        else
+            continue;
+        if (!path.data && exists(argv[i]))
+            phema_suggest(err, PHEMA_ERR_FILE, "posthoc-ema inspect", argv[i]);
         if (path.data && !path.is_failed && exists(path.data))
             cli_suggest_word(err, argc, argv, i, path.data);
         phema_strbuf_clear(&path);
@@ -300,14 +376,43 @@ static void suggest_path(struct phema_error *err, const struct cli_verb *verb, i
     }
 }
 
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* "synth OUT SNAPSHOTS": the same with the operands in their order. */
+static void suggest_order(struct phema_error *err, const struct cli_verb *verb, int argc,
+                          char **argv)
+{
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    struct editing editing = {.options = options.items};
+    const char **operands = calloc((size_t)argc, sizeof(*operands));
+    size_t n = operands ? split_operands(&editing, operands, argc, argv) : 0;
+    bool is_turned = n == 2 && find_operand(options.items, "SNAPSHOTS", 9) &&
+                     find_operand(options.items, "OUT", 3) && !exists(operands[0]) &&
+                     is_directory(operands[1]);
+    for (size_t i = n; is_turned && i-- > 0;)
+        add_operand(&editing, operands[i], strlen(operands[i]));
+    if (is_turned)
+        set_command(err, verb, &editing);
+    else
+        phema_strbuf_clear(&editing.tail);
+    free(operands);
+}
+
 /* Options whose absence would give another result, or none. */
 static bool is_needed(const struct cli_opt *option)
 {
     static const char *const names[] = {
-        "layout",        "name-regex", "input-sigma", "input-profile", "update-every", "reset-at",
-        "weights",       "exec",       "sigma-rel",   "profile",       "max-error",    "max-ram",
-        "force",         "convert",    "into",        "advise",        "gamma",        "half-life",
-        "half-life-rel", "beta",       "decay",       "ema-half-life"};
+        "layout",   "name-regex",  "input-sigma",   "input-profile", "update-every",
+        "reset-at", "time-offset", "weights",       "exec",          "sigma-rel",
+        "profile",  "max-error",   "max-ram",       "force",         "convert",
+        "into",     "advise",      "gamma",         "half-life",     "half-life-rel",
+        "beta",     "decay",       "ema-half-life", "model",         "until",
+        "disk",     "design"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(option->name, names[i]) == 0)
             return true;
@@ -334,6 +439,8 @@ void cli_complete_remedy(struct phema_error *err, enum phema_status status,
     static const char whole[] = "posthoc-ema ";
     struct phema_arena arena = {0};
     if (!*phema_error_remedy(err) && status == PHEMA_ERR_FILE)
+        suggest_order(err, verb, argc, argv);
+    if (!*phema_error_remedy(err) && status == PHEMA_ERR_FILE)
         suggest_path(err, verb, argc, argv);
     if (!*phema_error_remedy(err) && status != PHEMA_NO && status != PHEMA_BUG)
         suggest_default(err, verb);
@@ -358,49 +465,23 @@ void cli_complete_remedy(struct phema_error *err, enum phema_status status,
 
 /* ---- Words in wrong places ---- */
 
-/* -o FILE, where OUT is the last argument. */
+/* -o FILE, -oFILE, --output FILE or --output=FILE, where OUT is the last argument. */
 void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at)
 {
     struct phema_strbuf command = {0};
-    const char *out = argv[at][2] ? argv[at] + 2 : at + 1 < argc ? argv[at + 1] : NULL;
+    const char *equals = strchr(argv[at], '=');
+    bool is_long = argv[at][1] == '-';
+    const char *inside = is_long ? (equals ? equals + 1 : NULL) : argv[at][2] ? argv[at] + 2 : NULL;
+    const char *out = inside ? inside : at + 1 < argc ? argv[at + 1] : NULL;
     phema_strbuf_puts(&command, "posthoc-ema");
     for (int i = 1; i < argc; i++)
-        if (i != at && (argv[at][2] || i != at + 1))
+        if (i != at && (inside || i != at + 1))
             copy_word(&command, argv[i]);
     if (out)
         copy_word(&command, out);
     if (out && !command.is_failed)
         phema_error_set_remedy(err, "%s", command.data);
     phema_strbuf_clear(&command);
-}
-
-/* The operands of the command line; the words before and between them go to the tail. */
-static size_t split_operands(struct editing *editing, const char **operands, int argc, char **argv)
-{
-    size_t n = 0;
-    bool are_options_over = false, has_next = false;
-    for (int i = 2; i < argc; i++) {
-        if (!are_options_over && strcmp(argv[i], "--") == 0) {
-            are_options_over = true; /* operands are quoted instead */
-        } else if (are_options_over || argv[i][0] != '-' || !argv[i][1]) {
-            operands[n++] = argv[i];
-        } else {
-            (void)read_option(editing->options, argv[i], &has_next);
-            copy_word(&editing->tail, argv[i]);
-            if (has_next && i + 1 < argc)
-                copy_word(&editing->tail, argv[++i]);
-        }
-    }
-    return n;
-}
-
-static void add_operand(struct editing *editing, const char *path, size_t size)
-{
-    char *copy = strndup(path, size);
-    phema_strbuf_puts(&editing->tail, " ");
-    cli_quote_operand(&editing->tail, copy);
-    editing->tail.is_failed |= !copy;
-    free(copy);
 }
 
 static bool is_file(const char *path)
@@ -455,10 +536,20 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, 
         !phema_number_parse(&number, operands[0], &ignored)) {
         phema_strbuf_printf(&editing.tail, " --sigma-rel %s", operands[0]);
         is_done = true;
-    } else if (n == 2 && find_operand(items, "SNAPSHOTS", 9) && cli_find_letter(items, 'o')) {
+    } else if (n && cli_find_option(items, operands[0], strlen(operands[0]))) {
+        phema_strbuf_printf(&editing.tail, " --%s", operands[0]); /* "convert sigma-rel 0.1" */
+        for (size_t i = 1; i < n; i++)
+            copy_word(&editing.tail, operands[i]);
+        is_done = true;
+    } else if (n > 1 && has_out && !find_operand(items, "SNAPSHOTS", 9)) {
+        add_operand(&editing, operands[0], strlen(operands[0])); /* verify takes one */
+        is_done = true;
+    } else if (find_operand(items, "SNAPSHOTS", 9) && cli_find_letter(items, 'o') &&
+               n == (find_operand(items, "KIND", 4) ? 3 : 2)) { /* of plot, of report */
         phema_strbuf_puts(&editing.tail, " -o");
-        copy_word(&editing.tail, operands[1]);
-        add_operand(&editing, operands[0], strlen(operands[0]));
+        copy_word(&editing.tail, operands[n - 1]);
+        for (size_t i = 0; i + 1 < n; i++)
+            add_operand(&editing, operands[i], strlen(operands[i]));
         is_done = true;
     } else if (n > 1 && find_operand(items, "SNAPSHOTS", 9)) {
         is_done = write_snapshots(&editing, operands, n, has_out && n > 2);

@@ -91,6 +91,17 @@ static bool read_two(double *first, double *last, const char *text, const char *
     return end != second && !*end;
 }
 
+/* "0.25:0.05:0.05" goes down: the ends change places. */
+static bool turn_range(char *out, size_t size, const char *text)
+{
+    size_t first = strcspn(text, ":"), last = text[first] ? strcspn(text + first + 1, ":") : 0;
+    const char *step = text + first + 1 + last;
+    return last && *step == ':' && !strchr(step + 1, ':') &&
+           strtod(text, NULL) > strtod(text + first + 1, NULL) &&
+           snprintf(out, size, "%.*s:%.*s:%s", (int)last, text + first + 1, (int)first, text,
+                    step + 1 + (step[1] == '-')) < (int)size;
+}
+
 /* Guesses what "0.05..0.25", "0.05-0.25", "0.05:0.25", "10%", "0.1;0.2" or "0.1," stands for. */
 static bool guess_list(char *out, size_t size, const char *text)
 {
@@ -99,6 +110,8 @@ static bool guess_list(char *out, size_t size, const char *text)
     if (read_two(&first, &last, text, "..") || read_two(&first, &last, text, ":") ||
         read_two(&first, &last, text, "-"))
         return write_range(out, size, first, last);
+    if (turn_range(out, size, text))
+        return true;
     first = strtod(text, &end);
     if (end != text && strcmp(end, "%") == 0)
         return snprintf(out, size, "%.6g", first / 100) < (int)size;
@@ -126,7 +139,10 @@ static void suggest_list(struct phema_error *err, const struct cli_opt *option, 
     if (is_list)
         phema_error_set_remedy(err, "--%s %s", option->name, guess);
     else
-        phema_error_set_remedy(err, "--%s %s", option->name, is_width ? "0.1" : "''");
+        phema_error_set_remedy(err, "--%s %s", option->name,
+                               is_width                             ? "0.1"
+                               : strcmp(option->name, "gamma") == 0 ? "6.94"
+                                                                    : "''");
     phema_arena_clear(&arena);
 }
 

@@ -176,20 +176,21 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
     }
     options.series.max_ram_bytes = values->synth.max_ram_bytes;
     options.series.may_lack_key = values->outputs.into != NULL;
+    options.series.keeps_scales = values->dtype == CLI_DTYPE_SAME;
     if (options.is_conversion) {
         options.series.is_conversion = options.series.is_alone = true;
         options.series.needs_no_profiles = true;
         options.series.may_be_sampled = false;
         options.series.keeps_codes = values->dtype <= CLI_DTYPE_SAME;
+        options.series.keeps_scales = false;
         if (!options.series.key)
             options.series.key = "."; /* all of it */
     }
     return cli_make_plan(&prepared->plan, common, &options, err);
 }
 
-PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                const struct cli_run_values *values,
-                                struct phema_memory_profile *memory, struct phema_error *err)
+PHEMA_FALLIBLE cli_prepare_run(struct cli_prepared *prepared, const struct cli_run_values *values,
+                               struct phema_memory_profile *memory, struct phema_error *err)
 {
     *prepared = (struct cli_prepared){.options = values->synth};
     prepared->options.n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads();
@@ -203,8 +204,16 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
     if (values->outputs.ranks > PHEMA_MAX_RANKS)
         return phema_fail(err, PHEMA_ERR_USAGE, "--ranks: at most %d", PHEMA_MAX_RANKS);
     if (values->level > 22)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
-    enum phema_status status = read_device(&prepared->options.gpu, values, err);
+        return phema_fail(err, PHEMA_ERR_USAGE, "--level: expected 1 to 22, found %llu",
+                          (unsigned long long)values->level);
+    return read_device(&prepared->options.gpu, values, err);
+}
+
+PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
+                                const struct cli_run_values *values,
+                                struct phema_memory_profile *memory, struct phema_error *err)
+{
+    enum phema_status status = cli_prepare_run(prepared, values, memory, err);
     if (status)
         return status;
     status = make_plan(prepared, common, values, err);
@@ -215,7 +224,7 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
         report_conversion(common, prepared->plan->series);
     } else {
         report_series(common, prepared->plan->series);
-        bool is_bf16 = !naming.has_dtype && phema_series_n_scaled(prepared->plan->series) > 0;
+        bool is_bf16 = !values->dtype && phema_series_n_scaled(prepared->plan->series) > 0;
         report_plan(common, prepared->plan, is_bf16 ? PHEMA_BF16 : naming.dtype,
                     naming.has_dtype || is_bf16, !values->hides_errors);
     }

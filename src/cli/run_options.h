@@ -32,6 +32,7 @@ struct cli_synth_values {
     struct cli_run_values run;
     const char *profile_memory, *part;
     bool skips_existing;
+    bool joins; /* --part auto: the process that finds all parts done joins them */
 };
 
 /* From values to a plan and its outputs; each step is reported on stderr. */
@@ -40,6 +41,10 @@ struct cli_prepared {
     struct phema_outputs outputs;
     struct phema_synth_options options;
 };
+
+/* Sets the options of the run alone. memory: NULL for none. */
+PHEMA_FALLIBLE cli_prepare_run(struct cli_prepared *prepared, const struct cli_run_values *values,
+                               struct phema_memory_profile *memory, struct phema_error *err);
 
 /* Call both in this order. out: OUT, or a default for it. memory: NULL for none. Call
  * cli_prepared_clear after a failure as well. */

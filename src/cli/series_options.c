@@ -73,6 +73,10 @@ const struct cli_opt cli_series_rows[] = {
      .help = "at time T the training was resumed and its\naverages restarted as copies of the "
              "weights;\ncounter: their step count too (repeatable)",
      .flags = CLI_SHAPES_BYTES},
+    {"time-offset", INPUT, CLI_REAL, FIELD(options.series.time_offset), "N",
+     .help = "the averages end N later than the names say, as\nwhere a resumed run counts from 0 "
+             "(-N: earlier)",
+     .flags = CLI_SHAPES_BYTES},
     {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), "steps|images|kimg|tokens",
      .help = "unit of times (a label: only ratios matter)", .flags = CLI_SHAPES_BYTES},
     {"from", INPUT, CLI_REAL, FIELD(options.series.from), "T",
@@ -93,7 +97,8 @@ const struct cli_opt cli_series_rows[] = {
     {"exclude", INPUT, CLI_TEXTS, SERIES_LIST(excludes), "RE",
      .help = "leave out tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
     {"key", INPUT, CLI_TEXT, FIELD(options.series.key), "PATH",
-     .help = "subtree of nested checkpoints; . for all (default:\nby layout or names, and printed)",
+     .help = "subtree of nested checkpoints, or one of several\nsnapshots in each (ema_0p10); . "
+             "for all (default:\nby layout or names, and printed)",
      .flags = CLI_SHAPES_BYTES},
     CLI_INCLUDE(cli_pickle_rows, FIELD(options.series.checkpoint)),
     {0},
@@ -164,8 +169,8 @@ const struct cli_opt cli_target_rows[] = {
 
 /* ---- Values ---- */
 
-static enum phema_status check_widths(const double *widths, size_t n, const char *option,
-                                      struct phema_error *err)
+PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *option,
+                                struct phema_error *err)
 {
     bool is_decimal_comma = n == 2 && widths[0] == 0 && widths[1] >= 1;
     char near[32];
@@ -198,7 +203,7 @@ PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct
                                   const struct cli_plan_values *values, struct phema_error *err)
 {
     *out = values->options.series;
-    if (check_widths(out->input_sigmas, out->n_input_sigmas, "--input-sigma", err))
+    if (cli_check_widths(out->input_sigmas, out->n_input_sigmas, "--input-sigma", err))
         return PHEMA_ERR_INPUTS;
     out->command = common->command;
     out->command_tail = common->command_tail;
@@ -240,7 +245,7 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
     enum phema_status status = read_ridge(&out->solve, values->ridge, err);
     if (status)
         return status;
-    status = check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);
+    status = cli_check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);
     if (status)
         return status;
     status = cli_series_options(&out->series, common, values, err);

@@ -91,6 +91,13 @@ static enum phema_status check_ranges(const struct phema_gen_options *options,
             return fail_range(ranges[i].what, ranges[i].option, ranges[i].value, ranges[i].least,
                               ranges[i].most, err);
     }
+    for (uint64_t i = 0; options->times && i < options->count; i++)
+        if (options->times[i] <= (i ? options->times[i - 1] : 0) ||
+            options->times[i] > options->steps)
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "times of snapshots: expected ascending steps from 1 to %" PRIu64
+                              ", found %" PRIu64,
+                              options->steps, options->times[i]);
     if (!is_writable_dtype(options->dtype) || !is_writable_dtype(options->truth_dtype))
         return phema_fail(err, PHEMA_ERR_USAGE, "dtype: expected F16, BF16, F32 or F64, found %s",
                           phema_dtype_name(is_writable_dtype(options->dtype) ? options->truth_dtype

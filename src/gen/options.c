@@ -217,6 +217,8 @@ static enum phema_status add_items(struct gen_request *request, const struct gen
 /* i * steps / count, rounded down, without the product */
 static uint64_t time_of(const struct phema_gen_options *options, uint64_t i)
 {
+    if (options->times)
+        return options->times[i - 1];
     return options->steps / options->count * i +
            options->steps % options->count * i / options->count;
 }

@@ -19,6 +19,12 @@
 #define START_SIZE  0.87
 #define JITTER_SIZE 0.01
 
+/* Noise of this variance for each step of the training makes EMA 0.05 and 0.10 differ by 3 %: 0.03^2
+ * / 2.0257, see src/design/motion.c. DRIFT_MEAN: of T/max(t, T/100), 1 + ln 100 */
+#define WHITE_PER_STEP 4.4429e-4
+#define DRIFT_FROM     0.01
+#define DRIFT_MEAN     5.605170185988092
+
 /* Noise is a sum of two uniform 16-bit numbers, centred: its standard deviation, 65536 / sqrt(6).
  */
 #define NOISE_UNIT 26755.0
@@ -83,6 +89,24 @@ bool gen_has_begin(const struct phema_profile *profile)
            profile->shape == PHEMA_SHAPE_MINUS_SQRT;
 }
 
+/* Standard deviation of a step of the walk, scale 1. */
+static double walk_size(enum phema_gen_motion motion, double step, double end)
+{
+    double early = EARLY_PART * end, even = WALK_AT_END / sqrt(end);
+    switch (motion) {
+    case PHEMA_GEN_WALK:
+        return even;
+    case PHEMA_GEN_WHITE:
+        return 0;
+    case PHEMA_GEN_DRIFT:
+        return even * sqrt(1 / ((step / end > DRIFT_FROM ? step / end : DRIFT_FROM) * DRIFT_MEAN));
+    case PHEMA_GEN_FALL:
+        return even * sqrt(3.0) * (1 - step / end);
+    default:
+        return WALK_AT_END * sqrt((end + early) / ((step + early) * end));
+    }
+}
+
 enum phema_status gen_training_init(struct gen_training *training,
                                     const struct phema_gen_options *options,
                                     struct gen_average *averages, size_t n, struct phema_error *err)
@@ -103,10 +127,12 @@ enum phema_status gen_training_init(struct gen_training *training,
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for %llu steps",
                           (unsigned long long)steps);
     }
-    double end = (double)steps, early = EARLY_PART * end;
     for (uint64_t step = 1; step <= steps; step++)
-        training->walk_sizes[step] =
-            WALK_AT_END * sqrt((end + early) / (((double)step + early) * end));
+        training->walk_sizes[step] = walk_size(options->motion, (double)step, (double)steps);
+    training->jitter_size = options->motion == PHEMA_GEN_SLOWING ? JITTER_SIZE
+                            : options->motion == PHEMA_GEN_WHITE
+                                ? sqrt(WHITE_PER_STEP * (double)steps)
+                                : 0;
     return PHEMA_OK;
 }
 
@@ -152,12 +178,13 @@ void gen_run_start(struct gen_state *state, const struct gen_training *training,
         memcpy(state->averages + j * GEN_RUN_ELEMS, state->drift, run->n * sizeof(double));
 }
 
-static void move(struct gen_state *state, const struct gen_run *run, uint64_t key, double walk)
+static void move(struct gen_state *state, const struct gen_run *run, uint64_t key, double walk,
+                 double jitter_of_one)
 {
     double *restrict drift = state->drift;
     double *restrict parameters = state->parameters;
     double walk_size = run->scale * walk / NOISE_UNIT;
-    double jitter_size = run->scale * (JITTER_SIZE / NOISE_UNIT);
+    double jitter_size = run->scale * (jitter_of_one / NOISE_UNIT);
     for (size_t i = 0; i < run->n; i++) {
         double motion, jitter;
         draw(&motion, &jitter, key, run->first_param + i);
@@ -195,7 +222,7 @@ void gen_run_step(struct gen_state *state, const struct gen_training *training,
 {
     if (is_reset_at(training, step - 1)) /* its files are written */
         reset_averages(state, training, run);
-    move(state, run, step_key(training, step), training->walk_sizes[step]);
+    move(state, run, step_key(training, step), training->walk_sizes[step], training->jitter_size);
     for (size_t j = 0; j < training->n_averages; j++) {
         const struct gen_average *at = &training->averages[j];
         if (step < at->first || step > at->last)

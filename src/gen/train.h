@@ -24,6 +24,7 @@ bool gen_has_begin(const struct phema_profile *profile);
 struct gen_training {
     uint64_t seed, steps;
     double *walk_sizes; /* [steps + 1] by step: standard deviation of the motion, scale 1 */
+    double jitter_size; /* of the noise on top, scale 1 */
     const struct phema_reset *resets; /* [n_resets] ascending, borrowed */
     size_t n_resets;
     struct gen_average *averages;

@@ -283,16 +283,23 @@ static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
     return dtype == average || (is_wide && phema_dtype_is_float(average));
 }
 
+static bool has_same_blocks(const struct phema_scaling *a, const struct phema_scaling *b)
+{
+    return a && a->codes == b->codes && a->dtype == b->dtype && a->block_rows == b->block_rows &&
+           a->block_columns == b->block_columns;
+}
+
 static enum phema_status locate_into(struct draft *draft, const struct phema_checkpoint *template,
-                                     const struct phema_container *container, size_t i,
-                                     struct phema_error *err)
+                                     size_t i, struct phema_error *err)
 {
     const struct phema_series_tensor *entry = &draft->plan->series->tensors[i];
     const struct phema_tensor *tensor = &entry->tensor;
     struct phema_tensor_location *location = &draft->outputs->locations[i];
-    const struct phema_tensor *found = template_find(template, container, tensor);
-    bool fits = found && found->rank == tensor->rank && !found->scaling &&
-                may_hold(found->dtype, tensor->dtype);
+    const struct phema_tensor *found = template_find(template, &draft->into, tensor);
+    bool has_codes = tensor->scaling && draft->outputs->has_new_scales;
+    bool fits = found && found->rank == tensor->rank &&
+                (has_codes ? has_same_blocks(found->scaling, tensor->scaling)
+                           : !found->scaling && may_hold(found->dtype, tensor->dtype));
     for (unsigned d = 0; fits && d < tensor->rank; d++)
         fits = found->shape[d] == tensor->shape[d];
     /* FILE keeps its own counters where they are missing, or were cast to float */
@@ -306,8 +313,11 @@ static enum phema_status locate_into(struct draft *draft, const struct phema_che
     if (!fits)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: tensor '%s': has another shape, or a dtype that cannot hold the "
-                          "average; the snapshots are of another model",
-                          phema_checkpoint_path(template), shown.text);
+                          "average; %s",
+                          phema_checkpoint_path(template), shown.text,
+                          found->scaling && !has_codes
+                              ? "fp8 with a scale is written by --dtype same, to fp8 snapshots"
+                              : "the snapshots are of another model");
     draft->outputs->dtypes[i] = found->dtype;
     *location = (struct phema_tensor_location){.offset = found->offset,
                                                .stride = found->stride,
@@ -326,13 +336,12 @@ static enum phema_status use_into(struct draft *draft, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
     struct phema_checkpoint *template = NULL;
-    struct phema_container container;
     enum phema_status status = open_template(&template, draft, draft->options->into, err);
     if (status)
         return status;
-    status = template_find_container(&container, draft, template, err);
+    status = template_find_set(draft, template, err);
     for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++)
-        status = locate_into(draft, template, &container, i, err);
+        status = locate_into(draft, template, i, err);
     bool is_directory = phema_output_traits(outputs)->is_directory;
     for (size_t j = 0; j < outputs->m && !status; j++) {
         outputs->items[j].template = template;
@@ -385,6 +394,14 @@ static enum phema_status lay_out_copy(struct draft *draft, size_t j, struct phem
     return PHEMA_OK;
 }
 
+/* Whether a tensor has other data than in the newest snapshot: an average, or its scale. */
+static bool is_made(const struct phema_series *series, size_t i)
+{
+    const struct phema_series_tensor *entry = &series->tensors[i];
+    bool is_scale = entry->tensor.kind == PHEMA_KIND_SCALE && entry->scale != SIZE_MAX;
+    return (is_scale ? &series->tensors[entry->scale] : entry)->rule == PHEMA_RULE_AVERAGE;
+}
+
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
@@ -401,8 +418,7 @@ PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *e
         return phema_fail_memory(err);
     /* tensors copied from the newest snapshot are in the template already */
     for (size_t i = 0; i < series->n_tensors; i++)
-        outputs->is_replaced[i] =
-            series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems > 0;
+        outputs->is_replaced[i] = is_made(series, i) && series->tensors[i].tensor.n_elems > 0;
     enum phema_status status = draft->options->into ? use_into(draft, err) : PHEMA_OK;
     for (size_t j = 0; j < outputs->m && !status; j++)
         status = lay_out_copy(draft, j, err);

@@ -81,7 +81,18 @@ PHEMA_FALLIBLE outputs_check_directory_copy(const struct draft *draft,
     return status;
 }
 
-/* ---- Files ---- */
+/* ---- Other files ---- */
+
+/* Folders in folders of a template. */
+#define MAX_DEPTH 8
+
+/* The directory that is copied. */
+struct tree {
+    struct draft *draft;
+    const struct phema_checkpoint *template;
+    const struct phema_set_change *change; /* of the first output; all have the same files */
+    const char *root;
+};
 
 static bool is_tensor_file(const struct phema_checkpoint *template, const char *name)
 {
@@ -91,25 +102,85 @@ static bool is_tensor_file(const struct phema_checkpoint *template, const char *
     return false;
 }
 
-/* Provenance of the template is not that of the copy. Owns path. */
-static enum phema_status add_other(struct draft *draft, const struct phema_checkpoint *template,
-                                   const char *name, char *path, struct phema_error *err)
+/* A file in a folder of another name would be lost. */
+static bool is_in_changed_folder(const struct phema_set_change *change, const char *name)
 {
-    struct stat st;
+    size_t size = change->folder ? strlen(change->folder) : 0;
+    return size && strncmp(name, change->folder, size) == 0 && name[size] == '/';
+}
+
+/* Provenance of the template is not that of the copy. */
+static enum phema_status add_other_file(const struct tree *tree, const char *name, const char *path,
+                                        struct phema_error *err)
+{
+    const struct phema_set_change *change = tree->change;
+    if (strcmp(name, PHEMA_PROVENANCE_FILE) == 0 || is_tensor_file(tree->template, name) ||
+        (change->file && strcmp(name, change->file) == 0))
+        return PHEMA_OK;
+    if (is_in_changed_folder(change, name))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: belongs to no tensor, and the copy of its folder would lack it; "
+                          "remove it, or end OUT in .safetensors",
+                          path);
+    enum phema_status status = phema_claims_add_input(tree->draft->plan->series->claims, path,
+                                                      "a file that is copied", err);
+    if (status)
+        return status;
+    char *source = strdup(path);
+    return source ? outputs_add_side_file(tree->draft, name, source, NULL, false, err)
+                  : phema_fail_memory(err);
+}
+
+static enum phema_status add_others(const struct tree *tree, const char *folder, int depth,
+                                    struct phema_error *err);
+
+/* name: below the root */
+static enum phema_status add_entry(const struct tree *tree, const char *name, int depth,
+                                   struct phema_error *err)
+{
+    struct stat st, target;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", tree->root, name) < 0)
+        return phema_fail_memory(err);
+    bool is_there = lstat(path, &st) == 0, is_folder = is_there && S_ISDIR(st.st_mode);
     enum phema_status status = PHEMA_OK;
-    bool is_added = strcmp(name, ".metadata") != 0 && strcmp(name, PHEMA_PROVENANCE_FILE) != 0 &&
-                    !is_tensor_file(template, name);
-    if (is_added && (stat(path, &st) || !S_ISREG(st.st_mode)))
+    if (is_folder && depth > 0)
+        status = add_others(tree, name, depth - 1, err);
+    else if (is_there && !is_folder && stat(path, &target) == 0 && S_ISREG(target.st_mode))
+        status = add_other_file(tree, name, path, err);
+    else
         status = phema_fail(err, PHEMA_ERR_USAGE,
-                            "%s: is no regular file, and a copy of its directory would lack it; "
-                            "write a new checkpoint with --ranks",
+                            "%s: is neither a regular file nor a folder of some, and a copy of its "
+                            "directory would lack it; write a new checkpoint with --ranks",
                             path);
-    if (is_added && !status)
-        status =
-            phema_claims_add_input(draft->plan->series->claims, path, "a file that is copied", err);
-    if (is_added && !status)
-        return outputs_add_side_file(draft, name, path, NULL, false, err);
     free(path);
+    return status;
+}
+
+/* folder: below the root, "" for itself. The recursion is at most MAX_DEPTH deep. */
+static enum phema_status add_others(const struct tree *tree, const char *folder, int depth,
+                                    struct phema_error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", tree->root, folder) < 0)
+        return phema_fail_memory(err);
+    DIR *stream = opendir(path);
+    enum phema_status status =
+        stream ? PHEMA_OK
+               : phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    free(path);
+    for (const struct dirent *entry; !status && (entry = readdir(stream));) {
+        char *name = NULL;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (asprintf(&name, "%s%s%s", folder, *folder ? "/" : "", entry->d_name) < 0)
+            status = phema_fail_memory(err);
+        else
+            status = add_entry(tree, name, depth, err);
+        free(name);
+    }
+    if (stream)
+        (void)closedir(stream);
     return status;
 }
 
@@ -119,71 +190,108 @@ static int by_name(const void *a, const void *b)
                   ((const struct phema_side_file *)b)->name);
 }
 
-static enum phema_status add_others(struct draft *draft, const struct phema_checkpoint *template,
-                                    const char *directory, struct phema_error *err)
+/* The directory that labels of files begin at; the caller's. NULL without memory */
+static char *find_root(const struct phema_checkpoint *template)
 {
-    DIR *stream = opendir(directory);
-    if (!stream)
-        return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", directory,
-                          strerror(errno));
-    enum phema_status status = PHEMA_OK;
-    for (const struct dirent *entry; !status && (entry = readdir(stream));) {
-        char *path = NULL;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (asprintf(&path, "%s/%s", directory, entry->d_name) < 0)
-            status = phema_fail_memory(err);
-        else
-            status = add_other(draft, template, entry->d_name, path, err);
-    }
-    (void)closedir(stream);
-    struct phema_outputs *outputs = draft->outputs;
-    if (outputs->n_side_files > 1)
-        qsort(outputs->side_files, outputs->n_side_files, sizeof(*outputs->side_files), by_name);
-    return status;
+    const char *path = phema_file_path(phema_checkpoint_file(template, 0));
+    size_t size = strlen(path), label_size = strlen(phema_checkpoint_file_label(template, 0));
+    if (size == label_size)
+        return strdup(".");
+    size -= label_size + 1;
+    return size ? strndup(path, size) : strdup("/");
+}
+
+/* ---- What the trainer's files say ---- */
+
+static enum phema_status find_change(struct phema_set_change *change, const struct draft *draft,
+                                     const struct phema_checkpoint *template, size_t j,
+                                     struct phema_error *err)
+{
+    const struct phema_target *target = &draft->plan->targets[j];
+    if (draft->options->is_conversion) /* the same average comes back */
+        return PHEMA_OK;
+    return phema_tensor_set_change(change, &draft->into, phema_checkpoint_path(template),
+                                   target->sigma_rel, target->named_time, draft->arena, err);
 }
 
 PHEMA_FALLIBLE outputs_add_directory_files(struct draft *draft,
                                            const struct phema_checkpoint *template,
                                            struct phema_error *err)
 {
-    for (size_t f = 1; f < phema_checkpoint_n_files(template); f++)
-        if (strchr(phema_checkpoint_file_label(template, f), '/'))
-            return phema_fail(err, PHEMA_ERR_USAGE,
-                              "%s: its file '%s' is in a folder, which a copy does not have; write "
-                              "a new checkpoint with --ranks",
-                              phema_checkpoint_path(template),
-                              phema_checkpoint_file_label(template, f));
-    const char *path = phema_file_path(phema_checkpoint_file(template, 0));
-    const char *slash = strrchr(path, '/');
-    char *directory = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
-    if (!directory)
-        return phema_fail_memory(err);
-    enum phema_status status = add_others(draft, template, *directory ? directory : "/", err);
-    free(directory);
+    struct phema_set_change change = {0};
+    struct phema_outputs *outputs = draft->outputs;
+    char *root = find_root(template);
+    enum phema_status status = root ? PHEMA_OK : phema_fail_memory(err);
+    if (!status && outputs->m)
+        status = find_change(&change, draft, template, 0, err);
+    const struct tree tree = {draft, template, &change, root};
+    if (!status)
+        status = add_others(&tree, "", MAX_DEPTH, err);
+    phema_strbuf_clear(&change.text);
+    free(root);
+    if (outputs->n_side_files > 1)
+        qsort(outputs->side_files, outputs->n_side_files, sizeof(*outputs->side_files), by_name);
     return status;
 }
 
-PHEMA_FALLIBLE outputs_add_directory_copy(struct draft *draft, size_t j, struct phema_error *err)
+/* ---- Files of an output ---- */
+
+/* The name of a file of the template in the copy; the caller's. NULL without memory */
+static char *name_in_copy(const struct phema_set_change *change, const char *label)
 {
-    struct phema_output *output = &draft->outputs->items[j];
+    char *name = NULL;
+    if (!is_in_changed_folder(change, label))
+        return strdup(label);
+    return asprintf(&name, "%s%s", change->new_folder, label + strlen(change->folder)) < 0 ? NULL
+                                                                                           : name;
+}
+
+static enum phema_status add_copied_files(struct phema_output *output,
+                                          const struct phema_set_change *change,
+                                          struct phema_error *err)
+{
     const struct phema_checkpoint *template = output->template;
-    size_t n = phema_checkpoint_n_files(template);
-    output->files = calloc(n + 1, sizeof(*output->files));
-    if (!output->files)
-        return phema_fail_memory(err);
-    for (size_t f = 0; f < n; f++) {
+    for (size_t f = 0; f < phema_checkpoint_n_files(template); f++) {
         const struct phema_file *source = phema_checkpoint_file(template, f);
         struct phema_output_file *file = &output->files[output->n_files++];
-        file->name = strdup(f ? phema_checkpoint_file_label(template, f) : ".metadata");
+        file->name = name_in_copy(change, phema_checkpoint_file_label(template, f));
         if (!file->name)
             return phema_fail_memory(err);
         file->source = phema_file_path(source);
         file->size_bytes = phema_file_span(source).size;
         output->size_bytes += file->size_bytes;
     }
-    if (draft->options->is_conversion)
-        return PHEMA_OK;
-    output->n_files++;
+    return PHEMA_OK;
+}
+
+/* Takes the text of the change. */
+static enum phema_status add_changed_file(struct phema_output *output,
+                                          struct phema_set_change *change, struct phema_error *err)
+{
+    struct phema_output_file *file = &output->files[output->n_files++];
+    file->name = strdup(change->file);
+    file->header = (uint8_t *)change->text.data;
+    file->header_size = file->size_bytes = change->text.size;
+    output->size_bytes += file->size_bytes;
+    change->text = (struct phema_strbuf){0};
+    return file->name ? PHEMA_OK : phema_fail_memory(err);
+}
+
+PHEMA_FALLIBLE outputs_add_directory_copy(struct draft *draft, size_t j, struct phema_error *err)
+{
+    struct phema_output *output = &draft->outputs->items[j];
+    struct phema_set_change change = {0};
+    output->files = calloc(phema_checkpoint_n_files(output->template) + 2, sizeof(*output->files));
+    if (!output->files)
+        return phema_fail_memory(err);
+    enum phema_status status = find_change(&change, draft, output->template, j, err);
+    if (!status)
+        status = add_copied_files(output, &change, err);
+    if (!status && change.file)
+        status = add_changed_file(output, &change, err);
+    phema_strbuf_clear(&change.text);
+    if (status || draft->options->is_conversion)
+        return status;
+    size_t n = output->n_files++;
     return outputs_add_provenance(draft, output, n, err);
 }

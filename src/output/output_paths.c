@@ -50,6 +50,12 @@ static void format_sigma(char *buffer, size_t size, double sigma_rel)
     (void)snprintf(buffer, size, "%.6f", sigma_rel); /* converted from a gamma */
 }
 
+static enum phema_status fail_empty(struct phema_error *err)
+{
+    return phema_suggest(err, phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty"), "OUT",
+                         "out.safetensors");
+}
+
 /* {sigma} and {profile} both give the width, or the file part of another shape. {{ is one brace.
  *   path  out: the caller's, also after a failure */
 static enum phema_status fill_template(char **path, const char *template,
@@ -77,6 +83,7 @@ static enum phema_status fill_template(char **path, const char *template,
                            "%s: a template may hold {time}, {sigma} and {profile} alone; {{ is a "
                            "brace of the name",
                            template);
+            status = phema_suggest(err, status, "OUT", "averages/");
         } else {
             phema_strbuf_append(&text, at++, 1);
         }
@@ -84,7 +91,7 @@ static enum phema_status fill_template(char **path, const char *template,
     if (!status)
         status = phema_strbuf_check(&text, err);
     if (!status && !text.data)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
+        status = fail_empty(err);
     *path = text.data;
     return status;
 }
@@ -95,7 +102,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Whether --into is a directory with .metadata, or that file. */
+/* Whether --into is a directory with .metadata, that file, or a directory of such directories. */
 static bool copies_directory(const struct phema_outputs_options *options)
 {
     static const char name[] = ".metadata";
@@ -104,7 +111,8 @@ static bool copies_directory(const struct phema_outputs_options *options)
     if (!options->into || asprintf(&path, "%s/%s", options->into, name) < 0)
         return false;
     const char *slash = strrchr(options->into, '/');
-    bool is_one = stat(path, &st) == 0 || strcmp(slash ? slash + 1 : options->into, name) == 0;
+    bool is_one = stat(path, &st) == 0 || strcmp(slash ? slash + 1 : options->into, name) == 0 ||
+                  phema_directory_has_parts(options->into);
     free(path);
     return is_one;
 }
@@ -156,7 +164,9 @@ enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status s
     size_t size = end ? (size_t)(end - out) : strlen(out);
     while (size > 1 && out[size - 1] == '/')
         size--;
-    bool is_named = size > 0 && out[size - 1] != '/' && out[size - 1] != '.';
+    struct stat st;
+    bool is_device = stat(out, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    bool is_named = size > 0 && out[size - 1] != '/' && out[size - 1] != '.' && !is_device;
     phema_strbuf_printf(&name, "%.*s%s", is_named ? (int)size : 3, is_named ? out : "out",
                         phema_format_extension("safetensors"));
     if (name.data && !name.is_failed)
@@ -190,20 +200,17 @@ static bool names_file(enum phema_output_form *form, const char **end,
            (find_form(form, end, out) || (copied && phema_ends_with(out, copied)));
 }
 
-static enum phema_status check_parent(const char *out, struct phema_error *err)
+/* A file needs its directory; a directory is made. */
+static enum phema_status check_parent(const char *out, bool is_file, struct phema_error *err)
 {
-    const char *slash = strrchr(out, '/');
-    char *parent = slash && slash > out ? strndup(out, (size_t)(slash - out)) : strdup(".");
-    if (!parent)
-        return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
     struct stat st;
-    if (stat(parent, &st) && errno == ENOENT)
-        status = phema_suggest(
-            err, phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", out), "OUT",
-            slash + 1);
-    free(parent);
-    return status;
+    const char *slash = strrchr(out, '/');
+    if (is_file || !stat(out, &st) || errno == ENOTDIR) {
+        enum phema_status status = phema_writer_check_parent(out, err);
+        if (status)
+            return phema_suggest(err, status, "OUT", slash && slash[1] ? slash + 1 : "averages/");
+    }
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,
@@ -211,12 +218,16 @@ PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *optio
 {
     enum phema_output_form form = PHEMA_FORM_FRESH;
     const char *end = NULL;
+    struct stat st;
+    if (options->into && stat(options->into, &st) != 0)
+        return phema_fail_in(err, phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno),
+                             "%s", options->into);
     if (!names_file(&form, &end, options) || options->shard_bytes || options->ranks)
-        return PHEMA_OK;
+        return strchr(options->out, '{') ? PHEMA_OK : check_parent(options->out, false, err);
     enum phema_status status = check_one_file(options->out, n, err);
     if (status || strchr(options->out, '{'))
         return status;
-    status = check_parent(options->out, err);
+    status = check_parent(options->out, true, err);
     return status || !is_new ? status : phema_writer_check_absent(options->out, err);
 }
 
@@ -228,7 +239,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     const char *out = options->out, *end = NULL;
     size_t size = strlen(out), m = draft->plan->m;
     if (size == 0)
-        return phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
+        return fail_empty(err);
     enum phema_output_form *form = &draft->outputs->form;
     bool is_template = strchr(out, '{') != NULL;
     bool is_slashed = out[size - 1] == '/';
@@ -251,6 +262,14 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
                              "OUT", "model/");
     if (is_file && check_one_file(out, m, err))
         return PHEMA_ERR_USAGE;
+    enum phema_output_form named;
+    if (copies_directory(options) && !is_slashed && find_form(&named, &end, out))
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "%s: is named as a file, and a copy of %s is a directory; "
+                                        "end OUT in /",
+                                        out, options->into),
+                             "OUT", "model/");
     if (!is_file)
         choose_form(form, &end, draft);
     bool is_checkpoint = phema_output_traits(draft->outputs)->is_directory;
@@ -319,9 +338,12 @@ static enum phema_status check_distinct(const struct phema_outputs *outputs,
     for (size_t j = 1; j < outputs->m; j++)
         for (size_t i = 0; i < j; i++)
             if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0)
-                return phema_fail(err, PHEMA_ERR_USAGE,
-                                  "%s: is the name of two targets; put {sigma} and {time} into OUT",
-                                  outputs->items[i].path);
+                return phema_suggest(
+                    err,
+                    phema_fail(err, PHEMA_ERR_USAGE,
+                               "%s: is the name of two targets; put {sigma} and {time} into OUT",
+                               outputs->items[i].path),
+                    "OUT", "averages/");
     return PHEMA_OK;
 }
 

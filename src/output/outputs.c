@@ -6,35 +6,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum phema_dtype dtype_written(const struct phema_series_tensor *entry,
-                                      const struct phema_outputs_options *options)
+enum phema_dtype phema_output_dtype(const struct phema_series_tensor *entry,
+                                    const struct phema_outputs *outputs,
+                                    const struct phema_outputs_options *options)
 {
     if (!phema_dtype_is_float(entry->tensor.dtype) || outputs_is_counter(entry) ||
-        entry->tensor.kind == PHEMA_KIND_ACTIVATION_SCALE)
+        entry->tensor.kind == PHEMA_KIND_ACTIVATION_SCALE || entry->tensor.kind == PHEMA_KIND_SCALE)
         return entry->tensor.dtype;
     if (options->has_dtype)
         return options->dtype;
-    return entry->tensor.scaling ? PHEMA_BF16 : entry->tensor.dtype;
+    if (!entry->tensor.scaling)
+        return entry->tensor.dtype;
+    return outputs->has_new_scales ? entry->tensor.scaling->codes : PHEMA_BF16;
 }
 
-/* fp8 tensors with scales are averaged as numbers, and written without scales. */
-static enum phema_status check_scaled(const struct draft *draft, struct phema_error *err)
+static enum phema_status fail_scaled(const struct draft *draft, const struct phema_tensor *tensor,
+                                     const char *fault, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_USAGE, "%s: tensor '%s': is fp8 with a scale, %s",
+                      draft->plan->series->root,
+                      phema_name_escape(&shown, tensor->name, tensor->name_size), fault);
+}
+
+/* fp8 tensors with scales are averaged as numbers. They are written without scales, or as codes with
+ * new scales. */
+static enum phema_status check_scaled(const struct draft *draft,
+                                      const struct phema_series_tensor *entry,
+                                      struct phema_error *err)
+{
+    const struct phema_output_traits *form = phema_output_traits(draft->outputs);
+    bool has_config = form->is_copy || draft->outputs->form == PHEMA_FORM_SHARDED;
+    if (!entry->tensor.scaling)
+        return PHEMA_OK;
+    if (!draft->options->keeps_dtypes)
+        return form->is_copy && !draft->options->into
+                   ? fail_scaled(draft, &entry->tensor,
+                                 "and a copy keeps its dtypes; give --dtype same, which makes new "
+                                 "scales, or end OUT in .safetensors",
+                                 err)
+                   : PHEMA_OK;
+    if (entry->scale == SIZE_MAX)
+        return fail_scaled(draft, &entry->tensor,
+                           "and its scale takes no part, which --dtype same writes anew; give "
+                           "--dtype bf16",
+                           err);
+    if (!has_config && !phema_scaling_is_evident(entry->tensor.scaling))
+        return fail_scaled(draft, &entry->tensor,
+                           "whose blocks have a size that only config.json says, and OUT would "
+                           "lack it; write a directory, or give --dtype bf16",
+                           err);
+    return PHEMA_OK;
+}
+
+static enum phema_status set_scaled(struct draft *draft, struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;
-    bool is_copy_of_snapshot =
-        phema_output_traits(draft->outputs)->is_copy && !draft->options->into;
-    size_t i = 0;
-    while (i < series->n_tensors && !series->tensors[i].tensor.scaling)
-        i++;
-    if (i == series->n_tensors || !(is_copy_of_snapshot || draft->options->keeps_dtypes))
-        return PHEMA_OK;
-    const struct phema_tensor *tensor = &series->tensors[i].tensor;
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "%s: tensor '%s': is fp8 with a scale, and averages are not written so; %s",
-                      series->root, phema_name_escape(&shown, tensor->name, tensor->name_size),
-                      is_copy_of_snapshot ? "end OUT in .safetensors"
-                                          : "leave out --dtype same, which writes bf16");
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < series->n_tensors && !status; i++)
+        status = check_scaled(draft, &series->tensors[i], err);
+    draft->outputs->has_new_scales =
+        draft->options->keeps_dtypes && phema_series_n_scaled(series) > 0;
+    return status;
 }
 
 static enum phema_status set_tensors(struct draft *draft, struct phema_error *err)
@@ -51,7 +84,8 @@ static enum phema_status set_tensors(struct draft *draft, struct phema_error *er
         struct phema_tensor *tensor = &draft->tensors[i];
         *tensor = series->tensors[i].tensor;
         tensor->scaling = NULL;
-        tensor->dtype = outputs->dtypes[i] = dtype_written(&series->tensors[i], draft->options);
+        tensor->dtype = outputs->dtypes[i] =
+            phema_output_dtype(&series->tensors[i], outputs, draft->options);
         tensor->size_bytes = phema_dtype_bytes(tensor->dtype, tensor->n_elems);
     }
     return PHEMA_OK;
@@ -73,7 +107,7 @@ static enum phema_status fill_outputs(struct draft *draft, struct phema_error *e
     enum phema_status status = outputs_set_paths(draft, err);
     if (status)
         return status;
-    status = check_scaled(draft, err);
+    status = set_scaled(draft, err);
     if (status)
         return status;
     status = set_tensors(draft, err);

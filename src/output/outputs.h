@@ -16,6 +16,7 @@ struct draft {
     const struct phema_checkpoint *newest; /* opened again: the series kept only tensor locations */
     struct phema_tensor *tensors;          /* [series->n_tensors] as they are written */
     struct phema_arena *arena;             /* that of the outputs */
+    struct phema_tensor_set into;          /* the names in --into that are replaced */
 };
 
 /* Whether a tensor is a trainer's counter: never converted, and not part of the model. */
@@ -39,6 +40,7 @@ static inline struct phema_tensor output_tensor(const struct phema_plan *plan,
     tensor.chunks = location->chunks;
     tensor.n_chunks = location->n_chunks;
     tensor.is_compressed = false;
+    tensor.scaling = NULL;
     return tensor;
 }
 
@@ -58,13 +60,13 @@ void extents_sort(struct extent_list *list); /* by file and start */
 
 /* The tensor of the template that an average replaces; or NULL. */
 const struct phema_tensor *template_find(const struct phema_checkpoint *template,
-                                         const struct phema_container *container,
+                                         const struct phema_tensor_set *set,
                                          const struct phema_tensor *tensor);
-/* Where the averages are: as the options say, or by the names of the tensors. Sets into_key and
- * into_names. PHEMA_ERR_INPUTS: the template is not of this model */
-PHEMA_FALLIBLE template_find_container(struct phema_container *out, struct draft *draft,
-                                       const struct phema_checkpoint *template,
-                                       struct phema_error *err);
+/* Sets into, into_key and into_names: by --key, or by the names of the tensors.
+ * PHEMA_ERR_INPUTS  the template is not of this model
+ * PHEMA_ERR_USAGE   it holds several averages, and --key chooses none */
+PHEMA_FALLIBLE template_find_set(struct draft *draft, const struct phema_checkpoint *template,
+                                 struct phema_error *err);
 
 /* ---- output_paths.c ---- */
 
@@ -94,7 +96,7 @@ PHEMA_FALLIBLE outputs_lay_out_distributed(struct draft *draft, struct phema_err
 /* Files of a copy of a directory, and whether its tensors may be replaced (layout_copy_directory.c);
  * locations, dtypes and is_replaced are known.
  * PHEMA_ERR_INPUTS  a replaced tensor shares bytes with another one, or is stored with strides
- * PHEMA_ERR_USAGE   the directory has subdirectories */
+ * PHEMA_ERR_USAGE   the directory holds other things than files and folders */
 PHEMA_FALLIBLE outputs_check_directory_copy(const struct draft *draft,
                                             const struct phema_checkpoint *template,
                                             struct phema_error *err);

@@ -180,6 +180,16 @@ static enum phema_status check_sidecar_absent(const char *path, struct phema_err
     return status;
 }
 
+static bool has_folders(const struct phema_outputs *outputs, const struct phema_output *output)
+{
+    bool has_any = false;
+    for (size_t f = 0; f < output->n_files && !has_any; f++)
+        has_any = output->files[f].name && strchr(output->files[f].name, '/');
+    for (size_t f = 0; f < outputs->n_side_files && !has_any; f++)
+        has_any = strchr(outputs->side_files[f].name, '/');
+    return has_any;
+}
+
 PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outputs *outputs,
                           size_t output, const struct sink_options *options,
                           struct phema_error *err)
@@ -189,7 +199,8 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
     if (status)
         return status;
     if (phema_output_traits(outputs)->is_directory)
-        return phema_writer_directory_check(item->path, options->replaces, err);
+        return phema_writer_directory_check(item->path, options->replaces,
+                                            has_folders(outputs, item), err);
     if (options->replaces)
         return PHEMA_OK;
     status = phema_writer_check_absent(item->path, err);
@@ -263,26 +274,39 @@ static enum phema_status open_new(struct sink *sink, struct phema_error *err)
     return status ? status : write_header(sink, 0, err);
 }
 
+static enum phema_status open_directory_file(struct sink *sink, size_t f, struct phema_error *err)
+{
+    const struct phema_output_file *file = &sink->output->files[f];
+    enum phema_status status =
+        file->source
+            ? phema_writer_directory_add_copy(&sink->writers[f], sink->directory, file->name,
+                                              file->source, file->size_bytes, err)
+            : phema_writer_directory_add(&sink->writers[f], sink->directory, file->name,
+                                         file->size_bytes, err);
+    return status ? status : write_header(sink, f, err);
+}
+
+static bool is_provenance_of(const struct sink *sink, size_t f)
+{
+    return sink->form->has_provenance_file &&
+           strcmp(sink->output->files[f].name, PHEMA_PROVENANCE_FILE) == 0;
+}
+
+/* The provenance comes first: beside it, the folders of a killed run may be removed. */
 static enum phema_status open_directory(struct sink *sink, struct phema_error *err)
 {
     struct phema_writer_options options = writer_options(sink);
+    options.has_folders = has_folders(sink->outputs, sink->output);
     enum phema_status status =
         phema_writer_directory_open(&sink->directory, sink->output->path, &options, err);
     if (status)
         return status;
-    for (size_t f = 0; f < sink->output->n_files; f++) {
-        const struct phema_output_file *file = &sink->output->files[f];
-        status = file->source ? phema_writer_directory_add_copy(&sink->writers[f], sink->directory,
-                                                                file->name, file->source,
-                                                                file->size_bytes, err)
-                              : phema_writer_directory_add(&sink->writers[f], sink->directory,
-                                                           file->name, file->size_bytes, err);
-        if (status)
-            return status;
-        status = write_header(sink, f, err);
-        if (status)
-            return status;
-    }
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t f = 0; f < sink->output->n_files && !status; f++)
+            if (is_provenance_of(sink, f) == (pass == 0))
+                status = open_directory_file(sink, f, err);
+    if (status)
+        return status;
     status = sink_add_side_files(sink, false, err);
     if (!status && options.resumes)
         phema_writer_directory_remove_others(sink->directory);

@@ -5,18 +5,17 @@
 
 #include "outputs.h"
 
-/* Averages next to raw tensors: torchtitan, Cosmos, flux_action. */
-static const struct phema_container containers[] = {
-    {"ema.state.", ".ema_params"}, {"net_ema.", ""}, {"model.net_ema.", ""}, {"tensors.", ""}};
+/* The folder of one of flux_action's averages alone. */
+static const struct phema_tensor_set tensors_alone = {.prefix = "tensors.", .suffix = ""};
 
 const struct phema_tensor *template_find(const struct phema_checkpoint *template,
-                                         const struct phema_container *container,
+                                         const struct phema_tensor_set *set,
                                          const struct phema_tensor *tensor)
 {
     struct phema_strbuf name = {0};
-    phema_strbuf_puts(&name, container->prefix);
+    phema_strbuf_puts(&name, set->prefix);
     phema_strbuf_append(&name, tensor->name, tensor->name_size);
-    phema_strbuf_puts(&name, container->suffix);
+    phema_strbuf_puts(&name, set->suffix);
     const struct phema_tensor *found =
         name.is_failed ? NULL
                        : phema_checkpoint_find(template, name.data ? name.data : "", name.size);
@@ -24,77 +23,73 @@ const struct phema_tensor *template_find(const struct phema_checkpoint *template
     return found;
 }
 
-/* The first tensor that the template does not have; SIZE_MAX: it has all. A container of averages
+/* The first tensor that the template does not have; SIZE_MAX: it has all. A set of averages
  * has no tensors that are not averaged. */
 static size_t find_missing(const struct phema_checkpoint *template,
-                           const struct phema_container *container, bool are_averages,
+                           const struct phema_tensor_set *set, bool are_averages,
                            const struct phema_series *series)
 {
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         bool is_needed =
             are_averages ? entry->rule == PHEMA_RULE_AVERAGE : !outputs_is_counter(entry);
-        if (is_needed && !template_find(template, container, &entry->tensor))
+        if (is_needed && !template_find(template, set, &entry->tensor))
             return i;
     }
     return SIZE_MAX;
 }
 
 static bool holds_averages(const struct phema_checkpoint *template,
-                           const struct phema_container *container,
-                           const struct phema_series *series)
+                           const struct phema_tensor_set *set, const struct phema_series *series)
 {
     bool is_any = false;
     for (size_t i = 0; i < series->n_tensors && !is_any; i++)
         is_any = series->tensors[i].rule == PHEMA_RULE_AVERAGE;
-    return is_any && find_missing(template, container, true, series) == SIZE_MAX;
+    return is_any && find_missing(template, set, true, series) == SIZE_MAX;
 }
 
 /* Sets into_names, of averages between a prefix and a suffix. */
-static enum phema_status choose_averages(struct phema_container *out, struct draft *draft,
-                                         const struct phema_container *container,
-                                         struct phema_error *err)
+static enum phema_status choose_set(struct draft *draft, const struct phema_tensor_set *set,
+                                    struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
     outputs->into_key = "";
-    outputs->into_names =
-        phema_arena_printf(draft->arena, "%sNAME%s", container->prefix, container->suffix);
-    *out = *container;
+    outputs->into_names = phema_arena_printf(draft->arena, "%sNAME%s", set->prefix, set->suffix);
+    draft->into = *set;
     return outputs->into_names ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* Sets into_key. */
-static enum phema_status choose_key(struct phema_container *out, struct draft *draft,
-                                    const char *key, struct phema_error *err)
+static enum phema_status choose_key(struct draft *draft, const char *key, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
     outputs->into_key = phema_arena_copy(draft->arena, key, strlen(key));
     const char *prefix = phema_arena_printf(draft->arena, "%s%s", key, *key ? "." : "");
-    *out = (struct phema_container){prefix, ""};
+    draft->into = (struct phema_tensor_set){.prefix = prefix, .suffix = ""};
     return outputs->into_key && prefix ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static enum phema_status fail_missing(const struct draft *draft,
                                       const struct phema_checkpoint *template,
-                                      const struct phema_container *container, bool are_averages,
+                                      const struct phema_tensor_set *set, bool are_averages,
                                       struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;
     const struct phema_tensor *missing =
-        &series->tensors[find_missing(template, container, are_averages, series)].tensor;
+        &series->tensors[find_missing(template, set, are_averages, series)].tensor;
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: has no tensor '%s%s%s', so it is no checkpoint of the same model; --key "
                       "names the subtree, --include what to replace",
-                      phema_checkpoint_path(template), container->prefix,
-                      phema_name_escape(&shown, missing->name, missing->name_size),
-                      container->suffix);
+                      phema_checkpoint_path(template), set->prefix,
+                      phema_name_escape(&shown, missing->name, missing->name_size), set->suffix);
 }
 
+/* ---- Below a key ---- */
+
 /* The subtree that holds the model: --key, that of the snapshots, or a usual name. */
-static enum phema_status find_key(struct phema_container *out, struct draft *draft,
-                                  const struct phema_checkpoint *template, const char *asked,
-                                  struct phema_error *err)
+static enum phema_status find_key(struct draft *draft, const struct phema_checkpoint *template,
+                                  const char *asked, struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;
     const char *const guesses[] = {asked ? asked : series->key,
@@ -112,28 +107,67 @@ static enum phema_status find_key(struct phema_container *out, struct draft *dra
     bool is_for_file = asked && strcmp(asked, series->key) != 0;
     enum phema_status status = PHEMA_OK;
     for (size_t g = 0; g < (is_for_file ? 1 : ARRAY_LEN(guesses)) && !status; g++) {
-        status = choose_key(out, draft, guesses[g], err);
-        if (!status && find_missing(template, out, false, series) == SIZE_MAX)
+        status = choose_key(draft, guesses[g], err);
+        if (!status && find_missing(template, &draft->into, false, series) == SIZE_MAX)
             return PHEMA_OK;
     }
     if (!status)
-        status = choose_key(out, draft, guesses[0], err);
-    return status ? status : fail_missing(draft, template, out, false, err);
+        status = choose_key(draft, guesses[0], err);
+    return status ? status : fail_missing(draft, template, &draft->into, false, err);
 }
 
-PHEMA_FALLIBLE template_find_container(struct phema_container *out, struct draft *draft,
-                                       const struct phema_checkpoint *template,
-                                       struct phema_error *err)
+/* ---- A set of a trainer's checkpoint ---- */
+
+static enum phema_status fail_ambiguous(const struct phema_checkpoint *template,
+                                        const struct phema_tensor_set *sets, size_t n,
+                                        struct phema_error *err)
+{
+    struct phema_strbuf names = {0};
+    for (size_t s = 0; s < n; s++)
+        phema_strbuf_printf(&names, "%s%s", s == 0 ? "" : s + 1 < n ? ", " : " or ", sets[s].name);
+    enum phema_status status = phema_strbuf_check(&names, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_USAGE,
+                            "%s: holds several averages; --key %s chooses the one to replace",
+                            phema_checkpoint_path(template), names.data);
+    phema_strbuf_clear(&names);
+    return status;
+}
+
+/* The set that --key names, or the only average that has the averaged tensors. *found: NULL: none */
+static enum phema_status find_set(const struct phema_tensor_set **found, struct draft *draft,
+                                  const struct phema_checkpoint *template, const char *asked,
+                                  struct phema_error *err)
+{
+    struct phema_tensor_set *sets = NULL;
+    size_t n = 0, n_averages = 0;
+    enum phema_status status = phema_tensor_sets_list(&sets, &n, draft->arena, template, err);
+    *found = NULL;
+    for (size_t s = 0; s < n && !status; s++) {
+        bool is_meant =
+            asked ? strcmp(sets[s].name, asked) == 0
+                  : !sets[s].is_raw && holds_averages(template, &sets[s], draft->plan->series);
+        n_averages += is_meant;
+        if (is_meant)
+            *found = &sets[s];
+    }
+    return status || n_averages < 2 ? status : fail_ambiguous(template, sets, n, err);
+}
+
+PHEMA_FALLIBLE template_find_set(struct draft *draft, const struct phema_checkpoint *template,
+                                 struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;
-    const struct phema_container *given = &draft->options->container;
     const char *asked = draft->options->key;
-    if (given->prefix && find_missing(template, given, true, series) != SIZE_MAX)
-        return fail_missing(draft, template, given, true, err);
-    if (given->prefix)
-        return choose_averages(out, draft, given, err);
-    for (size_t c = 0; c < ARRAY_LEN(containers) && !asked; c++)
-        if (holds_averages(template, &containers[c], series))
-            return choose_averages(out, draft, &containers[c], err);
-    return find_key(out, draft, template, asked && strcmp(asked, ".") == 0 ? "" : asked, err);
+    const struct phema_tensor_set *found = NULL;
+    enum phema_status status = find_set(&found, draft, template, asked, err);
+    if (status)
+        return status;
+    if (found && find_missing(template, found, true, series) != SIZE_MAX)
+        return fail_missing(draft, template, found, true, err);
+    if (!found && !asked && holds_averages(template, &tensors_alone, series))
+        found = &tensors_alone;
+    if (found)
+        return choose_set(draft, found, err);
+    return find_key(draft, template, asked && strcmp(asked, ".") == 0 ? "" : asked, err);
 }

@@ -179,7 +179,7 @@ static enum phema_status solve_group(const struct phema_plan *plan, struct phema
 static void forget_predictions(struct phema_plan *plan)
 {
     const struct phema_prediction unknown = {PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN,
-                                             PHEMA_UNKNOWN};
+                                             PHEMA_UNKNOWN, 0};
     for (size_t j = 0; j < plan->m; j++) {
         plan->targets[j].solution.predicted = unknown;
         plan->targets[j].label_predicted_error = PHEMA_UNKNOWN;
@@ -291,6 +291,32 @@ static enum phema_status read_schedule(struct phema_plan *plan,
     return status ? phema_fail_in(err, status, "--schedule") : PHEMA_OK;
 }
 
+static enum phema_status find_weights(struct phema_plan *plan,
+                                      const struct phema_plan_options *options,
+                                      struct phema_error *err)
+{
+    enum phema_status status = read_schedule(plan, options, err);
+    if (!status)
+        status = options->weights_file ? weights_file_use(plan, options, err)
+                                       : solve_targets(plan, options, err);
+    return status;
+}
+
+/* The solver leaves processors idle, which read the digests meanwhile. */
+static enum phema_status find_weights_and_digests(struct phema_plan *plan,
+                                                  const struct phema_plan_options *options,
+                                                  struct phema_error *err)
+{
+    struct phema_identification *identification = NULL;
+    enum phema_status status = phema_series_identify_begin(&identification, plan->series, err);
+    if (!status)
+        status = find_weights(plan, options, err);
+    if (!status)
+        return phema_series_identify_end(identification, err);
+    phema_series_identify_abandon(identification);
+    return status;
+}
+
 static enum phema_status fill_plan(struct phema_plan *plan,
                                    const struct phema_plan_options *options,
                                    struct phema_error *err)
@@ -305,12 +331,10 @@ static enum phema_status fill_plan(struct phema_plan *plan,
     if (options->is_conversion)
         return weights_use_one(plan, err);
     status = rules_check_quantised(plan, err);
-    if (!status)
-        status = read_schedule(plan, options, err);
     if (status)
         return status;
-    status = options->weights_file ? weights_file_use(plan, options, err)
-                                   : solve_targets(plan, options, err);
+    status = options->identifies ? find_weights_and_digests(plan, options, err)
+                                 : find_weights(plan, options, err);
     if (!status && plan->checks.verdict == PHEMA_SERIES_WRONG)
         forget_predictions(plan);
     return status;

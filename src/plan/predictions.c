@@ -37,12 +37,6 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
     if (plan->has_given_weights)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--advise: weights that are given leave nothing to advise on");
-    if (!(max_error > 0))
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "--advise: give --max-error, the largest error that is "
-                                        "good enough, above 0"),
-                             "--max-error", "1e-3");
     for (size_t j = 1; j < plan->m; j++)
         if (plan->targets[j].time != plan->targets[0].time)
             return phema_fail(err, PHEMA_ERR_USAGE, "--advise: takes targets of one time");

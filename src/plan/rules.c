@@ -42,15 +42,26 @@ static enum phema_status read_width(struct phema_plan_rule *rule, const char *te
     return phema_gamma_from_sigma_rel(&rule->gamma, rule->sigma_rel, err);
 }
 
+/* "attn:0.05" is meant as "attn=0.05". */
+static enum phema_status fail_form(const char *text, struct phema_error *err)
+{
+    char guess[MAX_SHOWN] = "";
+    const char *colon = strrchr(text, ':');
+    if (colon && colon > text && colon[1] && strlen(text) < sizeof(guess)) {
+        memcpy(guess, text, strlen(text));
+        guess[colon - text] = '=';
+    }
+    return phema_suggest(
+        err, phema_fail(err, PHEMA_ERR_USAGE, "expected RE=SIGMA or RE=copy, such as 'attn=0.05'"),
+        "--rule", guess);
+}
+
 static enum phema_status read_rule(struct phema_plan_rule *rule, const char *text,
                                    struct phema_error *err)
 {
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
-        return phema_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE, "expected RE=SIGMA or RE=copy, such as 'attn=0.05'"),
-            "--rule", "");
+        return fail_form(text, err);
     rule->expression = strndup(text, (size_t)(equals - text));
     if (!rule->expression)
         return phema_fail_memory(err);

@@ -21,13 +21,18 @@ static enum phema_status find_groups(struct search *search, struct phema_error *
 {
     const struct phema_series *series = search->series;
     search->group = calloc(series->n + 1, sizeof(*search->group));
-    if (!search->group || !labels_alloc(&search->tried, series->n))
+    if (!search->group || !labels_alloc(&search->tried, series->n) ||
+        !labels_alloc(&search->given, series->n))
         return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++)
         if (k == 0 || series->snapshots[k].time != series->snapshots[k - 1].time)
             search->group[search->n_groups++] = k;
     search->group[search->n_groups] = series->n;
-    search_reset(search, 0, search->n_groups);
+    search->given.n = series->n;
+    for (size_t k = 0; k < series->n; k++) {
+        search->given.profiles[k] = series->snapshots[k].profile;
+        search->given.rows[k] = k;
+    }
     return PHEMA_OK;
 }
 
@@ -157,19 +162,22 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
     checks->z = calloc(series->n + 1, sizeof(*checks->z));
     enum phema_status status = checks->z ? find_groups(&search, err) : phema_fail_memory(err);
     if (!status)
-        status = fit_labels(&fit, &search.tried, sample, schedule, comparison, err);
+        status = fitting_open(&search.fitting, &search.given, sample, schedule, false, err);
+    if (!status)
+        status = fitting_fit(&fit, &search.fitting, comparison, err);
     if (!status && is_compared)
         status = judge(&search, &fit, err);
     if (!status && is_compared && checks->verdict != PHEMA_SERIES_WRONG) {
         fit_clear(&fit); /* true labels may have the likeliest motion */
-        search_reset(&search, 0, search.n_groups);
-        status = fit_labels(&fit, &search.tried, sample, schedule, COMPARE_NOTHING, err);
+        status = fitting_fit(&fit, &search.fitting, COMPARE_NOTHING, err);
     }
     if (!status) {
         *motion = fit.motion;
         fit.motion = (struct phema_motion){0};
     }
     fit_clear(&fit);
+    fitting_close(&search.fitting);
+    labels_clear(&search.given);
     labels_clear(&search.tried);
     free(search.group);
     phema_strbuf_clear(&search.text);

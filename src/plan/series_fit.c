@@ -71,53 +71,88 @@ static struct phema_sample_rows rows_of(const struct phema_sample *sample,
                                       .spacings = sample->spacings};
 }
 
-static enum phema_status fit_motion(struct fit *fit, const struct labels *labels,
-                                    const double *rounding, const struct phema_sample *sample,
-                                    const struct phema_schedule *schedule,
-                                    enum comparison comparison, struct phema_error *err)
+enum phema_status fitting_open(struct fitting *fitting, const struct labels *labels,
+                               const struct phema_sample *sample,
+                               const struct phema_schedule *schedule, bool is_rough,
+                               struct phema_error *err)
 {
+    *fitting = (struct fitting){.labels = labels, .sample = sample};
     struct phema_distance *distances = NULL;
     size_t n_distances = 0;
-    enum phema_status status = measure_distances(&distances, &n_distances, labels, sample, err);
-    if (status)
-        return status;
-    const struct phema_sample_rows rows = rows_of(sample, labels);
+    fitting->rounding = calloc(labels->n + 1, sizeof(*fitting->rounding));
+    enum phema_status status =
+        fitting->rounding ? measure_distances(&distances, &n_distances, labels, sample, err)
+                          : phema_fail_memory(err);
+    for (size_t k = 0; !status && k < labels->n; k++)
+        fitting->rounding[k] = sample->rounding[labels->rows[k]];
+    fitting->rows = rows_of(sample, labels);
     const struct phema_motion_data data = {.snapshots = labels->profiles,
-                                           .rounding = rounding,
+                                           .rounding = fitting->rounding,
                                            .n = labels->n,
                                            .distances = distances,
                                            .n_distances = n_distances,
-                                           .sample = comparison == COMPARE_ROUGHLY ? NULL : &rows,
-                                           .is_true = comparison == COMPARE_NOTHING,
+                                           .sample = is_rough ? NULL : &fitting->rows,
                                            .schedule = schedule};
-    status = phema_motion_fit(&fit->motion, &data, err);
+    if (!status)
+        status = phema_motion_fitting_open(&fitting->motion, &data, err);
     free(distances);
+    if (status)
+        fitting_close(fitting);
     return status;
 }
 
-static enum phema_status compare(struct fit *fit, const struct labels *labels,
-                                 const double *rounding, const struct phema_sample *sample,
+void fitting_close(struct fitting *fitting)
+{
+    phema_motion_fitting_close(fitting->motion);
+    free(fitting->rounding);
+    *fitting = (struct fitting){0};
+}
+
+static enum phema_status compare(struct fit *fit, const struct fitting *fitting,
                                  enum comparison comparison, struct phema_error *err)
 {
+    const struct labels *labels = fitting->labels;
     bool leaves_out = comparison == COMPARE_AND_LEAVE_OUT;
-    fit->z = calloc(labels->n + 1, sizeof(*fit->z));
+    bool has_z = comparison != COMPARE_LIKELIHOODS;
+    if (has_z)
+        fit->z = calloc(labels->n + 1, sizeof(*fit->z));
     if (leaves_out)
         fit->largest_without = calloc(labels->n + 1, sizeof(*fit->largest_without));
-    if (!fit->z || (leaves_out && !fit->largest_without))
+    if ((has_z && !fit->z) || (leaves_out && !fit->largest_without))
         return phema_fail_memory(err);
     struct phema_leave_one_out out = {
         .z = fit->z, .largest_without = fit->largest_without, .limit = WRONG_Z};
     struct phema_problem problem = {.snapshots = labels->profiles,
-                                    .rounding = rounding,
+                                    .rounding = fitting->rounding,
                                     .n = labels->n,
                                     .motion = &fit->motion};
-    struct phema_sample_rows rows = rows_of(sample, labels);
+    struct phema_sample_rows rows = fitting->rows;
     if (!leaves_out)
         rows.tensors = NULL;
     enum phema_status status = phema_leave_one_out(&out, &problem, &rows, err);
     fit->outlier = out.outlier;
     fit->likelihood = out.likelihood;
-    return status ? status : rate(fit, labels->n, err);
+    return status || !has_z ? status : rate(fit, labels->n, err);
+}
+
+static bool is_rough(enum comparison comparison)
+{
+    return comparison == COMPARE_LIKELIHOODS || comparison == COMPARE_ROUGHLY;
+}
+
+enum phema_status fitting_fit(struct fit *fit, const struct fitting *fitting,
+                              enum comparison comparison, struct phema_error *err)
+{
+    *fit = (struct fit){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
+    enum phema_motion_kind kind = comparison == COMPARE_NOTHING ? PHEMA_MOTION_LIKELIEST
+                                  : is_rough(comparison)        ? PHEMA_MOTION_EVEN
+                                                                : PHEMA_MOTION_SHAPED;
+    enum phema_status status = phema_motion_fitting_find(&fit->motion, fitting->motion, kind, err);
+    if (!status && comparison != COMPARE_NOTHING)
+        status = compare(fit, fitting, comparison, err);
+    if (status)
+        fit_clear(fit);
+    return status;
 }
 
 enum phema_status fit_labels(struct fit *fit, const struct labels *labels,
@@ -126,17 +161,12 @@ enum phema_status fit_labels(struct fit *fit, const struct labels *labels,
                              struct phema_error *err)
 {
     *fit = (struct fit){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
-    double *rounding = calloc(labels->n + 1, sizeof(*rounding));
-    if (!rounding)
-        return phema_fail_memory(err);
-    for (size_t k = 0; k < labels->n; k++)
-        rounding[k] = sample->rounding[labels->rows[k]];
-    enum phema_status status = fit_motion(fit, labels, rounding, sample, schedule, comparison, err);
-    if (!status && comparison != COMPARE_NOTHING)
-        status = compare(fit, labels, rounding, sample, comparison, err);
-    free(rounding);
-    if (status)
-        fit_clear(fit);
+    struct fitting fitting;
+    enum phema_status status =
+        fitting_open(&fitting, labels, sample, schedule, is_rough(comparison), err);
+    if (!status)
+        status = fitting_fit(fit, &fitting, comparison, err);
+    fitting_close(&fitting);
     return status;
 }
 

@@ -30,7 +30,8 @@ struct fit {
 
 enum comparison {
     COMPARE_NOTHING,
-    COMPARE_ROUGHLY, /* under the simplest motion */
+    COMPARE_LIKELIHOODS, /* under the simplest motion; z is unknown */
+    COMPARE_ROUGHLY,     /* under the simplest motion */
     COMPARE_SNAPSHOTS,
     COMPARE_AND_LEAVE_OUT
 };
@@ -39,9 +40,30 @@ enum comparison {
 bool labels_alloc(struct labels *labels, size_t n);
 void labels_clear(struct labels *labels);
 
-/* schedule: of the learning rate; NULL: unknown. Clear the fit, also after a failure.
+/* One set of labels, which several fits of different kinds share. */
+struct fitting {
+    const struct labels *labels;
+    const struct phema_sample *sample;
+    double *rounding; /* [n] */
+    struct phema_sample_rows rows;
+    struct phema_motion_fitting *motion;
+};
+
+/* Labels and sample are borrowed. schedule: of the learning rate; NULL: unknown. Without is_rough
+ * comparisons may be of any kind.
  * PHEMA_NO            no motion can be fitted; the message has the reason
  * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE fitting_open(struct fitting *fitting, const struct labels *labels,
+                            const struct phema_sample *sample,
+                            const struct phema_schedule *schedule, bool is_rough,
+                            struct phema_error *err);
+void fitting_close(struct fitting *fitting); /* takes the empty */
+
+/* Clear the fit, also after a failure. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE fitting_fit(struct fit *fit, const struct fitting *fitting,
+                           enum comparison comparison, struct phema_error *err);
+
+/* All in one; failures of both. */
 PHEMA_FALLIBLE fit_labels(struct fit *fit, const struct labels *labels,
                           const struct phema_sample *sample, const struct phema_schedule *schedule,
                           enum comparison comparison, struct phema_error *err);

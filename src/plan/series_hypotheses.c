@@ -64,25 +64,30 @@ static enum phema_status try_without(struct search *search, size_t k, struct phe
     return PHEMA_OK;
 }
 
+/* a: of group g */
+static enum phema_status try_exchange_of_two(struct search *search, size_t g, size_t a, size_t b,
+                                             struct phema_error *err)
+{
+    size_t base = search->group[search_near_begin(g)];
+    search_reset(search, search_near_begin(g), search_near_end(search, g));
+    exchange(search->tried.rows, a - base, b - base);
+    bool is_better;
+    enum phema_status status = search_try(&is_better, search, err);
+    if (!status && is_better)
+        phema_strbuf_printf(search_explain(search, a), "'%s' and '%s' are exchanged",
+                            search_label(search, a), search_label(search, b));
+    return status;
+}
+
 /* Two snapshots of one time. */
 static enum phema_status try_exchanges_within(struct search *search, size_t g,
                                               struct phema_error *err)
 {
-    size_t base = search->group[search_near_begin(g)];
-    for (size_t a = search->group[g]; a < search->group[g + 1]; a++) {
-        for (size_t b = a + 1; b < search->group[g + 1]; b++) {
-            search_reset(search, search_near_begin(g), search_near_end(search, g));
-            exchange(search->tried.rows, a - base, b - base);
-            bool is_better;
-            enum phema_status status = search_try(&is_better, search, err);
-            if (status)
-                return status;
-            if (is_better)
-                phema_strbuf_printf(search_explain(search, a), "'%s' and '%s' are exchanged",
-                                    search_label(search, a), search_label(search, b));
-        }
-    }
-    return PHEMA_OK;
+    enum phema_status status = PHEMA_OK;
+    for (size_t a = search->group[g]; !status && a < search->group[g + 1]; a++)
+        for (size_t b = a + 1; !status && b < search->group[g + 1]; b++)
+            status = try_exchange_of_two(search, g, a, b, err);
+    return status;
 }
 
 /* All snapshots of a time and of the next one. */
@@ -104,6 +109,19 @@ static enum phema_status try_exchange_of_times(struct search *search, size_t g,
                             "the snapshots of times %.10g and %.10g are exchanged",
                             search->series->snapshots[group[g]].named_time,
                             search->series->snapshots[group[g + 1]].named_time);
+    return status;
+}
+
+/* All snapshots of a time and of the next one; or one of them alone. */
+static enum phema_status try_exchanges_of_times(struct search *search, size_t g,
+                                                struct phema_error *err)
+{
+    const size_t *group = search->group;
+    size_t n = group[g + 1] - group[g];
+    enum phema_status status = try_exchange_of_times(search, g, err);
+    bool is_even = g + 1 < search->n_groups && group[g + 2] - group[g + 1] == n;
+    for (size_t i = 0; !status && is_even && n > 1 && i < n && !search->text.size; i++)
+        status = try_exchange_of_two(search, g, group[g] + i, group[g + 1] + i, err);
     return status;
 }
 
@@ -164,7 +182,8 @@ static enum phema_status say_widths(struct search *search, size_t n, struct phem
     else if (!status)
         phema_strbuf_printf(
             search_explain(search, SIZE_MAX),
-            "neighbouring snapshots are more alike than the label %s says: they fit %s%s",
+            "neighbouring snapshots are more alike than the label %s says: they fit %s%s, or the "
+            "training kept its direction",
             given.data, kind, fit.data);
     phema_strbuf_clear(&fit);
     phema_strbuf_clear(&given);
@@ -328,9 +347,9 @@ static enum phema_status search_near(struct search *search, size_t k, struct phe
         return status;
     status = try_exchanges_within(search, g, err);
     if (!status && g > 0)
-        status = try_exchange_of_times(search, g - 1, err);
+        status = try_exchanges_of_times(search, g - 1, err);
     if (!status)
-        status = try_exchange_of_times(search, g, err);
+        status = try_exchanges_of_times(search, g, err);
     return status ? status : try_without(search, k, err);
 }
 

@@ -13,6 +13,8 @@ struct search {
     struct phema_series_checks *checks;
     size_t *group; /* [n + 1] first snapshot of each time, then n */
     size_t n_groups;
+    struct labels given;    /* the labels of the series */
+    struct fitting fitting; /* of the given ones */
     struct labels tried;
     double best; /* the largest z of the best explanation so far */
     /* the likelihood of the best; NaN: labels are rated by their largest z */

@@ -78,8 +78,9 @@ static enum phema_status rate(struct shift *out, struct search *search, double b
     if (!(tried->profiles[0].t > 0))
         return PHEMA_OK;
     struct fit fit;
-    enum phema_status status = search_fit(&fit, tried, search, comparison, err);
-    if (!status && !isnan(fit.max_z)) {
+    enum phema_status status = by != 0 ? search_fit(&fit, tried, search, comparison, err)
+                                       : fitting_fit(&fit, &search->fitting, comparison, err);
+    if (!status && !isnan(fit.likelihood)) {
         out->max_z = fit.max_z;
         out->likelihood = fit.likelihood;
         out->is_fit = fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z;
@@ -111,9 +112,11 @@ static enum phema_status look(double *by, struct search *search, struct phema_er
     if (search->series->snapshots[0].time > MOST_BEFORE * interval)
         return PHEMA_OK;
     struct shift given, other;
-    enum phema_status status = rate(&given, search, 0, COMPARE_ROUGHLY, err);
+    enum phema_status status = rate(&given, search, 0, COMPARE_LIKELIHOODS, err);
+    if (!(given.likelihood > -HUGE_VAL))
+        return status;
     for (int sign = -1; !status && sign <= 1; sign += 2) {
-        status = rate(&other, search, sign * interval, COMPARE_ROUGHLY, err);
+        status = rate(&other, search, sign * interval, COMPARE_LIKELIHOODS, err);
         if (other.likelihood > given.likelihood) {
             given.likelihood = other.likelihood;
             *by = other.by;
@@ -153,11 +156,12 @@ enum phema_status search_shifts(bool *is_found, struct search *search, struct ph
     const struct phema_series *series = search->series;
     const struct phema_snapshot *first = series->snapshots, *newest = first + series->n - 1;
     double scale = (newest->named_time - first->named_time) / (newest->time - first->time);
-    struct phema_name_buffer amount;
-    (void)phema_number_format(&amount, fabs(best.by) * scale);
+    double later = best.by * scale;
+    struct phema_name_buffer amount, offset;
     phema_strbuf_printf(search_explain(search, SIZE_MAX),
                         "the snapshots fit times that are %s by about %s; if that is so, give "
-                        "these times in a manifest",
-                        best.by > 0 ? "later" : "earlier", amount.text);
+                        "--time-offset %s",
+                        later > 0 ? "later" : "earlier", phema_number_format(&amount, fabs(later)),
+                        phema_number_format(&offset, series->time_offset + later));
     return PHEMA_OK;
 }

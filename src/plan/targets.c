@@ -195,7 +195,9 @@ static enum phema_status set_option(struct phema_target *target, struct phema_pl
         return target_resolve_width(target, plan, options->sigma_rels[index], err);
     index -= options->n_sigma_rels;
     if (index < options->n_gammas)
-        return set_gamma(target, plan, options->gammas[index], err);
+        return set_gamma(target, plan, options->gammas[index], err)
+                   ? phema_suggest(err, PHEMA_ERR_TARGET, "--gamma", "6.94")
+                   : PHEMA_OK;
     struct phema_spec *spec = specs[index - options->n_gammas];
     enum phema_status status =
         spec ? set_spec(target, plan, spec, err) : set_newest(target, plan, err);

@@ -181,7 +181,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
     for (size_t i = 0; i < n; i++) {
         double weight = 0;
         if (!phema_json_number(&weight, phema_json_at(weights, i)))
-            return phema_fail(err, PHEMA_ERR_FILE, "weight %zu is no number", i + 1);
+            return phema_fail(err, PHEMA_ERR_FILE, "weight %zu: expected a number", i + 1);
         if (weight != 0 && indices[i] == SIZE_MAX)
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "snapshot %zu has a weight, but is not among those of %s", i + 1,
@@ -191,7 +191,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
     }
     if (phema_json_number(&target->time, phema_json_get(value, "time"))) {
         target->is_time_in_file = true;
-        target->named_time = target->time + series->named_ahead;
+        target->named_time = target->time + series->named_ahead - series->time_offset;
         for (size_t k = 0; k < series->n; k++)
             if (series->snapshots[k].time == target->time)
                 target->named_time = series->snapshots[k].named_time;
@@ -365,7 +365,7 @@ static enum phema_status evaluate_weights(const struct phema_plan *plan,
     set_norms(solution, series->n);
     solution->profile_error = solution->walk_error = solution->condition = PHEMA_UNKNOWN;
     solution->predicted =
-        (struct phema_prediction){PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN};
+        (struct phema_prediction){PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, 0};
     if (!target->mix.n_parts || !series->has_profiles)
         return PHEMA_OK;
     struct solver_input input;

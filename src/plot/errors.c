@@ -23,7 +23,7 @@ static const struct curve {
      "target predicted error",
      MARKER_CIRCLE},
     {"rounding",
-     "what rounding of the snapshots makes of it",
+     "the part that rounding of the snapshots causes",
      offsetof(struct phema_plot_error, rounding),
      {.color = COLOR_RED, .width = 1.2, .opacity = 1, .dash = 1.5, .gap = 3},
      NULL,

@@ -24,7 +24,9 @@ struct ticks layout_ticks_y(const struct panel *panel)
 
 struct ticks layout_ticks_x(const struct panel *panel, double width)
 {
-    return ticks_linear(panel->x.min, panel->x.max, width < WIDE_PICTURE / 2 ? 4 : 9);
+    size_t most = width < WIDE_PICTURE / 2 ? 4 : 9;
+    return panel->x.is_log ? ticks_log(panel->x.min, panel->x.max, most)
+                           : ticks_linear(panel->x.min, panel->x.max, most);
 }
 
 static double widest_number(const struct panel *panel)

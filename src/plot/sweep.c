@@ -116,13 +116,13 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
     bool is_newest = is_text(width, NEWEST);
     if (!is_newest && (!phema_decimal_parse(&score.sigma_rel, width) ||
                        !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM)))
-        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no sigma_rel between 0 and %g",
-                          phema_name_escape(&shown, (const char *)width.data, width.size),
-                          PHEMA_SIGMA_REL_SUPREMUM);
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a sigma_rel between 0 and %g, found '%s'",
+                          PHEMA_SIGMA_REL_SUPREMUM,
+                          phema_name_escape(&shown, (const char *)width.data, width.size));
     if (value.size == 0)
         score.score = PHEMA_UNKNOWN;
     else if (!phema_decimal_parse(&score.score, value))
-        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no score; expected a number",
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a score, a number, found '%s'",
                           phema_name_escape(&shown, (const char *)value.data, value.size));
     if (isfinite(score.score) && fabs(score.score) > LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score of at most %g, found %g",

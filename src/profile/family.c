@@ -129,7 +129,8 @@ phema_quad phema_family_decay(const struct phema_family *family, phema_quad from
     return 0;
 }
 
-struct phema_local phema_family_local(const struct phema_family *family, phema_quad l, phema_quad u)
+struct phema_local phema_family_local(const struct phema_family *family, phema_quad l, phema_quad u,
+                                      phema_quad decay)
 {
     struct phema_local local = {.form = family->form,
                                 .power = family->power,
@@ -138,7 +139,7 @@ struct phema_local phema_family_local(const struct phema_family *family, phema_q
                                 .to = u - family->origin,
                                 .span = family->end - family->origin,
                                 .length = u - l,
-                                .decay = phema_family_decay(family, l, u)};
+                                .decay = decay};
     if (family->form == PHEMA_FAMILY_RAMPED)
         local.form = local.to <= family->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
     if (l < family->reset)

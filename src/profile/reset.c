@@ -16,7 +16,9 @@ static enum phema_status parse(struct phema_reset *out, struct phema_arena *aren
     if (!time)
         return phema_fail_memory(err);
     if (comma && strcmp(comma, ",counter") != 0)
-        return phema_fail(err, PHEMA_ERR_USAGE, "'%s': expected T or T,counter", text);
+        return phema_suggest(
+            err, phema_fail(err, PHEMA_ERR_USAGE, "'%s': expected T or T,counter", text),
+            "--reset-at", time);
     enum phema_status status = phema_number_parse(&out->at, time, err);
     if (status)
         return status;

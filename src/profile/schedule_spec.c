@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "phema/number.h"
 #include "phema/strbuf.h"
@@ -214,6 +215,22 @@ static enum phema_status parse_spec(struct phema_schedule *schedule, const char 
     return status ? phema_fail_in(err, status, "%s", kinds[spec.kind].name) : PHEMA_OK;
 }
 
+/* Neither a kind nor a file: the kind that begins alike. */
+static enum phema_status fail_kind(const char *text, struct phema_error *err)
+{
+    const char *near = kinds[COSINE].name;
+    for (size_t kind = 0; kind < N_KINDS; kind++)
+        if (strncmp(kinds[kind].name, text, 3) == 0)
+            near = kinds[kind].name;
+    struct phema_name_buffer shown;
+    return phema_suggest(err,
+                         phema_fail(err, PHEMA_ERR_USAGE,
+                                    "'%s' is no file, and no schedule such as constant, linear, "
+                                    "cosine, wsd, inverse-sqrt or onecycle",
+                                    phema_name_escape(&shown, text, strlen(text))),
+                         "--schedule", near);
+}
+
 PHEMA_FALLIBLE phema_schedule_parse(struct phema_schedule **out, const char *text, double steps,
                                     struct phema_error *err)
 {
@@ -223,6 +240,8 @@ PHEMA_FALLIBLE phema_schedule_parse(struct phema_schedule **out, const char *tex
     enum phema_status status = phema_schedule_is_spec(text)
                                    ? parse_spec(schedule, text, steps, err)
                                    : schedule_read_file(schedule, text, err);
+    if (status == PHEMA_ERR_FILE && !strpbrk(text, "./") && access(text, F_OK))
+        status = fail_kind(text, err);
     if (status)
         phema_schedule_free(schedule);
     else

@@ -5,7 +5,7 @@
 #include "phema/profile.h"
 #include "phema/span.h"
 
-#define SPEC_MAX_KEYS 6
+#define SPEC_MAX_KEYS 7
 
 enum spec_build {
     BUILD_POWER,
@@ -20,6 +20,8 @@ enum spec_build {
     BUILD_MINUS_SQRT,
     BUILD_RAW,
     BUILD_TABLE,
+    /* an average and the parameters at two times */
+    BUILD_BEMA,
     /* merges of snapshots */
     BUILD_UNIFORM,
     BUILD_ASCENDING,
@@ -29,7 +31,7 @@ enum spec_build {
     BUILD_WSM_MINUS_SQRT
 };
 
-enum spec_type { SPEC_NUMBER, SPEC_COUNT, SPEC_YES_NO, SPEC_CHOICE };
+enum spec_type { SPEC_NUMBER, SPEC_TIME, SPEC_COUNT, SPEC_YES_NO, SPEC_CHOICE };
 
 struct spec_key {
     const char *name;
@@ -63,6 +65,12 @@ struct phema_spec_term {
 static inline bool spec_is_merge(const struct spec_kind *kind)
 {
     return kind->build >= BUILD_UNIFORM;
+}
+
+/* Whether a term is one average; else it is a sum of several. */
+static inline bool spec_is_average(const struct spec_kind *kind)
+{
+    return kind->build < BUILD_BEMA;
 }
 
 /* ---- spec_kinds.c ---- */
@@ -102,6 +110,10 @@ enum titan_counting { TITAN_COUNT, TITAN_COUNTER, TITAN_FLOOR, TITAN_STEPS };
 bool spec_is_trainer(const struct spec_kind *kind);
 /* The beta of a step, from 1 on; false: the trainer does not update its average there. */
 bool spec_trainer_beta(double *beta, const struct phema_spec_term *term, uint64_t step);
+
+/* TRL's BEMACallback: its last update until t, or 0; and the factor of the bias there. */
+double spec_bema_update(const struct phema_spec_term *term, double t);
+double spec_bema_factor(const struct phema_spec_term *term, double update);
 
 /* ---- beta_table.c ---- */
 

@@ -3,6 +3,7 @@
 #include "spec.h"
 
 #include <float.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "phema/strbuf.h"
@@ -10,7 +11,7 @@
 #define NONE PHEMA_UNKNOWN
 
 /* Times are below 2^53, where doubles hold whole numbers; shorter times are refused. */
-#define A_TIME SPEC_NUMBER, 1e-6, 0x1p53, "a time from 1e-6 to 2^53"
+#define A_TIME SPEC_TIME, 1e-6, 0x1p53, "a time from 1e-6 to 2^53"
 /* The most unknowns of a Gram matrix. */
 #define A_COUNT SPEC_COUNT, 1, 8192, "a count from 1 to 8192"
 #define A_SHARE SPEC_NUMBER, 0, 1, "a number from 0 to 1"
@@ -76,6 +77,19 @@ static const struct spec_kind kinds[] = {
     {"minus-sqrt", BUILD_MINUS_SQRT, {{"length", A_TIME, NONE, true}}, true, false},
     {"raw", BUILD_RAW, {{NULL, SPEC_NUMBER, 0, 0, NULL, 0, false}}, true, false},
     {"table", BUILD_TABLE, {{NULL, SPEC_NUMBER, 0, 0, NULL, 0, false}}, true, true},
+    /* TRL's BEMACallback: update_freq, update_after, ema_power, bias_power, lag, multiplier and
+     * min_ema_multiplier; a base below 1 would make negative weights */
+    {"bema",
+     BUILD_BEMA,
+     {{"every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 400, false},
+      {"after", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
+      {"ema-power", A_SHARE, 0.5, false},
+      {"bias-power", A_SHARE, 0.2, false},
+      {"lag", SPEC_NUMBER, 1, 1e9, "a number from 1 to 1e9", 10, false},
+      {"multiplier", SPEC_NUMBER, 0, 1e6, "a number up to 1e6", 1, false},
+      {"min-ema", A_SHARE, 0, false}},
+     false,
+     false},
     {"sma", BUILD_UNIFORM, {{"n", A_COUNT, NONE, true}}, true, false},
     {"wma", BUILD_ASCENDING, {{"n", A_COUNT, NONE, true}}, true, false},
     {"ema-merge",
@@ -149,7 +163,7 @@ static const char *find_example(const char *text)
                     {"linear", "linear:1000"},
                     {"cos", "cosine:1000"},
                     {"sqrt", "minus-sqrt:1000"},
-                    {"window|box", "window:1000"},
+                    {"wind|box", "window:1000"},
                     {"raw|newest|last", "raw"}};
     for (size_t i = 0; i < ARRAY_LEN(examples); i++) {
         struct phema_span words = {(const uint8_t *)examples[i].words, strlen(examples[i].words)};
@@ -162,13 +176,31 @@ static const char *find_example(const char *text)
     return "ema:half-life=2000";
 }
 
+/* The same text with a part in other words, where that is a usual slip. */
+static bool correct_slip(char *out, size_t size, const char *text)
+{
+    static const char *const slips[][2] = {
+        {"ema:0.", "ema:decay=0."},  {"ema:.", "ema:decay=0."},    {"raw-", "raw - "},
+        {"halflife=", "half-life="}, {"half_life=", "half-life="}, {"beta=", "decay="},
+        {"momentum=", "decay="}};
+    for (size_t i = 0; i < ARRAY_LEN(slips); i++) {
+        const char *at = strstr(text, slips[i][0]);
+        if (at)
+            return snprintf(out, size, "%.*s%s%s", (int)(at - text), text, slips[i][1],
+                            at + strlen(slips[i][0])) < (int)size;
+    }
+    return false;
+}
+
 enum phema_status phema_spec_fail(struct phema_error *err, enum phema_status status,
                                   const char *option, const char *text)
 {
+    char corrected[128];
     (void)phema_fail_in(err, status, "%s", option);
-    return *phema_error_remedy(err) || status != PHEMA_ERR_USAGE
-               ? status
-               : phema_suggest(err, status, option, find_example(text));
+    if (*phema_error_remedy(err) || status != PHEMA_ERR_USAGE)
+        return status;
+    bool is_slip = correct_slip(corrected, sizeof(corrected), text);
+    return phema_suggest(err, status, option, is_slip ? corrected : find_example(text));
 }
 
 PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name, size_t size,

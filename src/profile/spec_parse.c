@@ -12,6 +12,25 @@
 
 /* ---- Values ---- */
 
+/* A time, or a quotient: tokens in all by tokens of a step. */
+static enum phema_status parse_time(double *out, const char *text, struct phema_error *err)
+{
+    const char *slash = strchr(text, '/');
+    char total[64];
+    double divisor = 1;
+    size_t size = slash ? (size_t)(slash - text) : 0;
+    if (!slash || size >= sizeof(total))
+        return phema_number_parse(out, text, err);
+    memcpy(total, text, size);
+    total[size] = '\0';
+    enum phema_status status = phema_number_parse(out, total, err);
+    if (!status)
+        status = phema_number_parse(&divisor, slash + 1, err);
+    if (!status)
+        *out = divisor > 0 ? *out / divisor : PHEMA_UNKNOWN;
+    return status;
+}
+
 static enum phema_status parse_value(double *out, const struct spec_key *key, const char *text,
                                      struct phema_error *err)
 {
@@ -21,6 +40,9 @@ static enum phema_status parse_value(double *out, const struct spec_key *key, co
     switch (key->type) {
     case SPEC_NUMBER:
         status = phema_number_parse(&value, text, err);
+        break;
+    case SPEC_TIME:
+        status = parse_time(&value, text, err);
         break;
     case SPEC_COUNT:
         status = phema_count_parse(&count, text, err);
@@ -67,7 +89,14 @@ static enum phema_status parse_item(struct phema_spec_term *term, bool *is_given
     if (is_given[i])
         return phema_fail(err, PHEMA_ERR_USAGE, "has two %s", kind->keys[i].name);
     is_given[i] = true;
-    return parse_value(&term->values[i], &kind->keys[i], equals ? equals + 1 : item, err);
+    enum phema_status status =
+        parse_value(&term->values[i], &kind->keys[i], equals ? equals + 1 : item, err);
+    if (!status && !equals && kind->build == BUILD_EMA && term->values[i] < 1)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "expected a half-life of 1 or more, found '%s'; a decay is ema:decay=%s, "
+                          "a shorter half-life ema:half-life=%s",
+                          item, item, item);
+    return status;
 }
 
 static enum phema_status check_given(const struct phema_spec_term *term, const bool *is_given,
@@ -188,7 +217,7 @@ static enum phema_status parse_all(struct phema_spec *spec, const char *text,
     if (status)
         return status;
     spec->kind = minus ? "difference" : spec->terms[0].kind->name;
-    spec->is_average = !minus && !spec_is_merge(spec->terms[0].kind);
+    spec->is_average = !minus && spec_is_average(spec->terms[0].kind);
     spec->is_by_gamma = !isnan(spec->gamma) && isnan(spec_value(&spec->terms[0], "sigma"));
     return spec_format(spec, err);
 }

@@ -30,12 +30,19 @@ PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
 /* ---- One average ---- */
 
 static const enum phema_shape shapes[] = {
-    [BUILD_POWER] = PHEMA_SHAPE_POWER,           [BUILD_EMA] = PHEMA_SHAPE_EMA,
-    [BUILD_RAMPED] = PHEMA_SHAPE_RAMPED,         [BUILD_DIFFUSERS] = PHEMA_SHAPE_TABLE,
-    [BUILD_WINDOW] = PHEMA_SHAPE_WINDOW,         [BUILD_COSINE] = PHEMA_SHAPE_COSINE,
-    [BUILD_MINUS_SQRT] = PHEMA_SHAPE_MINUS_SQRT, [BUILD_RAW] = PHEMA_SHAPE_RAW,
-    [BUILD_TABLE] = PHEMA_SHAPE_TABLE,           [BUILD_TITAN] = PHEMA_SHAPE_TABLE,
-    [BUILD_LIGHTNING] = PHEMA_SHAPE_TABLE,       [BUILD_COSMOS] = PHEMA_SHAPE_POWER,
+    [BUILD_POWER] = PHEMA_SHAPE_POWER,
+    [BUILD_EMA] = PHEMA_SHAPE_EMA,
+    [BUILD_RAMPED] = PHEMA_SHAPE_RAMPED,
+    [BUILD_DIFFUSERS] = PHEMA_SHAPE_TABLE,
+    [BUILD_WINDOW] = PHEMA_SHAPE_WINDOW,
+    [BUILD_COSINE] = PHEMA_SHAPE_COSINE,
+    [BUILD_MINUS_SQRT] = PHEMA_SHAPE_MINUS_SQRT,
+    [BUILD_RAW] = PHEMA_SHAPE_RAW,
+    [BUILD_TABLE] = PHEMA_SHAPE_TABLE,
+    [BUILD_TITAN] = PHEMA_SHAPE_TABLE,
+    [BUILD_LIGHTNING] = PHEMA_SHAPE_TABLE,
+    [BUILD_COSMOS] = PHEMA_SHAPE_POWER,
+    [BUILD_BEMA] = PHEMA_SHAPE_TABLE,
 };
 
 /* 0 where the shape does not have the number */
@@ -174,12 +181,47 @@ static size_t count_until(const double *times, size_t n, double t)
     return count;
 }
 
+#define BEMA_PARTS ((size_t)3)
+
+/* The profile of the parameters at a time; at 0, those before training. */
+static struct phema_profile parameters_at(double time, double end)
+{
+    static const uint64_t steps[] = {1};
+    static const double betas[] = {1};
+    static const struct phema_betas never = {.steps = steps, .betas = betas, .n = 1};
+    if (time > 0)
+        return (struct phema_profile){.t = time, .update_every = 1, .shape = PHEMA_SHAPE_RAW};
+    return (struct phema_profile){
+        .t = end, .update_every = 1, .shape = PHEMA_SHAPE_TABLE, .betas = &never};
+}
+
+/* ema + alpha (theta_t - theta_0) of the last update until t. */
+static enum phema_status add_bema(struct sum *sum, struct phema_spec *spec,
+                                  struct phema_spec_term *term, double t, struct phema_error *err)
+{
+    double update = spec_bema_update(term, t);
+    struct phema_name_buffer end;
+    if (update == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has no update until time %s", spec->canonical,
+                          phema_number_format(&end, t));
+    double factor = spec_bema_factor(term, update);
+    sum->factors[sum->n] = 1;
+    enum phema_status status = make_average(&sum->parts[sum->n++], spec, term, update, err);
+    if (status)
+        return status;
+    sum->factors[sum->n] = factor;
+    sum->parts[sum->n++] = parameters_at(update, update);
+    sum->factors[sum->n] = -factor;
+    sum->parts[sum->n++] = parameters_at(spec_value(term, "after"), update);
+    return PHEMA_OK;
+}
+
 /* The number of parts of a term. */
 static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
                                      const struct phema_spec_term *term, double t,
                                      const double *times, size_t n_times, struct phema_error *err)
 {
-    *n = 1;
+    *n = term->kind->build == BUILD_BEMA ? BEMA_PARTS : 1;
     if (!spec_is_merge(term->kind))
         return PHEMA_OK;
     double wanted = spec_value(term, "n");
@@ -206,6 +248,8 @@ static enum phema_status add_term(struct sum *sum, struct phema_spec *spec,
     enum phema_status status = count_parts(&n, spec, term, t, times, n_times, err);
     if (status)
         return status;
+    if (term->kind->build == BUILD_BEMA)
+        return add_bema(sum, spec, term, t, err);
     if (!spec_is_merge(term->kind)) {
         sum->factors[sum->n] = 1;
         return make_average(&sum->parts[sum->n++], spec, term, t, err);

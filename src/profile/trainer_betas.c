@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* trainer_betas.c - the betas of trainers whose averages have no closed form: diffusers, torchtitan,
- * Lightning. */
+ * Lightning, TRL. */
 #include <float.h>
 #include <math.h>
 
@@ -10,7 +10,7 @@
 bool spec_is_trainer(const struct spec_kind *kind)
 {
     return kind->build == BUILD_DIFFUSERS || kind->build == BUILD_TITAN ||
-           kind->build == BUILD_LIGHTNING;
+           kind->build == BUILD_LIGHTNING || kind->build == BUILD_BEMA;
 }
 
 /* Whether 1 - rest rounds to one double although the last two bits of rest, from libm, may be wrong.
@@ -101,12 +101,47 @@ static bool lightning_beta(double *beta, const struct phema_spec_term *term, uin
     return true;
 }
 
+/* ---- TRL ---- */
+
+double spec_bema_update(const struct phema_spec_term *term, double t)
+{
+    double after = spec_value(term, "after"), every = spec_value(term, "every");
+    double n = floor((t - after) / every);
+    return n >= 1 ? after + n * every : 0;
+}
+
+/* lag + multiplier t */
+static double bema_age(const struct phema_spec_term *term, double step)
+{
+    return spec_value(term, "lag") + spec_value(term, "multiplier") * step;
+}
+
+double spec_bema_factor(const struct phema_spec_term *term, double update)
+{
+    return (double)phema_quad_pow((phema_quad)bema_age(term, update),
+                                  -(phema_quad)spec_value(term, "bias-power"));
+}
+
+/* BEMACallback (trl/trainer/callbacks.py; arXiv:2508.00180): at step `after` the average begins as
+ * a copy of the parameters, and `every` steps later it is updated with 1 - beta = age^-ema-power. */
+static bool bema_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
+{
+    double since = (double)step - spec_value(term, "after");
+    if (since < 0 || fmod(since, spec_value(term, "every")) != 0)
+        return false;
+    double value = one_minus_power(bema_age(term, (double)step), spec_value(term, "ema-power"));
+    *beta = since > 0 ? fmin(value, 1 - spec_value(term, "min-ema")) : 0;
+    return true;
+}
+
 bool spec_trainer_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
 {
     if (term->kind->build == BUILD_TITAN)
         return titan_beta(beta, term, step);
     if (term->kind->build == BUILD_LIGHTNING)
         return lightning_beta(beta, term, step);
+    if (term->kind->build == BUILD_BEMA)
+        return bema_beta(beta, term, step);
     *beta = diffusers_beta(term, step);
     return true;
 }

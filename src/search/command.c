@@ -293,7 +293,7 @@ static enum phema_status check_result(const struct running *running, int state,
     if (end)
         line = find_last_line(printed, &end);
     int size = (int)(line.size < MAX_QUOTED ? line.size : MAX_QUOTED);
-    const char *text = size ? (const char *)line.data : "and said nothing";
+    const char *text = size ? (const char *)line.data : "and printed nothing";
     const char *between = size ? ": " : ", ";
     size = size ? size : (int)strlen(text);
     if (running->asked_s > 0)

@@ -25,6 +25,18 @@ static double rounded(double sigma_rel)
     return steps / (1 / PHEMA_SEARCH_RESOLUTION); /* the double nearest to that decimal */
 }
 
+double phema_search_grid_gap(size_t n, double first, double last)
+{
+    return first * (pow(last / first, 1 / (double)(n - 1)) - 1);
+}
+
+size_t phema_search_grid_size(size_t n, double first, double last, double tolerance)
+{
+    while (n > 2 && phema_search_grid_gap(n, first, last) < tolerance)
+        n--;
+    return n;
+}
+
 void phema_search_grid(double *out, size_t n, double first, double last)
 {
     for (size_t i = 0; i < n; i++)

@@ -335,7 +335,7 @@ static const char *find_unread(const struct script *script)
         return arithmetic;
     bool is_continued = at[0] == '\\' && at[1] == '\n';
     if (continues_word(script) || (is_continued && script->is_in_word))
-        return "a word that goes on in the next line";
+        return "a word that continues in the next line";
     if (*at != '$')
         return NULL;
     if (at[1] == '\'' || at[1] == '[')

@@ -104,23 +104,38 @@ static void store_entry(struct growing *vector, size_t index, phema_quad x, size
     vector->at[index] = phema_fixed_from_quad(x / vector->unit);
 }
 
-void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
-                          phema_fixed *scratch)
+/* Entries first .. n - 1, those of b before first being 0. */
+static void solve_from(const struct phema_cholesky *cholesky, size_t first, phema_quad *x,
+                       const phema_quad *b, phema_fixed *scratch)
 {
     size_t n = cholesky->n;
     phema_quad bound = (phema_quad)ldexpl(1, -(int)phema_fixed_headroom(n));
     struct growing forward = {scratch, 1, bound};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         const phema_fixed *row = cholesky->factor + i * n;
-        phema_quad known = forward.unit * phema_fixed_dot(row, scratch, i);
+        phema_quad known = forward.unit * phema_fixed_dot(row + first, scratch + first, i - first);
         x[i] = (b[i] - known) * cholesky->inverses[i];
-        store_entry(&forward, i, x[i], 0, i);
+        store_entry(&forward, i, x[i], first, i);
     }
     struct growing backward = {scratch, 1, bound};
-    for (size_t i = n; i-- > 0;) {
+    for (size_t i = n; i-- > first;) {
         const phema_fixed *above = cholesky->factor + i * n + i + 1;
         phema_quad known = backward.unit * phema_fixed_dot(above, scratch + i + 1, n - i - 1);
         x[i] = (x[i] - known) * cholesky->inverses[i];
         store_entry(&backward, i, x[i], i + 1, n);
     }
+}
+
+void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
+                          phema_fixed *scratch)
+{
+    solve_from(cholesky, 0, x, b, scratch);
+}
+
+void phema_cholesky_invert(const struct phema_cholesky *cholesky, phema_quad *x, size_t column,
+                           phema_fixed *scratch)
+{
+    for (size_t i = column; i < cholesky->n; i++)
+        x[i] = i == column;
+    solve_from(cholesky, column, x, x, scratch);
 }

@@ -30,6 +30,9 @@ void phema_cholesky_clear(struct phema_cholesky *cholesky);
 /* x of system x = b; x may be b; no entry of b above 1; scratch [n] */
 void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
                           phema_fixed *scratch);
+/* Entries column .. n - 1 of a column of the inverse, at their places in x; the others are unchanged. */
+void phema_cholesky_invert(const struct phema_cholesky *cholesky, phema_quad *x, size_t column,
+                           phema_fixed *scratch);
 
 /* lapack.c: Cholesky in float64 by OpenBLAS, which the first call loads. Lower factors, row-major;
  * upper parts are ignored. In place, by one thread; safe from any thread, and one factorises at a

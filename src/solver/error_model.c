@@ -10,6 +10,8 @@
 
 #define FLOAT64_ROUNDING 1e-12 /* at most */
 
+#define LEAST_INITIAL 1e-6 /* weights on the parameters before training below it do not matter */
+
 /* Integral of (Q_0.05 - Q_0.10)^2 over a training time of 1. The gammas are the roots of
  * phema_gamma_from_sigma_rel; a model good to a factor needs no more digits. */
 static phema_quad widths_apart(void)
@@ -18,6 +20,11 @@ static phema_quad widths_apart(void)
     const phema_quad b = (phema_quad)6.9372039376018075 + 1;
     return phema_walk_product(a, a, 1, 1) - 2 * phema_walk_product(a, b, 1, 1) +
            phema_walk_product(b, b, 1, 1);
+}
+
+double phema_walk_rate(double run_end)
+{
+    return (double)(WANDERED * WANDERED / (widths_apart() * (phema_quad)run_end));
 }
 
 phema_quad phema_error_unit(const struct phema_problem *problem, bool is_motion)
@@ -79,6 +86,30 @@ static void predict(struct phema_solution *solution, const struct phema_problem 
     solution->predicted.paper_weights = solution->predicted.total;
 }
 
+/* Of a profile; most have none. */
+static double initial_weight(const struct phema_profile *profile)
+{
+    const double before = -1;
+    double weight = 0;
+    phema_profile_cumulative(&weight, profile, &before, 1);
+    return weight;
+}
+
+/* The weight of a target on the parameters before training, less that of the snapshots. */
+static double find_initial(const struct phema_problem *problem, const struct phema_mix *target,
+                           const double *weights)
+{
+    double wanted = 0, made = 0;
+    for (size_t p = 0; p < target->n_parts; p++)
+        wanted += (target->factors ? target->factors[p] : 1) * initial_weight(&target->parts[p]);
+    if (fabs(wanted) < LEAST_INITIAL)
+        return 0;
+    for (size_t i = 0; i < problem->n; i++)
+        if (weights[i] != 0)
+            made += weights[i] * initial_weight(&problem->snapshots[i]);
+    return fabs(wanted - made);
+}
+
 /* NaN: the metric is not known, or the target has no length in it */
 static double relative_error(const struct phema_gram *gram, size_t target, phema_quad squared)
 {
@@ -109,5 +140,7 @@ enum phema_status phema_solution_evaluate(struct phema_solution *solution,
     predict(solution, problem,
             squared[moving] * length * length * phema_error_unit(problem, problem->motion != NULL),
             phema_profile_set_sum(&grams->set, target));
+    double initial = find_initial(problem, &problem->targets[target], solution->weights);
+    solution->predicted.initial = initial > solution->predicted.total ? initial : 0;
     return PHEMA_OK;
 }

@@ -370,7 +370,10 @@ static void fill_continuous(struct phema_intervals *intervals, phema_quad l, phe
     for (size_t k = 0; k < set->n_families; k++) {
         if (!interval->is_active[k])
             continue;
-        intervals->locals[k] = phema_family_local(&set->families[k], l, u);
+        phema_quad decay = interval->time
+                               ? phema_profile_set_decay(set, k, interval->time - 1, interval->time)
+                               : phema_family_decay(&set->families[k], l, u);
+        intervals->locals[k] = phema_family_local(&set->families[k], l, u, decay);
         interval->decays[k] = intervals->locals[k].decay;
         interval->singles[k] = phema_local_single(&intervals->locals[k], &intervals->rule);
     }

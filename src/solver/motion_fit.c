@@ -201,8 +201,11 @@ static enum phema_status find_pieces(struct phema_motion_work *work,
         chosen[d].i = places[chosen[d].i] - 1;
         chosen[d].j = places[chosen[d].j] - 1;
     }
-    return phema_motion_terms_find(&work->pieces, kept, work->n_kept, work->n_pieces, chosen,
-                                   n_chosen, err);
+    size_t reach = data->sample ? PHEMA_MOTION_REACH : 0;
+    enum phema_status status = phema_motion_table_open(
+        &work->table, kept, work->n_kept, work->n_pieces, chosen, n_chosen, reach, err);
+    return status ? status
+                  : phema_motion_terms_find(&work->pieces, work->table, chosen, n_chosen, err);
 }
 
 static bool alloc_work(struct phema_motion_work *work)
@@ -284,9 +287,8 @@ struct choice {
 static enum phema_status rate(double *likelihood, const struct phema_motion *motion,
                               const struct phema_motion_data *data, struct phema_error *err)
 {
-    double z[N_RATED];
     size_t n = data->n < N_RATED ? data->n : N_RATED, first = data->n - n;
-    struct phema_leave_one_out out = {.z = z, .limit = HUGE_VAL};
+    struct phema_leave_one_out out = {.z = NULL};
     struct phema_sample_rows rows = *data->sample;
     rows.tensors = NULL;
     if (rows.order)
@@ -327,40 +329,66 @@ static enum phema_status consider(struct choice *choice, const struct phema_moti
     return PHEMA_OK;
 }
 
-/* A walk whose shape follows the falling of v, and that ends as a power of the time that is left. */
-static enum phema_status consider_shapes(struct choice *choice, const struct phema_motion *walk,
-                                         struct phema_motion_work *work, struct phema_error *err)
+/* ---- Together ---- */
+
+struct phema_motion_fitting {
+    struct phema_motion_data data;
+    struct phema_motion_work work;
+    struct phema_motion walk, both; /* even within the intervals: a walk alone, with jitter */
+    bool has_walk;                  /* else no walk alone fits */
+    bool is_jittery;                /* the distances show jitter clearly */
+    double *powers;                 /* [n_intervals] log of v in the power law of the walk */
+    struct phema_motion sloped;     /* the walk, falling within the intervals */
+    double *slopes;                 /* [n_intervals] of it */
+    bool has_slopes;
+};
+
+/* Sets the walk, the slopes and the shape of the work to those of a walk that falls within the
+ * intervals, without a power of the time that is left. */
+static void take_slopes(struct phema_motion *walk, struct phema_motion_fitting *fitting)
 {
-    static const int end_powers[] = {0, 1, 2, 4};
-    size_t n_powers = choice->data->schedule ? 1 : ARRAY_LEN(end_powers);
-    struct phema_motion shaped = {0};
-    if (!alloc_motion(&shaped, walk->n_intervals, &work->memory))
-        return phema_fail_memory(err);
-    set_known(work, choice->data->schedule);
-    shaped.misfit = walk->misfit;
-    shaped.wander_power = walk->wander_power;
-    for (size_t p = 0; p < n_powers; p++) {
-        memcpy(shaped.wander, walk->wander, walk->n_intervals * sizeof(double));
-        fit_shape(&shaped, work, end_powers[p]);
-        enum phema_status status = consider(choice, &shaped, work, err);
-        if (status)
-            return status;
+    struct phema_motion_work *work = &fitting->work;
+    size_t size = walk->n_intervals * sizeof(double);
+    if (!fitting->has_slopes) {
+        memcpy(fitting->sloped.wander, fitting->walk.wander, size);
+        fit_shape(&fitting->sloped, work, 0);
+        memcpy(fitting->slopes, work->slopes, size);
+        fitting->has_slopes = true;
     }
-    set_even(work);
-    return PHEMA_OK;
+    memcpy(walk->wander, fitting->sloped.wander, size);
+    memcpy(work->slopes, fitting->slopes, size);
+    set_shape(work, 0);
 }
 
-/* A walk that is likeliest within the intervals, from what the distances say.
- *   powers  [n_intervals] log of v in the power law */
+/* A walk whose shape follows the falling of v, and that ends as a power of the time that is left. */
+static enum phema_status consider_shapes(struct choice *choice, struct phema_motion *shaped,
+                                         struct phema_motion_fitting *fitting,
+                                         struct phema_error *err)
+{
+    static const int end_powers[] = {1, 2, 4};
+    struct phema_motion_work *work = &fitting->work;
+    size_t n_powers = choice->data->schedule ? 0 : ARRAY_LEN(end_powers);
+    take_slopes(shaped, fitting);
+    enum phema_status status = consider(choice, shaped, work, err);
+    for (size_t p = 0; !status && p < n_powers; p++) {
+        memcpy(shaped->wander, fitting->walk.wander, shaped->n_intervals * sizeof(double));
+        fit_shape(shaped, work, end_powers[p]);
+        status = consider(choice, shaped, work, err);
+    }
+    set_even(work);
+    return status ? status : consider(choice, &fitting->walk, work, err);
+}
+
+/* A walk that is likeliest within the intervals, from what the distances say. */
 static enum phema_status consider_likeliest(struct choice *choice, struct phema_motion *walk,
-                                            struct phema_motion_work *work, const double *powers,
+                                            struct phema_motion_fitting *fitting,
                                             struct phema_error *err)
 {
     const struct phema_motion_data *data = choice->data;
-    set_known(work, data->schedule);
-    fit_shape(walk, work, 0);
+    struct phema_motion_work *work = &fitting->work;
+    take_slopes(walk, fitting);
     enum phema_status status = phema_motion_find_likeliest(
-        work, walk->wander, data->schedule ? work->levels : powers, data, err);
+        work, walk->wander, data->schedule ? work->levels : fitting->powers, data, err);
     for (size_t k = 0; !status && k < walk->n_intervals; k++)
         walk->wander[k] = 1;
     if (!status || status == PHEMA_NO)
@@ -369,53 +397,113 @@ static enum phema_status consider_likeliest(struct choice *choice, struct phema_
     return status;
 }
 
-static enum phema_status choose_motion(struct choice *choice, struct phema_motion_work *work,
-                                       struct phema_error *err)
+static enum phema_status choose_motion(struct choice *choice, struct phema_motion_fitting *fitting,
+                                       enum phema_motion_kind kind, struct phema_error *err)
 {
-    struct phema_motion walk = {0}, both = {0};
-    if (!alloc_work(work) || !alloc_motion(&walk, work->terms.n_intervals, &work->memory) ||
-        !alloc_motion(&both, work->terms.n_intervals, &work->memory))
+    struct phema_motion_work *work = &fitting->work;
+    const struct phema_motion *both = &fitting->both, *walk = &fitting->walk;
+    if (!fitting->has_walk)
+        return consider(choice, both, work, err);
+    if (kind == PHEMA_MOTION_EVEN)
+        return consider(choice, fitting->is_jittery ? both : walk, work, err);
+    struct phema_motion found = *walk;
+    if (!alloc_motion(&found, walk->n_intervals, &work->memory))
         return phema_fail_memory(err);
-    set_even(work);
-    phema_motion_fit_powers(&both, work, false);
-    if (!isfinite(both.misfit))
-        return phema_fail(err, PHEMA_NO,
-                          "the distances between the snapshots do not say how parameters moved");
-    phema_motion_fit_powers(&walk, work, true);
-    if (!isfinite(walk.misfit))
-        return consider(choice, &both, work, err);
-    double *powers = phema_arena_array(&work->memory, walk.n_intervals, sizeof(*powers));
-    if (!powers)
-        return phema_fail_memory(err);
-    for (size_t k = 0; k < walk.n_intervals; k++)
-        powers[k] = phema_motion_log(walk.wander[k]);
-    bool is_jittery =
-        phema_motion_fit_intervals(&both, work) < EARNED * phema_motion_fit_intervals(&walk, work);
-    if (!choice->data->sample)
-        return consider(choice, is_jittery ? &both : &walk, work, err);
-    choice->is_compared = is_jittery || !choice->data->is_true;
-    enum phema_status status = choice->data->is_true
-                                   ? consider_likeliest(choice, &walk, work, powers, err)
-                                   : consider_shapes(choice, &walk, work, err);
-    if (!status && !choice->data->is_true)
-        status = consider(choice, &walk, work, err);
-    return status || !is_jittery ? status : consider(choice, &both, work, err);
+    bool is_likeliest = kind == PHEMA_MOTION_LIKELIEST;
+    choice->is_compared = fitting->is_jittery || !is_likeliest;
+    enum phema_status status = is_likeliest ? consider_likeliest(choice, &found, fitting, err)
+                                            : consider_shapes(choice, &found, fitting, err);
+    return status || !fitting->is_jittery ? status : consider(choice, both, work, err);
 }
 
-PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_motion_data *data,
-                                struct phema_error *err)
+/* Motion that is even within the intervals. */
+static enum phema_status fit_even(struct phema_motion_fitting *fitting, struct phema_error *err)
 {
-    struct phema_motion_work work = {.n_pieces = data->sample ? PIECES : 1};
-    struct choice choice = {.data = data};
-    enum phema_status status = find_pieces(&work, data, err);
-    if (!status)
-        status = choose_motion(&choice, &work, err);
-    phema_motion_terms_clear(&work.pieces);
-    phema_arena_clear(&work.memory);
+    struct phema_motion_work *work = &fitting->work;
+    struct phema_motion *walk = &fitting->walk, *both = &fitting->both;
+    set_even(work);
+    phema_motion_fit_powers(both, work, false);
+    if (!isfinite(both->misfit))
+        return phema_fail(err, PHEMA_NO,
+                          "the distances between the snapshots do not say how parameters moved");
+    phema_motion_fit_powers(walk, work, true);
+    fitting->has_walk = isfinite(walk->misfit);
+    if (!fitting->has_walk)
+        return PHEMA_OK;
+    for (size_t k = 0; k < walk->n_intervals; k++)
+        fitting->powers[k] = phema_motion_log(walk->wander[k]);
+    fitting->is_jittery =
+        phema_motion_fit_intervals(both, work) < EARNED * phema_motion_fit_intervals(walk, work);
+    return PHEMA_OK;
+}
+
+static bool alloc_fitting(struct phema_motion_fitting *fitting)
+{
+    struct phema_motion_work *work = &fitting->work;
+    struct phema_arena *memory = &work->memory;
+    if (!alloc_work(work))
+        return false;
+    size_t n = work->terms.n_intervals;
+    fitting->powers = phema_arena_array(memory, n, sizeof(double));
+    fitting->slopes = phema_arena_array(memory, n, sizeof(double));
+    return fitting->powers && fitting->slopes && alloc_motion(&fitting->walk, n, memory) &&
+           alloc_motion(&fitting->both, n, memory) && alloc_motion(&fitting->sloped, n, memory);
+}
+
+PHEMA_FALLIBLE phema_motion_fitting_open(struct phema_motion_fitting **out,
+                                         const struct phema_motion_data *data,
+                                         struct phema_error *err)
+{
+    struct phema_motion_fitting *fitting = calloc(1, sizeof(*fitting));
+    if (!fitting)
+        return phema_fail_memory(err);
+    fitting->data = *data;
+    fitting->work.n_pieces = data->sample ? PIECES : 1;
+    enum phema_status status = find_pieces(&fitting->work, data, err);
+    if (!status && !alloc_fitting(fitting))
+        status = phema_fail_memory(err);
+    if (!status) {
+        set_known(&fitting->work, data->schedule);
+        status = fit_even(fitting, err);
+    }
+    if (status)
+        phema_motion_fitting_close(fitting);
+    else
+        *out = fitting;
+    return status;
+}
+
+void phema_motion_fitting_close(struct phema_motion_fitting *fitting)
+{
+    if (!fitting)
+        return;
+    phema_motion_terms_clear(&fitting->work.pieces);
+    phema_motion_table_close(fitting->work.table);
+    phema_arena_clear(&fitting->work.memory);
+    free(fitting);
+}
+
+PHEMA_FALLIBLE phema_motion_fitting_find(struct phema_motion *motion,
+                                         struct phema_motion_fitting *fitting,
+                                         enum phema_motion_kind kind, struct phema_error *err)
+{
+    struct choice choice = {.data = &fitting->data};
+    enum phema_status status = choose_motion(&choice, fitting, kind, err);
     if (status)
         phema_motion_clear(&choice.best);
     else
-        *out = choice.best;
+        *motion = choice.best;
+    return status;
+}
+
+PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *motion, const struct phema_motion_data *data,
+                                enum phema_motion_kind kind, struct phema_error *err)
+{
+    struct phema_motion_fitting *fitting = NULL;
+    enum phema_status status = phema_motion_fitting_open(&fitting, data, err);
+    if (!status)
+        status = phema_motion_fitting_find(motion, fitting, kind, err);
+    phema_motion_fitting_close(fitting);
     return status;
 }
 

@@ -6,11 +6,14 @@
 
 #include "motion_pairs.h"
 
+#define PHEMA_MOTION_REACH ((size_t)16) /* snapshots whose distances are compared with each other */
+
 struct phema_motion_work {
     struct phema_profile *kept; /* [n_kept] snapshots that distances name */
     size_t *origins;            /* [n_kept] their indices in the data */
     size_t n_kept;
     size_t n_pieces;                  /* of each interval */
+    struct phema_motion_table *table; /* of the kept snapshots */
     struct phema_motion_terms pieces; /* of the distances that are used */
     struct phema_motion_terms terms;  /* the same for whole intervals */
     double *seen;                     /* [n_pairs] squared distances without the rounding */

@@ -8,7 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#define WINDOW ((size_t)16) /* snapshots whose distances are compared with each other */
+#include "dot.h"
+
+#define WINDOW PHEMA_MOTION_REACH
 #define STRIDE ((size_t)8)  /* from one window to the next */
 #define N_MOST (WINDOW - 1) /* differences in a window */
 
@@ -59,25 +61,30 @@ struct climb {
     double *unknowns, *before, *step; /* [2 n_intervals] */
     double *smooth, *slopes;          /* [n_intervals] levels without the known rates; limited */
     double *v;                        /* [pieces] */
+    double *places;                   /* [pieces] x of the middle */
+    size_t *intervals;                /* [pieces] in which they lie */
     double *score;                    /* [2 n_intervals] gradient of the log posterior */
     double *fisher, *damped;          /* [2 n_intervals x 2 n_intervals] */
     double *parts; /* [2 WINDOW x N_MOST x N_MOST] of a window: derivatives, times the inverse */
 };
 
-static double x_of(const struct climb *climb, size_t piece)
+static void find_places(struct climb *climb)
 {
-    double n = (double)climb->work->n_pieces;
-    return ((double)(piece % climb->work->n_pieces) + 0.5) / n - 0.5;
+    size_t n = climb->work->n_pieces;
+    for (size_t k = 0; k < climb->n_pieces; k++) {
+        climb->intervals[k] = k / n;
+        climb->places[k] = ((double)(k % n) + 0.5) / (double)n - 0.5;
+    }
 }
 
 static void set_rates(struct climb *climb)
 {
     const struct phema_motion_work *work = climb->work;
     for (size_t k = 0; k < climb->n_pieces; k++) {
-        size_t interval = k / work->n_pieces;
+        size_t interval = climb->intervals[k];
         double level = climb->unknowns[interval];
         double slope = climb->unknowns[climb->n_intervals + interval];
-        climb->v[k] = work->known[k] * phema_motion_exp(level + slope * x_of(climb, k));
+        climb->v[k] = work->known[k] * phema_motion_exp(level + slope * climb->places[k]);
         if (interval + 1 == climb->n_intervals)
             climb->v[k] *= end_shape(k % work->n_pieces, work->n_pieces, climb->end_power);
     }
@@ -148,19 +155,6 @@ static double trace(const double *a, size_t n)
     return sum;
 }
 
-/* Four sums, which do not wait for each other. */
-static double dot(const double *a, const double *b, size_t n)
-{
-    double sums[4] = {0};
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (size_t k = 0; k < 4; k++)
-            sums[k] += a[i + k] * b[i + k];
-    for (; i < n; i++)
-        sums[0] += a[i] * b[i];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
 /* ---- The likelihood of a window ---- */
 
 /* Adds what a pair's squared distance of this size adds to the products of differences from the
@@ -194,12 +188,12 @@ static void model_window(double *products, double *parts, const struct climb *cl
             double square = 0, levels[WINDOW] = {0}, slopes[WINDOW] = {0};
             for (size_t s = climb->terms.starts[pair]; s < climb->terms.starts[pair + 1]; s++) {
                 const struct phema_motion_term *term = &climb->terms.items[s];
-                size_t k = term->interval / climb->work->n_pieces - window->first_interval;
+                size_t k = climb->intervals[term->interval] - window->first_interval;
                 double part = climb->v[term->interval] * term->walk;
                 square += part;
-                if (k < n) { /* wraps around for the intervals in front of the window */
+                if (parts && k < n) { /* wraps around for the intervals in front of the window */
                     levels[k] += part;
-                    slopes[k] += part * x_of(climb, term->interval);
+                    slopes[k] += part * climb->places[term->interval];
                 }
             }
             add_distance(products, i, j, last, square);
@@ -221,10 +215,12 @@ static void add_scores(struct climb *climb, const struct window *window, const d
         double *part = climb->parts + a * size;
         size_t row = window->first_interval + a + (a < n ? 0 : climb->n_intervals - n);
         whiten(part, factor, m);
-        climb->score[row] += climb->n_independent * (dot(seen, part, size) - trace(part, m)) / 2;
+        climb->score[row] +=
+            climb->n_independent * (phema_dot(seen, part, size) - trace(part, m)) / 2;
         for (size_t b = 0; b <= a; b++) {
             size_t column = window->first_interval + b + (b < n ? 0 : climb->n_intervals - n);
-            double shared = climb->n_independent * dot(part, climb->parts + b * size, size) / 2;
+            double shared =
+                climb->n_independent * phema_dot(part, climb->parts + b * size, size) / 2;
             climb->fisher[row * total + column] += shared;
             if (a != b)
                 climb->fisher[column * total + row] += shared;
@@ -435,8 +431,7 @@ static enum phema_status find_windows(struct climb *climb, const struct phema_mo
         see_window(window, work, data);
         find_intervals(window, work);
     }
-    return phema_motion_terms_find(&climb->terms, work->kept, n, work->n_pieces, pairs, n_pairs,
-                                   err);
+    return phema_motion_terms_find(&climb->terms, work->table, pairs, n_pairs, err);
 }
 
 static bool alloc_climb(struct climb *climb, struct phema_arena *memory)
@@ -448,12 +443,15 @@ static bool alloc_climb(struct climb *climb, struct phema_arena *memory)
     climb->smooth = phema_arena_array(memory, n, sizeof(double));
     climb->slopes = phema_arena_array(memory, n, sizeof(double));
     climb->v = phema_arena_array(memory, climb->n_pieces, sizeof(double));
+    climb->places = phema_arena_array(memory, climb->n_pieces, sizeof(double));
+    climb->intervals = phema_arena_array(memory, climb->n_pieces, sizeof(size_t));
     climb->score = phema_arena_array(memory, total, sizeof(double));
     climb->fisher = phema_arena_array(memory, total * total, sizeof(double));
     climb->damped = phema_arena_array(memory, total * total, sizeof(double));
     climb->parts = phema_arena_array(memory, most, sizeof(double));
     return climb->unknowns && climb->before && climb->step && climb->smooth && climb->slopes &&
-           climb->v && climb->score && climb->fisher && climb->damped && climb->parts;
+           climb->v && climb->places && climb->intervals && climb->score && climb->fisher &&
+           climb->damped && climb->parts;
 }
 
 /* ---- The mean over the ways to end ---- */
@@ -522,6 +520,8 @@ PHEMA_FALLIBLE phema_motion_find_likeliest(struct phema_motion_work *work, const
     enum phema_status status = alloc_climb(&climb, &memory)
                                    ? find_windows(&climb, data, &memory, err)
                                    : phema_fail_memory(err);
+    if (!status)
+        find_places(&climb);
     for (size_t k = 0; !status && k < n; k++) {
         climb.unknowns[k] = phema_motion_log(wander[k]);
         climb.unknowns[n + k] = work->slopes[k];

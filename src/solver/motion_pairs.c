@@ -129,25 +129,28 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
 /* ---- The expected distance of each pair ---- */
 
 /* The integrals of all intervals, for every family and pair of families. */
-struct table {
+struct phema_motion_table {
     struct phema_profile_set set;
     struct phema_family_pairs pairs;
-    long double *lengths;      /* [n_times] */
-    long double *decays;       /* [n_times x n_families] */
-    long double *singles;      /* [n_times x n_families] */
-    long double *both;         /* [n_times x n_pairs] */
-    long double *densities;    /* [n_times x n_pairs] */
-    long double *open_bins;    /* [n_times x n_pairs] of a, b both ending there */
-    size_t *intervals;         /* [n_times] the piece in which one of the set lies */
+    long double *lengths;   /* [n_times] */
+    long double *decays;    /* [n_times x n_families] */
+    long double *singles;   /* [n_times x n_families] */
+    long double *both;      /* [n_times x n_pairs] */
+    long double *densities; /* [n_times x n_pairs] */
+    long double *open_bins; /* [n_times x n_pairs] of a, b both ending there */
+    size_t *intervals;      /* [n_times] the piece in which one of the set lies */
+    size_t n_pieces;
+    double *ends;              /* [n_pieces] ascending */
     struct phema_arena memory; /* of all arrays */
 };
 
-static size_t pair_of(const struct table *table, size_t a, size_t b)
+static size_t pair_of(const struct phema_motion_table *table, size_t a, size_t b)
 {
     return table->pairs.at[a * table->set.n_families + b];
 }
 
-static bool alloc_table(struct table *table, const struct phema_distance *wanted, size_t n_wanted)
+static bool alloc_table(struct phema_motion_table *table, const struct phema_distance *wanted,
+                        size_t n_wanted, size_t reach)
 {
     size_t n_families = table->set.n_families;
     size_t n_times = table->set.n_times;
@@ -160,6 +163,9 @@ static bool alloc_table(struct table *table, const struct phema_distance *wanted
     for (size_t p = 0; p < n_wanted; p++)
         phema_family_pairs_want(&table->pairs, members[wanted[p].i].family,
                                 members[wanted[p].j].family);
+    for (size_t i = 0; i < table->set.n; i++)
+        for (size_t j = i + 1; j < table->set.n && j < i + reach; j++)
+            phema_family_pairs_want(&table->pairs, members[i].family, members[j].family);
     size_t n_pairs = table->pairs.n;
     table->lengths = phema_arena_array(memory, n_times, sizeof(long double));
     table->decays = phema_arena_array(memory, n_times * n_families, sizeof(long double));
@@ -172,7 +178,7 @@ static bool alloc_table(struct table *table, const struct phema_distance *wanted
            table->open_bins && table->intervals && phema_family_pairs_list(&table->pairs, memory);
 }
 
-static enum phema_status fill_table(struct table *table, struct phema_error *err)
+static enum phema_status fill_table(struct phema_motion_table *table, struct phema_error *err)
 {
     size_t n_families = table->set.n_families, n_pairs = table->pairs.n;
     struct phema_intervals *intervals = NULL;
@@ -200,35 +206,34 @@ static enum phema_status fill_table(struct table *table, struct phema_error *err
 }
 
 /* Divides the intervals between the snapshots' times into pieces. */
-static bool find_pieces(struct phema_motion_terms *terms, const struct phema_profile *snapshots,
+static bool find_pieces(struct phema_motion_table *table, const struct phema_profile *snapshots,
                         size_t n, size_t n_pieces)
 {
-    double *times = calloc(n + 1, sizeof(*times));
-    terms->ends = calloc(n * n_pieces + 1, sizeof(*terms->ends));
-    for (size_t i = 0; times && i < n; i++)
+    double *times = phema_arena_array(&table->memory, n + 1, sizeof(*times));
+    table->ends = phema_arena_array(&table->memory, n * n_pieces + 1, sizeof(*table->ends));
+    if (!times || !table->ends)
+        return false;
+    for (size_t i = 0; i < n; i++)
         times[i] = snapshots[i].t;
-    if (times)
-        qsort(times, n, sizeof(*times), phema_compare_doubles);
+    qsort(times, n, sizeof(*times), phema_compare_doubles);
     double begin = 0;
-    for (size_t i = 0; times && terms->ends && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (times[i] == begin)
             continue;
         for (size_t k = 1; k < n_pieces; k++)
-            terms->ends[terms->n_intervals++] =
+            table->ends[table->n_pieces++] =
                 begin + (times[i] - begin) * (double)k / (double)n_pieces;
-        begin = terms->ends[terms->n_intervals++] = times[i];
+        begin = table->ends[table->n_pieces++] = times[i];
     }
-    free(times);
-    return times && terms->ends;
+    return true;
 }
 
 /* The piece in which each interval of the set lies: the set divides them at other times as well. */
-static void assign_pieces(struct table *table, const struct phema_motion_terms *terms)
+static void assign_pieces(struct phema_motion_table *table)
 {
     size_t piece = 0;
     for (size_t t = 0; t < table->set.n_times; t++) {
-        while (piece + 1 < terms->n_intervals &&
-               (phema_quad)terms->ends[piece] < table->set.times[t])
+        while (piece + 1 < table->n_pieces && (phema_quad)table->ends[piece] < table->set.times[t])
             piece++;
         table->intervals[t] = piece;
     }
@@ -240,8 +245,8 @@ struct row {                          /* one pair of snapshots, from its later e
     long double walked, jittered;     /* so far */
 };
 
-static void measure(struct phema_motion_term *term, struct row *row, const struct table *table,
-                    size_t t)
+static void measure(struct phema_motion_term *term, struct row *row,
+                    const struct phema_motion_table *table, size_t t)
 {
     size_t n_families = table->set.n_families, n_pairs = table->pairs.n;
     size_t a = row->a->family;
@@ -275,7 +280,7 @@ static void measure(struct phema_motion_term *term, struct row *row, const struc
 }
 
 /* Shares of a pair, the last interval first; returns how many. */
-static size_t measure_pair(struct phema_motion_term *items, const struct table *table,
+static size_t measure_pair(struct phema_motion_term *items, const struct phema_motion_table *table,
                            const struct phema_distance *pair)
 {
     const struct phema_member *members = table->set.members;
@@ -302,14 +307,53 @@ static size_t measure_pair(struct phema_motion_term *items, const struct table *
     return n;
 }
 
-static bool measure_pairs(struct phema_motion_terms *terms, struct table *table,
-                          const struct phema_distance *pairs)
+static enum phema_status fill(struct phema_motion_table *table, const struct phema_problem *problem,
+                              const struct phema_distance *pairs, size_t n_pairs, size_t reach,
+                              struct phema_error *err)
 {
-    struct phema_motion_term *line =
-        phema_arena_array(&table->memory, table->set.n_times, sizeof(*line));
-    terms->starts = calloc(terms->n_pairs + 1, sizeof(*terms->starts));
-    if (!line || !terms->starts)
-        return false;
+    enum phema_status status = phema_profile_set_build(&table->set, problem, err);
+    if (status)
+        return status;
+    if (!alloc_table(table, pairs, n_pairs, reach))
+        return phema_fail_memory(err);
+    status = fill_table(table, err);
+    if (!status)
+        assign_pieces(table);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_motion_table_open(struct phema_motion_table **out,
+                                       const struct phema_profile *snapshots, size_t n,
+                                       size_t n_pieces, const struct phema_distance *pairs,
+                                       size_t n_pairs, size_t reach, struct phema_error *err)
+{
+    struct phema_motion_table *table = calloc(1, sizeof(*table));
+    if (!table || !find_pieces(table, snapshots, n, n_pieces)) {
+        phema_motion_table_close(table);
+        return phema_fail_memory(err);
+    }
+    const struct phema_motion pieces = {.n_intervals = table->n_pieces, .ends = table->ends};
+    const struct phema_problem problem = {.snapshots = snapshots, .n = n, .motion = &pieces};
+    enum phema_status status = fill(table, &problem, pairs, n_pairs, reach, err);
+    if (status)
+        phema_motion_table_close(table);
+    else
+        *out = table;
+    return status;
+}
+
+void phema_motion_table_close(struct phema_motion_table *table)
+{
+    if (!table)
+        return;
+    phema_profile_set_clear(&table->set);
+    phema_arena_clear(&table->memory);
+    free(table);
+}
+
+static bool measure_pairs(struct phema_motion_terms *terms, const struct phema_motion_table *table,
+                          const struct phema_distance *pairs, struct phema_motion_term *line)
+{
     size_t capacity = 0, used = 0;
     for (size_t p = 0; p < terms->n_pairs; p++) {
         size_t n = measure_pair(line, table, &pairs[p]);
@@ -323,43 +367,24 @@ static bool measure_pairs(struct phema_motion_terms *terms, struct table *table,
     return true;
 }
 
-static enum phema_status find_terms(struct phema_motion_terms *terms, struct table *table,
-                                    const struct phema_problem *problem,
-                                    const struct phema_distance *pairs, struct phema_error *err)
-{
-    enum phema_status status = phema_profile_set_build(&table->set, problem, err);
-    if (status)
-        return status;
-    if (!alloc_table(table, pairs, terms->n_pairs))
-        return phema_fail_memory(err);
-    status = fill_table(table, err);
-    if (status)
-        return status;
-    assign_pieces(table, terms);
-    return measure_pairs(terms, table, pairs) ? PHEMA_OK : phema_fail_memory(err);
-}
-
 PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
-                                       const struct phema_profile *snapshots, size_t n,
-                                       size_t n_pieces, const struct phema_distance *pairs,
-                                       size_t n_pairs, struct phema_error *err)
+                                       const struct phema_motion_table *table,
+                                       const struct phema_distance *pairs, size_t n_pairs,
+                                       struct phema_error *err)
 {
-    struct phema_motion_terms terms = {.n_pairs = n_pairs};
-    struct table table = {0};
-    if (!find_pieces(&terms, snapshots, n, n_pieces)) {
+    struct phema_motion_terms terms = {.n_intervals = table->n_pieces, .n_pairs = n_pairs};
+    struct phema_motion_term *line = calloc(table->set.n_times + 1, sizeof(*line));
+    terms.ends = calloc(table->n_pieces + 1, sizeof(*terms.ends));
+    terms.starts = calloc(n_pairs + 1, sizeof(*terms.starts));
+    bool is_made = line && terms.ends && terms.starts && measure_pairs(&terms, table, pairs, line);
+    free(line);
+    if (!is_made) {
         phema_motion_terms_clear(&terms);
         return phema_fail_memory(err);
     }
-    const struct phema_motion pieces = {.n_intervals = terms.n_intervals, .ends = terms.ends};
-    const struct phema_problem problem = {.snapshots = snapshots, .n = n, .motion = &pieces};
-    enum phema_status status = find_terms(&terms, &table, &problem, pairs, err);
-    phema_profile_set_clear(&table.set);
-    phema_arena_clear(&table.memory);
-    if (status)
-        phema_motion_terms_clear(&terms);
-    else
-        *out = terms;
-    return status;
+    memcpy(terms.ends, table->ends, table->n_pieces * sizeof(*terms.ends));
+    *out = terms;
+    return PHEMA_OK;
 }
 
 void phema_motion_terms_clear(struct phema_motion_terms *terms)

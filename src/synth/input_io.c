@@ -33,7 +33,10 @@ static bool is_read_ahead(const struct run *run, const struct phema_snapshot *sn
     uint64_t bytes = 0, cold_bytes = 0;
     const struct phema_file *file = NULL;
     for (size_t f = 0; f < n_files_of(snapshot); f++) {
-        file = phema_checkpoint_file(snapshot->checkpoint, f);
+        const struct phema_file *next = phema_checkpoint_file(snapshot->checkpoint, f);
+        if (!phema_file_is_open(next))
+            continue;
+        file = next;
         bytes += phema_file_span(file).size;
         cold_bytes += phema_file_is_cached(file) ? 0 : phema_file_span(file).size;
     }
@@ -44,13 +47,13 @@ static bool is_read_ahead(const struct run *run, const struct phema_snapshot *sn
 static enum phema_io choose(struct run *run, const struct phema_snapshot *snapshot, size_t f,
                             bool is_ahead)
 {
-    if (snapshot->is_compressed)
+    const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
+    if (snapshot->is_compressed || !phema_file_is_open(file))
         return PHEMA_IO_MMAP;
     if (run->options.io != PHEMA_IO_AUTO)
         return run->options.io;
     if (is_ahead)
         return PHEMA_IO_DIRECT;
-    const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
     const char *network = phema_network_filesystem(phema_file_path(file));
     if (network)
         run->filesystem = network;
@@ -70,11 +73,12 @@ static uint64_t choose_all(struct run *run)
         bool is_counted = !snapshot->is_checkpoint_shared;
         bool is_ahead = is_read_ahead(run, snapshot);
         for (size_t f = 0; f < n_files_of(snapshot); f++, io++) {
+            bool is_open = phema_file_is_open(phema_checkpoint_file(snapshot->checkpoint, f));
             *io = choose(run, snapshot, f, is_ahead);
-            run->n_mapped += is_counted && *io == PHEMA_IO_MMAP;
+            run->n_mapped += is_counted && is_open && *io == PHEMA_IO_MMAP;
             run->n_read += is_counted && *io == PHEMA_IO_READ;
             run->n_direct += is_counted && *io == PHEMA_IO_DIRECT;
-            n_descriptors += *io != PHEMA_IO_MMAP || run->options.drops_cache;
+            n_descriptors += *io != PHEMA_IO_MMAP || (is_open && run->options.drops_cache);
         }
     }
     return run->n_direct ? n_descriptors + run->options.n_threads : n_descriptors;

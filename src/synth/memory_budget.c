@@ -6,6 +6,7 @@
 
 #include "gpu/gpu_run.h"
 #include "input_digests.h"
+#include "new_scales.h"
 #include "phema/memory.h"
 #include "phema/strbuf.h"
 #include "read_ahead.h"
@@ -186,6 +187,7 @@ static enum phema_status size_buffers(struct memory_budget *budget, const struct
         if (status)
             return status;
     }
+    budget->weights += new_scales_bytes(run, budget->targets_per_pass);
     size_t tile_bytes = rounded_up(bytes_of_tile(demands->n_in, tile_elems));
     size_t n_slots = 0, slot = 0;
     if (demands->is_any_copied) {

@@ -37,7 +37,7 @@ struct memory_budget {
     unsigned n_threads;   /* that sum */
     unsigned n_finishers; /* threads that compress or recompute checksums */
     uint64_t baseline;    /* memory in use after opening and solving */
-    uint64_t weights;     /* of a pass */
+    uint64_t weights;     /* of a pass, and its new scales */
     uint64_t decoders;    /* of all compressed snapshots, and of all threads that have their own */
     uint64_t lanes;       /* host memory of GPUs, without slots */
     uint64_t finisher;    /* of one of those threads */

@@ -33,6 +33,7 @@ struct compare_output; /* compare_output.h */
 struct gpu_run;        /* gpu/gpu_run.h */
 struct input_digests;  /* input_digests.h */
 struct journal_writer; /* resume/resume.h */
+struct new_scales;     /* new_scales.h */
 
 struct run {
     const struct phema_plan *plan;
@@ -46,6 +47,7 @@ struct run {
     bool is_dry_run;         /* for a forecast: nothing is executed */
     struct phema_device_choice device;
     struct compare_output *comparison; /* tiles are compared with it; NULL: they are written */
+    uint8_t *memory;                   /* the one tensor of the run is put there; NULL: outputs */
     struct phema_reader **readers;     /* [series->n] */
     struct decode_order *decode_order; /* NULL when no snapshot is compressed, or has_frame_jobs */
     bool has_frame_jobs;               /* each worker decompresses on its own (frame_jobs.h) */
@@ -73,6 +75,8 @@ struct run {
     _Atomic bool is_stopped;
     struct journal_writer *journal;      /* NULL: no journal is kept */
     struct input_digests *input_digests; /* NULL: snapshot data are not hashed */
+    struct new_scales *new_scales;       /* NULL: no output is fp8 with new scales */
+    bool is_measuring;                   /* in a pass that finds those scales */
     size_t n_published;
 };
 
@@ -83,6 +87,11 @@ void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *e
 
 /* The rule of a tensor. Copies come from the newest snapshot whatever the rule. */
 const struct rule_state *run_rule_of(const struct run *run, size_t tensor);
+
+/* Whether a tensor is written as codes with a new scale; and whether that is measured first: copies
+ * keep theirs. */
+bool run_makes_codes(const struct run *run, size_t tensor);
+bool run_measures(const struct run *run, size_t tensor);
 
 /* How sums beyond the range of the dtype are rounded. */
 enum phema_overflow run_overflow(const struct run *run);
@@ -138,6 +147,10 @@ void run_clear(struct run *run);
 PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err);
 
 /* PHEMA_ERR_FILE names a snapshot or template that is no longer the file that was opened. */
+/* Finds the scales of the outputs of a pass, in a pass of its own before it; does nothing for others.
+ * (new_scales_pass.c) */
+PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err);
+
 PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err);
 
 /* Does a step of an output, sink_finish or sink_commit, while progress of the stage is reported as in
@@ -158,12 +171,11 @@ struct run_digest {
     char text[PHEMA_PART_DIGEST];
 };
 
-/* Hashes the state that all outputs share: version, options, and size and modification time of each
- * snapshot file. Paths may differ between machines and are left out.
- * PHEMA_ERR_FILE  a snapshot is gone */
-PHEMA_FALLIBLE run_digest_of_inputs(struct run_digest *out, const struct phema_plan *plan,
-                                    const struct phema_synth_options *options,
-                                    struct phema_error *err);
+/* Hashes the state that all outputs share: version, options, and of each snapshot file the size and
+ * modification time that it had when it was opened. Paths may differ between machines and are left
+ * out. */
+struct run_digest run_digest_of_inputs(const struct phema_plan *plan,
+                                       const struct phema_synth_options *options);
 
 /* Adds one output: its files, headers (with the weights) and sizes; for a copy its template, the
  * replaced tensors and the provenance. */

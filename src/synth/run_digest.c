@@ -3,11 +3,9 @@
  * finds mistakes but does not resist forgery. */
 #include "run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define FNV_START 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
@@ -32,21 +30,19 @@ static void add_text(struct run_digest *digest, const char *text)
     add_bytes(digest, text ? text : "", text ? strlen(text) : 0);
 }
 
-static enum phema_status add_file(struct run_digest *digest, const char *path,
-                                  struct phema_error *err)
+/* As the file was when it was opened: a later change ends the run. */
+static void add_file(struct run_digest *digest, const struct phema_file *file)
 {
-    struct stat st;
-    if (stat(path, &st))
-        return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be examined: %s", path, strerror(errno));
-    add_number(digest, (uint64_t)st.st_size);
-    add_number(digest, (uint64_t)st.st_mtim.tv_sec);
-    add_number(digest, (uint64_t)st.st_mtim.tv_nsec);
-    return PHEMA_OK;
+    uint64_t size_bytes = 0;
+    int64_t modified_s = 0, modified_ns = 0;
+    phema_file_state(&size_bytes, &modified_s, &modified_ns, file);
+    add_number(digest, size_bytes);
+    add_number(digest, (uint64_t)modified_s);
+    add_number(digest, (uint64_t)modified_ns);
 }
 
-PHEMA_FALLIBLE run_digest_of_inputs(struct run_digest *out, const struct phema_plan *plan,
-                                    const struct phema_synth_options *options,
-                                    struct phema_error *err)
+struct run_digest run_digest_of_inputs(const struct phema_plan *plan,
+                                       const struct phema_synth_options *options)
 {
     const struct phema_series *series = plan->series;
     struct run_digest digest = {.state = FNV_START};
@@ -59,25 +55,18 @@ PHEMA_FALLIBLE run_digest_of_inputs(struct run_digest *out, const struct phema_p
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
         add_text(&digest, series->snapshots[k].label);
-        for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint); f++) {
-            enum phema_status status =
-                add_file(&digest, phema_file_path(phema_checkpoint_file(checkpoint, f)), err);
-            if (status)
-                return status;
-        }
+        for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint); f++)
+            add_file(&digest, phema_checkpoint_file(checkpoint, f));
     }
-    *out = digest;
-    return PHEMA_OK;
+    return digest;
 }
 
 /* Hashes the template and the list of replaced tensors. */
 static void add_template(struct run_digest *digest, const struct phema_plan *plan,
                          const struct phema_outputs *outputs, const struct phema_output *output)
 {
-    struct phema_error err;
     for (size_t f = 0; f < phema_checkpoint_n_files(output->template); f++)
-        if (add_file(digest, phema_file_path(phema_checkpoint_file(output->template, f)), &err))
-            add_text(digest, err.message); /* gone: opening the copy reports it */
+        add_file(digest, phema_checkpoint_file(output->template, f));
     add_text(digest, output->sidecar);
     for (size_t i = 0; i < plan->series->n_tensors; i++) {
         add_number(digest, outputs->is_replaced[i]);

@@ -7,14 +7,26 @@
 
 #include "frame_jobs.h"
 #include "gpu/gpu_run.h"
+#include "input_demand.h"
 #include "input_digests.h"
 #include "input_io.h"
+#include "new_scales.h"
 #include "phema/clock.h"
 #include "resume/resume.h"
 
 /* Mapped input of a worker, of one snapshot and of all. */
 #define MAX_JOB_BYTES    ((uint64_t)8 << 20)
 #define MAX_MAPPED_BYTES ((uint64_t)40 << 20)
+
+/* Then targets are not split by precision. */
+static bool is_float64_needed_everywhere(const struct run *run)
+{
+    const struct phema_series *series = run->plan->series;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE && !sums_need_float64(run, i))
+            return false;
+    return true;
+}
 
 void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
               const struct phema_synth_options *options, struct phema_synth_result *result)
@@ -27,6 +39,8 @@ void run_init(struct run *run, const struct phema_plan *plan, struct phema_outpu
                         .backend = phema_backend_for_cpu()};
     if (outputs->is_in_order) /* elements share places: the last one written stays */
         run->options.n_threads = 1;
+    if (is_float64_needed_everywhere(run))
+        run->options.sums = PHEMA_SUMS_F64;
 }
 
 static void link_aliases(struct run *run)
@@ -50,18 +64,13 @@ static enum phema_status make_rule_states(struct run *run, struct phema_error *e
     if (!run->rule_states)
         return phema_fail_memory(err);
     run->n_rule_states = plan->n_rules + 1;
-    bool all_need_float64 = true;
     for (size_t i = 0; i < plan->series->n_tensors; i++) {
         if (plan->series->tensors[i].rule != PHEMA_RULE_AVERAGE)
             continue;
         struct rule_state *rule = &run->rule_states[plan->rule_of[i]];
-        bool needs_float64 = sums_need_float64(run, i);
         rule->is_needed = true;
-        rule->needs_float64 = rule->needs_float64 || needs_float64;
-        all_need_float64 = all_need_float64 && needs_float64;
+        rule->needs_float64 = rule->needs_float64 || sums_need_float64(run, i);
     }
-    if (all_need_float64) /* so targets are not split by precision */
-        run->options.sums = PHEMA_SUMS_F64;
     return PHEMA_OK;
 }
 
@@ -125,6 +134,7 @@ static enum phema_status count_read_bytes(struct run *run, struct phema_error *e
         run->total_bytes += copied * run->n_newest;
         for (size_t r = 0; r < run->n_rule_states; r++)
             run->total_bytes += run->rule_states[r].bytes * run->rule_states[r].n_used;
+        run->total_bytes += new_scales_read_bytes(run);
         clear_groups(run);
     }
     return status;
@@ -158,7 +168,9 @@ static enum phema_status divide_work(struct run *run, struct phema_error *err)
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
-    enum phema_status status = input_io_choose(run, err);
+    enum phema_status status = input_demand(run, err);
+    if (!status)
+        status = input_io_choose(run, err);
     if (status)
         return status;
     status = make_rule_states(run, err);
@@ -175,6 +187,8 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
         return status;
     if (!run->is_dry_run) {
         status = input_digests_open(&run->input_digests, run, err);
+        if (!status)
+            status = new_scales_open(&run->new_scales, run, err);
         if (status)
             return status;
     }
@@ -230,6 +244,7 @@ void run_clear(struct run *run)
         sink_abandon(run->sinks[j]);
     journal_writer_close(run->journal);
     input_digests_close(run->input_digests);
+    new_scales_close(run->new_scales);
     input_io_close(run);
     gpu_run_close(run);
     tiling_clear(&run->tiling);

@@ -42,6 +42,17 @@ const struct rule_state *run_rule_of(const struct run *run, size_t tensor)
     return &run->rule_states[is_copy ? 0 : run->plan->rule_of[tensor]];
 }
 
+bool run_makes_codes(const struct run *run, size_t tensor)
+{
+    return run->outputs->has_new_scales && run->plan->series->tensors[tensor].tensor.scaling;
+}
+
+bool run_measures(const struct run *run, size_t tensor)
+{
+    return run_makes_codes(run, tensor) &&
+           run->plan->series->tensors[tensor].rule == PHEMA_RULE_AVERAGE;
+}
+
 enum phema_overflow run_overflow(const struct run *run)
 {
     return run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
@@ -76,6 +87,8 @@ uint64_t run_read_bytes(const struct run *run, const struct tile_range *range)
 bool run_includes_tile(const struct run *run, uint64_t tile, const struct tile_range *range)
 {
     uint64_t n = run->options.sample, n_tiles = tiling_n_tiles(&run->tiling);
+    if (run->is_measuring && !run_measures(run, range->tensor))
+        return false;
     if (run->journal && journal_writer_has(run->journal, range))
         return false;
     if (n == 0 || n >= n_tiles)

@@ -29,6 +29,11 @@ static enum phema_status check_form(const struct phema_outputs *outputs,
     const char *no_parts_reason = phema_output_traits(outputs)->no_parts_reason;
     if (options->n_parts && no_parts_reason)
         return phema_fail(err, PHEMA_ERR_USAGE, "--part: %s is %s", path, no_parts_reason);
+    if (options->n_parts && outputs->has_new_scales)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--part: %s is fp8 with new scales, which one process finds; leave out "
+                          "--part, or --dtype same",
+                          path);
     if (options->verifies && outputs->is_in_order)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--verify: %s is a copy of a checkpoint in which elements have several "
@@ -84,10 +89,9 @@ static enum phema_status open_sinks(struct run *run, const struct sink_options *
 {
     struct run_digest inputs = {0};
     bool needs_digest = options->n_parts || options->resumes;
-    enum phema_status status =
-        needs_digest ? run_digest_of_inputs(&inputs, run->plan, &run->options, err) : PHEMA_OK;
-    if (status)
-        return status;
+    enum phema_status status = PHEMA_OK;
+    if (needs_digest)
+        inputs = run_digest_of_inputs(run->plan, &run->options);
     for (size_t j = 0; j < run->outputs->m; j++) {
         struct run_digest digest = {0};
         if (needs_digest)
@@ -234,7 +238,9 @@ static enum phema_status make_outputs(struct run *run, bool is_directory_made,
     for (size_t pass = 0; pass < run->budget.n_passes; pass++) {
         if (pass)
             phema_memory_profile_begin_stage(run->options.memory_profile, PHEMA_STAGE_ACCUMULATE);
-        enum phema_status status = run_pass(run, pass, err);
+        enum phema_status status = run_measure(run, pass, err);
+        if (!status)
+            status = run_pass(run, pass, err);
         if (status)
             return status;
         status = publish(run, pass, is_directory_made, err);
@@ -390,5 +396,22 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
         (void)rmdir(outputs->made_directory);
     add_recorded_peaks(result, options->memory_profile);
     result->elapsed_s = phema_clock_s() - run.start_s;
+    return status;
+}
+
+PHEMA_FALLIBLE phema_synth_find_done_parts(bool *is_done, const struct phema_plan *plan,
+                                           struct phema_outputs *outputs,
+                                           const struct phema_synth_options *options,
+                                           struct phema_error *err)
+{
+    struct run run; /* for its options, which the digest contains */
+    run_init(&run, plan, outputs, options, NULL);
+    struct run_digest inputs = run_digest_of_inputs(plan, &run.options);
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; j < outputs->m && !status; j++) {
+        struct run_digest digest = run_digest_of_output(&inputs, plan, outputs, j);
+        status = phema_writer_part_is_done(&is_done[j], outputs->items[j].path, options->part,
+                                           options->n_parts, digest.text, err);
+    }
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "gpu/gpu_run.h"
 #include "gpu/gpu_worker.h"
+#include "new_scales.h"
 #include "read_ahead.h"
 
 static enum phema_status write_copy(struct worker *worker, const struct group *group,
@@ -18,11 +19,13 @@ static enum phema_status write_copy(struct worker *worker, const struct group *g
     for (size_t j = 0; j < group->n_targets; j++) {
         size_t output = group->targets[j];
         enum phema_status status = PHEMA_OK;
+        bool is_scale = new_scales_fill(run, output, range, worker->written);
         if (is_converted)
             status = tile_narrow(worker, output, range, worker->sums, PHEMA_ACCUMULATE_F64, err);
         if (status)
             return status;
-        status = tile_write(worker, output, range, is_converted ? worker->written : data, err);
+        status = tile_write(worker, output, range,
+                            is_converted || is_scale ? worker->written : data, err);
         if (status)
             return status;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "input_digests.h"
+#include "new_scales.h"
 #include "read_ahead.h"
 
 /* Views are hashed after they were summed, since the kernels prefetch their cache lines. They are
@@ -41,6 +42,10 @@ static enum phema_status write_row(struct worker *worker, size_t output,
     for (size_t b = 0; b < worker->n_blocks && state->data; b++)
         if (state->equals[b])
             restore_block(row, state, range->dtype, &worker->blocks[b]);
+    if (run->is_measuring) {
+        new_scales_note(run, output, range, row, state->accumulator);
+        return PHEMA_OK;
+    }
     enum phema_status status = tile_narrow(worker, output, range, row, state->accumulator, err);
     if (status)
         return status;

@@ -2,7 +2,10 @@
 /* tile_write.c - rounds a tile, checks it for NaN and overflow, writes or compares it. */
 #include "tile.h"
 
+#include <string.h>
+
 #include "compare_output.h"
+#include "new_scales.h"
 #include "phema/strbuf.h"
 
 static enum phema_status compare(const struct worker *worker, const struct tile_range *range,
@@ -39,6 +42,12 @@ PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output,
     const struct run *run = worker->run;
     if (run->comparison)
         return compare(worker, range, data, err);
+    if (run->memory) { /* tiles of one tensor: each has its own place */
+        enum phema_dtype dtype = run->outputs->dtypes[range->tensor];
+        memcpy(run->memory + phema_dtype_bytes(dtype, range->first), data,
+               (size_t)phema_dtype_bytes(dtype, range->n_elems));
+        return PHEMA_OK;
+    }
     uint64_t *sum = worker->accounts ? &worker->accounts[output].sum : NULL;
     return write_to_sink(run, output, range, data, sum, err);
 }
@@ -118,8 +127,11 @@ PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const struct ti
                            struct phema_error *err)
 {
     enum phema_dtype dtype = worker->run->outputs->dtypes[range->tensor];
-    struct phema_narrow_counts counts =
-        narrow_elems(worker, dtype, accumulator, row, 0, (size_t)range->n_elems);
+    struct phema_narrow_counts counts = {0, 0, 0};
+    if (run_makes_codes(worker->run, range->tensor))
+        new_scales_narrow(worker->run, output, range, row, accumulator, worker->written, &counts);
+    else
+        counts = narrow_elems(worker, dtype, accumulator, row, 0, (size_t)range->n_elems);
     if (!counts_any(&counts))
         return PHEMA_OK;
     counts_add(&worker->counts, &counts);

@@ -144,6 +144,8 @@ static bool are_alike(const struct phema_series *series, const struct tiling_kin
                       size_t b)
 {
     return series->tensors[a].tensor.dtype == series->tensors[b].tensor.dtype &&
+           series->tensors[a].tensor.kind != PHEMA_KIND_SCALE &&
+           series->tensors[b].tensor.kind != PHEMA_KIND_SCALE &&
            series->tensors[a].rule == series->tensors[b].rule &&
            kinds->dtypes[a] == kinds->dtypes[b] &&
            (!kinds->rule_of || kinds->rule_of[a] == kinds->rule_of[b]);

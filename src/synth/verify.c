@@ -41,6 +41,9 @@ static enum phema_status execute(struct phema_verification *out, struct run *run
     status = compare_output_open(&run->comparison, run->plan, run->outputs, checkpoint, err);
     if (status)
         return status;
+    status = run_measure(run, 0, err);
+    if (status)
+        return status;
     status = run_pass(run, 0, err); /* one target needs one pass */
     if (status)
         return status;

@@ -101,6 +101,142 @@ static void weights_without_files_sum_to_one(void **state)
 
 /* ---- Series and plan ---- */
 
+static void a_design_is_that_of_the_question(void **state)
+{
+    (void)state;
+    static const double sigma_rels[] = {0.05, 0.1, 0.2}, ats[] = {5000};
+    struct posthoc_ema_design_options options = {.size = sizeof(options),
+                                                 .until = 10000,
+                                                 .model_elements = 1000,
+                                                 .disk_bytes = 100000,
+                                                 .sigma_rels = sigma_rels,
+                                                 .n_sigma_rels = 3,
+                                                 .ats = ats,
+                                                 .n_ats = 1,
+                                                 .dtype = "f32"};
+    struct posthoc_ema_design *design = NULL;
+    struct posthoc_ema_error error = {""};
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_OK);
+    struct posthoc_ema_design_info info = {.size = sizeof(info)};
+    assert_int_equal(posthoc_ema_design_info(design, &info, &error), POSTHOC_EMA_OK);
+    assert_true(info.n_widths >= 1 && info.n_widths <= 3);
+    assert_true(info.disk_bytes == 4000 * info.n_widths * info.n_times);
+    assert_true(info.disk_bytes <= 100000);
+    assert_string_equal(info.dtype, "f32");
+    assert_true(info.times[info.n_times - 1] == 10000);
+    bool has_middle = false;
+    for (size_t i = 0; i < info.n_times; i++)
+        has_middle = has_middle || info.times[i] == 5000;
+    assert_true(has_middle);
+    double gamma = 0;
+    assert_int_equal(posthoc_ema_gamma(&gamma, info.widths[0], &error), POSTHOC_EMA_OK);
+    assert_near(info.gammas[0], gamma, 1e-9 * gamma);
+    assert_true(info.worst_error > 0 && info.worst_error < 1e-3);
+    posthoc_ema_design_free(design);
+    options.until = 0.5;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    assert_non_null(strstr(error.message, "until: expected whole steps"));
+    options.until = 10000;
+    options.motion = "sideways";
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    options.motion = NULL;
+    options.from = 0.1;
+    options.to = 0.2;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "sigma_rels: expected these or a range");
+    options.from = options.to = 0;
+    options.disk_bytes = 100;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_TARGET);
+}
+
+/* Numbers of: posthoc-ema design --until 10000 --model 4K --disk 100K --sigma-rel 0.05:0.2
+ * --dtype f32 --json, without and with --input-sigma. */
+static void a_design_for_a_range_is_that_of_the_command(void **state)
+{
+    (void)state;
+    static const double fixed[] = {0.1, 0.05};
+    struct posthoc_ema_design_options options = {.size = sizeof(options),
+                                                 .until = 10000,
+                                                 .model_elements = 1000,
+                                                 .disk_bytes = 100000,
+                                                 .from = 0.05,
+                                                 .to = 0.2,
+                                                 .dtype = "f32"};
+    struct posthoc_ema_design *design = NULL;
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_design_info info = {.size = sizeof(info)};
+    assert_fine(posthoc_ema_design_make(&design, &options, &error), error);
+    assert_fine(posthoc_ema_design_info(design, &info, &error), error);
+    assert_int_equal(info.n_widths, 3);
+    assert_near(info.widths[1], 0.124, 1e-12);
+    assert_int_equal(info.n_times, 8);
+    assert_near(info.times[0], 1613, 0);
+    assert_near(info.worst_sigma_rel, 0.07530977765853059, 1e-12);
+    assert_near(info.worst_error, 1.9518055860089627e-06, 1e-12);
+    posthoc_ema_design_free(design);
+
+    options.input_sigmas = fixed;
+    options.n_input_sigmas = 2;
+    assert_fine(posthoc_ema_design_make(&design, &options, &error), error);
+    assert_fine(posthoc_ema_design_info(design, &info, &error), error);
+    assert_int_equal(info.n_widths, 2);
+    assert_near(info.widths[0], 0.05, 0);
+    posthoc_ema_design_free(design);
+    static const double twice[] = {0.1, 0.1}, none[] = {0.4};
+    options.input_sigmas = twice;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    options.input_sigmas = none;
+    options.n_input_sigmas = 1;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_TARGET);
+    options.n_input_sigmas = 0;
+    options.from = 0.3;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    options.to = 0.4;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_TARGET);
+}
+
+static void a_design_takes_the_motion_of_another_training(void **state)
+{
+    (void)state;
+    struct posthoc_ema_design_options options = {.size = sizeof(options),
+                                                 .until = 10000,
+                                                 .model_elements = 1000,
+                                                 .disk_bytes = 100000,
+                                                 .from = 0.05,
+                                                 .to = 0.2};
+    char *path = support_fixture("edm2/snapshots");
+    const struct posthoc_ema_series_options last = {.size = sizeof(last), .last = 1};
+    struct posthoc_ema_series *series = open_fixture(), *alone = NULL;
+    struct posthoc_ema_error error = {""};
+    assert_fine(posthoc_ema_series_open(&alone, path, &last, &error), error);
+    struct posthoc_ema_plan *plan = plan_for(series, 0.1, NULL),
+                            *still = plan_for(alone, 0.1, NULL);
+    struct posthoc_ema_design *design = NULL;
+    struct posthoc_ema_design_info info = {.size = sizeof(info)};
+    options.like = plan;
+    options.motion = "walk";
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    options.motion = NULL;
+    options.like = still;
+    assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_INPUTS);
+    assert_non_null(strstr(error.message, "how parameters move"));
+    options.like = plan;
+    assert_fine(posthoc_ema_design_make(&design, &options, &error), error);
+    posthoc_ema_plan_free(still); /* a design does not need the plan */
+    posthoc_ema_plan_free(plan);
+    posthoc_ema_series_close(alone);
+    posthoc_ema_series_close(series);
+    assert_fine(posthoc_ema_design_info(design, &info, &error), error);
+    double like = info.worst_error;
+    posthoc_ema_design_free(design);
+    options.like = NULL;
+    assert_fine(posthoc_ema_design_make(&design, &options, &error), error);
+    assert_fine(posthoc_ema_design_info(design, &info, &error), error);
+    assert_true(like > 0 && like != info.worst_error);
+    posthoc_ema_design_free(design);
+    free(path);
+}
+
 static void a_series_describes_its_snapshots(void **state)
 {
     (void)state;
@@ -166,6 +302,90 @@ static void options_of_a_series_are_used(void **state)
     assert_int_equal(posthoc_ema_series_open(&unopened, NULL, NULL, &error), POSTHOC_EMA_ERR_USAGE);
     free(path);
     free(ema_pytorch);
+}
+
+/* Each option of the command has an effect: on times, on snapshots, on what a profile is. */
+static void options_tell_what_happened_to_the_averages(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = NULL;
+    struct posthoc_ema_error error = {""};
+    char *path = support_fixture("edm2/snapshots"),
+         *titan = support_fixture("trainers/titan/checkpoint");
+    const char *resets[] = {"6"};
+    struct posthoc_ema_series_options options = {
+        .size = sizeof(options), .resets = resets, .n_resets = 1};
+    assert_fine(posthoc_ema_series_open(&series, path, &options, &error), error);
+    struct posthoc_ema_plan *plan = plan_for(series, 0.08, "profile");
+    struct posthoc_ema_target target = {.size = sizeof(target)};
+    assert_fine(posthoc_ema_plan_target(plan, 0, &target, &error), error);
+    /* of: posthoc-ema weights --metric profile --sigma-rel 0.08 --reset-at 6; without -0.00097 */
+    assert_near(target.weights[3], -0.0015387152856, 1e-10);
+    posthoc_ema_plan_free(plan);
+    posthoc_ema_series_close(series);
+    resets[0] = "soon";
+    assert_int_equal(posthoc_ema_series_open(&series, path, &options, &error),
+                     POSTHOC_EMA_ERR_USAGE);
+
+    struct posthoc_ema_snapshot snapshot = {.size = sizeof(snapshot)};
+    options = (struct posthoc_ema_series_options){.size = sizeof(options), .time_offset = 1};
+    assert_fine(posthoc_ema_series_open(&series, path, &options, &error), error);
+    assert_fine(posthoc_ema_series_snapshot(series, 7, &snapshot, &error), error);
+    assert_true(snapshot.time > 16384);
+    posthoc_ema_series_close(series);
+    options.time_offset = (double)NAN;
+    assert_int_equal(posthoc_ema_series_open(&series, path, &options, &error),
+                     POSTHOC_EMA_ERR_USAGE);
+
+    static const char *const uses[] = {NULL, "averages", "raw"};
+    size_t n[3];
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const profile = "titan:fraction=0.1";
+        options = (struct posthoc_ema_series_options){.size = sizeof(options),
+                                                      .use = uses[i],
+                                                      .input_profiles = &profile,
+                                                      .n_input_profiles = 1};
+        struct posthoc_ema_series_info info = {.size = sizeof(info)};
+        assert_fine(posthoc_ema_series_open(&series, titan, &options, &error), error);
+        assert_fine(posthoc_ema_series_info(series, &info, &error), error);
+        n[i] = info.n_snapshots;
+        posthoc_ema_series_close(series);
+    }
+    assert_true(n[1] > 0 && n[2] > 0);
+    assert_int_equal(n[0], n[1] + n[2]);
+    options.use = "both";
+    assert_int_equal(posthoc_ema_series_open(&series, titan, &options, &error),
+                     POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "use: 'both' is not one of all|averages|raw");
+    free(path);
+    free(titan);
+}
+
+static void a_plan_takes_checks_and_a_schedule(void **state)
+{
+    (void)state;
+    static const double sigma_rel = 0.08;
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_plan *plan = NULL;
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_plan_options options = {
+        .size = sizeof(options), .sigma_rels = &sigma_rel, .n_sigma_rels = 1, .checks = "off"};
+    struct posthoc_ema_plan_info info = {.size = sizeof(info)};
+    assert_fine(posthoc_ema_plan_make(&plan, series, &options, &error), error);
+    assert_fine(posthoc_ema_plan_info(plan, &info, &error), error);
+    assert_string_equal(info.verdict, "unknown");
+    posthoc_ema_plan_free(plan);
+    options.checks = "never";
+    assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "checks: 'never' is not one of warn|error|off");
+    options.checks = NULL;
+    options.schedule = "cosine";
+    assert_fine(posthoc_ema_plan_make(&plan, series, &options, &error), error);
+    posthoc_ema_plan_free(plan);
+    options.schedule = "/nowhere/rates.csv";
+    assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error), POSTHOC_EMA_ERR_FILE);
+    assert_non_null(strstr(error.message, "/nowhere/rates.csv"));
+    posthoc_ema_series_close(series);
 }
 
 static void a_plan_has_weights_and_their_errors(void **state)
@@ -451,8 +671,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gammas_and_betas_match_the_paper),
         cmocka_unit_test(weights_without_files_sum_to_one),
+        cmocka_unit_test(a_design_is_that_of_the_question),
+        cmocka_unit_test(a_design_for_a_range_is_that_of_the_command),
+        cmocka_unit_test(a_design_takes_the_motion_of_another_training),
         cmocka_unit_test(a_series_describes_its_snapshots),
         cmocka_unit_test(options_of_a_series_are_used),
+        cmocka_unit_test(options_tell_what_happened_to_the_averages),
+        cmocka_unit_test(a_plan_takes_checks_and_a_schedule),
         cmocka_unit_test(a_plan_has_weights_and_their_errors),
         cmocka_unit_test(a_plan_above_its_error_is_refused),
         cmocka_unit_test(unknown_options_are_refused_and_shorter_structs_accepted),

@@ -323,6 +323,97 @@ static void check_cut_while_mapped(bool is_all)
     free(partial);
 }
 
+/* ---- Files that another process has found ---- */
+
+static struct phema_file *expect_ok(const char *path, const struct phema_file_identity *identity)
+{
+    struct phema_file *file = NULL;
+    struct phema_error err = {""};
+    assert_ok(phema_file_expect(&file, path, identity, &err), &err);
+    return file;
+}
+
+static void an_expected_file_is_opened_on_demand(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("expected.bin");
+    struct phema_file_identity identity;
+    struct phema_error err = {""};
+    support_write(path, "abcdef", 6);
+    struct phema_file *file = open_ok(path);
+    phema_file_identify(&identity, file);
+    phema_file_close(file);
+
+    file = expect_ok(path, &identity);
+    assert_false(phema_file_is_open(file));
+    assert_int_equal(phema_file_span(file).size, 6);
+    assert_null(phema_file_span(file).data);
+    phema_file_prefetch(file, 0, 6);
+    phema_file_evict(file, 0, 6);
+    phema_file_expect_sparse(file, true);
+    assert_true(phema_file_is_cached(file));
+    assert_ok(phema_file_check_unchanged(file, &err), &err);
+    assert_ok(phema_file_demand(file, &err), &err);
+    assert_memory_equal(phema_file_span(file).data, "abcdef", 6);
+    assert_ok(phema_file_demand(file, &err), &err); /* is open already */
+    phema_file_close(file);
+    free(path);
+}
+
+/* Size, time and contents are each enough; the contents are those of the first 64 KiB. */
+static void another_file_than_the_expected_one_is_refused(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("other.bin");
+    struct phema_file_identity true_one;
+    support_write(path, "abcdef", 6);
+    struct phema_file *file = open_ok(path);
+    phema_file_identify(&true_one, file);
+    phema_file_close(file);
+    static const char *const parts[] = {"their sizes", "times of modification",
+                                        "times of modification", "their contents"};
+    for (unsigned i = 0; i < 4; i++) {
+        struct phema_file_identity wrong = true_one;
+        struct phema_error err = {""};
+        wrong.size_bytes += i == 0;
+        wrong.modified_s -= i == 1;
+        wrong.modified_ns ^= i == 2;
+        wrong.head ^= (uint64_t)(i == 3) << 63;
+        file = expect_ok(path, &wrong);
+        assert_fails(phema_file_demand(file, &err), PHEMA_ERR_FILE, &err, parts[i]);
+        phema_file_close(file);
+    }
+    file = expect_ok("/nowhere/at/all", &true_one);
+    struct phema_error err = {""};
+    assert_fails(phema_file_demand(file, &err), PHEMA_ERR_FILE, &err, "No such file");
+    phema_file_close(file);
+    free(path);
+}
+
+static void descriptors_are_kept_on_request(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("kept.bin");
+    struct phema_error err = {""};
+    support_write(path, "abcdef", 6);
+    struct phema_file *file = open_ok(path);
+    int descriptor = open(path, O_RDONLY);
+    phema_file_give_descriptor(file, false, descriptor); /* none are kept: closed */
+    assert_int_equal(fcntl(descriptor, F_GETFD), -1);
+    assert_int_equal(phema_file_take_descriptor(file, false), -1);
+
+    assert_ok(phema_file_keep_descriptors(file, &err), &err);
+    descriptor = open(path, O_RDONLY);
+    phema_file_give_descriptor(file, false, descriptor);
+    assert_int_equal(phema_file_take_descriptor(file, true), -1);
+    assert_int_equal(phema_file_take_descriptor(file, false), descriptor);
+    assert_int_equal(phema_file_take_descriptor(file, false), -1);
+    phema_file_give_descriptor(file, true, descriptor);
+    phema_file_close(file);
+    assert_int_equal(fcntl(descriptor, F_GETFD), -1);
+    free(path);
+}
+
 /* Both the first and the last missing byte are detected. */
 static void a_file_cut_while_mapped_ends_with_a_message(void **state)
 {
@@ -343,6 +434,9 @@ int main(void)
         cmocka_unit_test(another_file_of_the_same_size_and_date_is_noticed),
         cmocka_unit_test(evicted_pages_are_read_again),
         cmocka_unit_test(nothing_after_a_file_is_evicted),
+        cmocka_unit_test(an_expected_file_is_opened_on_demand),
+        cmocka_unit_test(another_file_than_the_expected_one_is_refused),
+        cmocka_unit_test(descriptors_are_kept_on_request),
         cmocka_unit_test(a_file_cut_while_mapped_ends_with_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void compare(struct pair *pair, struct phema_checkpoint *a, struct phema_
     struct phema_error err = {""};
     pair->a = a;
     pair->b = b;
-    assert_ok(phema_compare(&pair->comparison, a, b, &err), &err);
+    assert_ok(phema_compare(&pair->comparison, a, b, NULL, &err), &err);
 }
 
 static void clear(struct pair *pair)

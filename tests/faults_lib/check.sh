@@ -31,13 +31,14 @@ resumes() { [[ " ${args[*]} " = *' --resume '* ]]; }
 # Files that a killed or resumable run may leave.
 left_over='@(*.partial*|*.journal)'
 
-# One line on stderr after a failure, none after success.
+# One line on stderr after a failure, and perhaps a command to try; none after success.
 said() {
     local lines
     mapfile -t lines <err
     case $status in
         0 | 1 | 129 | 130 | 137 | 143) [ ${#lines[@]} -eq 0 ] || echo "status $status and says ${lines[*]}" ;;
-        *) [ ${#lines[@]} -eq 1 ] && [[ ${lines[0]} = 'posthoc-ema: '* ]] || echo "${#lines[@]} lines on stderr: ${lines[*]}" ;;
+        *) [ ${#lines[@]} -eq 1 ] || [[ ${#lines[@]} -eq 2 && ${lines[1]} = '  try: posthoc-ema '* ]] &&
+            [[ ${lines[0]} = 'posthoc-ema: '* ]] || echo "${#lines[@]} lines on stderr: ${lines[*]}" ;;
     esac
 }
 

@@ -16,7 +16,7 @@ list_places() {
         done
     done
     for change in $changes; do
-        for way in fresh mapped direct pt; do echo "place/$way/snapshot_$change/-"; done
+        for way in fresh mapped direct ahead pt; do echo "place/$way/snapshot_$change/-"; done
     done
 }
 
@@ -71,7 +71,7 @@ try_closed_stdout() { try_stream into_closed --default-signal=PIPE 6; }
 into_gone() { # nobody reads: the reader has gone before the program starts
     mkfifo pipe 2>/dev/null
     # shellcheck disable=SC2217 # holds the pipe open
-    sleep 10 <pipe &
+    sleep 600 <pipe &
     local reader=$!
     exec 5>pipe
     kill $reader
@@ -151,6 +151,7 @@ try_change() { # function
         start_stopped "$n" || break
         local files=(mine/run/*.safetensors)
         [[ $name = pt ]] && files=(mine/ema_pytorch/*.pt)
+        [[ $name = ahead ]] && files=(mine/large/*.safetensors)
         "$1" "${files[0]}"
         go_on
         # checksums of a copy and its provenance are written after the last check of the snapshots

@@ -12,6 +12,7 @@ opens|$opens|EMFILE|7|no descriptors are left for one file
 opens|$opens|EMFILE+|7|no descriptors are left from one on
 opens|$opens|EACCES|3 6|a file or directory may not be opened
 opens|$opens|EIO|3 6|a file or directory cannot be opened: I/O error
+opens|O_DIRECT|EINVAL+|3|a filesystem that cannot read past the page cache
 copies|fcntl,memfd_create|EMFILE|7|no descriptors are left for a lock
 reads|pread,read|EIO|3 6|a read fails
 reads|pread,read|EINTR||a read is interrupted

@@ -109,15 +109,17 @@ static void an_invalid_line_is_named(void **state)
         {"0.1,nan\n", "none with a finite score"},
         {"width,score\n0.1,1\n", "line 1: expected the columns sigma_rel and score"},
         {"sigma_rel,sigma_rel,score\n0.1,0.1,1\n", "each once"},
-        {"sigma_rel,score\n0.1,1\nx,1\n", "line 3: 'x' is no sigma_rel"},
-        {"sigma_rel,score\n0x1p-4,1\n", "line 2: '0x1p-4' is no sigma_rel"},
-        {"sigma_rel,score\n0.4,1\n", "line 2: '0.4' is no sigma_rel between 0 and"},
-        {"sigma_rel,score\n-0.1,1\n", "no sigma_rel"},
-        {"sigma_rel,score\nnan,1\n", "no sigma_rel"},
-        {"sigma_rel,score\n0.1,good\n", "line 2: 'good' is no score"},
+        {"sigma_rel,score\n0.1,1\nx,1\n",
+         "line 3: expected a sigma_rel between 0 and 0.300283, found 'x'"},
+        {"sigma_rel,score\n0x1p-4,1\n", "found '0x1p-4'"},
+        {"sigma_rel,score\n0.4,1\n",
+         "line 2: expected a sigma_rel between 0 and 0.300283, found '0.4'"},
+        {"sigma_rel,score\n-0.1,1\n", "expected a sigma_rel"},
+        {"sigma_rel,score\nnan,1\n", "expected a sigma_rel"},
+        {"sigma_rel,score\n0.1,good\n", "line 2: expected a score, a number, found 'good'"},
         {"sigma_rel,score\n0.1,1e101\n", "line 2: expected a score of at most 1e+100"},
-        {"sigma_rel,score\n0.1,1 2\n", "'1 2' is no score"},
-        {"sigma_rel,score\n0.1,\x1b[31m\n", "'\\x1b[31m' is no score"},
+        {"sigma_rel,score\n0.1,1 2\n", "found '1 2'"},
+        {"sigma_rel,score\n0.1,\x1b[31m\n", "found '\\x1b[31m'"},
         {"\"sigma_rel,score\n0.1,1\n", "line 1"},
         {",,,,,\n", "line 1"},
     };
@@ -130,7 +132,7 @@ static void overlong_numbers_are_refused(void **state)
     (void)state;
     char text[200] = "0.1,";
     memset(text + 4, '1', sizeof(text) - 5);
-    assert_refused(text, strlen(text), "is no score");
+    assert_refused(text, strlen(text), "expected a score");
 }
 
 static void too_many_scores_are_refused(void **state)

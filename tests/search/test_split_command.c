@@ -254,7 +254,7 @@ static void a_path_elsewhere_is_refused(void **state)
         {"e;#{}\n", "in a comment"},
         {"cat <<EOF\n{}\nEOF", "in or behind a here-document"},
         {"cat <<-'EOF' | e {}\nEOF", "in or behind a here-document"},
-        {"cat <\\\n<EOF\n{}\nEOF", "in or behind a word that goes on in the next line"},
+        {"cat <\\\n<EOF\n{}\nEOF", "in or behind a word that continues in the next line"},
         {"e `cat {}`", "in or behind a backquote"},
         {"e \"`date`\" {}", "in or behind an expansion within double quotes"},
         {"e $((1 + {}))", "in or behind arithmetic"},

@@ -328,6 +328,7 @@ static void likelihood_is_that_of_its_definition(void **state)
         series.rounding[0] = series.rounding[1];
         double likelihood = score(z, NULL, &series, NULL, HUGE_VAL);
         assert_near(likelihood, likelihood_by_elimination(&series, wander), 1e-10);
+        assert_near(score(NULL, NULL, &series, NULL, HUGE_VAL), likelihood, 1e-9); /* alone */
     }
     clear_series(&series);
 }

@@ -54,7 +54,7 @@ static enum phema_status fit(struct phema_motion *motion, const struct phema_pro
                                            .n = n,
                                            .distances = distances,
                                            .n_distances = n_distances};
-    return phema_motion_fit(motion, &data, err);
+    return phema_motion_fit(motion, &data, PHEMA_MOTION_EVEN, err);
 }
 
 static void pairs_are_of_one_time_or_neighbours(void **state)
@@ -116,11 +116,14 @@ static void terms_are_integrals(void **state)
     struct phema_profile snapshots[N];
     make_series(snapshots);
     struct phema_distance *pairs = NULL;
+    struct phema_motion_table *table = NULL;
     struct phema_motion_terms shares;
     size_t n_pairs = 0;
     struct phema_error err = {""};
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
-    assert_ok(phema_motion_terms_find(&shares, snapshots, N, 1, pairs, n_pairs, &err), &err);
+    assert_ok(phema_motion_table_open(&table, snapshots, N, 1, pairs, n_pairs, 0, &err), &err);
+    assert_ok(phema_motion_terms_find(&shares, table, pairs, n_pairs, &err), &err);
+    phema_motion_table_close(table);
     assert_int_equal(shares.n_intervals, 8);
     for (size_t p = 0; p < n_pairs; p++) {
         const struct phema_profile *a = &snapshots[pairs[p].i];
@@ -358,6 +361,35 @@ static double wander_at(const struct phema_motion *motion, double t)
     return motion->wander[k];
 }
 
+static void assert_equal_motions(const struct phema_motion *a, const struct phema_motion *b)
+{
+    size_t size = a->n_intervals * sizeof(double);
+    assert_int_equal(a->n_intervals, b->n_intervals);
+    assert_memory_equal(a->ends, b->ends, size);
+    assert_memory_equal(a->wander, b->wander, size);
+    assert_memory_equal(a->jitter, b->jitter, size);
+}
+
+/* One fitting gives each kind as a fit of its own does, in any order. */
+static void assert_kinds_are_shared(const struct phema_motion_data *data)
+{
+    static const enum phema_motion_kind kinds[] = {PHEMA_MOTION_SHAPED, PHEMA_MOTION_EVEN,
+                                                   PHEMA_MOTION_LIKELIEST, PHEMA_MOTION_EVEN,
+                                                   PHEMA_MOTION_SHAPED};
+    struct phema_error err = {""};
+    struct phema_motion_fitting *fitting = NULL;
+    assert_ok(phema_motion_fitting_open(&fitting, data, &err), &err);
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+        struct phema_motion shared, alone;
+        assert_ok(phema_motion_fitting_find(&shared, fitting, kinds[k], &err), &err);
+        assert_ok(phema_motion_fit(&alone, data, kinds[k], &err), &err);
+        assert_equal_motions(&shared, &alone);
+        phema_motion_clear(&shared);
+        phema_motion_clear(&alone);
+    }
+    phema_motion_fitting_close(fitting);
+}
+
 static void fit_walk(struct phema_motion *motion, double variance_of(double),
                      const struct phema_schedule *schedule)
 {
@@ -381,9 +413,9 @@ static void fit_walk(struct phema_motion *motion, double variance_of(double),
                                            .distances = pairs,
                                            .n_distances = n_pairs,
                                            .sample = &rows,
-                                           .is_true = true,
                                            .schedule = schedule};
-    assert_ok(phema_motion_fit(motion, &data, &err), &err);
+    assert_ok(phema_motion_fit(motion, &data, PHEMA_MOTION_LIKELIEST, &err), &err);
+    assert_kinds_are_shared(&data);
     free(pairs);
     free(values);
 }

@@ -2,13 +2,16 @@
 /* faults.c - for LD_PRELOAD: one call of a program fails, or all calls from that one on. Calls are
  * counted over all threads and libraries, from main on. Variables of the environment:
  *
- * - FAULT_CALLS: functions, separated by commas, by their names in the manual: "pwrite,write"
+ * - FAULT_CALLS: functions, separated by commas, by their names in the manual: "pwrite,write"; O_DIRECT:
+ *   open with that flag
  * - FAULT_AT: number of the call that fails, from 1; 0 or absent: none fails, calls are counted
  * - FAULT_WITH: an errno, "ENOSPC"; a signal, "KILL"; or "short": half of the requested bytes are
  *   read or written
  * - FAULT_STAYS: if set, all later calls fail as well
  * - FAULT_PATH: only calls whose path, or whose descriptor's path, contains this text
  * - FAULT_PAUSE: each of these calls first waits this many milliseconds
+ * - FAULT_SHOWN: a file that receives what the program shows; a pause ends when it has grown twice, so
+ *   that the second time is about the call
  * - FAULT_TOLD: a file that receives the first failing call; if none failed, it receives the number
  *   of calls at the end of main */
 #include <dirent.h>
@@ -48,7 +51,7 @@ static const struct {
     {"KILL", SIGKILL}, {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"STOP", SIGSTOP}};
 
 static struct {
-    const char *calls, *path, *told;
+    const char *calls, *path, *told, *shown;
     long at, pause_ms;
     int number, signal; /* neither: short */
     bool stays;
@@ -93,14 +96,34 @@ static bool is_on_path(int descriptor, const char *path)
     return strstr(found, fault.path) != NULL;
 }
 
+static long shown_bytes(void)
+{
+    struct statx found = {0};
+    (void)syscall(SYS_statx, AT_FDCWD, fault.shown, 0, STATX_SIZE, &found);
+    return (long)found.stx_size;
+}
+
+/* As long as FAULT_PAUSE says, or until FAULT_SHOWN has grown twice. */
+static void pause_call(void)
+{
+    enum { STEP_MS = 5 };
+    long step_ms = fault.shown ? STEP_MS : fault.pause_ms, n_grown = 0;
+    long size = fault.shown ? shown_bytes() : 0;
+    for (long waited_ms = 0; waited_ms < fault.pause_ms && n_grown < 2; waited_ms += step_ms) {
+        (void)nanosleep(&(struct timespec){step_ms / 1000, step_ms % 1000 * 1000000}, NULL);
+        long now = fault.shown ? shown_bytes() : 0;
+        n_grown += now != size;
+        size = now;
+    }
+}
+
 /* True if this call fails; then errno is set. */
 static bool strikes(const char *call, int descriptor, const char *path)
 {
     if (!atomic_load(&is_armed) || !is_chosen(call) || !is_on_path(descriptor, path))
         return false;
     if (fault.pause_ms)
-        (void)nanosleep(&(struct timespec){fault.pause_ms / 1000, fault.pause_ms % 1000 * 1000000},
-                        NULL);
+        pause_call();
     long n = ++n_calls;
     if (!fault.at || n < fault.at || (n > fault.at && !fault.stays))
         return false;
@@ -268,7 +291,8 @@ int open(const char *path, int flags, ...)
     va_start(arguments, flags);
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
-    return strikes("open", -1, path) ? -1 : next(path, flags, mode);
+    bool fails = strikes("open", -1, path) || ((flags & O_DIRECT) && strikes("O_DIRECT", -1, path));
+    return fails ? -1 : next(path, flags, mode);
 }
 
 int openat(int descriptor, const char *path, int flags, ...)
@@ -320,6 +344,7 @@ static void read_environment(void)
     fault.calls = getenv("FAULT_CALLS");
     fault.path = getenv("FAULT_PATH");
     fault.told = getenv("FAULT_TOLD");
+    fault.shown = getenv("FAULT_SHOWN");
     fault.stays = getenv("FAULT_STAYS") != NULL;
     fault.at = at ? strtol(at, NULL, 10) : 0;
     for (size_t i = 0; with && i < sizeof(errors) / sizeof(errors[0]); i++)

@@ -226,6 +226,8 @@ static enum phema_status check_output(struct page *page, struct phema_error *err
                              "--output", "report.html");
     if (values->maximizes && !values->scores)
         return phema_fail(err, PHEMA_ERR_USAGE, "--maximize: is about --scores");
+    if (phema_writer_check_parent(values->output, err))
+        return phema_suggest(err, PHEMA_ERR_OUTPUT, "--output", "report.html");
     return values->is_forced ? PHEMA_OK : phema_writer_check_absent(values->output, err);
 }
 
@@ -252,16 +254,18 @@ static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_solve_rows, FIELD(plan)),
     {"scores", INPUT, CLI_TEXT, FIELD(scores), "FILE",
      .help =
-         "draw these scores of averages: the scores.csv of\nsearch, or lines of sigma_rel,score"},
+         "draw these scores of averages: the scores.csv of\nsearch, or lines of sigma_rel,score",
+     .flags = CLI_EVERYDAY},
     {"memory", INPUT, CLI_TEXT, FIELD(memory), "FILE",
      .help = "draw what synth --profile-memory FILE wrote"},
     {"maximize", NUMBERS, CLI_FLAG, FIELD(maximizes),
      .help = "the highest score is the best (default: the lowest)"},
-    {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE", .help = "the page: .html", .letter = 'o'},
+    {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE", .help = "the page: .html",
+     .flags = CLI_EVERYDAY, .letter = 'o'},
     {"title", OUTPUT, CLI_TEXT, FIELD(title), "TEXT",
-     .help = "heading of the page (default: SNAPSHOTS)"},
+     .help = "heading of the page (default: SNAPSHOTS)", .flags = CLI_EVERYDAY},
     {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace an existing page",
-     .letter = 'f'},
+     .flags = CLI_EVERYDAY, .letter = 'f'},
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };

@@ -60,6 +60,8 @@ void html_findings(struct phema_strbuf *out, const struct html_report *report)
         html_printf(out, "The snapshots do not fit their labels, so errors are unknown.");
     else if (report->errors_plan)
         write_widths(out, report->errors_plan);
+    if (plan && plan->checks.verdict == PHEMA_SERIES_FITS)
+        html_printf(out, " The snapshots fit their labels.");
     phema_strbuf_puts(out, "</p>\n");
     struct phema_strbuf checks = {0};
     if (plan && report_write_checks(&checks, plan) && !checks.is_failed)

@@ -19,7 +19,7 @@ struct inspect_values {
     struct cli_texts paths;
     struct phema_series_options series; /* how to read it: --layout, --name-regex, --key,
                                          * --allow-global */
-    const char *tensor;
+    const char *tensor, *design;
     bool is_raw;
 };
 
@@ -31,9 +31,11 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, wanted, strlen(wanted));
     struct phema_name_buffer name;
     if (!tensor)
-        return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
-                          phema_checkpoint_path(checkpoint),
-                          phema_name_escape(&name, wanted, strlen(wanted)));
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
+                                        phema_checkpoint_path(checkpoint),
+                                        phema_name_escape(&name, wanted, strlen(wanted))),
+                             "posthoc-ema inspect -v", phema_checkpoint_path(checkpoint));
     enum { CHUNK = 32768 }; /* elements; even, because two F4 elements share a byte */
     uint8_t scratch[CHUNK * 16];
     struct phema_reader *reader = NULL;
@@ -58,25 +60,6 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
 
 /* ---- Checkpoint or series ---- */
 
-/* A directory with an index is one checkpoint, not a series. */
-static bool holds_index(const char *path)
-{
-    static const char *const names[] = {"model.safetensors.index.json",
-                                        "diffusion_pytorch_model.safetensors.index.json",
-                                        ".metadata"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        char *file = NULL;
-        struct stat st;
-        if (asprintf(&file, "%s/%s", path, names[i]) < 0)
-            return false;
-        bool is_there = stat(file, &st) == 0;
-        free(file);
-        if (is_there)
-            return true;
-    }
-    return false;
-}
-
 static bool is_directory(const char *path)
 {
     struct stat st;
@@ -87,7 +70,8 @@ static bool is_series(const char *path)
 {
     bool is_manifest = phema_ends_with(path, ".json") && !phema_format_from_path(NULL, path, 0);
     return path[0] == '@' || is_manifest ||
-           (is_directory(path) && !holds_index(path) && !phema_directory_is_checkpoint(path));
+           (is_directory(path) && !phema_directory_has_model(path, false) &&
+            !phema_directory_is_checkpoint(path));
 }
 
 static struct phema_series_options series_options(const struct inspect_values *values,
@@ -117,11 +101,11 @@ static void write_next(struct phema_strbuf *out, const struct inspect_values *va
 
 static void write_series(struct phema_strbuf *out, const struct inspect_values *values,
                          const struct inspect_summary *summary, const struct inspect_times *times,
-                         const struct inspect_errors *errors)
+                         const struct inspect_errors *errors, const struct inspect_design *design)
 {
     struct phema_strbuf next = {0};
     write_next(&next, values, summary->series, errors);
-    inspect_write_series(out, summary, times, errors, next.data, values->common.is_verbose);
+    inspect_write_series(out, summary, times, errors, design, next.data, values->common.is_verbose);
     phema_strbuf_clear(&next);
 }
 
@@ -132,20 +116,27 @@ static enum phema_status print_series(struct phema_json_out *out,
     struct inspect_summary summary;
     struct inspect_times times;
     struct inspect_errors errors = {0};
+    struct inspect_design found = {0};
+    const struct inspect_design *design = values->design ? &found : NULL;
     enum phema_status status = inspect_times_find(&times, series, err);
     if (status)
         return status;
+    struct cli_watch *watch = cli_watch_start(&values->common, "checking the snapshots");
     status = inspect_errors_find(&errors, series, err);
+    cli_watch_stop(watch);
+    if (!status && design)
+        status = inspect_design_find(&found, series, values->design, err);
     if (!status)
         status = inspect_summarise_series(&summary, series, err);
     if (!status) {
         report_notes(&values->common, series);
         if (values->common.is_json)
-            inspect_write_series_json(out, &summary, &times, &errors, values->paths.n > 1);
+            inspect_write_series_json(out, &summary, &times, &errors, design, values->paths.n > 1);
         else
-            write_series(out->text, values, &summary, &times, &errors);
+            write_series(out->text, values, &summary, &times, &errors, design);
         inspect_summary_clear(&summary);
     }
+    inspect_design_clear(&found);
     inspect_errors_clear(&errors);
     inspect_times_clear(&times);
     return status;
@@ -157,7 +148,9 @@ static enum phema_status inspect_series(struct phema_json_out *out,
 {
     struct phema_series_options options = series_options(values, path);
     struct phema_series *series = NULL;
+    struct cli_watch *watch = cli_watch_start(&values->common, "opening the snapshots");
     enum phema_status status = phema_series_open(&series, &options, err);
+    cli_watch_stop(watch);
     if (!status)
         status = print_series(out, values, series, err);
     phema_series_close(series);
@@ -214,6 +207,9 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
                                             struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = NULL;
+    if (values->design)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: --design compares all snapshots of a directory; give that", path);
     enum phema_status status =
         phema_checkpoint_open(&checkpoint, path, &values->series.checkpoint, err);
     if (!status)
@@ -284,6 +280,8 @@ static const struct cli_opt rows[] = {
     {"key", INPUT, CLI_TEXT, FIELD(series.key), "PATH",
      .help = "subtree that is averaged; . for all"},
     CLI_INCLUDE(cli_pickle_rows, FIELD(series.checkpoint)),
+    {"design", INPUT, CLI_TEXT, FIELD(design), "FILE",
+     .help = "compare the snapshots of a directory with this\ndesign, which design -o has written"},
     {"tensor", OUTPUT, CLI_TEXT, FIELD(tensor), "NAME", .help = "this tensor alone, with --raw"},
     {"raw", OUTPUT, CLI_FLAG, FIELD(is_raw),
      .help = "write the tensor's bytes: C order, little-endian"},

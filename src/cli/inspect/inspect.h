@@ -114,6 +114,28 @@ PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phem
                                    struct phema_error *err);
 void inspect_errors_clear(struct inspect_errors *errors);
 
+/* ---- design.c: beside the design that the training follows ---- */
+
+struct inspect_missed {
+    double time, sigma_rel; /* NaN: no power function */
+};
+
+struct inspect_design {
+    size_t n_planned, n_stored; /* snapshots, of the whole training and of those */
+    struct inspect_missed *missed;
+    size_t n_missed; /* up to the newest snapshot */
+    size_t n_others; /* snapshots that are not planned */
+    double next;     /* time of the next ones; NaN: the training is over */
+    struct phema_arena arena;
+};
+
+/* PHEMA_ERR_FILE  the file is no design */
+PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phema_series *series,
+                                   const char *path, struct phema_error *err);
+void inspect_design_clear(struct inspect_design *design);
+void inspect_design_write(struct phema_strbuf *out, const struct inspect_design *design);
+void inspect_design_write_json(struct phema_json_out *out, const struct inspect_design *design);
+
 /* ---- print_times.c ---- */
 
 /* Two lines, or one and a table: how many snapshots, of which times and widths. */
@@ -147,13 +169,14 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
 void inspect_write_checkpoint_json(struct phema_json_out *out,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
-/* is_verbose: every snapshot, and the sums over tensors. next: a command to go on with, or NULL. The
+/* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to go on with, or NULL. The
  * text is printed as it is. */
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
-                          const char *next, bool is_verbose);
+                          const struct inspect_design *design, const char *next, bool is_verbose);
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
                                const struct inspect_times *times,
-                               const struct inspect_errors *errors, bool is_inner);
+                               const struct inspect_errors *errors,
+                               const struct inspect_design *design, bool is_inner);
 
 #endif

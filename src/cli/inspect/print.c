@@ -520,10 +520,12 @@ static void write_model(struct phema_strbuf *out, const struct inspect_summary *
 
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
-                          const char *next, bool is_verbose)
+                          const struct inspect_design *design, const char *next, bool is_verbose)
 {
     inspect_times_write(out, times);
     write_model(out, summary);
+    if (design)
+        inspect_design_write(out, design);
     inspect_errors_write(out, times, errors);
     if (next)
         cli_write_whole(out, "next: %s", next);
@@ -540,7 +542,8 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
 
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
                                const struct inspect_times *times,
-                               const struct inspect_errors *errors, bool is_inner)
+                               const struct inspect_errors *errors,
+                               const struct inspect_design *design, bool is_inner)
 {
     const struct phema_series *series = summary->series;
     phema_json_out_open(out, NULL, '{');
@@ -554,6 +557,8 @@ void inspect_write_series_json(struct phema_json_out *out, const struct inspect_
         report_snapshot_json(out, &series->snapshots[k]);
     phema_json_out_close(out, ']');
     inspect_times_write_json(out, times, errors);
+    if (design)
+        inspect_design_write_json(out, design);
     phema_json_out_u64(out, "tensors", series->n_tensors);
     write_summary_json(out, summary);
     phema_json_out_close(out, '}');

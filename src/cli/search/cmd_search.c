@@ -11,25 +11,18 @@
 #include "search/search_run.h"
 
 #define DEFAULT_OUT       "search"
-#define DEFAULT_TOLERANCE 0.005
+#define DEFAULT_TOLERANCE PHEMA_SEARCH_TOLERANCE
 #define DEFAULT_BATCH     4
 
 /* Widths of the coarse grid: at one time, at each of several. */
-#define DEFAULT_COARSE       6
+#define DEFAULT_COARSE       PHEMA_SEARCH_GRID
 #define DEFAULT_COARSE_TIMES 5
-#define MOST_COARSE          1000
 
 /* The newest snapshot, and what refining takes from 0.02:0.25 to the least tolerance where scores
  * are smooth. */
 #define DEFAULT_REFINING 17
 
 /* ---- The range ---- */
-
-/* Equal ratios: the first two widths are nearest to each other. */
-static double first_gap(double first, double last, size_t n)
-{
-    return first * (pow(last / first, 1 / (double)(n - 1)) - 1);
-}
 
 static size_t count_coarse(const struct searching *searching, double first, double last)
 {
@@ -38,9 +31,7 @@ static size_t count_coarse(const struct searching *searching, double first, doub
     size_t n = has_times ? DEFAULT_COARSE_TIMES : DEFAULT_COARSE;
     if (values->coarse)
         return (size_t)values->coarse;
-    while (n > 2 && first_gap(first, last, n) < searching->search.tolerance)
-        n--;
-    return n;
+    return phema_search_grid_size(n, first, last, searching->search.tolerance);
 }
 
 /* "0.02:0.25": equal ratios */
@@ -49,19 +40,23 @@ static enum phema_status use_range(struct searching *searching, double first, do
 {
     double gamma = 0;
     if (!(last - first >= PHEMA_SEARCH_RESOLUTION))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--sigma-rel: expected a range from a lower to a higher width, found %g "
-                          "to %g",
-                          first, last);
+        return phema_suggest(
+            err,
+            phema_fail(
+                err, PHEMA_ERR_USAGE,
+                "--sigma-rel: expected a range from a lower to a higher width, found %g to %g",
+                first, last),
+            "--sigma-rel", "0.02:0.25");
     if (phema_gamma_from_sigma_rel(&gamma, first, err) ||
         phema_gamma_from_sigma_rel(&gamma, last, err))
         return phema_fail_in(err, PHEMA_ERR_TARGET, "--sigma-rel");
     size_t n = count_coarse(searching, first, last);
-    if (n < 2 || n > MOST_COARSE || first_gap(first, last, n) < PHEMA_SEARCH_RESOLUTION)
+    if (n < 2 || n > PHEMA_SEARCH_MOST_GRID ||
+        phema_search_grid_gap(n, first, last) < PHEMA_SEARCH_RESOLUTION)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--coarse: expected from 2 to %d widths, at least %g apart, found %zu "
                           "from %g to %g",
-                          MOST_COARSE, PHEMA_SEARCH_RESOLUTION, n, first, last);
+                          PHEMA_SEARCH_MOST_GRID, PHEMA_SEARCH_RESOLUTION, n, first, last);
     double *widths = phema_arena_array(&searching->arena, n, sizeof(*widths));
     if (!widths)
         return phema_fail_memory(err);
@@ -191,10 +186,12 @@ static enum phema_status read_out(struct searching *searching, struct phema_erro
         searching->out = out;
     } else {
         if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !is_directory(out))
-            return fail_out(out,
-                            "expected a directory for the candidates, or names such as "
-                            "search/{time}-{sigma}.pt",
-                            err);
+            return phema_suggest(err,
+                                 fail_out(out,
+                                          "expected a directory for the candidates, or names such "
+                                          "as search/{time}-{sigma}.pt",
+                                          err),
+                                 "OUT", "search/");
         while (size > 1 && out[size - 1] == '/')
             size--;
         searching->out = join_texts(&searching->arena, out, size, "/");
@@ -308,20 +305,23 @@ static enum phema_status run(void *values, struct phema_error *err)
 static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_series_rows, FIELD(run.plan)),
     {"sigma-rel", TARGET, CLI_TEXT, FIELD(sigma_rel), "RANGE",
-     .help = "where to search: 0.02:0.25; or the first widths:\n0.05,0.1,0.2 or 0.02:0.26:0.03"},
+     .help = "where to search: 0.02:0.25; or the first widths:\n0.05,0.1,0.2 or 0.02:0.26:0.03",
+     .flags = CLI_EVERYDAY},
     {"at", TARGET, CLI_REALS,
      CLI_LIST(struct search_values, run.plan.options.ats, run.plan.options.n_ats), "TIME",
      .help =
-         "times of the averages, as names write them; of\nseveral, the best is searched for too"},
+         "times of the averages, as names write them; of\nseveral, the best is searched for too",
+     .flags = CLI_EVERYDAY},
     {"exec", TARGET, CLI_TEXT, FIELD(exec), "COMMAND",
      .help = "command that scores an average: a program and its\narguments, {} for the path; no "
              "shell is used",
      .flags = CLI_EVERYDAY},
     {"shell", TARGET, CLI_FLAG, FIELD(is_shell),
-     .help = "run the command in sh; {} outside of quotes"},
+     .help = "run the command in sh; {} outside of quotes", .flags = CLI_EVERYDAY},
     {"score-regex", TARGET, CLI_TEXT, FIELD(score_regex), "RE",
      .help = "score in the output: group (?<score>..), the first\ngroup or all, of the last match "
-             "(default: the last\nline)"},
+             "(default: the last\nline)",
+     .flags = CLI_EVERYDAY},
     {"minimize", TARGET, CLI_FLAG, FIELD(minimizes),
      .help = "the lowest score is the best (default)"},
     {"maximize", TARGET, CLI_FLAG, FIELD(maximizes), .help = "the highest score is the best",

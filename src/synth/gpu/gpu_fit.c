@@ -9,7 +9,8 @@ static bool is_averaged(const struct run *run, size_t i)
 
 static bool has_gpu_dtypes(const struct run *run, size_t i)
 {
-    return phema_gpu_can_sum(run->plan->series->tensors[i].tensor.dtype) &&
+    return !run_makes_codes(run, i) &&
+           phema_gpu_can_sum(run->plan->series->tensors[i].tensor.dtype) &&
            phema_gpu_can_sum(run->outputs->dtypes[i]);
 }
 

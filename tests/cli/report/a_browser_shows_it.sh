@@ -1,7 +1,7 @@
 # In a browser, at the widths of a phone, a tablet and a desk, light and dark: nothing is wider than the
 # window, no box has to be scrolled, no text of a picture is covered by another, all text is legible and
 # stands out from what is behind it, and no name has become a tag. The case needs a browser.
-for browser in chromium chromium-browser google-chrome; do command -v "$browser" >/dev/null && break; done
+for browser in chromium-headless-shell chromium chromium-browser google-chrome; do command -v "$browser" >/dev/null && break; done
 command -v "$browser" >/dev/null || { echo "skipped: no browser; to run it: apt-get install chromium" >&2; exit 77; }
 case ${sanitize:-} in *thread*) echo "skipped: not under the thread sanitizer" >&2; exit 77 ;; esac
 "$phema" gen -q --count 16 '<img src=x onerror=document.title=1>' >/dev/null

@@ -12,13 +12,14 @@ touch one
 echo 1
 EOT
 chmod +x evaluate
+runs() { grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; } # nobody may wait for what has ended
 "$phema" search -q --sigma-rel 0.02:0.25 --keep best --exec './evaluate {}' run &
 while [ ! -s shell ]; do sleep 0.05; done
 kill -TERM $!
 wait $!
 echo "status $?"
 for file in child shell; do
-    for _ in $(seq 100); do kill -0 "$(cat $file)" 2>/dev/null || break; sleep 0.05; done
-    kill -0 "$(cat $file)" 2>/dev/null && echo "$file still runs"
+    for _ in $(seq 1200); do runs "$(cat $file)" || break; sleep 0.05; done
+    runs "$(cat $file)" && echo "$file still runs"
 done
 ls search

@@ -16,12 +16,12 @@ ls out
 rm -rf out
 echo "- stages"
 # shellcheck disable=SC2086 # the shim is several words
-slowly() { # columns, command: each write and fsync below out/ takes a while
-    at_columns "$1" $faults FAULT_PATH=out/ FAULT_CALLS=pwrite,fsync FAULT_PAUSE=300 "$phema" "${@:2}" |
-        tr '\r' '\n' | sed 's/ *$//' >shown
+slowly() { # columns, ms, command: each write and fsync below out/ takes so long; with FAULT_SHOWN until it was shown
+    at_columns "$1" $faults FAULT_PATH=out/ FAULT_CALLS=pwrite,fsync FAULT_PAUSE="$2" "$phema" "${@:3}" >all
+    tr '\r' '\n' <all | sed 's/ *$//' >shown
     [ "$(LC_ALL=C.UTF-8 wc -L <shown)" -le "$1" ] || cat shown
     grep -oE '^(simulating|(compressing|storing) [0-9]/[0-9])' shown | sort -u
 }
-slowly 60 synth --no-color --sigma-rel 0.07,0.15 run 'out/{sigma}.safetensors.zst'
+FAULT_SHOWN=$PWD/all slowly 60 2000 synth --no-color --sigma-rel 0.07,0.15 run 'out/{sigma}.safetensors.zst'
 rm -rf out
-slowly 140 gen --count 1 out
+slowly 140 300 gen --count 1 out

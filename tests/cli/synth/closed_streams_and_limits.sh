@@ -13,5 +13,12 @@ cmp a.safetensors c.safetensors && echo "same"
     "$phema" synth -q --no-sync --sigma-rel 0.1 run d.safetensors
     echo "file size limit: $?"
 )
-env --default-signal=PIPE "$phema" synth --no-sync --progress json --sigma-rel 0.01:0.28:0.01 run e/ 2>&1 >/dev/null | head -n 1 >/dev/null
+mkfifo pipe
+exec 5<>pipe
+exec 6>pipe
+exec 5<&- # a pipe whose reader has left
+env --default-signal=PIPE "$phema" synth --no-sync --progress json --sigma-rel 0.01:0.28:0.01 run e/ >/dev/null 2>&6
+echo "pipe without a reader: $?"
+exec 6>&-
+rm pipe
 ls

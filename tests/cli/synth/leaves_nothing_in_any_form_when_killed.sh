@@ -8,14 +8,13 @@ cp $newest old.safetensors && echo kept >old.safetensors.json
 
 attempt() { # OUT, options: killed when the partial output is there
     rm -rf new* && mkdir new
-    env --default-signal=TERM "$phema" synth -q -j1 --sigma-rel 0.01:0.28:0.01 --force "${@:2}" run "$1" &
+    env --default-signal=TERM LD_PRELOAD="$(dirname "$phema")/tests/libfaults.so" FAULT_CALLS=pwrite FAULT_PATH=new/ \
+        FAULT_WITH=STOP FAULT_AT=40 "$phema" synth -q -j1 --sigma-rel 0.01:0.28:0.01 --force "${@:2}" run "$1" &
     pid=$!
-    for ((i = 0; i < 1000; i++)); do
-        ls -d new/*.partial >/dev/null 2>&1 && break
-        sleep 0.01
-    done
+    await_stop $pid
     ls -d new/*.partial >/dev/null 2>&1 && echo "writing"
-    kill -TERM $pid 2>/dev/null
+    kill -TERM $pid
+    kill -CONT $pid
     wait $pid 2>/dev/null
     echo "status $?"
     ls -A new

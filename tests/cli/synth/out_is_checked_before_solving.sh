@@ -7,6 +7,7 @@ try() {
 }
 try 0.1 run there.safetensors
 try 0.1 run missing/out.safetensors
+try 0.1 run /dev/null
 try 0.1,0.2 run out.safetensors
 try 0.1 --at 2048,4096 run out.safetensors
 # An existing snapshot is not offered for replacement.

@@ -10,10 +10,10 @@ for ((try = 0; try < 50; try++)); do
     "$phema" synth -q -j1 --part 2/3 $args sweep/ &
     pid=$!
     while ! grep -q false $marker 2>/dev/null && kill -0 $pid 2>/dev/null; do sleep 0.001; done
-    kill -STOP $pid
-    sleep 0.1
+    kill -STOP $pid 2>/dev/null
+    await_stop $pid
     grep -q false $marker && break # or it was done before
-    kill -CONT $pid
+    kill -CONT $pid 2>/dev/null
     wait $pid
 done
 echo "- stopped"

@@ -20,6 +20,7 @@ echo "- a copy of what is not one file"
 say --sigma-rel 0.1 --into "$fixtures/sharded" run out.safetensors
 say --sigma-rel 0.1 --into "$fixtures/zst/single.safetensors.zst" run out.safetensors.zst
 say --sigma-rel 0.1 --into "$fixtures/dcp/one_rank" run out.pt
+say --sigma-rel 0.1 --into "$fixtures/dcp/one_rank" run model/
 say --sigma-rel 0.1 --into missing.pt run out.pt
 echo "- a copy of another model"
 say --sigma-rel 0.1 --into "$fixtures/safetensors/shapes.safetensors" run out.safetensors

@@ -106,22 +106,23 @@ printf '\252' | dd of=run/snapshot-0000020-0.100.safetensors bs=1 seek=2000000 c
 resume
 echo "- an input changed while it was read: nothing is left to go on with"
 rm -rf new && mkdir new
-$slow FAULT_PAUSE=100 "$phema" synth -q --resume -j1 "${command[@]}" new/o.safetensors &
+$slow FAULT_WITH=STOP FAULT_AT=22 "$phema" synth -q --resume -j1 "${command[@]}" new/o.safetensors &
 pid=$!
-while ! [ -s new/o.safetensors.journal ]; do sleep 0.01; done
-sleep 0.3
+await_stop $pid
+[ -s new/o.safetensors.journal ] || echo "no journal"
 touch run/snapshot-0000020-0.100.safetensors
+kill -CONT $pid
 wait $pid
 echo "status $?: $(ls new | tr '\n' ' ')"
 echo "- another run is at it"
 again
 $slow FAULT_WITH=STOP FAULT_AT=3 "$phema" synth -q --resume -j1 "${command[@]}" new/o.safetensors &
 pid=$!
-while ! grep -q '^State:.T' /proc/$pid/status; do sleep 0.01; done
+await_stop $pid
 "$phema" synth -q --resume "${command[@]}" new/o.safetensors
 echo "status $?"
 { kill -KILL $pid; wait $pid; } 2>/dev/null
-resume | sed 's/: 0 B//' # of its own there may be something in the journal, or nothing
+resume | sed 's/, 0 B already//' # of its own there may be something in the journal, or nothing
 echo "- a run that fails or is stopped before it goes on loses nothing of it"
 for options in "" "--shard-size 1M" "--into run/snapshot-0000030-0.100.safetensors"; do
     out=o.safetensors

@@ -30,7 +30,8 @@ series=$fixtures/trainers/fp8_tensor
 "$phema" inspect out.safetensors | grep -E '\] .* model'
 "$phema" inspect "$series/checkpoint-30" | grep -E '\] .* (model|lm)|left|copied'
 "$phema" inspect --json "$series/checkpoint-30" | tr -d ' \n' | grep -co '"scale":{"name":"model.layers.0.._proj.weight_scale","block":\[1,96\]}'
-"$phema" synth --no-sync --weights fp8_tensor.txt --dtype same "$series" same.safetensors 2>&1 | grep '^posthoc'
+"$phema" synth --no-sync --weights fp8_tensor.txt --dtype same "$series" same.safetensors 2>&1 | grep fp8\ tensor
+"$phema" inspect same.safetensors | grep -E '\] .* model'
 
 # solved weights, from a sample of the numbers
 for kind in block channel none; do

@@ -67,17 +67,15 @@ done
 echo '{' >series/checkpoint-100/config.json
 try
 
-# compressed: scales are read before codes
-if command -v zstd >zstd.txt; then
-    edit fp8_tensor checkpoint-10 's/x/x/'
-    rm -r series/checkpoint-30
-    zstd -q --rm series/checkpoint-?0/model.safetensors
-    sed -i 's/00 /0 /' weights.txt
-    try
-else
-    echo "4 posthoc-ema: series: tensor 'model.layers.0.o_proj.weight': is quantised (F8_E4M3 codes, scale in 'model.layers.0.o_proj.input_scale'): its scale 'model.layers.0.o_proj.weight_scale' is BF16 [1]: is compressed, and a scale is read before its codes; decompress the file (zstd -d); dequantise the snapshots, copy both (--rule 'RE=copy'), or leave both out (--exclude 'RE')"
-fi
 echo "- blocks whose size no shape says"
 blocks=$fixtures/trainers/fp8_block16/checkpoint-300/model.safetensors
 "$phema" synth -q --no-sync --convert "$blocks" converted.safetensors 2>&1
 "$phema" synth -q --no-sync --convert --dtype bf16 "$blocks" converted.safetensors 2>&1
+"$phema" synth -q --no-sync --dtype same --weights <(printf 'checkpoint-%s 0.5\n' 100 200) \
+    "$fixtures/trainers/fp8_block16" out.safetensors --force --to 200 2>&1
+
+echo "- new scales"
+"$phema" synth -q --no-sync --dtype same --sigma-rel 0.1 --exclude scale "$fixtures/scaled/channel" new.safetensors 2>&1
+"$phema" synth -q --no-sync --dtype same --sigma-rel 0.1 --part 1/2 "$fixtures/scaled/channel" new.safetensors 2>&1
+"$phema" synth -q --no-sync --sigma-rel 0.1 --into "${blocks%/*}/model.safetensors" "$fixtures/scaled/channel" new.safetensors 2>&1
+ls

@@ -6,7 +6,7 @@ export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
 both() {
     $faults FAULT_CALLS=fsync FAULT_WITH=STOP FAULT_AT=1 "$phema" synth -q -j1 "$@" >/dev/null 2>first &
     pid=$!
-    while read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" != T ]; do sleep 0.01; done
+    await_stop $pid
     "$phema" synth -q "$@" 2>&1
     echo "status $?"
     kill -CONT $pid

@@ -25,7 +25,7 @@ cp others/snapshot-0000001-0.050.safetensors one.safetensors
 mkfifo pipe
 try() { # command, options of verify
     sed -E 's|"command":"[^"]*"|"command":"posthoc-ema synth '"$1"'"|' good.json >out.safetensors.json
-    timeout 20 "$phema" verify -v "${@:2}" out.safetensors >said 2>&1
+    timeout 120 "$phema" verify -v "${@:2}" out.safetensors >said 2>&1
     echo "$1: status $?, $(grep -c $secret said) lines with the secret"
     tail -n 1 said
 }

@@ -7,8 +7,8 @@ mkdir view
 least() { # what, number, bound
     if [ "$2" -le "$3" ]; then echo "$1: at most $3"; else echo "$1: $2, expected at most $3"; fi
 }
-# A read ends when eight are in flight, or after 300 ms.
-timeout 120 "$slow" --delay 300 --until 8 --read-ahead 8192 --report reads run view \
+# A read ends when eight are in flight, or after a second.
+timeout 600 "$slow" --delay 1000 --until 8 --read-ahead 8192 --report reads run view \
     "$phema" weights -q --sigma-rel 0.1 view >cold
 "$phema" weights -q --sigma-rel 0.1 run | diff cold - && echo "the weights are those of warm files"
 value() {

@@ -11,8 +11,8 @@ for file in run/snapshot*; do
     cp -r "$fixtures/dcp/two_ranks" "pieces/$name"
 done
 check() { # set, bound
-    # A read ends when six are in flight, or after 100 ms.
-    timeout 120 "$slow" --delay 100 --until 6 --report reads "$1" view \
+    # A read ends when six are in flight, or after 300 ms.
+    timeout 600 "$slow" --delay 300 --until 6 --report reads "$1" view \
         "$phema" weights -q --sigma-rel 0.1 view >cold
     "$phema" weights -q --sigma-rel 0.1 "$1" | diff cold - && echo "$1: the weights are those of warm files"
     in_vain=$(sed -E 's/.*"delayed": ([0-9]+),.*/\1/' reads)

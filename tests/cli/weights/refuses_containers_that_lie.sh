@@ -85,3 +85,16 @@ sed -i 's/torch_dist/other_dist/' run/iter_0000030/metadata.json
 try 'unknown to Megatron'
 fresh lightning_ema/checkpoints
 try 'raw averages' --input-profile raw
+fresh titan/checkpoint
+mv run/step-240 run/step-239
+try 'a step that its counter denies'
+printf '{"snapshots": [{"file": "step-239", "time": 241}, {"file": "step-180", "time": 180}]}' >run/times.json
+"$phema" weights -q --sigma-rel 0.1 run/times.json 2>&1 >/dev/null | tail -n 1
+fresh titan/checkpoint
+sed -i 's/train_state.step/train_state.stop/' run/step-240/.metadata
+mv run/step-240 run/step-239
+try 'without a counter the name counts'
+fresh lightning_ema/checkpoints
+try 'updates at every second step' --input-profile lightning:decay=0.95,every=2
+try 'updates from step 11 on' --input-profile lightning:decay=0.95,start=10
+try 'updates at every step' --input-profile lightning:decay=0.95

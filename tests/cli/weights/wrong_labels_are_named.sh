@@ -30,6 +30,7 @@ last() {
     exchange "$(file 15 0.100)" "$(file 16 0.100)"
 }
 bad "two times exchanged" last
+bad "one width of two times exchanged" exchange "$(file 15 0.050)" "$(file 16 0.050)"
 late() {
     for i in {15..1}; do
         for w in 0.050 0.100; do mv "$(file "$i" $w)" "$(file $((i + 1)) $w)"; done
