@@ -15,13 +15,13 @@ static const struct {
     const char *option, *example; /* that has an answer at most times */
     bool needs_at, is_below_1;
 } spellings[] = {
-    [BY_SIGMA_REL] = {"sigma-rel", "0.1"},
-    [BY_GAMMA] = {"gamma", "6.94"},
-    [BY_HALF_LIFE] = {"half-life", "5", .needs_at = true},
-    [BY_SHARE] = {"half-life-rel", "0.05"},
-    [BY_BETA] = {"beta", "0.9", .needs_at = true, .is_below_1 = true},
-    [BY_DECAY] = {"decay", "0.9", .needs_at = true, .is_below_1 = true},
-    [BY_EMA] = {"ema-half-life", "5", .needs_at = true},
+    [BY_SIGMA_REL] = {"sigma-rel", "0.1", false, false},
+    [BY_GAMMA] = {"gamma", "6.94", false, false},
+    [BY_HALF_LIFE] = {"half-life", "5", true, false},
+    [BY_SHARE] = {"half-life-rel", "0.05", false, false},
+    [BY_BETA] = {"beta", "0.9", true, true},
+    [BY_DECAY] = {"decay", "0.9", true, true},
+    [BY_EMA] = {"ema-half-life", "5", true, false},
 };
 
 struct convert_values {

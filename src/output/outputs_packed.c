@@ -227,7 +227,7 @@ static enum phema_status unpack_templates(struct phema_outputs *outputs, struct 
                                           struct phema_error *err)
 {
     size_t n = phema_unpack_count(in, 32);
-    outputs->templates = phema_unpack_array(in, n, sizeof(*outputs->templates));
+    outputs->templates = phema_unpack_array(in, n, sizeof(struct phema_checkpoint *));
     enum phema_status status = phema_unpack_check(in, err);
     for (; !status && outputs->n_templates < n; outputs->n_templates += !status)
         status = phema_checkpoint_unpack(&outputs->templates[outputs->n_templates], in, err);

@@ -48,7 +48,7 @@ static enum phema_status fail_form(const char *text, struct phema_error *err)
     char guess[MAX_SHOWN] = "";
     const char *colon = strrchr(text, ':');
     if (colon && colon > text && colon[1] && strlen(text) < sizeof(guess)) {
-        memcpy(guess, text, strlen(text));
+        memcpy(guess, text, strlen(text) + 1);
         guess[colon - text] = '=';
     }
     return phema_suggest(
