@@ -265,7 +265,7 @@ static enum phema_status unpack(struct phema_series *series, struct phema_unpack
     size_t n = phema_unpack_count(in, 64);
     enum phema_status status = phema_unpack_check(in, err);
     series->snapshots = calloc(n + 1, sizeof(*series->snapshots));
-    if (!status && !series->snapshots)
+    if (!status && (!series->snapshots || (series->n_tensors && !series->tensors)))
         status = phema_fail_memory(err);
     for (size_t k = 0; k < n && !status; k++)
         status = unpack_snapshot(series, k, in, err);
