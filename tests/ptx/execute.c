@@ -23,6 +23,7 @@
 #define POISON      0xA5
 #define ENDED       UINT32_MAX
 #define SEVERAL     UINT16_MAX
+#define LANE_WORDS  (MAX_THREADS / 64) /* of a bit for each thread */
 
 /* Last accesses to a word of shared memory. A phase is the time between two barriers. */
 struct shared_word {
@@ -34,13 +35,15 @@ struct shared_word {
 struct block {
     const struct ptx_kernel *kernel;
     const struct ptx_launch *launch;
-    uint64_t *registers; /* [n_registers][n_threads] */
+    uint64_t *registers;             /* [n_registers][n_threads] */
+    uint64_t (*written)[LANE_WORDS]; /* [n_registers] threads that wrote a register */
     uint8_t *shared, *params;
     struct shared_word *words;
-    uint32_t *next; /* [n_threads] instruction, or ENDED */
-    bool *waits;    /* [n_threads] at a barrier */
-    uint16_t *lanes;
-    size_t n_lanes, n_threads;
+    uint32_t *next;  /* [n_threads] instruction, or ENDED */
+    bool *waits;     /* [n_threads] at a barrier */
+    uint16_t *lanes; /* threads that execute together, and the same as bits */
+    uint64_t lane_bits[LANE_WORDS];
+    size_t n_lanes, n_threads, n_words;
     uint32_t index[3];
     uint32_t phase, first_phase; /* of this block */
     uint32_t number;             /* of the launch */
@@ -105,47 +108,21 @@ static uint8_t *access_shared(struct block *block, const struct ptx_instruction 
     return NULL;
 }
 
-static uint8_t *access_param(const struct block *block, const struct ptx_instruction *at,
-                             uint64_t from)
-{
-    if (from % at->bytes == 0 && from + at->bytes <= block->kernel->params_size)
-        return block->params + from;
-    (void)phema_fail(block->err, PHEMA_BUG, "reads %u bytes at %llu of the parameters", at->bytes,
-                     (unsigned long long)from);
-    return NULL;
-}
-
 static uint8_t *access_memory(struct block *block, const struct ptx_instruction *at, uint64_t from,
                               size_t lane)
 {
     struct ptx_access access = {from, at->bytes, block->number, block->launch->device,
                                 at->kind == PTX_STORE};
-    switch (at->space) {
-    case PTX_PARAM:
-        return access_param(block, at, from);
-    case PTX_SHARED:
+    if (at->space == PTX_SHARED)
         return access_shared(block, at, from, lane);
-    default:
+    if (at->space == PTX_GLOBAL)
         return ptx_access(&access, &block->last, block->err);
-    }
-}
-
-/* Sizes are constants in each branch, so each copy is one instruction. */
-static void copy(void *to, const void *from, size_t bytes)
-{
-    switch (bytes) {
-    case 1:
-        memcpy(to, from, 1);
-        break;
-    case 2:
-        memcpy(to, from, 2);
-        break;
-    case 4:
-        memcpy(to, from, 4);
-        break;
-    default:
-        memcpy(to, from, 8);
-    }
+    if (from % at->bytes == 0 && from < block->kernel->params_size &&
+        from + at->bytes <= block->kernel->params_size)
+        return block->params + from;
+    (void)phema_fail(block->err, PHEMA_BUG, "reads %u bytes at %llu of the parameters", at->bytes,
+                     (unsigned long long)from);
+    return NULL;
 }
 
 static PHEMA_FALLIBLE access_lanes(struct block *block, const struct ptx_instruction *at,
@@ -170,17 +147,17 @@ static PHEMA_FALLIBLE access_lanes(struct block *block, const struct ptx_instruc
                 return fail_at(block, at, lane);
             switch (at->kind) {
             case PTX_STORE:
-                copy(memory, value, at->bytes);
+                memcpy(memory, value, at->bytes);
                 break;
             case PTX_LOAD:
-                copy(&bits, memory, at->bytes);
+                memcpy(&bits, memory, at->bytes);
                 *value = bits;
                 break;
             default:
-                copy(&sum, memory, sizeof(sum));
+                memcpy(&sum, memory, sizeof(sum));
                 *value = sum;
                 sum += (uint32_t)added[lane];
-                copy(memory, &sum, sizeof(sum));
+                memcpy(memory, &sum, sizeof(sum));
             }
         }
     }
@@ -204,9 +181,13 @@ static uint32_t gather(struct block *block, uint32_t *until)
         }
     }
     block->n_lanes = 0;
-    for (size_t t = 0; t < block->n_threads && lowest != ENDED; t++)
-        if (!block->waits[t] && block->next[t] == lowest)
-            block->lanes[block->n_lanes++] = (uint16_t)t;
+    memset(block->lane_bits, 0, sizeof(block->lane_bits));
+    for (size_t t = 0; t < block->n_threads && lowest != ENDED; t++) {
+        if (block->waits[t] || block->next[t] != lowest)
+            continue;
+        block->lanes[block->n_lanes++] = (uint16_t)t;
+        block->lane_bits[t / 64] |= (uint64_t)1 << t % 64;
+    }
     *until = second;
     return lowest;
 }
@@ -217,13 +198,27 @@ static void move_lanes(const struct block *block, uint32_t to)
         block->next[block->lanes[i]] = to;
 }
 
+/* A register has a value in each of these threads. */
+static PHEMA_FALLIBLE check_written(const struct block *block, const struct ptx_instruction *at,
+                                    uint16_t index, const uint64_t *bits)
+{
+    for (size_t w = 0; w < block->n_words; w++) {
+        uint64_t missing = bits[w] & ~block->written[index][w];
+        if (missing) {
+            (void)phema_fail(block->err, PHEMA_BUG, "reads a register that nobody wrote");
+            return fail_at(block, at, w * 64 + (size_t)__builtin_ctzll(missing));
+        }
+    }
+    return PHEMA_OK;
+}
+
 /* Where all threads of the group go, or ENDED where they part. */
 static uint32_t branch(const struct block *block, const struct ptx_instruction *at, uint32_t here)
 {
-    const uint64_t *guard = lanes_of(block, at->guard == PTX_NO_REGISTER ? 0 : at->guard);
-    size_t n_taken = 0;
     if (at->guard == PTX_NO_REGISTER)
         return at->target;
+    const uint64_t *guard = lanes_of(block, at->guard);
+    size_t n_taken = 0;
     for (size_t i = 0; i < block->n_lanes; i++) {
         size_t lane = block->lanes[i];
         bool is_taken = (guard[lane] != 0) != at->guard_is_negated;
@@ -233,30 +228,47 @@ static uint32_t branch(const struct block *block, const struct ptx_instruction *
     return n_taken == 0 ? here + 1 : n_taken == block->n_lanes ? at->target : ENDED;
 }
 
-/* The lanes whose guard holds. */
+/* The lanes whose guard holds, and the same as bits. */
 static size_t guarded_lanes(const struct block *block, const struct ptx_instruction *at,
-                            uint16_t *out)
+                            uint16_t *lanes, uint64_t *bits)
 {
     const uint64_t *guard = lanes_of(block, at->guard);
     size_t n = 0;
-    for (size_t i = 0; i < block->n_lanes; i++)
-        if ((guard[block->lanes[i]] != 0) != at->guard_is_negated)
-            out[n++] = block->lanes[i];
+    memset(bits, 0, LANE_WORDS * sizeof(*bits));
+    for (size_t i = 0; i < block->n_lanes; i++) {
+        uint16_t lane = block->lanes[i];
+        if ((guard[lane] != 0) == at->guard_is_negated)
+            continue;
+        lanes[n++] = lane;
+        bits[lane / 64] |= (uint64_t)1 << lane % 64;
+    }
     return n;
 }
 
 static PHEMA_FALLIBLE compute(struct block *block, const struct ptx_instruction *at)
 {
     uint16_t some[MAX_THREADS];
+    uint64_t some_bits[LANE_WORDS];
     const uint16_t *lanes = block->lanes;
+    const uint64_t *bits = block->lane_bits;
     size_t n = block->n_lanes;
+    enum phema_status status = PHEMA_OK;
     if (at->guard != PTX_NO_REGISTER) {
-        n = guarded_lanes(block, at, some);
+        n = guarded_lanes(block, at, some, some_bits);
         lanes = some;
+        bits = some_bits;
     }
     block->n_executed += n;
-    if (at->kind != PTX_COMPUTE)
-        return access_lanes(block, at, lanes, n);
+    for (size_t i = 0; i < at->n_sources && !status; i++)
+        status = check_written(block, at, at->sources[i], bits);
+    for (size_t i = 0; i < at->n_elements && !status; i++) {
+        if (at->kind == PTX_STORE)
+            status = check_written(block, at, at->d[i], bits);
+        for (size_t w = 0; w < block->n_words; w++)
+            block->written[at->d[i]][w] |= bits[w];
+    }
+    if (status || at->kind != PTX_COMPUTE)
+        return status ? status : access_lanes(block, at, lanes, n);
     at->compute(lanes_of(block, at->d[0]), lanes_of(block, at->sources[0]),
                 lanes_of(block, at->sources[1]), lanes_of(block, at->sources[2]),
                 n == block->n_threads ? NULL : lanes, n);
@@ -295,6 +307,11 @@ static PHEMA_FALLIBLE run_group(struct block *block, uint32_t at, uint32_t until
             (void)phema_fail(block->err, PHEMA_BUG, "does not end");
             return fail_at(block, instruction, block->lanes[0]);
         }
+        enum phema_status status = PHEMA_OK;
+        if (instruction->guard != PTX_NO_REGISTER)
+            status = check_written(block, instruction, instruction->guard, block->lane_bits);
+        if (status)
+            return status;
         switch (instruction->kind) {
         case PTX_BRANCH:
             block->n_executed += block->n_lanes;
@@ -316,12 +333,11 @@ static PHEMA_FALLIBLE run_group(struct block *block, uint32_t at, uint32_t until
                 block->waits[block->lanes[i]] = instruction->kind == PTX_BARRIER;
             move_lanes(block, instruction->kind == PTX_BARRIER ? at + 1 : ENDED);
             return PHEMA_OK;
-        default: {
-            enum phema_status status = compute(block, instruction);
+        default:
+            status = compute(block, instruction);
             if (status)
                 return status;
             at++;
-        }
         }
     }
     move_lanes(block, at);
@@ -350,6 +366,7 @@ static PHEMA_FALLIBLE run_block(struct block *block)
         block->waits[t] = false;
     }
     block->first_phase = ++block->phase;
+    memset(block->written[PTX_N_SPECIAL], 0, block->kernel->n_declared * sizeof(*block->written));
     memset(block->shared, POISON, block->kernel->shared_bytes);
     uint64_t n_steps = 0;
     bool is_done = false;
@@ -404,8 +421,10 @@ static PHEMA_FALLIBLE run_kernel(const struct ptx_kernel *kernel, const struct p
         .kernel = kernel,
         .launch = launch,
         .n_threads = n_threads,
+        .n_words = (n_threads + 63) / 64,
         .number = 2 + atomic_fetch_add(&n_launches, 1),
         .registers = malloc(kernel->n_registers * n_threads * sizeof(uint64_t)),
+        .written = malloc(kernel->n_registers * sizeof(*block.written)),
         .shared = malloc(kernel->shared_bytes + SHARED_WORD),
         .params = launch->arguments,
         .words = calloc(kernel->shared_bytes / SHARED_WORD + 1, sizeof(struct shared_word)),
@@ -413,20 +432,22 @@ static PHEMA_FALLIBLE run_kernel(const struct ptx_kernel *kernel, const struct p
         .waits = calloc(n_threads, sizeof(bool)),
         .lanes = calloc(n_threads, sizeof(uint16_t)),
         .err = err};
-    bool has_memory =
-        block.registers && block.shared && block.words && block.next && block.waits && block.lanes;
+    bool has_memory = block.registers && block.written && block.shared && block.words &&
+                      block.next && block.waits && block.lanes;
     enum phema_status status = has_memory ? PHEMA_OK : phema_fail_memory(err);
     if (has_memory) {
-        memset(block.registers, POISON, kernel->n_registers * n_threads * sizeof(uint64_t));
+        memset(block.written, 0xff, kernel->n_registers * sizeof(*block.written));
         for (size_t i = 0; i < kernel->n_constants; i++)
             for (size_t t = 0; t < n_threads; t++)
-                lanes_of(&block, (uint16_t)(PTX_N_SPECIAL + i))[t] = kernel->constants[i];
+                lanes_of(&block, (uint16_t)(PTX_N_SPECIAL + kernel->n_declared + i))[t] =
+                    kernel->constants[i];
         ptx_memory_hold();
         status = run_grid(&block);
         ptx_memory_release();
     }
     atomic_fetch_add(&n_executed, block.n_executed);
     free(block.registers);
+    free(block.written);
     free(block.shared);
     free(block.words);
     free(block.next);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory.c - memory of devices. Its addresses are reserved but not accessible, so that host code
- * that dereferences one faults; the bytes lie elsewhere. For each byte, the shadow holds who wrote
- * it: 0 nobody, 1 a copy, or the number of a launch. */
+ * that dereferences one faults; the bytes lie elsewhere. For each byte, shadows hold who wrote it (0
+ * nobody, 1 a copy, or the number of a launch), and the last launch that read it. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,15 @@
 #include "ptx.h"
 
 #define WRITTEN_BY_COPY 1u
+/* Around each allocation, so that none begins where another one ends. Not a multiple of a page:
+ * cudaMalloc promises addresses that are multiples of 256, and no more. */
+#define GAP ((uint64_t)65536 + 256)
 
 struct ptx_allocation {
     struct ptx_allocation *next;
     uint64_t start, bytes;
     uint8_t *data;
-    uint32_t *shadow;
+    uint32_t *writers, *readers;
     int device;
 };
 
@@ -40,40 +43,44 @@ static void *reserve(uint64_t bytes, int protection)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static void unmap(const struct ptx_allocation *allocation, uint8_t *start)
+static void unmap(struct ptx_allocation *allocation)
 {
-    if (start)
-        (void)munmap(start, allocation->bytes);
+    uint64_t bytes = allocation->bytes;
+    if (allocation->start)
+        (void)munmap((uint8_t *)allocation->start - GAP, bytes + 2 * GAP);
     if (allocation->data)
-        (void)munmap(allocation->data, allocation->bytes);
-    if (allocation->shadow)
-        (void)munmap(allocation->shadow, allocation->bytes * sizeof(uint32_t));
+        (void)munmap(allocation->data, bytes);
+    if (allocation->writers)
+        (void)munmap(allocation->writers, bytes * sizeof(uint32_t));
+    if (allocation->readers)
+        (void)munmap(allocation->readers, bytes * sizeof(uint32_t));
+    free(allocation);
 }
 
 enum phema_status ptx_alloc(uint8_t **out, int device, uint64_t bytes, struct phema_error *err)
 {
     struct ptx_allocation *allocation = calloc(1, sizeof(*allocation));
-    if (!allocation || bytes > UINT64_MAX / sizeof(uint32_t)) {
+    if (!allocation || bytes > UINT64_MAX / 8) {
         free(allocation);
         return phema_fail_memory(err);
     }
-    uint8_t *start = reserve(bytes, PROT_NONE);
+    uint8_t *gap = reserve(bytes + 2 * GAP, PROT_NONE);
     *allocation = (struct ptx_allocation){
         .bytes = bytes,
-        .start = (uint64_t)start,
+        .start = gap ? (uint64_t)gap + GAP : 0,
         .device = device,
         .data = reserve(bytes, PROT_READ | PROT_WRITE),
-        .shadow = reserve(bytes * sizeof(uint32_t), PROT_READ | PROT_WRITE)};
-    if (!start || !allocation->data || !allocation->shadow) {
-        unmap(allocation, start);
-        free(allocation);
+        .writers = reserve(bytes * sizeof(uint32_t), PROT_READ | PROT_WRITE),
+        .readers = reserve(bytes * sizeof(uint32_t), PROT_READ | PROT_WRITE)};
+    if (!gap || !allocation->data || !allocation->writers || !allocation->readers) {
+        unmap(allocation);
         return phema_fail_memory(err);
     }
     (void)pthread_rwlock_wrlock(&lock);
     allocation->next = allocations;
     allocations = allocation;
     ptx_memory_release();
-    *out = start;
+    *out = gap + GAP;
     return PHEMA_OK;
 }
 
@@ -89,8 +96,7 @@ enum phema_status ptx_free(uint8_t *start, struct phema_error *err)
     ptx_memory_release();
     if (!found)
         return phema_fail(err, PHEMA_BUG, "%p was not allocated", (void *)start);
-    unmap(found, start);
-    free(found);
+    unmap(found);
     return PHEMA_OK;
 }
 
@@ -117,7 +123,7 @@ enum phema_status ptx_view(uint8_t **out, int device, const void *address, uint6
         status = phema_fail(err, PHEMA_BUG, "%p belongs to device %d, and device %d uses it",
                             address, found->device, device);
     for (uint64_t i = 0; !status && reads && i < bytes; i++)
-        if (!found->shadow[(uint64_t)address - found->start + i])
+        if (!found->writers[(uint64_t)address - found->start + i])
             status = phema_fail(err, PHEMA_BUG, "byte %llu of %llu at %p was never written",
                                 (unsigned long long)i, (unsigned long long)bytes, address);
     if (!status)
@@ -131,7 +137,7 @@ void ptx_mark_written(const void *address, uint64_t bytes)
     ptx_memory_hold();
     const struct ptx_allocation *found = find((uint64_t)address, bytes);
     for (uint64_t i = 0; found && i < bytes; i++)
-        found->shadow[(uint64_t)address - found->start + i] = WRITTEN_BY_COPY;
+        found->writers[(uint64_t)address - found->start + i] = WRITTEN_BY_COPY;
     ptx_memory_release();
 }
 
@@ -163,18 +169,20 @@ uint8_t *ptx_access(const struct ptx_access *access, const struct ptx_allocation
                          access->bytes, (unsigned long long)address);
         return NULL;
     }
-    uint32_t *shadow = found->shadow + (address - found->start);
+    uint64_t offset = address - found->start;
+    uint32_t launch = access->launch, *writers = found->writers + offset;
+    uint32_t *readers = found->readers + offset;
     for (uint32_t i = 0; i < access->bytes; i++) {
-        const char *problem = shadow[i] == access->launch     ? "what the same launch wrote"
-                              : !shadow[i] && !access->writes ? "what nobody wrote"
-                                                              : NULL;
+        const char *problem = writers[i] == launch ? "what the same launch wrote"
+                              : access->writes && readers[i] == launch ? "what the same launch read"
+                              : !writers[i] && !access->writes         ? "what nobody wrote"
+                                                                       : NULL;
         if (problem) {
             (void)phema_fail(err, PHEMA_BUG, "%s, at %#llx, %s", what, (unsigned long long)address,
                              problem);
             return NULL;
         }
-        if (access->writes)
-            shadow[i] = access->launch;
+        (access->writes ? writers : readers)[i] = launch;
     }
-    return found->data + (address - found->start);
+    return found->data + offset;
 }

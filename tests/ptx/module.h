@@ -1,5 +1,4 @@
-/* module.h - parsed PTX. Every operand is a register; constants and %tid.x are registers that are
- * set before a block starts. */
+/* module.h - parsed PTX. Every operand is a register: %tid.x and the like, declared ones, constants. */
 #ifndef TESTS_PTX_MODULE_H
 #define TESTS_PTX_MODULE_H
 
@@ -24,6 +23,7 @@ struct ptx_instruction {
     enum ptx_space space;
     ptx_compute *compute;
     uint16_t guard, d[4], sources[3]; /* sources[0] of accesses is the address */
+    size_t n_sources;
     bool guard_is_negated;
     uint8_t bytes, n_elements; /* of accesses: 2 elements for .v2 */
     int64_t offset;            /* of accesses */
@@ -38,8 +38,8 @@ struct ptx_kernel {
     char *name;
     struct ptx_instruction *code;
     size_t n_code;
-    /* registers: special ones, constants, declared ones */
-    size_t n_registers, n_constants;
+    /* registers: special ones, declared ones, constants */
+    size_t n_registers, n_declared, n_constants;
     uint64_t *constants;
     uint64_t param_offsets[PTX_MAX_PARAMS], param_bytes[PTX_MAX_PARAMS], params_size;
     size_t n_params;

@@ -8,10 +8,16 @@
 
 #define U16(x) ((uint64_t)(uint16_t)(x))
 #define U32(x) ((uint64_t)(uint32_t)(x))
+#define S16(x) ((int64_t)(int16_t)(uint16_t)(x))
 #define S32(x) ((int64_t)(int32_t)(uint32_t)(x))
 #define S64(x) ((int64_t)(x))
 #define F32(x) f32_from_bits(x)
 #define F64(x) f64_from_bits(x)
+/* Results that are not a number: the bits that CUDA documents for single precision. None are
+ * documented for double precision; these are not those of the host, so results that depend on them
+ * are found. */
+#define NAN32 0x7fffffffu
+#define NAN64 0x7fffffffffffffffu
 
 static inline float f32_from_bits(uint64_t bits)
 {
@@ -32,14 +38,14 @@ static inline uint64_t FROM_F32(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    return isnan(value) ? 0x7fffffff : bits;
+    return isnan(value) ? NAN32 : bits;
 }
 
 static inline uint64_t FROM_F64(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    return isnan(value) ? 0x7fffffffffffffff : bits;
+    return isnan(value) ? NAN64 : bits;
 }
 
 #define A a[t]

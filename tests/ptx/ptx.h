@@ -27,8 +27,9 @@ PHEMA_FALLIBLE ptx_view(uint8_t **out, int device, const void *address, uint64_t
 void ptx_mark_written(const void *address, uint64_t bytes);
 uint64_t ptx_allocated_bytes(int device);
 
-/* One access of a thread. launch: its number, from 2 on: a launch neither reads nor overwrites what
- * it wrote. Returns NULL and writes a message if the access is wrong. */
+/* One access of a thread. launch: its number, from 2 on. A launch neither reads nor overwrites what
+ * it wrote, and does not write what it read, so the order of its blocks cannot matter. Returns NULL
+ * and writes a message if the access is wrong. */
 struct ptx_access {
     uint64_t address;
     uint32_t bytes, launch;

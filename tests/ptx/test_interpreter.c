@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "module.h"
 #include "ptx.h"
 #include "support.h"
 
@@ -76,14 +77,20 @@ static enum phema_status launch(const struct memory *memory, const char *text,
 
 static const struct ptx_launch one_block = {.grid = {1, 1, 1}, .block = {N_THREADS, 1, 1}};
 
-static void assert_found(void **state, const char *text, const char *message)
+static void assert_found_in(void **state, const char *text, const struct ptx_launch *given,
+                            const char *message)
 {
     struct phema_error err = {""};
-    enum phema_status status = launch(*state, text, &one_block, &err);
+    enum phema_status status = launch(*state, text, given, &err);
     if (!status)
         fail_msg("not found: %s", message);
     if (!strstr(err.message, message))
         fail_msg("expected '%s', found '%s'", message, err.message);
+}
+
+static void assert_found(void **state, const char *text, const char *message)
+{
+    assert_found_in(state, text, &one_block, message);
 }
 
 static void assert_output(void **state, const char *text, uint32_t (*wanted)(uint32_t thread))
@@ -156,6 +163,101 @@ static void atomics_guards_and_floats(void **state)
                   half_and_three);
 }
 
+/* Bits as PTX ISA 9.0 defines them, by hand. F32: 3f800000 is 1, one unit is 2^-23. */
+static void operations_have_the_bits_of_the_definition(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mnemonic;
+        uint64_t a, b, c, result;
+    } rows[] = {
+        /* integers wrap and are extended with zeros */
+        {"add.s16", 0xffff, 2, 0, 1},
+        {"add.s32", 0xffffffff, 2, 0, 1},
+        {"sub.s32", 0, 1, 0, 0xffffffff},
+        {"sub.s64", 0, 1, 0, UINT64_MAX},
+        {"neg.s32", 1, 0, 0, 0xffffffff},
+        {"not.b16", 0xff00, 0, 0, 0x00ff},
+        {"not.b32", 0, 0, 0, 0xffffffff},
+        {"not.pred", 0, 0, 0, 1},
+        {"xor.pred", 1, 1, 0, 0},
+        {"mul.lo.s32", 0x10001, 0x10001, 0, 0x20001},
+        {"mul.wide.u16", 0xffff, 0xffff, 0, 0xfffe0001},
+        {"mul.wide.u32", 0xffffffff, 0xffffffff, 0, 0xfffffffe00000001},
+        {"mul.wide.s32", 0xffffffff, 2, 0, 0xfffffffffffffffe},
+        {"mad.lo.s64", UINT64_MAX, 3, 5, 2},
+        /* distances of shifts are clamped, not taken modulo the width */
+        {"shl.b16", 0x8001, 1, 0, 2},
+        {"shl.b32", 1, 31, 0, 0x80000000},
+        {"shl.b32", 1, 32, 0, 0},
+        {"shl.b64", 1, 64, 0, 0},
+        {"shr.u16", 0x8000, 15, 0, 1},
+        {"shr.u32", 0x80000000, 31, 0, 1},
+        {"shr.u32", 0x80000000, 33, 0, 0},
+        {"shr.u64", UINT64_MAX, 64, 0, 0},
+        {"shr.s32", 0x80000000, 4, 0, 0xf8000000},
+        {"shr.s32", 0x80000000, 40, 0, 0xffffffff},
+        {"shr.s64", 0x8000000000000000, 64, 0, UINT64_MAX},
+        /* signs count where the type has one, bits beyond the width nowhere */
+        {"min.u32", 0xffffffff, 1, 0, 1},
+        {"min.s32", 0xffffffff, 1, 0, 0xffffffff},
+        {"max.u64", 0x8000000000000000, 1, 0, 0x8000000000000000},
+        {"max.s64", 0x8000000000000000, 1, 0, 1},
+        {"setp.lt.u32", 0xffffffff, 0, 0, 0},
+        {"setp.lt.s32", 0xffffffff, 0, 0, 1},
+        {"setp.ge.u32", 7, 7, 0, 1},
+        {"setp.gt.u64", 0x100000000, 1, 0, 1},
+        {"setp.gt.s64", 0x8000000000000000, 1, 0, 0},
+        {"setp.eq.s16", 0x10001, 1, 0, 1},
+        {"setp.lt.s16", 0xffff, 0, 0, 1},
+        {"setp.ne.s32", 0x100000001, 1, 0, 0},
+        {"selp.b32", 5, 6, 1, 5},
+        {"selp.b64", 5, 6, 0, 6},
+        {"cvt.u16.u32", 0x12345, 0, 0, 0x2345},
+        {"cvt.u32.u64", 0x123456789, 0, 0, 0x23456789},
+        {"cvt.u64.u32", 0x80000000, 0, 0, 0x80000000},
+        {"cvt.s64.s32", 0x80000000, 0, 0, 0xffffffff80000000},
+        /* F64 to F32: ties to even, the edge of overflow, subnormal results, zeros, NaN */
+        {"cvt.rn.f32.f64", 0x3ff0000010000000, 0, 0, 0x3f800000},
+        {"cvt.rn.f32.f64", 0x3ff0000010000001, 0, 0, 0x3f800001},
+        {"cvt.rn.f32.f64", 0x3ff0000030000000, 0, 0, 0x3f800002},
+        {"cvt.rn.f32.f64", 0x47efffffefffffff, 0, 0, 0x7f7fffff},
+        {"cvt.rn.f32.f64", 0x47effffff0000000, 0, 0, 0x7f800000},
+        {"cvt.rn.f32.f64", 0x3690000000000000, 0, 0, 0},
+        {"cvt.rn.f32.f64", 0x3690000000000001, 0, 0, 1},
+        {"cvt.rn.f32.f64", 0x8000000000000001, 0, 0, 0x80000000},
+        {"cvt.rn.f32.f64", 0xfff0000000000000, 0, 0, 0xff800000},
+        {"cvt.rn.f32.f64", 0xfff8000000000001, 0, 0, 0x7fffffff},
+        {"cvt.f64.f32", 0x00000001, 0, 0, 0x36a0000000000000},
+        /* one rounding: (1 + 2^-27)^2 - (1 + 2^-26) = 2^-54; nothing is flushed to zero */
+        {"fma.rn.f64", 0x3ff0000002000000, 0x3ff0000002000000, 0xbff0000004000000,
+         0x3c90000000000000},
+        {"fma.rn.f32", 0x3f800800, 0x3f800800, 0xbf801000, 0x33800000},
+        /* (1 + 2^-12)^2 + 2^-60 is above a tie of F32, and on it once rounded to F64 */
+        {"fma.rn.f32", 0x3f800800, 0x3f800800, 0x21800000, 0x3f801001},
+        {"fma.rn.f32", 0x00800000, 0x3f000000, 0, 0x00400000},
+        {"fma.rn.f32", 0x7f800000, 0, 0x3f800000, 0x7fffffff},
+        {"mul.rn.f32", 0x00000001, 0x77800000, 0, 0x2d000000},
+        {"add.rn.f64", 0x3ff0000000000000, 0x3ca0000000000000, 0, 0x3ff0000000000000},
+        /* the absolute value of a NaN in F64 keeps its sign */
+        {"abs.f32", 0xbf800000, 0, 0, 0x3f800000},
+        {"abs.f64", 0xbff0000000000000, 0, 0, 0x3ff0000000000000},
+        {"abs.f64", 0xfff8000000000001, 0, 0, 0xfff8000000000001},
+        {"setp.neu.f64", 0x7ff8000000000000, 0x7ff8000000000000, 0, 1},
+        {"setp.neu.f64", 0x8000000000000000, 0, 0, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t n_sources;
+        uint64_t found = 0;
+        ptx_compute *compute = ptx_compute_named(rows[i].mnemonic, &n_sources);
+        assert_non_null(compute);
+        compute(&found, &rows[i].a, &rows[i].b, &rows[i].c, NULL, 1);
+        if (found != rows[i].result)
+            fail_msg("row %zu, %s: %#llx instead of %#llx", i, rows[i].mnemonic,
+                     (unsigned long long)found, (unsigned long long)rows[i].result);
+    }
+}
+
 static void wrong_accesses_are_found(void **state)
 {
     assert_found(state, HEAD "ld.global.u32 %r4, [%rd3+4];\n" TAIL,
@@ -166,6 +268,8 @@ static void wrong_accesses_are_found(void **state)
     assert_found(state, HEAD "ld.global.u64 %rd6, [%rd3];\n" TAIL, "misaligned");
     assert_found(state, HEAD "ld.global.u16 %rs1, [%rd3+1];\n" TAIL, "misaligned");
     assert_found(state, HEAD "ld.param.u64 %rd6, [k_out+8];\n" TAIL, "of the parameters");
+    assert_found(state, HEAD "ld.param.u64 %rd6, [k_out+-16];\n" TAIL, "of the parameters");
+    assert_found(state, HEAD "ld.global.v2.u32 {%r4, %r5}, [%rd3];\n" TAIL, "misaligned vector");
     assert_found(state, HEAD "st.shared.u32 [%r2+4], %r1;\n" TAIL, "outside of shared memory");
     assert_found(state, HEAD "st.shared.u32 [%r2+2], %r1;\n" TAIL, "misaligned");
     assert_found(state, HEAD "ld.shared.u32 %r4, [%r2];\n" TAIL, "nobody wrote");
@@ -173,6 +277,57 @@ static void wrong_accesses_are_found(void **state)
     assert_found(state, HEAD "st.global.u32 [%rd4], %r1;\nld.global.u32 %r4, [%rd4];\n" TAIL,
                  "the same launch wrote");
     assert_found(state, HEAD "st.global.u32 [%rd2], %r1;\n" TAIL, "the same launch wrote");
+    assert_found(state, HEAD "ld.global.u32 %r4, [%rd1];\nst.global.u32 [%rd3], %r1;\n" TAIL,
+                 "the same launch read");
+}
+
+/* No allocation begins where another one ends, and none is aligned better than CUDA promises. */
+static void allocations_have_gaps(void **state)
+{
+    (void)state;
+    enum { N = 8, BYTES = 65536 };
+    struct phema_error err = {""};
+    uint8_t *memory[N], *view;
+    for (size_t i = 0; i < N; i++) {
+        assert_ok(ptx_alloc(&memory[i], 0, BYTES, &err), &err);
+        assert_int_equal((uintptr_t)memory[i] % 512, 256);
+    }
+    for (size_t i = 0; i < N; i++) {
+        assert_ok(ptx_view(&view, 0, memory[i] + BYTES - 1, 1, false, &err), &err);
+        assert_int_equal(ptx_view(&view, 0, memory[i] + BYTES, 1, false, &err), PHEMA_BUG);
+        assert_int_equal(ptx_view(&view, 0, memory[i] - 1, 1, false, &err), PHEMA_BUG);
+    }
+    for (size_t i = 0; i < N; i++)
+        assert_ok(ptx_free(memory[i], &err), &err);
+}
+
+#define UNWRITTEN "reads a register that nobody wrote"
+
+static void registers_that_nobody_wrote_are_not_read(void **state)
+{
+    static const struct ptx_launch two_blocks = {.grid = {2, 1, 1}, .block = {N_THREADS, 1, 1}};
+    assert_found(state, HEAD "add.s32 %r4, %r5, 1;\n" TAIL, UNWRITTEN);
+    assert_found(state, HEAD "st.global.u32 [%rd4], %r4;\n" TAIL, UNWRITTEN);
+    assert_found(state, HEAD "ld.global.u32 %r4, [%rd9];\n" TAIL, UNWRITTEN);
+    assert_found(state, HEAD "@%p1 mov.u32 %r4, 1;\n" TAIL, UNWRITTEN);
+    assert_found(state, HEAD "@!%p1 bra $L1;\n$L1:\n" TAIL, UNWRITTEN);
+    /* by some threads only */
+    assert_found(state,
+                 HEAD "setp.ne.s32 %p1, %r1, 5;\n@%p1 mov.u32 %r4, 1;\nmov.u32 %r5, %r4;\n" TAIL,
+                 "thread 5: " UNWRITTEN);
+    assert_found(state,
+                 HEAD "setp.eq.s32 %p1, %r1, 63;\n@%p1 bra $L1;\nmov.u32 %r4, 1;\n$L1:\n"
+                      "mov.u32 %r5, %r4;\n" TAIL,
+                 "thread 63: " UNWRITTEN);
+    /* by another block */
+    assert_found_in(state,
+                    HEAD "mov.u32 %r4, %ctaid.x;\nsetp.eq.s32 %p1, %r4, 0;\n"
+                         "@%p1 mov.u32 %r5, 1;\nmov.u32 %r6, %r5;\n" TAIL,
+                    &two_blocks, "block 1,0,0, thread 0: " UNWRITTEN);
+    assert_found_in(state,
+                    HEAD "mov.u32 %r4, %ctaid.x;\nsetp.eq.s32 %p1, %r4, 0;\n"
+                         "@%p1 st.shared.u32 [%r2], %r1;\nld.shared.u32 %r5, [%r2];\n" TAIL,
+                    &two_blocks, "reads shared memory that nobody wrote");
 }
 
 static void memory_that_nobody_wrote_is_not_read(void **state)
@@ -228,7 +383,9 @@ static void launches_beyond_the_limits_are_refused(void **state)
         {.grid = {1, 1, 1}, .block = {0, 1, 1}},
         {.grid = {0, 1, 1}, .block = {1, 1, 1}},
         {.grid = {1, 65536, 1}, .block = {1, 1, 1}},
+        {.grid = {1, 1, 65536}, .block = {1, 1, 1}},
         {.grid = {2147483648u, 1, 1}, .block = {1, 1, 1}},
+        {.grid = {1, 1, 1}, .block = {1, 1, 65}},
     };
     for (size_t i = 0; i < ARRAY_LEN(launches); i++) {
         struct phema_error err = {""};
@@ -242,6 +399,13 @@ static void unknown_text_is_refused_by_name(void **state)
     assert_found(state, HEAD "popc.b32 %r4, %r1;\n" TAIL, "unknown instruction 'popc.b32'");
     assert_found(state, HEAD "ld.local.u32 %r4, [%r1];\n" TAIL,
                  "unknown instruction 'ld.local.u32'");
+    /* what only looks like a known one */
+    assert_found(state, HEAD "cvt.rz.f32.f64 %f1, %fd1;\n" TAIL, "'cvt.rz.f32.f64'");
+    assert_found(state, HEAD "fma.rn.ftz.f32 %f1, %f1, %f1, %f1;\n" TAIL, "'fma.rn.ftz.f32'");
+    assert_found(state, HEAD "ld.global.s16 %rs1, [%rd3];\n" TAIL, "'ld.global.s16'");
+    assert_found(state, HEAD "ld.volatile.shared.u32 %r4, [%r2];\n" TAIL, "'ld.volatile.");
+    assert_found(state, HEAD "atom.shared.add.f32 %f1, [%r2], %f1;\n" TAIL,
+                 "'atom.shared.add.f32'");
     assert_found(state, HEAD "mov.u32 %r99, %r1;\n" TAIL, "unknown operand '%r99'");
     assert_found(state, HEAD "mov.u32 %r4, %laneid;\n" TAIL, "unknown operand '%laneid'");
     assert_found(state, HEAD "bra $L9;\n" TAIL, "unknown label '$L9'");
@@ -256,7 +420,10 @@ int main(void)
         cmocka_unit_test(barriers_exchange_words),
         cmocka_unit_test(threads_part_and_meet),
         cmocka_unit_test(atomics_guards_and_floats),
+        cmocka_unit_test(operations_have_the_bits_of_the_definition),
         cmocka_unit_test(wrong_accesses_are_found),
+        cmocka_unit_test(allocations_have_gaps),
+        cmocka_unit_test(registers_that_nobody_wrote_are_not_read),
         cmocka_unit_test(memory_that_nobody_wrote_is_not_read),
         cmocka_unit_test(races_are_found),
         cmocka_unit_test(barriers_are_reached_by_all_threads),

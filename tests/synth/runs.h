@@ -12,7 +12,7 @@
 #include "phema/synth.h"
 #include "support.h"
 
-#define MAX_TENSORS 8
+#define MAX_TENSORS 9
 
 /* One tensor of a snapshot. The shape has one dimension, or none with n == 0 and is_scalar. */
 struct entry {
