@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # The compiled kernels are as planned: their size, registers, shared memory and occupancy, and sums of fused
 # multiply-adds alone.
-#   tests/ptx/code.sh registers PTX PTXAS MODULE    by ptxas -v
-#   tests/ptx/code.sh machine PTX PTXAS             by nvdisasm: in PATH, beside ptxas or in build/cuda-tools
-# Prints what it found for each kernel.
+#   tests/ptx/code.sh registers PTXAS MODULE PTX...    PTX itself, and by ptxas -v
+#   tests/ptx/code.sh machine PTXAS PTX...             by nvdisasm: in PATH, beside ptxas or in build/cuda-tools
+# PTX: kernels_80.ptx and others, each for the architecture in its name. Prints what it found for each kernel.
 # shellcheck disable=SC2016 # programs of awk
 set -euo pipefail
-what=$1 ptx=$2 ptxas=$3
+what=$1 ptxas=$2
+shift 2
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -20,18 +21,42 @@ names='{ if (match($0, /(average|round|widen)_kernelI[df](L[0-9]*phema_cuda_dtyp
     gsub(/_kernelI|L16phema_cuda_dtype|ELj|E+$/, " ", name); sub(/(average|round|widen) [df]/, "& ", name)
     gsub(/ +/, " ", name); sub(/ $/, "", name) } }'
 
+# Operations on floating-point numbers, by kernel: fused ones, products, all others.
+# A product is part of decoding F16, exact by construction, and occurs nowhere else. An absolute value may be
+# written as the sum of it and zero.
+count='/DADD [^;]*, -RZ, \|/ { next } { for (i = 1; i <= NF; i++) {
+    if ($i ~ /^(fma\.rn\.f|DFMA|FFMA)/) { fused[name]++; break }
+    if ($i ~ /^(mul\.(rn\.)?f|DMUL|FMUL)/) { products[name]++; break }
+    if ($i ~ /^((add|sub|mad|div|rcp|sqrt)\.(rn\.)?f|DADD|FADD|MUFU|HADD|HMUL|HFMA2\.[BM]|.MMA)/) { others[name]++; break } } }
+    END { for (k in seen) printf "%s: %d fused, %d products, %d others\n", k, fused[k], products[k], others[k] }'
+# The loop over inputs, twice unrolled, and its remainder: four numbers of each target.
+check_sums() { # what, file of counts
+    sed "s/^/$1  /" "$2"
+    awk '{ split($0, part, /: |, /); split(part[1], kernel, " "); n = kernel[1] == "average" ? 12 * kernel[4] : 0
+        if (part[2] + 0 != n || part[4] + 0 || (part[3] + 0 && kernel[3] != "0" && kernel[1] != "widen")) {
+            print "FAILED: expected " n " fused and no others, found: " $0; failed = 1 } }
+        END { if (NR != 18) { print "FAILED: expected 18 kernels, found " NR; failed = 1 } exit failed }' "$2"
+}
+
 if [ "$what" = registers ]; then
-    lines=$(wc -l <"$ptx")
-    bytes=$(stat -c %s "$4")
-    echo "$lines lines of PTX (at most 15000), $bytes bytes of the plug-in (at most 2000000)"
-    [ "$lines" -le 15000 ] || fail 'too many lines of PTX'
+    bytes=$(stat -c %s "$1")
+    shift
+    echo "$bytes bytes of the plug-in (at most 2000000)"
     [ "$bytes" -le 2000000 ] || fail 'the plug-in is too large'
-    # A multiprocessor has 65536 registers in four parts, given to warps in units of 256; 64 warps; at most
-    # 32 blocks; shared memory, of which each block takes 1 KiB more (CUDA programming guide, table 24).
-    for arch in 80:164 90:228 100:228; do
-        "$ptxas" -v -arch="sm_${arch%:*}" "$ptx" -o "$scratch/code" 2>"$scratch/log" ||
+    for ptx; do
+        arch=${ptx##*_} arch=${arch%.ptx}
+        lines=$(wc -l <"$ptx")
+        echo "$lines lines of PTX for compute_$arch (at most 15000)"
+        [ "$lines" -le 15000 ] || fail 'too many lines of PTX'
+        awk "$names"' /\.entry/ { seen[name] = 1 } '"$count" "$ptx" | sort >"$scratch/counts"
+        check_sums "compute_$arch" "$scratch/counts"
+        # A multiprocessor has 65536 registers in four parts, given to warps in units of 256; 64 warps; at most
+        # 32 blocks; shared memory, of which each block takes 1 KiB more (CUDA programming guide, table 24).
+        shared_kib=228
+        [ "$arch" = 80 ] && shared_kib=164
+        "$ptxas" -v -arch="sm_$arch" "$ptx" -o "$scratch/code" 2>"$scratch/log" ||
             fail "ptxas: $(tail -n 3 "$scratch/log")"
-        awk -v arch="${arch%:*}" -v shared_kib="${arch#*:}" "$names"'
+        awk -v arch="$arch" -v shared_kib=$shared_kib "$names"'
             /spill stores/ { spills = $1 + $5 + $9 }
             /Used [0-9]+ registers/ {
                 registers = $5; shared = 0
@@ -56,14 +81,7 @@ if [ "$what" = registers ]; then
     exit
 fi
 
-# Operations on floating-point numbers, by kernel: fused ones, products, all others.
-# A product is part of decoding F16, exact by construction, and occurs nowhere else.
-count='{ for (i = 1; i <= NF; i++) {
-    if ($i ~ /^(fma\.rn\.f|DFMA|FFMA)/) { fused[name]++; break }
-    if ($i ~ /^(mul\.(rn\.)?f|DMUL|FMUL)/) { products[name]++; break }
-    if ($i ~ /^((add|sub|mad|div|rcp|sqrt)\.(rn\.)?f|DADD|FADD|MUFU|HADD|HMUL|HFMA2\.[BM]|.MMA)/) { others[name]++; break } } }
-    END { for (k in seen) printf "%s: %d fused, %d products, %d others\n", k, fused[k], products[k], others[k] }'
-awk "$names"' /\.entry/ { seen[name] = 1 } '"$count" "$ptx" | sort >"$scratch/ptx"
+# cuobjdump would not help: it calls nvdisasm.
 nvdisasm=$(command -v nvdisasm || ls "$(dirname "$ptxas")/nvdisasm" 2>/dev/null ||
     find "$root/build/cuda-tools" -name nvdisasm -type f 2>/dev/null | head -n 1) || true
 if [ -z "$nvdisasm" ]; then
@@ -71,16 +89,10 @@ if [ -z "$nvdisasm" ]; then
         "build/cuda-tools/bin/pip install nvidia-cuda-nvdisasm==13.5.37"
     exit 77
 fi
-for arch in 80 90 100; do
-    "$ptxas" -arch=sm_$arch "$ptx" -o "$scratch/code"
+for ptx; do
+    arch=${ptx##*_} arch=${arch%.ptx}
+    "$ptxas" -arch="sm_$arch" "$ptx" -o "$scratch/code"
     "$nvdisasm" -c "$scratch/code" | awk '/^\.text\./ { print; next } /^ +\/\*[0-9a-f]+\*\// { print }' |
-        awk "$names"' /^\.text\./ { seen[name] = 1; next } '"$count" | sort >"$scratch/machine"
-    sed "s/^/sm_$arch  /" "$scratch/machine"
-    awk '{ split($0, part, /: |, /); split(part[1], kernel, " "); n = kernel[1] == "average" ? 12 * kernel[4] : 0
-        # the loop over inputs, twice unrolled, and its remainder: four numbers of each target
-        if (part[2] + 0 != n || part[4] + 0 || (part[3] + 0 && kernel[3] != "0" && kernel[1] != "widen")) {
-            print "FAILED: expected " n " fused and no others, found: " $0; failed = 1 } }
-        END { exit failed || NR != 18 }' "$scratch/ptx" "$scratch/machine" >"$scratch/verdict" || true
-    grep FAILED "$scratch/verdict" && exit 1
-    [ "$(wc -l <"$scratch/machine")" = 18 ] || fail "expected 18 kernels"
+        awk "$names"' /^\.text\./ { seen[name] = 1; next } '"$count" | sort >"$scratch/counts"
+    check_sums "sm_$arch" "$scratch/counts"
 done

@@ -407,7 +407,11 @@ static void parse_kernel(struct parser *parser)
         (void)accept(parser, ',');
     }
     while (has_more(parser, '{')) {
-        if (strcmp(next_word(parser), ".maxntid") != 0)
+        if (strcmp(next_word(parser), ".minnctapersm") == 0) {
+            (void)next_number(parser);
+            continue;
+        }
+        if (strcmp(parser->word, ".maxntid") != 0)
             refuse(parser, "unknown directive '%s'", parser->word);
         kernel->max_threads = 1;
         do

@@ -19,6 +19,15 @@ constexpr unsigned STEP = N_THREADS * PER_THREAD;
 /* Inputs whose weights fit in shared memory together: 4 KiB of doubles per group. */
 constexpr unsigned N_SHARED_INPUTS = 64;
 
+/* Thread blocks that fit on a multiprocessor together, at least: 48 registers for one target, 128 and
+ * 80 for a group. Before compute capability 10.0 ptxas chooses that well by itself; for 10.0 its own
+ * choice would spill registers. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define AVERAGE_BOUNDS __launch_bounds__(N_THREADS, N == 1 ? 5 : sizeof(Sum) == 8 ? 2 : 3)
+#else
+#define AVERAGE_BOUNDS __launch_bounds__(N_THREADS)
+#endif
+
 __device__ __forceinline__ double add(double weight, double x, double sum)
 {
     return scalar_add_f64(weight, x, sum);
@@ -88,7 +97,7 @@ template <typename Sum> __device__ __forceinline__ void shift(Sum (&numbers)[PER
 }
 
 template <typename Sum, phema_cuda_dtype In, unsigned N>
-__global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
+__global__ void AVERAGE_BOUNDS average_kernel(runtime_job job)
 {
     __shared__ Sum weights[N_SHARED_INPUTS * N];
     __shared__ uint32_t indices[N_SHARED_INPUTS];
