@@ -28,4 +28,23 @@ said=$(scripts/setup --tests 2>&1 || echo ", status $?")
 [ "$said" = "scripts/setup: expected --test, --ci or nothing, found '--tests'
 , status 2" ] ||
     fail "an unknown option of scripts/setup: $said"
+
+# The model of docs/gpu.md is what bench/gpu_model computes; scripts/test-gpu prints measured rates beside it.
+diff <(bench/gpu_model) <(sed -n '/^| snapshots | targets/,/^$/p' docs/gpu.md | sed '/^$/d') ||
+    fail "docs/gpu.md has another table than bench/gpu_model prints"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/bench_gpu" <<'EOF'
+#!/bin/sh
+printf 'NVIDIA H100, 4 lanes\n\n| targets | sums | by | GB/s of inputs | of copying |\n|---|---|---|---|---|\n'
+printf '| 0 | | copied only | 50.0 | 1.00 |\n| 1 | f64 | own kernel | 45.0 | 0.90 |\n'
+printf '| 64 | f64 | own kernel | 20.0 | 0.40 |\n| 64 | f64 | cuBLAS | 30.0 | 0.60 |\n'
+EOF
+chmod +x "$work/bench_gpu"
+# shellcheck disable=SC2034 # used by the function
+bin=$work model=$PWD/bench/gpu_model
+eval "$(sed -n '/^against_model()/,/^}/p' scripts/test-gpu)"
+# 32 snapshots and 64 targets: twice as many bytes return as arrive
+[ "$(against_model 4 | tail -n 2)" = '| 1 | 45.0 | 50.0 | 0.90 |
+| 64 | 20.0 | 25.0 | 0.80 |' ] || fail "scripts/test-gpu, measured and model: $(against_model 4)"
 exit $failed
