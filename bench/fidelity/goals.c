@@ -7,8 +7,8 @@
 
 #include "phema/span.h"
 
-/* Limits for error / oracle of the motion metric, with each dtype. The worst is that of series with
- * true labels: no weights for a profile are right for an average that restarted. */
+/* Limits for error / oracle of the motion metric, with each dtype, of series with true labels: no
+ * weights for a profile are right for an average that restarted. */
 struct error_goal {
     size_t kind, least_times, most_times;
     double mean, worst;
@@ -43,13 +43,12 @@ static bool check_errors(const struct study *study, const struct error_goal *goa
     filter.dtype = dtype;
     filter.least_times = goal->least_times;
     filter.most_times = goal->most_times;
+    filter.is_without_resets = true;
     struct sample sample = study_gather(study, &filter, OVER_ORACLE, PHEMA_METRIC_MOTION);
     if (!sample.n)
         return true;
     double mean = sample_mean(sample);
-    filter.is_without_resets = true;
-    double worst =
-        sample_quantile(study_gather(study, &filter, OVER_ORACLE, PHEMA_METRIC_MOTION), 1);
+    double worst = sample_quantile(sample, 1);
     if (mean <= goal->mean && !(worst > goal->worst))
         return true;
     (void)fprintf(stderr, "missed: %s, %s, %s, %s%zu times: error / oracle %.3f in the mean",

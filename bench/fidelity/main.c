@@ -10,16 +10,21 @@
 
 #include "goals.h"
 #include "phema/span.h"
+#include "saved.h"
 #include "tables.h"
 
 #define MAX_COUNTS 4
 
 static const char usage[] =
     "usage: bench_fidelity [--quick] [--set tuning|held-out|all] [--regime NAME] [--csv]\n"
+    "                      [--steps N] [--seed N] [--save DIR]\n"
     "  --quick   a few regimes, a quarter of the steps, lower goals\n"
     "  --set     tuning: constants of the program may be chosen on it; held-out: only reported\n"
     "  --regime  this one alone, no goals\n"
     "  --csv     a line for each target instead of tables and goals\n"
+    "  --steps   in place of 4096, a multiple of 32; no goals\n"
+    "  --seed    added to the seeds of all regimes; no goals\n"
+    "  --save    writes all series into the directory, and studies none\n"
     "Exit status 1: goals are missed.\n";
 
 struct extent {
@@ -34,8 +39,14 @@ static const struct extent quick = {1024, {4, 16}, 2};
 struct options {
     bool is_quick, is_csv;
     size_t set; /* or ANY */
-    const char *regime;
+    const char *regime, *directory;
+    uint64_t n_steps, seed; /* 0: as usual */
 };
+
+static const struct extent *extent_of(const struct options *options)
+{
+    return options->is_quick ? &quick : &whole;
+}
 
 static bool parse_set(size_t *set, const char *name)
 {
@@ -44,6 +55,13 @@ static bool parse_set(size_t *set, const char *name)
             return true;
     *set = ANY;
     return strcmp(name, "all") == 0;
+}
+
+static bool parse_whole(uint64_t *number, const char *text)
+{
+    char *end;
+    *number = strtoull(text, &end, 10);
+    return *number > 0 && !*end;
 }
 
 static bool parse_options(struct options *options, int argc, char **argv)
@@ -57,6 +75,14 @@ static bool parse_options(struct options *options, int argc, char **argv)
             options->is_csv = true;
         else if (strcmp(argv[i], "--regime") == 0 && has_value)
             options->regime = argv[++i];
+        else if (strcmp(argv[i], "--save") == 0 && has_value)
+            options->directory = argv[++i];
+        else if (strcmp(argv[i], "--seed") == 0 && has_value &&
+                 parse_whole(&options->seed, argv[i + 1]))
+            i++;
+        else if (strcmp(argv[i], "--steps") == 0 && has_value &&
+                 parse_whole(&options->n_steps, argv[i + 1]) && options->n_steps % MAX_TIMES == 0)
+            i++;
         else if (strcmp(argv[i], "--set") == 0 && has_value &&
                  parse_set(&options->set, argv[i + 1]))
             i++;
@@ -74,15 +100,18 @@ static bool is_chosen(const struct options *options, const struct regime *regime
            (!options->is_quick || regime->is_quick);
 }
 
+/* directory: where the series is saved; NULL: it is studied */
 static enum phema_status study_series(struct study_case *one, const struct recording *recording,
-                                      struct phema_error *err)
+                                      const char *directory, struct phema_error *err)
 {
     struct stored stored;
-    enum phema_status status = stored_make(&stored, recording, &series_kinds[one->kind],
-                                           one->n_times, study_dtypes[one->dtype], err);
+    const struct series_kind *kind = &series_kinds[one->kind];
+    enum phema_status status =
+        stored_make(&stored, recording, kind, one->n_times, study_dtypes[one->dtype], err);
     if (!status)
-        status = tool_try(one->outcomes, &one->check, &stored, err);
-    for (size_t m = 0; !status && m < N_TARGETS; m++)
+        status = directory ? saved_write(directory, &stored, kind, err)
+                           : tool_try(one->outcomes, &one->check, &stored, err);
+    for (size_t m = 0; !status && !directory && m < N_TARGETS; m++)
         if (!(one->outcomes[m].oracle > 0) || !isfinite(one->outcomes[m].oracle))
             status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: a training that diverged",
                                 regimes[one->regime].name);
@@ -91,8 +120,8 @@ static enum phema_status study_series(struct study_case *one, const struct recor
 }
 
 static enum phema_status study_recording(struct study *study, const struct recording *recording,
-                                         size_t regime, const struct extent *extent, bool is_csv,
-                                         struct phema_error *err)
+                                         size_t regime, const struct extent *extent,
+                                         const struct options *options, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     size_t n = extent->n_counts * N_DTYPES * N_KINDS;
@@ -102,8 +131,8 @@ static enum phema_status study_recording(struct study *study, const struct recor
                                    .kind = i / (N_DTYPES * extent->n_counts),
                                    .dtype = i / extent->n_counts % N_DTYPES,
                                    .n_times = extent->counts[i % extent->n_counts]};
-        status = study_series(one, recording, err);
-        if (!status && is_csv)
+        status = study_series(one, recording, options->directory, err);
+        if (!status && options->is_csv)
             tables_print_csv(one);
     }
     return status;
@@ -120,28 +149,33 @@ static void print_regime(const struct recording *recording)
 static enum phema_status study_all(struct study *study, const struct options *options,
                                    struct phema_error *err)
 {
-    const struct extent *extent = options->is_quick ? &quick : &whole;
+    const struct extent *extent = extent_of(options);
+    uint64_t n_steps = options->n_steps ? options->n_steps : extent->n_steps;
     enum phema_status status = PHEMA_OK;
     for (size_t r = 0; !status && r < n_regimes; r++) {
         struct recording recording;
-        if (!is_chosen(options, &regimes[r]))
+        struct regime regime = regimes[r];
+        if (!is_chosen(options, &regime))
             continue;
-        status = recording_make(&recording, &regimes[r], extent->n_steps,
-                                extent->counts[extent->n_counts - 1], err);
+        regime.seed += options->seed;
+        status =
+            recording_make(&recording, &regime, n_steps, extent->counts[extent->n_counts - 1], err);
         if (!status && !options->is_csv)
             print_regime(&recording);
         if (!status)
-            status = study_recording(study, &recording, r, extent, options->is_csv, err);
+            status = study_recording(study, &recording, r, extent, options, err);
         (void)fflush(stdout);
         recording_clear(&recording);
     }
     return status;
 }
 
-static void print_extent(const struct extent *extent)
+static void print_extent(const struct options *options)
 {
+    const struct extent *extent = extent_of(options);
     printf("%llu steps; %d targets at the end and as many at %g of the run. Series, each with",
-           (unsigned long long)extent->n_steps, N_AVERAGES, MID);
+           (unsigned long long)(options->n_steps ? options->n_steps : extent->n_steps), N_AVERAGES,
+           MID);
     for (size_t c = 0; c < extent->n_counts; c++)
         printf("%s %zu", c ? "," : "", extent->counts[c]);
     printf(" times:\n\n");
@@ -161,14 +195,15 @@ static enum phema_status run(struct study *study, const struct options *options,
     if (options->is_csv)
         tables_print_csv_header();
     else
-        print_extent(options->is_quick ? &quick : &whole);
+        print_extent(options);
     enum phema_status status = study_all(study, options, err);
     if (!status && !study->n_cases)
         status = phema_fail(err, PHEMA_ERR_USAGE, "no regime is called '%s'", options->regime);
-    if (status || options->is_csv)
+    if (status || options->is_csv || options->directory)
         return status;
     tables_print(study);
-    return options->regime || goals_check(study, options->is_quick) ? PHEMA_OK : PHEMA_NO;
+    bool has_goals = !options->regime && !options->n_steps && !options->seed;
+    return !has_goals || goals_check(study, options->is_quick) ? PHEMA_OK : PHEMA_NO;
 }
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@
 
 #include "phema/span.h"
 
-#define RESUMED 0.4 /* share of the run, for EVENT_RESET */
+#define RESUMED 0.4 /* share of the run, where averages restart */
 
 const char *const end_names[N_ENDS] = {"end", "mid"};
 const char *const average_names[N_AVERAGES] = {"0.01",  "0.015", "0.02", "0.03", "0.05",
@@ -87,11 +87,17 @@ static void update_exact(double *values, double fresh, const struct movement *mo
         values[i] += fresh * (movement->params[i] - values[i]);
 }
 
+uint64_t recording_reset(const struct recording *recording)
+{
+    enum event event = recording->regime->event;
+    bool is_reset = event == EVENT_RESET || event == EVENT_TOLD_RESET;
+    return is_reset ? (uint64_t)(RESUMED * (double)recording->n_steps) : 0;
+}
+
 static void update(struct running *running, const struct recording *recording,
                    const struct movement *movement, uint64_t step)
 {
-    bool is_resumed = recording->regime->event == EVENT_RESET &&
-                      step == (uint64_t)(RESUMED * (double)recording->n_steps);
+    bool is_resumed = step == recording_reset(recording);
     for (size_t a = 0; a < N_TRACKED; a++) {
         double beta = is_resumed ? 0 : phema_profile_beta(&recording->tracked[a], step);
         update_tracked(running->tracked[a], 1 - beta, movement);

@@ -34,6 +34,9 @@ struct recording {
     double *truths[N_TARGETS]; /* [n_elems], kept in float64 */
 };
 
+/* The step at which the averages restart; 0: never. */
+uint64_t recording_reset(const struct recording *recording);
+
 /* n_times divides n_steps */
 PHEMA_FALLIBLE recording_make(struct recording *recording, const struct regime *regime,
                               uint64_t n_steps, size_t n_times, struct phema_error *err);

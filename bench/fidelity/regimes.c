@@ -36,6 +36,7 @@ const struct regime regimes[] = {
     {"regression-wsd",      HELD_OUT, false, NULL, &task_regression, &schedule_wsd,      EVENT_NONE,  15},
     {"classifier-onecycle", HELD_OUT, false, NULL, &task_classifier, &schedule_onecycle, EVENT_NONE,  16},
     {"classifier-reset",    HELD_OUT, true,  NULL, &task_classifier, &schedule_constant, EVENT_RESET, 17},
+    {"classifier-resumed",  HELD_OUT, false, NULL, &task_classifier, &schedule_constant, EVENT_TOLD_RESET, 17},
     {"language-linear",     HELD_OUT, false, NULL, &task_language,   &schedule_linear,   EVENT_NONE,  18},
     {"language-tenth",      HELD_OUT, false, NULL, &task_language,   &schedule_tenth,    EVENT_NONE,  19},
     {"attention-cosine",    HELD_OUT, true,  NULL, &task_attention,  &schedule_cosine,   EVENT_NONE,  20},
@@ -51,6 +52,7 @@ static const char *const event_texts[] = {
     [EVENT_SPIKE] = "; a loss spike at half-time",
     [EVENT_THAW] = "; half of the parameters frozen until half-time",
     [EVENT_RESET] = "; the averages restart at 40 %",
+    [EVENT_TOLD_RESET] = "; the averages restart at 40 %, and the labels say so",
 };
 
 void regime_print(const struct regime *regime)

@@ -10,12 +10,13 @@
 /* Constants of the program may be chosen on the tuning set. The held-out one only reports. */
 enum regime_set { SET_TUNING, SET_HELD_OUT, N_SETS };
 
-/* Things that happen in a training and that no label tells. */
+/* Things that happen in a training; labels tell the last one alone. */
 enum event {
     EVENT_NONE,
     EVENT_SPIKE, /* a learning rate 20 times too high for some steps, at half-time */
     EVENT_THAW,  /* the first half of the parameters is frozen until half-time */
-    EVENT_RESET  /* at 40 % the training resumes, and its averages restart from the parameters */
+    EVENT_RESET, /* at 40 % the training resumes, and its averages restart from the parameters */
+    EVENT_TOLD_RESET /* the same, with labels that say so, as --reset-at makes them */
 };
 
 struct regime {

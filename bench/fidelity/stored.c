@@ -40,7 +40,10 @@ enum phema_status stored_make(struct stored *stored, const struct recording *rec
     stored->values = malloc(stored->n * n_elems * sizeof(double));
     if (!stored->values)
         return phema_fail_memory(err);
-    for (size_t i = 0; i < stored->n; i++) {
+    bool is_told = recording->regime->event == EVENT_TOLD_RESET;
+    const struct phema_reset reset = {.at = (double)recording_reset(recording)};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; !status && i < stored->n; i++) {
         size_t k = (i / n_tracked + 1) * (recording->n_times / n_times) - 1;
         uint64_t step = (k + 1) * (recording->n_steps / recording->n_times);
         enum tracked tracked = kind->tracked[i % n_tracked];
@@ -50,8 +53,12 @@ enum phema_status stored_make(struct stored *stored, const struct recording *rec
         stored->profiles[i] = recording->tracked[tracked];
         stored->profiles[i].t = (double)step;
         stored->rounding[i] = phema_dtype_rounding(dtype);
+        if (is_told)
+            status = phema_profile_reset(&stored->profiles[i], &reset, 1, err);
     }
-    return PHEMA_OK;
+    if (status)
+        stored_clear(stored);
+    return status;
 }
 
 double stored_error(const struct stored *stored, const double *weights, size_t target,

@@ -23,6 +23,14 @@ static bool has_cases(const struct study *study, const struct filter *filter)
     return false;
 }
 
+/* Tables of all regimes together leave those out whose labels are false. */
+static struct filter true_labels(void)
+{
+    struct filter filter = all_cases;
+    filter.is_without_resets = true;
+    return filter;
+}
+
 static void print_mean_worst(const struct study *study, const struct filter *filter,
                              enum phema_metric metric)
 {
@@ -60,7 +68,7 @@ static void print_by_dtype(const struct study *study, const char *head,
 {
     printf("\n%s", head);
     for (size_t row = 0; row < (size_t)N_SETS * N_KINDS * N_DTYPES; row++) {
-        struct filter filter = all_cases;
+        struct filter filter = true_labels();
         filter.set = row / ((size_t)N_KINDS * N_DTYPES);
         filter.kind = row / N_DTYPES % N_KINDS;
         filter.dtype = row % N_DTYPES;
@@ -78,7 +86,7 @@ static void print_by_times(const struct study *study)
     static const size_t counts[] = {4, 8, 16, 32};
     printf("\n| set | series | 4 times | 8 | 16 | 32 |\n|---|---|---|---|---|---|\n");
     for (size_t row = 0; row < (size_t)N_SETS * N_KINDS; row++) {
-        struct filter filter = all_cases;
+        struct filter filter = true_labels();
         filter.set = row / N_KINDS;
         filter.kind = row % N_KINDS;
         if (!has_cases(study, &filter))
@@ -104,7 +112,7 @@ static void print_by_target(const struct study *study)
     printf("\n| set | targets | `motion` / oracle: mean, worst | true / predicted: 5, 50, 95 %% | "
            "within a factor 2 | largest |\n|---|---|---|---|---|---|\n");
     for (size_t row = 0; row < N_SETS * ARRAY_LEN(groups); row++) {
-        struct filter filter = all_cases;
+        struct filter filter = true_labels();
         filter.set = row / ARRAY_LEN(groups);
         filter.first_target = groups[row % ARRAY_LEN(groups)].first;
         filter.end_target = groups[row % ARRAY_LEN(groups)].end;
@@ -208,7 +216,7 @@ void tables_print_csv_header(void)
 
 void tables_print_csv(const struct study_case *one)
 {
-    static const char *const events[] = {"none", "spike", "thaw", "reset"};
+    static const char *const events[] = {"none", "spike", "thaw", "reset", "told reset"};
     const struct regime *regime = &regimes[one->regime];
     for (size_t m = 0; m < N_TARGETS; m++) {
         const struct outcome *outcome = &one->outcomes[m];

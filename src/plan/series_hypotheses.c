@@ -11,6 +11,11 @@
 
 #define N_CANDIDATES ((size_t)3) /* snapshots tried */
 
+/* Steps between two times, in the mean. Momentum keeps the direction of a training for 10 to 20
+ * steps, and a loss that falls quickly for up to a hundred. Snapshots nearer to each other are alike
+ * whatever they are. */
+#define LEAST_APART 150
+
 /* Steps that profiles with an update_every are followed in a hypothesis, at most: all of them
  * then take some four seconds. */
 #define MOST_STEPS 2e6
@@ -367,6 +372,15 @@ static bool is_moving(const struct search *search)
     return 2 * n_moved > sample->n;
 }
 
+/* Whether the times are so far from each other that a training does not keep its direction. */
+static bool are_times_apart(const struct search *search)
+{
+    const struct phema_series *series = search->series;
+    double all = series->snapshots[series->n - 1].time - series->snapshots[0].time;
+    return strcmp(series->unit, "steps") != 0 ||
+           all >= LEAST_APART * (double)(search->n_groups - 1);
+}
+
 /* Usual widths for the newest snapshots, which are more alike than their labels say: averages taken
  * for raw, or for shorter ones. A training that hardly changes its direction would look the same. */
 enum phema_status search_longer(struct search *search, struct phema_error *err)
@@ -375,7 +389,7 @@ enum phema_status search_longer(struct search *search, struct phema_error *err)
     struct phema_profile *widths = calloc(n + 1, sizeof(*widths));
     if (!widths)
         return phema_fail_memory(err);
-    bool is_known = n > 0 && is_moving(search);
+    bool is_known = n > 0 && is_moving(search) && are_times_apart(search);
     for (size_t i = 0; i < n; i++) {
         widths[i] = search->series->snapshots[i].profile;
         is_known =
