@@ -64,27 +64,30 @@ static bool parse_whole(uint64_t *number, const char *text)
     return *number > 0 && !*end;
 }
 
+/* An option with a value; false: there is none of that name, or it takes no such value. */
+static bool parse_value(struct options *options, const char *name, const char *value)
+{
+    if (strcmp(name, "--regime") == 0)
+        return (options->regime = value) != NULL;
+    if (strcmp(name, "--save") == 0)
+        return (options->directory = value) != NULL;
+    if (strcmp(name, "--set") == 0)
+        return parse_set(&options->set, value);
+    if (strcmp(name, "--seed") == 0)
+        return parse_whole(&options->seed, value);
+    return strcmp(name, "--steps") == 0 && parse_whole(&options->n_steps, value) &&
+           options->n_steps % MAX_TIMES == 0;
+}
+
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     *options = (struct options){.set = ANY};
     for (int i = 1; i < argc; i++) {
-        bool has_value = i + 1 < argc;
         if (strcmp(argv[i], "--quick") == 0)
             options->is_quick = true;
         else if (strcmp(argv[i], "--csv") == 0)
             options->is_csv = true;
-        else if (strcmp(argv[i], "--regime") == 0 && has_value)
-            options->regime = argv[++i];
-        else if (strcmp(argv[i], "--save") == 0 && has_value)
-            options->directory = argv[++i];
-        else if (strcmp(argv[i], "--seed") == 0 && has_value &&
-                 parse_whole(&options->seed, argv[i + 1]))
-            i++;
-        else if (strcmp(argv[i], "--steps") == 0 && has_value &&
-                 parse_whole(&options->n_steps, argv[i + 1]) && options->n_steps % MAX_TIMES == 0)
-            i++;
-        else if (strcmp(argv[i], "--set") == 0 && has_value &&
-                 parse_set(&options->set, argv[i + 1]))
+        else if (i + 1 < argc && parse_value(options, argv[i], argv[i + 1]))
             i++;
         else
             return false;
