@@ -26,13 +26,13 @@
 
 #define CACHE_LINE ((size_t)64)
 
-/* Inputs that are read ahead, of all workers: some 32 reads of half a megabyte in flight, and those
- * that are summed. More threads have smaller slots, but no smaller than MIN_AHEAD_SLOT_BYTES. */
+/* Inputs that are read ahead, of all workers: some 32 reads of half a megabyte in flight, or more
+ * smaller ones, and those that are summed. More threads have smaller slots, but no smaller than MIN_AHEAD_SLOT_BYTES. */
 #define AHEAD_BYTES          ((size_t)24 << 20)
 #define AHEAD_SLOT_BYTES     ((size_t)512 << 10)
 #define MIN_AHEAD_SLOT_BYTES ((size_t)128 << 10)
 #define LEAST_IN_FLIGHT      ((size_t)4)   /* of a worker */
-#define MOST_IN_FLIGHT       ((size_t)128) /* of a worker whose reads are small */
+#define MOST_IN_FLIGHT       ((size_t)256) /* of a worker whose reads are small */
 
 /* Of a lane. Some are read into while the GPU copies others; results come back in them. */
 #define GPU_SLOTS ((size_t)4)
@@ -162,8 +162,8 @@ static void size_ahead(struct memory_budget *budget, const struct run *run, size
         buffers->span *= 2;
     buffers->ahead_slot = slot_bytes(run, buffers->span * tile_bytes);
     size_t held = buffers->span > 1 ? n_snapshots : n_batch;
-    size_t n = held + smaller(larger(share / buffers->ahead_slot, held + LEAST_IN_FLIGHT) - held,
-                              MOST_IN_FLIGHT);
+    size_t n_whole = larger(share / buffers->ahead_slot, held + LEAST_IN_FLIGHT);
+    size_t n = held + MOST_IN_FLIGHT;
     if (budget->is_tight)
         n = held + 1;
     else if (depth)
@@ -172,6 +172,9 @@ static void size_ahead(struct memory_budget *budget, const struct run *run, size
     if (run->tiling.n_jobs) /* known when the budget is trimmed */
         n_reads = n_snapshots * tiling_n_tiles(&run->tiling);
     buffers->n_ahead = n_reads < n ? (size_t)n_reads : n;
+    bool is_as_asked = budget->is_tight || depth;
+    n_whole = is_as_asked ? buffers->n_ahead : smaller(n_whole, buffers->n_ahead);
+    buffers->ahead = n_whole * buffers->ahead_slot;
 }
 
 /* The buffers of a worker, for the budget's tiles and targets of a pass. */
@@ -216,7 +219,7 @@ static enum phema_status size_buffers(struct memory_budget *budget, const struct
 static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
 {
     return (uint64_t)buffers->sums + buffers->copied + buffers->written + buffers->references +
-           buffers->digests + read_ahead_bytes(buffers->n_ahead, buffers->ahead_slot);
+           buffers->digests + read_ahead_bytes(buffers->n_ahead, buffers->ahead);
 }
 
 uint64_t memory_budget_accumulate_bytes(const struct memory_budget *budget)

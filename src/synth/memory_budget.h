@@ -19,7 +19,8 @@ struct worker_buffers {
     size_t copied;     /* all slots */
     size_t span;       /* tiles of an input that are read ahead together */
     size_t ahead_slot; /* their bytes, more for aligned reads */
-    size_t n_ahead;    /* slots of inputs that are read ahead; 0: none is */
+    size_t n_ahead;    /* such reads at once, at most; 0: inputs are not read ahead */
+    size_t ahead;      /* their buffer: fewer of them fit if each is of ahead_slot */
     size_t written;    /* a tile of an output */
     size_t reference;  /* a tile of one of the first inputs */
     size_t references; /* all reference tiles */

@@ -10,15 +10,16 @@
 
 /* Jobs that are claimed before the worker needs them. */
 #define MAX_JOBS ((size_t)64)
-/* Reads in flight of a worker at the start, and windows of reads without a higher rate after which
- * their number stays. */
-#define FIRST_DEPTH    4u
+/* Reads in flight of a worker at the start, and windows of as many reads without a higher rate after
+ * which their number stays. */
+#define FIRST_DEPTH    8u
 #define MAX_FLAT       2u
 #define HIGHER_RATE_BY 1.05
 
 /* Tiles [first_tile, end_tile) of snapshot k, in one request. */
 struct slot {
     struct phema_read read;
+    size_t start, end; /* in the buffer */
     size_t k;
     uint64_t end_tile;
     struct tile_range range; /* of all its tiles */
@@ -39,11 +40,12 @@ struct read_ahead {
     struct run *run;
     struct phema_read_queue *queue;
     struct pace pace;
-    uint8_t *buffers;
-    struct slot *slots; /* [n_slots], a ring */
-    size_t n_slots, slot_bytes;
-    size_t first, n_used; /* slots in use, from the oldest on */
-    size_t n_taken;       /* of them, by the current tile */
+    uint8_t *buffer; /* [buffer_bytes], a ring as well: each slot takes as much as it needs */
+    size_t buffer_bytes;
+    struct slot *slots;         /* [n_slots], a ring */
+    size_t n_slots, slot_bytes; /* of the largest slot */
+    size_t first, n_used;       /* slots in use, from the oldest on */
+    size_t n_taken;             /* of them, by the current tile */
     /* Where the next request begins. */
     uint64_t jobs[MAX_JOBS]; /* claimed and not begun by the worker, a ring */
     size_t first_job, n_jobs;
@@ -53,25 +55,27 @@ struct read_ahead {
     size_t hint;
 };
 
-/* Buffers in huge pages are contiguous in memory. A request then has few segments, which took half
+/* A buffer in huge pages is contiguous in memory. A request then has few segments, which took half
  * the time of a virtual disk that was measured. */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-static size_t bytes_of_buffers(size_t n_slots, size_t slot_bytes)
+static size_t mapped_bytes(size_t buffer_bytes)
 {
-    size_t bytes = n_slots * slot_bytes;
-    size_t unit = bytes < HUGE_PAGE_BYTES ? PHEMA_INPUT_ALIGNMENT : HUGE_PAGE_BYTES;
-    return (bytes + unit - 1) / unit * unit;
+    size_t unit = buffer_bytes < HUGE_PAGE_BYTES ? PHEMA_INPUT_ALIGNMENT : HUGE_PAGE_BYTES;
+    return (buffer_bytes + unit - 1) / unit * unit;
 }
 
-uint64_t read_ahead_bytes(size_t n_slots, size_t slot_bytes)
+uint64_t read_ahead_bytes(size_t n_slots, size_t buffer_bytes)
 {
-    return (uint64_t)bytes_of_buffers(n_slots, slot_bytes) + n_slots * READ_AHEAD_SLOT_BYTES;
+    size_t n_threads =
+        n_slots < PHEMA_READ_QUEUE_MAX_THREADS ? n_slots : PHEMA_READ_QUEUE_MAX_THREADS;
+    return (uint64_t)mapped_bytes(buffer_bytes) + n_threads * READ_AHEAD_THREAD_BYTES +
+           n_slots * READ_AHEAD_SLOT_BYTES;
 }
 
 /* Mapped, not allocated: malloc keeps such large blocks in the arena of each thread once it has seen
  * one freed, and a process of many runs would grow. */
-static uint8_t *map_buffers(size_t bytes)
+static uint8_t *map_buffer(size_t bytes)
 {
     size_t slack = bytes < HUGE_PAGE_BYTES ? 0 : HUGE_PAGE_BYTES;
     uint8_t *map =
@@ -100,8 +104,9 @@ PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct 
     ahead->run = run;
     ahead->n_slots = buffers->n_ahead;
     ahead->slot_bytes = buffers->ahead_slot;
+    ahead->buffer_bytes = mapped_bytes(buffers->ahead);
     ahead->slots = calloc(ahead->n_slots, sizeof(*ahead->slots));
-    ahead->buffers = map_buffers(bytes_of_buffers(ahead->n_slots, ahead->slot_bytes));
+    ahead->buffer = map_buffer(ahead->buffer_bytes);
     ahead->k = run->plan->series->n;
     unsigned n_threads = run->budget.n_threads;
     uint64_t depth = (run->options.io_depth + n_threads - 1) / n_threads;
@@ -111,7 +116,7 @@ PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct 
     ahead->pace.depth =
         run->options.io_depth || depth < FIRST_DEPTH ? (unsigned)depth : FIRST_DEPTH;
     ahead->pace.start_s = phema_clock_s();
-    if (!ahead->slots || !ahead->buffers) {
+    if (!ahead->slots || !ahead->buffer) {
         read_ahead_close(ahead);
         return phema_fail_memory(err);
     }
@@ -131,8 +136,8 @@ void read_ahead_close(struct read_ahead *ahead)
     if (!ahead)
         return;
     phema_read_queue_close(ahead->queue);
-    if (ahead->buffers)
-        (void)munmap(ahead->buffers, bytes_of_buffers(ahead->n_slots, ahead->slot_bytes));
+    if (ahead->buffer)
+        (void)munmap(ahead->buffer, ahead->buffer_bytes);
     free(ahead->slots);
     free(ahead);
 }
@@ -143,8 +148,7 @@ void read_ahead_close(struct read_ahead *ahead)
 static void adapt_depth(struct read_ahead *ahead)
 {
     struct pace *pace = &ahead->pace;
-    if (pace->depth == pace->max_depth || pace->n_flat == MAX_FLAT ||
-        pace->n_reads < 2 * pace->depth)
+    if (pace->depth == pace->max_depth || pace->n_flat == MAX_FLAT || pace->n_reads < pace->depth)
         return;
     double now_s = phema_clock_s();
     double rate = (double)pace->n_bytes / (now_s - pace->start_s + 1e-9);
@@ -174,6 +178,22 @@ static void note_ended(struct read_ahead *ahead, struct phema_read *read)
 static struct slot *slot_at(struct read_ahead *ahead, size_t position)
 {
     return &ahead->slots[(ahead->first + position) % ahead->n_slots];
+}
+
+/* Where the largest slot after those in use fits. false: nowhere, before the oldest is free. */
+static bool find_space(size_t *start, struct read_ahead *ahead)
+{
+    *start = 0;
+    if (ahead->n_used == 0)
+        return true;
+    const struct slot *oldest = slot_at(ahead, 0), *newest = slot_at(ahead, ahead->n_used - 1);
+    bool is_wrapped = newest->start < oldest->start;
+    size_t limit = is_wrapped ? oldest->start : ahead->buffer_bytes;
+    *start = newest->end;
+    if (ahead->slot_bytes <= limit - newest->end)
+        return true;
+    *start = 0;
+    return !is_wrapped && ahead->slot_bytes <= oldest->start;
 }
 
 /* Claims a job, and goes to its first tile. */
@@ -226,8 +246,15 @@ static bool is_input(const struct run *run, const struct tile_range *range, size
     return false;
 }
 
+/* Bytes of the buffer that a read needs, also where it is repeated in another way. */
+static size_t bytes_of_read(const struct phema_read *read)
+{
+    size_t bytes = read->needed - read->first + PHEMA_INPUT_ROOM;
+    return (bytes + PHEMA_INPUT_ALIGNMENT - 1) / PHEMA_INPUT_ALIGNMENT * PHEMA_INPUT_ALIGNMENT;
+}
+
 /* Prepares the next request in the slot. false: there is none now. */
-static bool next_request(struct read_ahead *ahead, struct slot *slot)
+static bool next_request(struct read_ahead *ahead, struct slot *slot, size_t start)
 {
     const struct run *run = ahead->run;
     for (;;) {
@@ -237,15 +264,16 @@ static bool next_request(struct read_ahead *ahead, struct slot *slot)
         if (!is_input(run, &ahead->range, k))
             continue;
         struct phema_tensor tensor = run_tile_tensor(run, k, &ahead->range);
-        uint8_t *buffer = ahead->buffers + (size_t)(slot - ahead->slots) * ahead->slot_bytes;
         slot->is_scattered =
             !phema_reader_prepare(&slot->read, run->readers[k], &tensor, ahead->range.first,
-                                  ahead->range.n_elems, buffer);
+                                  ahead->range.n_elems, ahead->buffer + start);
         if (slot->is_scattered && !tensor.chunks)
             continue;
         if (slot->is_scattered)
             phema_tensor_prefetch(run->plan->series->snapshots[k].checkpoint, &tensor,
                                   ahead->range.first, ahead->range.n_elems);
+        slot->start = start;
+        slot->end = start + (slot->is_scattered ? 0 : bytes_of_read(&slot->read));
         slot->k = k;
         slot->end_tile = ahead->tile;
         slot->range = ahead->range;
@@ -255,15 +283,16 @@ static bool next_request(struct read_ahead *ahead, struct slot *slot)
     }
 }
 
-/* Makes requests until all slots are in use. */
+/* Makes requests until all slots are in use, or the buffer is full. */
 static void fill(struct read_ahead *ahead)
 {
     struct phema_read *read;
     while ((read = phema_read_queue_poll(ahead->queue)))
         note_ended(ahead, read);
-    while (ahead->n_used < ahead->n_slots) {
+    size_t start = 0;
+    while (ahead->n_used < ahead->n_slots && find_space(&start, ahead)) {
         struct slot *slot = slot_at(ahead, ahead->n_used);
-        if (!next_request(ahead, slot))
+        if (!next_request(ahead, slot, start))
             return;
         ahead->n_used++;
         if (!slot->has_ended)

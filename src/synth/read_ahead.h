@@ -1,8 +1,8 @@
 /* read_ahead.h - inputs of a worker's coming tiles are read past the page cache, many requests at a
  * time (phema/read_queue.h). Tiles in several pieces of a distributed checkpoint are requested into
  * the page cache instead. Requests are made in the order in which tiles are summed: tile by tile,
- * and in a tile snapshot by snapshot. Small tiles of one snapshot share a request. Slots form a ring,
- * so that memory does not depend on the number of snapshots. One worker uses each of them; all but
+ * and in a tile snapshot by snapshot. Small tiles of one snapshot share a request. Slots and
+ * their bytes form rings, so that memory does not depend on the number of snapshots. One worker uses each of them; all but
  * open and next_job take NULL. */
 #ifndef SYNTH_READ_AHEAD_H
 #define SYNTH_READ_AHEAD_H
@@ -11,11 +11,13 @@
 
 struct read_ahead;
 
-/* Memory of a slot beside its bytes, with the stack of a thread that may read into it. */
-#define READ_AHEAD_SLOT_BYTES ((size_t)16 << 10)
+/* Memory of a slot beside its part of the buffer, and the stack that a thread touches which reads where
+ * io_uring is not allowed. */
+#define READ_AHEAD_SLOT_BYTES   ((size_t)512)
+#define READ_AHEAD_THREAD_BYTES ((size_t)16 << 10)
 
-/* Memory of a worker's ring, READ_AHEAD_SLOT_BYTES included. */
-uint64_t read_ahead_bytes(size_t n_slots, size_t slot_bytes);
+/* Memory of a worker's requests: the buffer, the slots and such threads. */
+uint64_t read_ahead_bytes(size_t n_slots, size_t buffer_bytes);
 
 /* *out is NULL for a run that reads no file past the page cache. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct phema_error *err);
