@@ -8,6 +8,7 @@
  *   --until N        ... or as soon as N are in flight
  *   --rate MB        all together transfer at most so much in a second
  *   --read-ahead KB  of the kernel, where root runs this (else 128)
+ *   --blocks         a read past the page cache returns to its caller when it is answered
  *   --report FILE    gets counts of the reads, as a line of JSON
  *
  * The mount exists for the command alone. Exit status: the command's; 77 where mounting is not
@@ -32,7 +33,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { N_THREADS = 256, LARGEST_READ = 1 << 20, CANNOT_MOUNT = 77 };
+/* Reads in flight need no thread each: those that receive pass them on to those that answer. */
+enum { N_RECEIVING = 16, N_ANSWERING = 32, MOST_IN_FLIGHT = 16384 };
+enum { LARGEST_READ = 1 << 20, CANNOT_MOUNT = 77 };
 
 #define CACHED_S ((uint64_t)3600) /* how long the kernel relies on names and sizes */
 #define NO_RATE  UINT64_MAX
@@ -42,13 +45,25 @@ struct node {
     char *path; /* below the directory; "" for itself */
 };
 
+/* A read that is not answered yet. */
+struct read {
+    uint64_t request, file, offset;
+    uint64_t number; /* in the order of arrival, from 1 */
+    uint64_t due_ns;
+    size_t size;
+    struct read *next;
+};
+
 static struct {
     int device;    /* of FUSE */
     int directory; /* whose view it is */
     uint64_t delay_ns, rate, until;
+    bool blocks;
 
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t arrived;
+    pthread_cond_t has_read, has_released;
+    struct read *first, *last; /* that no thread answers yet */
+    uint64_t n_released;       /* the first so many reads need not wait */
     struct node *nodes;
     size_t n_nodes;
     uint64_t n_in_flight, link_free_ns;
@@ -215,28 +230,56 @@ static struct timespec time_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
-/* Requests wait side by side, their data pass one link one after the other. */
-static void delay(uint64_t size)
+static void queue_read(const struct fuse_in_header *in, const struct fuse_read_in *asked)
 {
+    struct read *read = calloc(1, sizeof(*read));
+    if (!read)
+        fail(1, "memory");
+    read->request = in->unique;
+    read->file = asked->fh;
+    read->offset = asked->offset;
+    read->size = asked->size < LARGEST_READ ? asked->size : LARGEST_READ;
     (void)pthread_mutex_lock(&view.lock);
-    uint64_t now = now_ns(), due = now + view.delay_ns;
-    view.n_reads++;
-    view.n_bytes += size;
+    read->due_ns = now_ns() + view.delay_ns;
+    read->number = ++view.n_reads;
+    if (view.first)
+        view.last->next = read;
+    else
+        view.first = read;
+    view.last = read;
     view.n_in_flight++;
     if (view.n_in_flight > view.most_in_flight)
         view.most_in_flight = view.n_in_flight;
-    if (view.until && view.n_in_flight >= view.until)
-        (void)pthread_cond_broadcast(&view.arrived);
-    struct timespec until = time_of(due);
-    while (now < due && !(view.until && view.n_in_flight >= view.until)) {
-        if (pthread_cond_timedwait(&view.arrived, &view.lock, &until) == ETIMEDOUT)
-            break;
-        now = now_ns();
-        if (view.until) /* woken: there were as many */
-            break;
+    if (view.until && view.n_in_flight >= view.until) {
+        view.n_released = view.n_reads;
+        (void)pthread_cond_broadcast(&view.has_released);
     }
-    view.n_delayed += now_ns() >= due;
+    (void)pthread_cond_signal(&view.has_read);
+    (void)pthread_mutex_unlock(&view.lock);
+}
+
+/* The next read in the order of arrival, once it is due or released. */
+static struct read *take_read(void)
+{
+    (void)pthread_mutex_lock(&view.lock);
+    while (!view.first)
+        (void)pthread_cond_wait(&view.has_read, &view.lock);
+    struct read *read = view.first;
+    view.first = read->next;
+    struct timespec due = time_of(read->due_ns);
+    while (read->number > view.n_released && now_ns() < read->due_ns)
+        (void)pthread_cond_timedwait(&view.has_released, &view.lock, &due);
+    view.n_delayed += read->number > view.n_released;
+    (void)pthread_mutex_unlock(&view.lock);
+    return read;
+}
+
+/* Requests wait side by side, their data pass one link one after the other. */
+static void pass_link(uint64_t size)
+{
+    (void)pthread_mutex_lock(&view.lock);
     uint64_t sent = now_ns();
+    view.n_bytes += size;
     if (view.rate != NO_RATE) {
         sent = (sent > view.link_free_ns ? sent : view.link_free_ns) + size * 1000 / view.rate;
         view.link_free_ns = sent;
@@ -249,17 +292,24 @@ static void delay(uint64_t size)
     (void)pthread_mutex_unlock(&view.lock);
 }
 
-static void read_file(const struct fuse_in_header *in, const struct fuse_read_in *read,
-                      uint8_t *buffer)
+static void *answer_reads(void *unused)
 {
-    size_t size = read->size < LARGEST_READ ? read->size : LARGEST_READ;
-    ssize_t got = pread((int)read->fh, buffer, size, (off_t)read->offset);
-    if (got < 0) {
-        reply_error(in->unique, errno);
-        return;
+    (void)unused;
+    uint8_t *buffer = malloc(LARGEST_READ);
+    if (!buffer)
+        fail(1, "memory");
+    for (;;) {
+        struct read *read = take_read();
+        ssize_t got = pread((int)read->file, buffer, read->size, (off_t)read->offset);
+        int error = got < 0 ? errno : 0;
+        pass_link(got < 0 ? 0 : (uint64_t)got);
+        if (error)
+            reply_error(read->request, error);
+        else
+            reply(read->request, 0, buffer, (size_t)got);
+        free(read);
     }
-    delay((uint64_t)got);
-    reply(in->unique, 0, buffer, (size_t)got);
+    return NULL;
 }
 
 static void close_file(const struct fuse_in_header *in, const struct fuse_release_in *release)
@@ -278,20 +328,21 @@ static void close_directory(const struct fuse_in_header *in, const struct fuse_r
 
 static void start_session(const struct fuse_in_header *in, const struct fuse_init_in *init)
 {
-    uint32_t wanted = FUSE_ASYNC_READ | FUSE_MAX_PAGES | FUSE_PARALLEL_DIROPS | FUSE_ASYNC_DIO;
+    uint32_t wanted = FUSE_ASYNC_READ | FUSE_MAX_PAGES | FUSE_PARALLEL_DIROPS |
+                      (view.blocks ? 0 : FUSE_ASYNC_DIO);
     struct fuse_init_out out = {.major = FUSE_KERNEL_VERSION,
                                 .minor = FUSE_KERNEL_MINOR_VERSION,
                                 .max_readahead = init->max_readahead,
                                 .flags = init->flags & wanted,
-                                .max_background = N_THREADS,
-                                .congestion_threshold = N_THREADS,
+                                .max_background = MOST_IN_FLIGHT,
+                                .congestion_threshold = MOST_IN_FLIGHT,
                                 .max_write = LARGEST_READ,
                                 .time_gran = 1,
                                 .max_pages = LARGEST_READ / 4096};
     reply(in->unique, 0, &out, sizeof(out));
 }
 
-static void answer(const struct fuse_in_header *in, uint8_t *buffer)
+static void answer(const struct fuse_in_header *in)
 {
     const void *body = in + 1;
     switch (in->opcode) {
@@ -317,7 +368,7 @@ static void answer(const struct fuse_in_header *in, uint8_t *buffer)
         open_file(in);
         return;
     case FUSE_READ:
-        read_file(in, body, buffer);
+        queue_read(in, body);
         return;
     case FUSE_RELEASE:
         close_file(in, body);
@@ -331,22 +382,21 @@ static void answer(const struct fuse_in_header *in, uint8_t *buffer)
     }
 }
 
-static void *serve(void *unused)
+static void *receive(void *unused)
 {
     (void)unused;
     size_t request_bytes = LARGEST_READ + 4096; /* at least, whatever the request */
-    uint8_t *request = malloc(request_bytes), *buffer = malloc(LARGEST_READ);
-    if (!request || !buffer)
+    uint8_t *request = malloc(request_bytes);
+    if (!request)
         fail(1, "memory");
     for (;;) {
         ssize_t got = read(view.device, request, request_bytes);
         if (got >= (ssize_t)sizeof(struct fuse_in_header))
-            answer((const struct fuse_in_header *)(void *)request, buffer);
+            answer((const struct fuse_in_header *)(void *)request);
         else if (got < 0 && errno != EINTR && errno != ENOENT && errno != EAGAIN)
             break; /* unmounted */
     }
     free(request);
-    free(buffer);
     return NULL;
 }
 
@@ -398,13 +448,15 @@ static void start_threads(void)
     pthread_condattr_t clock;
     (void)pthread_condattr_init(&clock);
     (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&view.arrived, &clock);
+    (void)pthread_cond_init(&view.has_read, &clock);
+    (void)pthread_cond_init(&view.has_released, &clock);
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     (void)pthread_attr_setstacksize(&attributes, 256 << 10);
-    for (int i = 0; i < N_THREADS; i++) {
+    for (int i = 0; i < N_RECEIVING + N_ANSWERING; i++) {
         pthread_t thread;
-        if ((errno = pthread_create(&thread, &attributes, serve, NULL)) != 0)
+        void *(*run)(void *) = i < N_RECEIVING ? receive : answer_reads;
+        if ((errno = pthread_create(&thread, &attributes, run, NULL)) != 0)
             fail(1, "thread");
     }
     (void)pthread_attr_destroy(&attributes);
@@ -456,10 +508,13 @@ static void write_report(const char *path)
 int main(int argc, char **argv)
 {
     const char *report = NULL, *read_ahead = NULL;
-    static const struct option options[] = {
-        {"delay", required_argument, NULL, 'd'},  {"until", required_argument, NULL, 'u'},
-        {"rate", required_argument, NULL, 'r'},   {"read-ahead", required_argument, NULL, 'a'},
-        {"report", required_argument, NULL, 'o'}, {0}};
+    static const struct option options[] = {{"delay", required_argument, NULL, 'd'},
+                                            {"until", required_argument, NULL, 'u'},
+                                            {"rate", required_argument, NULL, 'r'},
+                                            {"read-ahead", required_argument, NULL, 'a'},
+                                            {"report", required_argument, NULL, 'o'},
+                                            {"blocks", no_argument, NULL, 'b'},
+                                            {0}};
     for (int option; (option = getopt_long(argc, argv, "+", options, NULL)) != -1;) {
         if (option == 'd')
             view.delay_ns = (uint64_t)(strtod(optarg, NULL) * 1e6);
@@ -469,6 +524,8 @@ int main(int argc, char **argv)
             view.rate = strtoull(optarg, NULL, 10);
         else if (option == 'a')
             read_ahead = optarg;
+        else if (option == 'b')
+            view.blocks = true;
         else if (option == 'o')
             report = optarg;
         else
@@ -476,7 +533,7 @@ int main(int argc, char **argv)
     }
     if (argc - optind < 3 || view.rate == 0) {
         (void)fputs("usage: slow_mount [--delay MS] [--until N] [--rate MB] [--read-ahead KB] "
-                    "[--report FILE] DIRECTORY VIEW COMMAND...\n",
+                    "[--blocks] [--report FILE] DIRECTORY VIEW COMMAND...\n",
                     stderr);
         return 2;
     }
