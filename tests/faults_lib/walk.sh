@@ -21,6 +21,11 @@ reads|pread,read|short+||all reads from one on give half
 rings|io_uring_queue_init_params|EPERM+||io_uring is forbidden
 rings|io_uring_queue_init_params|ENOSYS+||a kernel without io_uring
 rings|io_uring_queue_init_params|ENOMEM||no memory for one of the rings of io_uring
+ring_reads|io_uring_read|EIO|3|a read by io_uring fails
+ring_reads|io_uring_read|EINTR||a read by io_uring is interrupted
+ring_reads|io_uring_read|EAGAIN+||io_uring cannot wait for reads
+ring_reads|io_uring_read|short||a read by io_uring gives half of what was asked for
+ring_reads|io_uring_read|short+||all reads by io_uring from one on give half
 lists|readdir|EIO|3 6|a directory cannot be read to its end
 writes|pwrite,write|ENOSPC|6|the disk is full for one write
 writes|pwrite,write|ENOSPC+|6|the disk is full from one write on
@@ -70,7 +75,7 @@ list_walks() {
         [ "$group" ] || continue
         for case in $cases; do
             # direct reads end inside a block only at the end of the file
-            [[ $case/$with = direct/short* || $case/$with = ahead/short+ ]] || echo "walk/$case/$group/$with"
+            [[ $case/$group/$with = direct/reads/short* || $case/$group/$with = ahead/reads/short+ ]] || echo "walk/$case/$group/$with"
         done
     done <<<"$faults"
 }

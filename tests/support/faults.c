@@ -3,7 +3,7 @@
  * counted over all threads and libraries, from main on. Variables of the environment:
  *
  * - FAULT_CALLS: functions, separated by commas, by their names in the manual: "pwrite,write"; O_DIRECT:
- *   open with that flag
+ *   open with that flag; io_uring_read: a read by io_uring
  * - FAULT_AT: number of the call that fails, from 1; 0 or absent: none fails, calls are counted
  * - FAULT_WITH: an errno, "ENOSPC"; a signal, "KILL"; or "short": half of the requested bytes are
  *   read or written
@@ -31,8 +31,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef PHEMA_HAVE_URING
+#include <liburing.h>
+#endif
 
 static const struct {
     const char *name;
@@ -271,17 +275,48 @@ static mode_t mode_of(int flags, va_list arguments)
     return flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
 }
 
-/* liburing's, which makes the system call itself. Where reads are to fail, io_uring is refused, so
- * that they are calls of pread. */
-int io_uring_queue_init_params(unsigned depth, void *ring, void *params);
-int io_uring_queue_init_params(unsigned depth, void *ring, void *params)
+#ifdef PHEMA_HAVE_URING
+/* Where reads are to fail, io_uring is refused, so that they are calls of pread. */
+int io_uring_queue_init_params(unsigned depth, struct io_uring *ring,
+                               struct io_uring_params *params)
 {
-    int (*next)(unsigned, void *, void *) = NULL;
+    int (*next)(unsigned, struct io_uring *, struct io_uring_params *) = NULL;
     find(&next, "io_uring_queue_init_params");
     if (strikes("io_uring_queue_init_params", -1, ""))
         return -errno;
     return next && !is_chosen("pread") ? next(depth, ring, params) : -ENOSYS;
 }
+
+/* Linux 6.10: an operation without effect ends with the result in its length. */
+#define INJECT_RESULT 1u
+
+static bool can_inject(void)
+{
+    struct utsname name;
+    char *rest = NULL;
+    long major = uname(&name) == 0 ? strtol(name.release, &rest, 10) : 0;
+    return major > 6 || (major == 6 && *rest == '.' && strtol(rest + 1, NULL, 10) >= 10);
+}
+
+/* "io_uring_read": a read ends with an error, or half of it, in blocks, is read. */
+int io_uring_submit(struct io_uring *ring)
+{
+    int (*next)(struct io_uring *) = NULL;
+    find(&next, "io_uring_submit");
+    struct io_uring_sqe *sqe = &ring->sq.sqes[(ring->sq.sqe_tail - 1) & ring->sq.ring_mask];
+    bool is_read = ring->sq.sqe_tail != ring->sq.sqe_head && sqe->opcode == IORING_OP_READ;
+    if (!is_read || (fault.number && !can_inject()) || !strikes("io_uring_read", -1, ""))
+        return next(ring);
+    if (fault.number) {
+        sqe->opcode = IORING_OP_NOP;
+        sqe->rw_flags = INJECT_RESULT;
+        sqe->len = (unsigned)-fault.number;
+    } else {
+        sqe->len = sqe->len > 8192 ? sqe->len / 8192 * 4096 : sqe->len;
+    }
+    return next(ring);
+}
+#endif
 
 int open(const char *path, int flags, ...)
 {

@@ -11,13 +11,19 @@
 
 #include "phema/clock.h"
 #include "phema/memory.h"
+#include "phema/read_queue.h"
 #include "phema/writer.h"
 
-#define CHUNK_BYTES  ((size_t)4 << 20)
-#define STORE_BYTES  ((uint64_t)64 << 20)
-#define FETCH_BYTES  ((uint64_t)64 << 20)
-#define MAX_SECONDS  0.1
-#define DIRECT_ALIGN ((size_t)4096)
+#define CHUNK_BYTES ((size_t)4 << 20)
+#define STORE_BYTES ((uint64_t)64 << 20)
+#define MAX_SECONDS 0.1
+
+/* Read of a snapshot that is not in the page cache: as many requests in flight as a run makes, but not
+ * much of each snapshot of a series. */
+#define FETCH_SIZE         ((size_t)512 << 10)
+#define MOST_FETCHES       ((size_t)16)
+#define BYTES_PER_SNAPSHOT ((size_t)256 << 10)
+#define DIRECT_ALIGN       ((size_t)4096)
 
 /* ---- Outputs ---- */
 
@@ -164,21 +170,41 @@ static enum phema_status measure_decoding(struct rates *rates, const struct run 
     return status;
 }
 
-/* Bypasses the page cache, so that measuring does not change it. */
-static double fetch_rate(const char *path)
+/* Reads in flight at once, from the beginning of the file. Returns the bytes that arrived. */
+static uint64_t fetch(int descriptor, uint8_t *buffer, size_t n)
 {
-    int descriptor = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
-    uint8_t *chunk = aligned_alloc(DIRECT_ALIGN, CHUNK_BYTES);
-    double start = phema_clock_s();
+    struct phema_read reads[MOST_FETCHES];
+    struct phema_read_queue *queue = NULL;
+    struct phema_error ignored;
     uint64_t bytes = 0;
-    ssize_t n = 1;
-    while (descriptor >= 0 && chunk && n > 0 && bytes < FETCH_BYTES &&
-           phema_clock_s() - start < MAX_SECONDS) {
-        n = pread(descriptor, chunk, CHUNK_BYTES, (off_t)bytes);
-        bytes += n > 0 ? (uint64_t)n : 0;
+    if (phema_read_queue_open(&queue, (unsigned)n, PHEMA_READ_BY_ANY, &ignored))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        reads[i] = (struct phema_read){.descriptor = descriptor,
+                                       .offset = i * FETCH_SIZE,
+                                       .buffer = buffer + i * FETCH_SIZE,
+                                       .size = FETCH_SIZE,
+                                       .needed = FETCH_SIZE,
+                                       .block = DIRECT_ALIGN};
+        phema_read_queue_submit(queue, &reads[i]);
     }
+    for (struct phema_read *read; (read = phema_read_queue_wait(queue));)
+        bytes += read->n_read;
+    phema_read_queue_close(queue);
+    return bytes;
+}
+
+/* Bypasses the page cache, so that measuring does not change it. */
+static double fetch_rate(const char *path, size_t n_snapshots)
+{
+    size_t n = n_snapshots * BYTES_PER_SNAPSHOT / FETCH_SIZE;
+    n = n < 1 ? 1 : n < MOST_FETCHES ? n : MOST_FETCHES;
+    int descriptor = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
+    uint8_t *buffer = aligned_alloc(DIRECT_ALIGN, n * FETCH_SIZE);
+    double start = phema_clock_s();
+    uint64_t bytes = descriptor >= 0 && buffer ? fetch(descriptor, buffer, n) : 0;
     double rate = bytes ? (double)bytes / (phema_clock_s() - start) : HUGE_VAL;
-    free(chunk);
+    free(buffer);
     if (descriptor >= 0)
         (void)close(descriptor);
     return rate;
@@ -198,6 +224,6 @@ PHEMA_FALLIBLE measure_rates(struct rates *out, const struct run *run, const cha
         return status;
     status = measure_decoding(out, run, err);
     if (!status && cold_path)
-        out->fetch = fetch_rate(cold_path);
+        out->fetch = fetch_rate(cold_path, run->plan->series->n);
     return status;
 }

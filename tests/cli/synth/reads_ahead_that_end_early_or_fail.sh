@@ -1,4 +1,4 @@
-# Reads ahead of the sums, by threads: short and interrupted ones are continued; a failed read ends the run with one
+# Reads ahead of the sums, by threads and by io_uring: short and interrupted ones are continued; a failed read ends the run with one
 # sentence that names file, tensor and offset, and leaves nothing.
 tests=$(dirname "$phema")/tests shim=$(dirname "$phema")/tests/libreading_shim.so
 "$phema" gen -q --count 4 --steps 40 --params 100k --tensors 3 --dtype f32 run >/dev/null
@@ -19,4 +19,19 @@ cmp out.safetensors mapped.safetensors && [ "$(cat count)" -ge 400 ] && echo "co
 rm out.safetensors
 shimmed SHIM_FAIL_AT=5 2>&1 | show
 shimmed SHIM_END_AT=5 2>&1 | show
+
+ring() { # fault; the same happens by threads where the kernel has no io_uring, or cannot end its reads with an error
+    env LD_PRELOAD="$(dirname "$shim")/libfaults.so" FAULT_CALLS=io_uring_read FAULT_AT=5 FAULT_TOLD=told "${@:2}" FAULT_WITH="$1" \
+        "$phema" synth -q -f -j1 --io direct --weights weights.txt run out.safetensors
+}
+for fault in EINTR EAGAIN short "short FAULT_STAYS=1" "EAGAIN FAULT_STAYS=1"; do
+    # shellcheck disable=SC2086 # several words
+    ring $fault >/dev/null
+    cmp out.safetensors mapped.safetensors && echo "io_uring, $fault: completed"
+    rm out.safetensors
+done
+ring EIO 2>message
+grep -q io_uring_read told || shimmed SHIM_FAIL_AT=5 2>message
+show <message
+rm -f out.safetensors told message
 ls

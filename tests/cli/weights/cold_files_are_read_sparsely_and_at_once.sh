@@ -16,3 +16,6 @@ value() {
 }
 least "bytes of a file" $(($(value bytes) / 32)) 1000000
 least "reads that waited for others in vain" "$(value delayed)" 24
+# The plan also measures the device.
+"$slow" --read-ahead 8192 --report reads run view "$phema" plan -q --sigma-rel 0.1 view >/dev/null
+least "bytes of a file that a plan reads" $(($(value bytes) / 32)) 1000000
