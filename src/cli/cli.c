@@ -94,6 +94,8 @@ static enum phema_status fail_order(int argc, char **argv, struct phema_error *e
     }
     if (command.size && !command.is_failed)
         phema_error_set_remedy(err, "%s", command.data);
+    else if (strncmp(argv[1], "--completion", 12) == 0)
+        phema_error_set_remedy(err, "posthoc-ema help --completions bash");
     else
         phema_error_set_remedy(err, "posthoc-ema --help");
     phema_strbuf_clear(&command);
@@ -151,6 +153,17 @@ static enum phema_status call_verb(const struct cli_verb *verb, void *values,
     return team->agree(team->context, status, err);
 }
 
+/* "synth inspect DIR": the word is a verb, and neither a file nor a choice such as "plot weights". */
+static bool is_other_verb(const struct cli_verb *verb, const char *word)
+{
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    for (const struct cli_opt *o = options.items; o->name; o++)
+        if (cli_is_operand(o) && cli_find_choice(o->value, word) != SIZE_MAX)
+            return false;
+    return find_verb(word) && access(word, F_OK) != 0;
+}
+
 static enum phema_status run_verb(const struct cli_verb *verb, const struct phema_team *team,
                                   int argc, char **argv, struct phema_error *err)
 {
@@ -166,6 +179,8 @@ static enum phema_status run_verb(const struct cli_verb *verb, const struct phem
                                  : call_verb(verb, values, err);
     if (status)
         cli_complete_remedy(err, status, verb, argc, argv);
+    if (status && argc > 3 && is_other_verb(verb, argv[2]))
+        cli_suggest_words(err, argc, argv, 1, 1, "");
     phema_arena_clear(&common->arena);
     free(values);
     return status;

@@ -38,6 +38,15 @@ static bool is_known_to(enum kind kind, const struct cli_opt *option)
     return kind == PROFILES || kind == WEIGHTS || kind == ERROR;
 }
 
+static bool has_target(const struct cli_common *common)
+{
+    static const char *const names[] = {"sigma-rel", "gamma", "profile", "weights"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (cli_is_given(common, names[i]))
+            return true;
+    return false;
+}
+
 static enum phema_status find_kind(enum kind *out, const struct plot_values *args,
                                    struct phema_error *err)
 {
@@ -49,6 +58,13 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
                        "sweep or design, then the snapshots or the file",
                        args->kind);
         cli_suggest_choice(err, "KIND", KINDS, args->kind);
+        const char *nearest = phema_error_remedy(err);
+        bool needs_target = (strstr(nearest, "profiles") || strstr(nearest, "weights")) &&
+                            !has_target(&args->common);
+        if (needs_target)
+            (void)phema_suggest(err, status, "--sigma-rel", "0.1");
+        if (!args->output && !args->csv)
+            (void)phema_suggest(err, status, "--output", "plot.svg");
         return status;
     }
     *out = (enum kind)kind;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "phema/number.h"
 
@@ -66,6 +67,9 @@ static const struct synonym *find_synonym(const struct cli_opt *options, const c
                                               {"jobs", "threads", ""},
                                               {"workers", "threads", ""},
                                               {"memory", "max-ram", ""},
+                                              {"budget", "evaluations", ""},
+                                              {"trials", "evaluations", ""},
+                                              {"tensors", "verbose", ""},
                                               {"overwrite", "force", ""}};
     for (size_t i = 0; i < ARRAY_LEN(synonyms); i++)
         if (strcmp(name, synonyms[i].name) == 0 &&
@@ -135,6 +139,10 @@ static enum phema_status fail_unknown(const struct parse *parse, int at, const c
         return fail_decay(parse, at, synonym, err);
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
+    if (strcmp(word, "version") == 0) {
+        phema_error_set_remedy(err, "posthoc-ema --version");
+        return status;
+    }
     bool is_output = (is_letter && argument[1] == 'o') || strcmp(word, "output") == 0 ||
                      strcmp(word, "out") == 0;
     if (is_output && has_operand(parse, "OUT")) {
@@ -196,15 +204,17 @@ static void repeat(struct phema_strbuf *out, const struct cli_opt *option, const
         cli_shell_quote(out, text);
 }
 
-/* Dtypes as PyTorch and others write them. */
+/* Dtypes as PyTorch and others write them, in any case. */
 static const char *usual_name(const char *text)
 {
     static const char *const names[][2] = {
-        {"fp16", "f16"},      {"float16", "f16"}, {"half", "f16"},
-        {"bfloat16", "bf16"}, {"fp32", "f32"},    {"float32", "f32"},
-        {"float", "f32"},     {"fp64", "f64"},    {"float64", "f64"}};
+        {"f16", "f16"},     {"fp16", "f16"},      {"float16", "f16"}, {"half", "f16"},
+        {"bf16", "bf16"},   {"bfloat16", "bf16"}, {"f32", "f32"},     {"fp32", "f32"},
+        {"float32", "f32"}, {"float", "f32"},     {"f64", "f64"},     {"fp64", "f64"},
+        {"float64", "f64"}, {"double", "f64"}};
+    const char *name = strncmp(text, "torch.", 6) == 0 ? text + 6 : text;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(text, names[i][0]) == 0)
+        if (strcasecmp(name, names[i][0]) == 0)
             return names[i][1];
     return text;
 }
@@ -309,6 +319,8 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
         phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing", parse->verb->name, operand->name);
     if (parse->argc == 3 && strcmp(parse->argv[2], "help") == 0)
         phema_error_set_remedy(err, "posthoc-ema help %s", parse->verb->name);
+    else if (cli_suggest_forgotten_value(err, parse->verb, parse->argc, parse->argv))
+        return status;
     else if (strcmp(operand->name, "OUT") == 0 && has_operand(parse, "SNAPSHOTS"))
         phema_error_set_remedy(err, "OUT=%s", reals.n > 1 ? "averages/" : "out.safetensors");
     else if (strcmp(operand->name, "DIR") == 0)

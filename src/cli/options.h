@@ -173,6 +173,13 @@ void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, co
 void cli_suggest_words(struct phema_error *err, int argc, char **argv, int at, int n,
                        const char *words);
 void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at);
+/* "--into run out.pt", where OUT is missing: without the option whose value was forgotten. */
+bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_verb *verb, int argc,
+                                 char **argv);
+/* Writes the value of an option and the next word as one value, if both make one: "0.1 0.2" is
+ * "0.1,0.2", and "64 MB" is "64MB". */
+bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, const char *value,
+                     const char *next);
 void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
                           char **argv);
 

@@ -17,6 +17,12 @@ static bool exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* ---- The whole command ---- */
 
 /* A change of the command line. */
@@ -359,6 +365,11 @@ static void suggest_path(struct phema_error *err, const struct cli_verb *verb, i
             i += has_next;
             continue;
         }
+        const char *list = argv[i][0] == '@' && is_directory(argv[i] + 1) ? argv[i] + 1 : NULL;
+        if (list)
+            cli_suggest_word(err, argc, argv, i, list);
+        if (list)
+            return;
         if (!argv[i][0] || !strstr(err->message, argv[i]))
             continue;
         if (!exists(argv[i]))
@@ -374,12 +385,6 @@ static void suggest_path(struct phema_error *err, const struct cli_verb *verb, i
         phema_strbuf_clear(&path);
         return;
     }
-}
-
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* "synth OUT SNAPSHOTS": the same with the operands in their order. */
@@ -509,14 +514,84 @@ static bool write_snapshots(struct editing *editing, const char *const *operands
     size_t n_name = count_unquoted(&name, operands, has_out ? n - 1 : n);
     const char *slash = strrchr(operands[0], '/');
     bool is_glob = !n_name && is_file(operands[0]) && n > 2;
+    bool is_first = !n_name && !is_glob && !has_out && exists(operands[0]);
     if (n_name && name.data)
         add_operand(editing, name.data, name.size);
     else if (is_glob)
         add_operand(editing, slash ? operands[0] : ".", slash ? (size_t)(slash - operands[0]) : 1);
+    else if (is_first)
+        add_operand(editing, operands[0], strlen(operands[0]));
     phema_strbuf_clear(&name);
     if (has_out)
         add_operand(editing, operands[n - 1], strlen(operands[n - 1]));
-    return n_name || is_glob;
+    return n_name || is_glob || is_first;
+}
+
+/* "--sigma-rel 0.1 0.2" or "--max-ram 64 MB": the words that were meant as one value. */
+static bool join_values(struct editing *editing, int argc, char **argv)
+{
+    bool is_joined = false;
+    for (int i = 2; i < argc; i++) {
+        bool has_next = false;
+        const struct cli_opt *option = argv[i][0] == '-' && argv[i][1]
+                                           ? read_option(editing->options, argv[i], &has_next)
+                                           : NULL;
+        struct phema_strbuf value = {0}, longer = {0};
+        copy_word(&editing->tail, argv[i]);
+        if (!option || !has_next || i + 1 == argc)
+            continue;
+        phema_strbuf_puts(&value, argv[++i]);
+        while (i + 1 < argc && value.data &&
+               cli_join_values(&longer, option, value.data, argv[i + 1])) {
+            phema_strbuf_clear(&value);
+            value = longer;
+            longer = (struct phema_strbuf){0};
+            is_joined = true;
+            i++;
+        }
+        copy_word(&editing->tail, value.data ? value.data : argv[i]);
+        phema_strbuf_clear(&value);
+        phema_strbuf_clear(&longer);
+    }
+    return is_joined;
+}
+
+/* "convert 0.1 0.2": the operands as a list of widths. */
+static bool write_widths(struct editing *editing, const char *const *operands, size_t n)
+{
+    double number = 0;
+    struct phema_error ignored = {""};
+    for (size_t i = 0; i < n; i++)
+        if (phema_number_parse(&number, operands[i], &ignored))
+            return false;
+    for (size_t i = 0; i < n; i++)
+        phema_strbuf_printf(&editing->tail, "%s%s", i ? "," : " --sigma-rel ", operands[i]);
+    return n > 0;
+}
+
+bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_verb *verb, int argc,
+                                 char **argv)
+{
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    int n_operands = 0, at = 0;
+    bool is_absent = true;
+    for (int i = 2; i < argc; i++) {
+        bool has_next = false;
+        if (argv[i][0] != '-' || !argv[i][1]) {
+            n_operands++;
+            is_absent &= !exists(argv[i]);
+            continue;
+        }
+        (void)read_option(options.items, argv[i], &has_next);
+        if (has_next && i + 1 < argc && is_directory(argv[i + 1]))
+            at = i;
+        i += has_next;
+    }
+    if (n_operands != 1 || !is_absent || !at)
+        return false;
+    cli_suggest_words(err, argc, argv, at, 1, "");
+    return true;
 }
 
 void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
@@ -528,13 +603,15 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, 
     struct editing editing = {.options = items};
     const char **operands = calloc((size_t)argc, sizeof(*operands));
     size_t n = operands ? split_operands(&editing, operands, argc, argv) : 0;
-    double number = 0;
-    struct phema_error ignored = {""};
+    struct editing joined = {.options = items};
     bool has_out = find_operand(items, "OUT", 3) != NULL;
     bool is_done = false;
-    if (n == 1 && cli_find_option(items, "sigma-rel", 9) &&
-        !phema_number_parse(&number, operands[0], &ignored)) {
-        phema_strbuf_printf(&editing.tail, " --sigma-rel %s", operands[0]);
+    if (join_values(&joined, argc, argv)) {
+        phema_strbuf_clear(&editing.tail);
+        editing.tail = joined.tail;
+        joined.tail = (struct phema_strbuf){0};
+        is_done = true;
+    } else if (cli_find_option(items, "sigma-rel", 9) && write_widths(&editing, operands, n)) {
         is_done = true;
     } else if (n && cli_find_option(items, operands[0], strlen(operands[0]))) {
         phema_strbuf_printf(&editing.tail, " --%s", operands[0]); /* "convert sigma-rel 0.1" */
@@ -559,5 +636,6 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, 
         phema_strbuf_puts(&editing.tail, " -h");
     }
     set_command(err, verb, &editing);
+    phema_strbuf_clear(&joined.tail);
     free(operands);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* remedy_values.c - guesses the value of an option that was meant by one that cannot be read. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,12 +57,38 @@ static bool is_valid(const struct cli_opt *option, const char *text)
     return count >= least;
 }
 
-/* The longest beginning of the text that is a value; without one the option is left out. */
+bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, const char *value,
+                     const char *next)
+{
+    struct phema_arena arena = {0};
+    struct phema_error ignored = {""};
+    struct cli_reals reals = {0};
+    double number = 0;
+    bool is_list = option->kind == CLI_REALS, is_joined = false;
+    bool is_number =
+        option->kind == CLI_REAL || option->kind == CLI_COUNT || option->kind == CLI_SIZE;
+    phema_strbuf_printf(out, "%s%s%s", value, is_list ? "," : "", next);
+    if (out->is_failed)
+        return false;
+    if (is_list)
+        is_joined = !phema_number_parse(&number, next, &ignored) &&
+                    !cli_parse_reals(&reals, &arena, out->data, &ignored);
+    else if (is_number)
+        is_joined = isalpha((unsigned char)*next) && is_valid(option, out->data);
+    phema_arena_clear(&arena);
+    return is_joined;
+}
+
+/* The longest beginning of the text that is a value; without one the option is left out. Models are
+ * counted in billions, "7B". */
 static void suggest_beginning(struct phema_error *err, const struct cli_opt *option,
                               const char *text)
 {
     char part[64];
     (void)snprintf(part, sizeof(part), "%s", text);
+    char *unit = part + strcspn(part, "bB");
+    if (unit > part && *unit && !unit[1] && option->kind == CLI_COUNT)
+        *unit = 'G';
     for (size_t size = strlen(part); size > 0; part[--size] = '\0') {
         if (part[size - 1] != '.' && is_valid(option, part)) {
             phema_error_set_remedy(err, "--%s %s", option->name, part);
@@ -102,7 +129,26 @@ static bool turn_range(char *out, size_t size, const char *text)
                     step + 1 + (step[1] == '-')) < (int)size;
 }
 
-/* Guesses what "0.05..0.25", "0.05-0.25", "0.05:0.25", "10%", "0.1;0.2" or "0.1," stands for. */
+/* Copies a list without brackets and blanks, with commas in place of semicolons; decimal commas in a
+ * range become points. */
+static bool copy_list(char *out, size_t size, const char *text)
+{
+    size_t n = 0;
+    bool is_comma_decimal = strchr(text, ':') && !strchr(text, '.');
+    bool is_separated = strpbrk(text, ",;:") != NULL;
+    for (const char *at = text; *at && n + 1 < size; at++) {
+        if (strchr("[](){}", *at) || (*at == ' ' && is_separated))
+            continue;
+        out[n++] = *at == ';' || *at == ' ' ? ',' : *at == ',' && is_comma_decimal ? '.' : *at;
+    }
+    while (n > 0 && out[n - 1] == ',')
+        n--;
+    out[n] = '\0';
+    return n > 0 && strlen(text) < size;
+}
+
+/* Guesses the list that is meant by "0.05..0.25", "0.05-0.25", "0.05:0.25", "10%", "0.1;0.2",
+ * "[0.1, 0.2]" or "0.1,". */
 static bool guess_list(char *out, size_t size, const char *text)
 {
     double first = 0, last = 0;
@@ -115,14 +161,7 @@ static bool guess_list(char *out, size_t size, const char *text)
     first = strtod(text, &end);
     if (end != text && strcmp(end, "%") == 0)
         return snprintf(out, size, "%.6g", first / 100) < (int)size;
-    if (snprintf(out, size, "%s", text) >= (int)size)
-        return false;
-    for (char *at = out; *at; at++)
-        if (*at == ';' || *at == ' ')
-            *at = ',';
-    for (size_t used = strlen(out); used > 0 && out[used - 1] == ','; used--)
-        out[used - 1] = '\0';
-    return *out != '\0';
+    return copy_list(out, size, text);
 }
 
 static void suggest_list(struct phema_error *err, const struct cli_opt *option, const char *text)
@@ -132,8 +171,9 @@ static void suggest_list(struct phema_error *err, const struct cli_opt *option, 
     struct cli_reals reals = {0};
     char guess[256];
     bool is_width = strcmp(option->name, "sigma-rel") == 0;
-    bool is_list =
-        guess_list(guess, sizeof(guess), text) && !cli_parse_reals(&reals, &arena, guess, &ignored);
+    bool is_time = strcmp(option->name, "at") == 0;
+    bool is_list = !(is_time && strchr(text, '%')) && guess_list(guess, sizeof(guess), text) &&
+                   !cli_parse_reals(&reals, &arena, guess, &ignored);
     for (size_t i = 0; is_list && i < reals.n && is_width; i++)
         is_list = reals.items[i] > 0 && reals.items[i] < 0.289;
     if (is_list)

@@ -166,7 +166,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
 {
     if (values->plan.options.is_conversion)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--skip-existing: goes with no --convert, whose outputs do not say what "
+                          "--skip-existing: excludes --convert, whose outputs do not record what "
                           "they were made of");
     struct phema_outputs *outputs = &prepared->outputs;
     for (size_t j = 0; j < outputs->m;) {

@@ -192,6 +192,10 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
                                             option, widths[i]),
                                  option, "0.1");
         enum phema_status status = phema_gamma_from_sigma_rel(&gamma, widths[i], err);
+        if (status && n == 1 && widths[i] > 1 && widths[i] <= 28) { /* in percent */
+            (void)snprintf(near, sizeof(near), "%.6g", widths[i] / 100);
+            return phema_suggest(err, phema_fail_in(err, status, "%s", option), option, near);
+        }
         if (status)
             return phema_suggest(err, phema_fail_in(err, status, "%s", option), option,
                                  widths[i] < 0.1 ? "0.1" : "0.25");

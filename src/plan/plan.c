@@ -347,12 +347,12 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
     if (options->is_conversion &&
         (has_width || options->weights_file || options->n_ats || options->n_rules))
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--convert: takes one checkpoint as it is; it goes with no --sigma-rel, "
-                          "--gamma, --profile, --at, --weights or --rule");
+                          "--convert: takes one checkpoint as it is; it excludes --sigma-rel, "
+                          "--gamma, --profile, --at, --weights and --rule");
     if (options->weights_file && options->n_rules)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--rule: is a width to be solved for; it goes with no --weights, which "
-                          "are used as given for every tensor");
+                          "--rule: is a width to be solved for; it excludes --weights, which are "
+                          "used as given for every tensor");
     if (!options->is_conversion && !options->weights_file && !has_width)
         return phema_suggest(
             err,

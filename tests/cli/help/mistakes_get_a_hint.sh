@@ -20,7 +20,7 @@ try --sigma-rel 0.1 synth run
 try -V
 try version
 "$phema" gen -q --count 2 run >/dev/null
-for dtype in fp16 bfloat16 float32; do
+for dtype in fp16 FP16 bfloat16 torch.bfloat16 float32; do
     "$phema" synth -q -f --sigma-rel 0.1 --dtype $dtype run out.safetensors >/dev/null
     "$phema" inspect out.safetensors | sed -n 's/^  \(B*F[0-9]*\)  *8 .*/\1/p'
 done

@@ -5,7 +5,7 @@ echo "$?"
 echo "$?"
 "$phema" inspect --json=yes a
 echo "$?"
-"$phema" synth --dtype F16 a b
+"$phema" synth --dtype f8 a b
 echo "$?"
 "$phema" synth --dtype= a b
 echo "$?"
