@@ -19,6 +19,9 @@
 #define MOST_BAR   24
 #define LEAST_NAME 8
 
+/* Columns of sizes, rate and time left at their widest */
+#define NUMBERS 52
+
 /* The first second says little about the others. */
 #define KNOWN_AFTER_S 1.0
 
@@ -108,16 +111,19 @@ static double share_of(const struct phema_progress *state)
     return state->total_bytes ? (double)state->done_bytes / (double)state->total_bytes : 1.0;
 }
 
+/* "  0.55 GiB of 1.19 GiB  877 MiB/s  3 s left"; the sizes only where there is room for them */
 static void write_numbers(struct phema_strbuf *out, const struct phema_progress *state,
-                          double left_s)
+                          double left_s, bool has_sizes)
 {
-    struct phema_name_buffer rate, left;
+    struct phema_name_buffer text, total;
     double per_s = state->elapsed_s > 0 ? (double)state->done_bytes / state->elapsed_s : 0;
-    phema_strbuf_printf(out, " %3.0f%%", 100 * share_of(state));
+    if (!state->is_other_unit && has_sizes)
+        phema_strbuf_printf(out, "  %s of %s", phema_size_format(&text, state->done_bytes),
+                            phema_size_format(&total, state->total_bytes));
     if (!state->is_other_unit)
-        phema_strbuf_printf(out, "  %s/s", phema_size_format(&rate, (uint64_t)per_s));
+        phema_strbuf_printf(out, "  %s/s", phema_size_format(&text, (uint64_t)per_s));
     if (state->elapsed_s >= KNOWN_AFTER_S && isfinite(left_s))
-        phema_strbuf_printf(out, "  %s left", terminal_duration(&left, left_s));
+        phema_strbuf_printf(out, "  %s left", terminal_duration(&text, left_s));
 }
 
 /* Where the end of a stage is unknown, the time since it began. */
@@ -137,14 +143,16 @@ static void draw_bar(struct progress *progress, const struct phema_progress *sta
     struct phema_name_buffer name;
     struct phema_strbuf text = {0}, behind = {0};
     size_t columns = terminal_columns(STDERR_FILENO) - 1;
-    size_t bar = columns / 3 < LEAST_BAR  ? LEAST_BAR
-                 : columns / 3 > MOST_BAR ? MOST_BAR
-                                          : columns / 3;
     if (state->stage) {
         write_stage(&text, state);
-        phema_strbuf_puts(&text, " ");
+        phema_strbuf_puts(&text, "  ");
     }
-    write_numbers(&behind, state, left_s);
+    phema_strbuf_printf(&text, "%3.0f %%  ", 100 * share_of(state));
+    size_t least = text.size + LEAST_BAR + 2;
+    write_numbers(&behind, state, left_s, least + NUMBERS <= columns);
+    size_t room = columns > text.size + 2 + behind.size ? columns - text.size - 2 - behind.size : 0;
+    size_t bar = room < columns / 3 ? room : columns / 3;
+    bar = bar < LEAST_BAR ? LEAST_BAR : bar > MOST_BAR ? MOST_BAR : bar;
     size_t used = text.size + bar + 2 + behind.size + 2;
     write_bar(&text, progress, share_of(state), bar);
     if (behind.data)

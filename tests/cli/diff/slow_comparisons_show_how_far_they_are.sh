@@ -11,9 +11,9 @@ faults="env --default-signal=TERM LD_PRELOAD=$(dirname "$phema")/tests/libfaults
 slowly() { # what is looked for, ms, calls, path, command: each of these calls on the path takes so long
     at_columns 70 $faults ${4:+FAULT_PATH=$4} FAULT_CALLS="$3" FAULT_PAUSE="$2" "$phema" "${@:5}" >all
     tr '\r' '\n' <all >shown
-    grep -oE "^$1" shown | sed -E 's/\[.*\].*left/[...]  N s left/; s/, [0-9]+ s/, N s/' | sort -u
+    grep -oE "^$1" shown | sed -E 's/[0-9]+ %  \[.*\].*left/N %  [...]  N s left/; s/  +N/  N/; s/, [0-9]+ s/, N s/' | sort -u
 }
-slowly 'comparing \[.*[0-9] s left' 300 madvise '' diff run/snapshot-0000032-0.050.safetensors run/snapshot-0000064-0.100.safetensors
+slowly 'comparing +[0-9]+ % +\[.*[0-9] s left' 300 madvise '' diff run/snapshot-0000032-0.050.safetensors run/snapshot-0000064-0.100.safetensors
 slowly 'opening the snapshots, [0-9]+ s' 300 openat,open run/ inspect run
 slowly 'checking the snapshots, [0-9]+ s' 10 pread,read run/ inspect run
 # a call ends when it was shown
