@@ -60,6 +60,8 @@ for verb in $verbs; do
         fail "posthoc-ema-$verb.1: options differ from those of posthoc-ema $verb --help"
     grep -qx "\.Xr posthoc-ema-$verb 1 [.,]" "$pages/posthoc-ema.1" ||
         fail "posthoc-ema.1: does not refer to posthoc-ema-$verb"
+    sed -n '/^\.Sh SYNOPSIS/,/^\.Sh D/p' "$pages/posthoc-ema.1" | grep -qxF ".Cm $verb" ||
+        fail "posthoc-ema.1: its SYNOPSIS lacks $verb"
 done
 
 for page in "$pages"/*.1; do
