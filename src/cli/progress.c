@@ -111,7 +111,7 @@ static double share_of(const struct phema_progress *state)
     return state->total_bytes ? (double)state->done_bytes / (double)state->total_bytes : 1.0;
 }
 
-/* "  0.55 GiB of 1.19 GiB  877 MiB/s  3 s left"; the sizes only where there is room for them */
+/* "  0.55 GiB of 1.19 GiB  877 MiB/s  3 s left"; the sizes only on wide terminals */
 static void write_numbers(struct phema_strbuf *out, const struct phema_progress *state,
                           double left_s, bool has_sizes)
 {
@@ -150,8 +150,9 @@ static void draw_bar(struct progress *progress, const struct phema_progress *sta
     phema_strbuf_printf(&text, "%3.0f %%  ", 100 * share_of(state));
     size_t least = text.size + LEAST_BAR + 2;
     write_numbers(&behind, state, left_s, least + NUMBERS <= columns);
-    size_t room = columns > text.size + 2 + behind.size ? columns - text.size - 2 - behind.size : 0;
-    size_t bar = room < columns / 3 ? room : columns / 3;
+    size_t n_free =
+        columns > text.size + 2 + behind.size ? columns - text.size - 2 - behind.size : 0;
+    size_t bar = n_free < columns / 3 ? n_free : columns / 3;
     bar = bar < LEAST_BAR ? LEAST_BAR : bar > MOST_BAR ? MOST_BAR : bar;
     size_t used = text.size + bar + 2 + behind.size + 2;
     write_bar(&text, progress, share_of(state), bar);
