@@ -139,7 +139,12 @@ static bool copy_list(char *out, size_t size, const char *text)
     for (const char *at = text; *at && n + 1 < size; at++) {
         if (strchr("[](){}", *at) || (*at == ' ' && is_separated))
             continue;
-        out[n++] = *at == ';' || *at == ' ' ? ',' : *at == ',' && is_comma_decimal ? '.' : *at;
+        out[n] = *at;
+        if (*at == ';' || *at == ' ')
+            out[n] = ',';
+        else if (*at == ',' && is_comma_decimal)
+            out[n] = '.';
+        n++;
     }
     while (n > 0 && out[n - 1] == ',')
         n--;
