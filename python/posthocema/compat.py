@@ -17,7 +17,7 @@ import torch
 
 from .averages import PathLike, Series, open, sigma_rel as sigma_rel_of
 from .errors import InputsError, UsageError
-from .torch import Recorder
+from .torch import Recorder, unwrap
 
 __all__ = ["PostHocEMA", "SynthesizedEMA"]
 
@@ -224,8 +224,8 @@ class ContextsEMA(PostHocEMA):
     """What from_model() and from_path() return: ``model`` and ``state_dict`` make averages for a block."""
 
     def update_(self, model: torch.nn.Module) -> None:
-        """After every step of the optimizer."""
-        if model is not self._online:
+        """After every step of the optimizer. The model may be in a wrapper of DDP or torch.compile."""
+        if unwrap(model) is not self.recorder.model:
             raise UsageError("update_: expected the model of from_model()")
         self.update()
 

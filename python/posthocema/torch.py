@@ -20,6 +20,7 @@ from .errors import InputsError, UsageError
 
 _CHUNK_ELEMS = 1 << 24  # elements that are updated, and held as copies, at a time
 _SNAPSHOT_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}  # averages of complex parameters
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
 _HAS_LERP = hasattr(torch, "_foreach_lerp_")
 
@@ -31,7 +32,7 @@ def _rank() -> int:
     return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
 
 
-def _unwrap(model: torch.nn.Module) -> torch.nn.Module:
+def unwrap(model: torch.nn.Module) -> torch.nn.Module:
     """The model inside of DistributedDataParallel and torch.compile."""
     while type(model).__name__ in _WRAPPERS:
         model = getattr(model, _WRAPPERS[type(model).__name__])
@@ -57,11 +58,22 @@ def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) ->
     return found if is_same and len(found) == len(entries) else None
 
 
+def _cut(sizes: Sequence[int]) -> List[slice]:
+    """Consecutive tensors of about _CHUNK_ELEMS elements."""
+    parts, begin, n_elems = [], 0, 0
+    for i, size in enumerate(sizes):
+        n_elems += size
+        if n_elems >= _CHUNK_ELEMS or i + 1 == len(sizes):
+            parts.append(slice(begin, i + 1))
+            begin, n_elems = i + 1, 0
+    return parts
+
+
 class Recorder:
     """Keeps power-function averages of a model, and writes snapshots of them.
 
-    model: every floating-point entry of its state_dict() is averaged, others are copied when a snapshot is
-    written. Names that share a tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are
+    model: every floating-point or complex entry of its state_dict() is averaged, others are copied when a snapshot is
+    written; complex ones always as complex64. Names that share a tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are
     looked through.
     widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
     times, dtype and unit. dir: of the snapshots.
@@ -115,7 +127,7 @@ class Recorder:
             raise UsageError("times: expected these or every")
         if any(time < 1 or time != int(time) for time in times):
             raise UsageError("times: expected whole steps from 1")
-        self.model, self.dir, self.every, self.times = _unwrap(model), os.fspath(dir), every, frozenset(times)
+        self.model, self.dir, self.every, self.times = unwrap(model), os.fspath(dir), every, frozenset(times)
         self.update_every, self.average_dtype, self.prefix, self.unit = update_every, average_dtype, prefix, unit
         self.n_steps = self._n_updated = 0
         self.run_id = uuid.uuid4().hex
@@ -131,7 +143,7 @@ class Recorder:
             if type(module).__name__ == "FullyShardedDataParallel":
                 raise InputsError(f"'{name}': FullyShardedDataParallel has no tensors to average; use fully_shard")
         entries = _entries(self.model)
-        floats = {n: t for n, t in entries.items() if torch.is_floating_point(t)}
+        floats = {n: t for n, t in entries.items() if t.is_floating_point() or t.is_complex()}
         self.is_sharded = any(_shards.is_sharded(t) for t in floats.values())
         self._keeps = self.is_writer or self.is_sharded
         seen: Dict[Any, str] = {}
@@ -148,9 +160,12 @@ class Recorder:
             for averages in self._averages:
                 averages += [self._copy(_shards.local(floats[name])) for name in self._names]
         self._devices = [average.get_device() for average in self._averages[0]]  # numbers, quick to compare
+        self._dtypes = [average.dtype for average in self._averages[0]]
+        self._parts = _cut([average.numel() for average in self._averages[0]])
 
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.detach().to(self._device or tensor.device, self.average_dtype, copy=True)
+        dtype = _COMPLEX[self.average_dtype] if tensor.is_complex() else self.average_dtype
+        return tensor.detach().to(self._device or tensor.device, dtype, copy=True)
 
     # ---- Training ----
 
@@ -212,36 +227,31 @@ class Recorder:
             return
         decay = math.log1p(-steps / self.n_steps) if self._n_updated else -math.inf
         weights = [-math.expm1((exponent + 1) * decay) for exponent in self._gammas]
-        dtype, live = self.average_dtype, self._live()
-        is_alike = all([t.dtype is dtype for t in live]) and [t.get_device() for t in live] == self._devices
+        live = self._live()
+        is_alike = [t.dtype for t in live] == self._dtypes and [t.get_device() for t in live] == self._devices
         if _HAS_LERP and is_alike:
             for averages, weight in zip(self._averages, weights):
                 torch._foreach_lerp_(averages, live, weight)
         else:
-            self._update_in_chunks(live, weights)
+            for part in self._parts:
+                self._update_part(part, live[part], weights, is_alike)
         self._n_updated = self.n_steps
 
-    def _update_in_chunks(self, live: List[torch.Tensor], weights: List[float]) -> None:
-        begin = n_elems = 0
-        for i, tensor in enumerate(live):
-            n_elems += tensor.numel()
-            if n_elems < _CHUNK_ELEMS and i + 1 < len(live):
-                continue
-            part = slice(begin, i + 1)
-            first = self._averages[0][part]
+    def _update_part(self, part: slice, live: List[torch.Tensor], weights: List[float], is_alike: bool) -> None:
+        if not is_alike:
+            pairs = zip(live, self._averages[0][part])
             # not asynchronously to the processor: it would read before the copy is made
-            now = [t.to(e.device, self.average_dtype, non_blocking=e.is_cuda) for t, e in zip(live[part], first)]
-            for averages, weight in zip(self._averages, weights):
-                held = averages[part]
-                # e + w (theta - e): a parameter that does not move stays as it is, to the last bit
-                if _HAS_LERP:
-                    torch._foreach_lerp_(held, now, weight)
-                elif weight == 1:
-                    for average, value in zip(held, now):
-                        average.copy_(value)
-                else:
-                    torch._foreach_add_(held, torch._foreach_sub(now, held), alpha=weight)
-            begin, n_elems = i + 1, 0
+            live = [t.to(e.device, e.dtype, non_blocking=e.is_cuda) for t, e in pairs]
+        for averages, weight in zip(self._averages, weights):
+            held = averages[part]
+            # e + w (theta - e): a parameter that does not move stays as it is, to the last bit
+            if _HAS_LERP:
+                torch._foreach_lerp_(held, live, weight)
+            elif weight == 1:
+                for average, value in zip(held, live):
+                    average.copy_(value)
+            else:
+                torch._foreach_add_(held, torch._foreach_sub(live, held), alpha=weight)
 
     # ---- Snapshots ----
 
@@ -273,10 +283,13 @@ class Recorder:
         """Tensors with the dtypes to write, and metadata, of average k."""
         entries = _entries(self.model)
         averages = self._whole(k, entries)
-        tensors = {
-            name: (averages[self._first[name]], self.dtype) if name in self._first else (tensor, tensor.dtype)
-            for name, tensor in entries.items()
-        }
+        tensors = {}
+        for name, tensor in entries.items():
+            average = averages[self._first[name]] if name in self._first else None
+            if average is None:
+                tensors[name] = (tensor, tensor.dtype)
+            else:
+                tensors[name] = (average, torch.complex64 if average.is_complex() else self.dtype)
         rhythm = "every step" if self.update_every == 1 else f"exactly, every {self.update_every} steps"
         metadata = {
             "posthoc_ema.time": str(self.n_steps),
@@ -336,10 +349,8 @@ class Recorder:
         for name, part, average in zip(self._names, parts, self._averages[0]):
             if part.shape != average.shape:
                 raise InputsError("averages: names or shapes are not those of the model")
-            if part.dtype != self.average_dtype:
-                raise InputsError(
-                    f"'{name}': expected {self.average_dtype}, found {part.dtype}: the state was converted"
-                )
+            if part.dtype != average.dtype:
+                raise InputsError(f"'{name}': expected {average.dtype}, found {part.dtype}: the state was converted")
         return parts
 
     # ---- Evaluation ----
@@ -359,7 +370,7 @@ class Recorder:
         if wanted not in self.widths:
             raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
         averages = dict(zip(self._names, self._averages[self.widths.index(wanted)]))
-        entries = {n: _shards.local(t.detach()) for n, t in _entries(_unwrap(model)).items()}
+        entries = {n: _shards.local(t.detach()) for n, t in _entries(unwrap(model)).items()}
         own = {name: entries[name] for name in self._names if name in entries}
         before = {name: tensor.clone() for name, tensor in own.items()}
         try:

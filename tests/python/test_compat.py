@@ -124,6 +124,8 @@ class Compat(unittest.TestCase):
         self.assertEqual(ema.state_dict()["n_steps"], 200)
         with self.assertRaises(ph.UsageError):
             ema.update_(Model())
+        ema.update_(torch.nn.DataParallel(self.model))
+        self.assertEqual(ema.state_dict()["n_steps"], 201)
         with self.assertRaises(ph.UsageError):
             PostHocEMA.from_path(self.dir / "b").update()
         with self.assertRaises(ValueError):

@@ -290,6 +290,28 @@ class Recording(unittest.TestCase):
         for name, average in averages.items():
             self.assertLess(float((average - training.truth[name]).abs().max()), 1e-14, name)
 
+    def test_complex_parameters_are_averaged(self):
+        model = torch.nn.Module()
+        model.spectrum = torch.nn.Parameter(torch.randn(5, 3, dtype=torch.complex64))
+        model.gain = torch.nn.Parameter(torch.randn(3))
+        recorder = Recorder(model, (0.05, 0.1), dir=self.dir / "complex", every=10, dtype=torch.float16)
+        truth = torch.zeros(5, 3, dtype=torch.complex128)
+        for step in range(1, 41):
+            with torch.no_grad():
+                model.spectrum += torch.randn_like(model.spectrum)
+            recorder.step()
+            weight = 1 - (1 - 1 / step) ** (ph.gamma(0.1) + 1)
+            truth += weight * (model.spectrum.detach().to(torch.complex128) - truth)
+        with ph.open(self.dir / "complex") as series, series.plan(0.1) as plan:
+            made = plan.tensor("spectrum", kind="torch")
+            exchanged = torch.from_dlpack(plan.tensor("spectrum", kind="numpy"))  # by DLPack, without a copy
+        self.assertEqual(made.dtype, torch.complex64)
+        self.assertTrue(torch.equal(exchanged, made))
+        self.assertLess(float((made.to(truth.dtype) - truth).abs().max() / truth.abs().max()), 1e-6)
+        again = Recorder(model, (0.05, 0.1), dir=self.dir / "again")
+        again.load_state_dict(recorder.state_dict())
+        self.assertEqual(again.n_steps, 40)
+
     def test_an_attached_recorder_counts_the_steps_that_are_made(self):
         model = torch.nn.Linear(2, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
