@@ -16,7 +16,7 @@ bool phema_library_is_loaded(const char *file);
 /* PHEMA_ERR_RESOURCE: "FILE: cannot be loaded: ..." */
 PHEMA_FALLIBLE phema_library_load(void **library, const char *file, struct phema_error *err);
 
-/* NULL where the library has no such symbol */
+/* NULL where the library has no such symbol. library: NULL for all that the process has loaded. */
 void *phema_library_symbol(void *library, const char *name);
 
 /* A function to find in a library, and the address of the pointer to set. */

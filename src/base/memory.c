@@ -7,17 +7,25 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "phema/library.h"
 #include "phema/strbuf.h"
 
 uint64_t phema_memory_allocated(void)
 {
-    struct mallinfo2 info = mallinfo2(); /* of all arenas; zeros when malloc was replaced */
+    /* glibc has it since 2.33, and the program of a wheel runs on older ones, too */
+    void *symbol = phema_library_symbol(NULL, "mallinfo2");
+    struct mallinfo2 (*query)(void) = NULL;
+    memcpy(&query, &symbol, sizeof(query));
+    if (!query)
+        return 0;
+    struct mallinfo2 info = query(); /* of all arenas; zeros when malloc was replaced */
     return info.uordblks + info.hblkhd;
 }
 
