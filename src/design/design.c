@@ -173,19 +173,19 @@ static enum phema_status fail_disk(const struct phema_design_question *question,
     return phema_suggest(err, status, "--disk", size);
 }
 
-static enum phema_status search(struct candidate *best, const struct filter *filter,
+static enum phema_status search(struct candidate *best, const struct filter *filter, double work,
                                 struct phema_error *err)
 {
     size_t most = grid_most(filter->question);
     struct candidate *items = calloc(most, sizeof(*items));
     if (!items)
         return phema_fail_memory(err);
-    size_t n_first = grid_list(items, filter->question);
+    size_t n_first = grid_list(items, filter, work);
     grid_rate(items, n_first, filter);
     size_t n = grid_spread(items, n_first, filter->question);
     grid_rate(items + n_first, n - n_first, filter);
     n = grid_choose(items, n, MOST_STARTS);
-    grid_refine(items, n, filter);
+    grid_refine(items, n, filter, work);
     *best = (struct candidate){.smooth = HUGE_VAL};
     for (size_t i = 0; i < n; i++)
         if (items[i].smooth < best->smooth)
@@ -196,20 +196,28 @@ static enum phema_status search(struct candidate *best, const struct filter *fil
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_design_find(struct phema_design *out,
-                                 const struct phema_design_question *question,
-                                 struct phema_error *err)
+/* work: the share of the usual work that the search may take */
+static enum phema_status find(struct phema_design *out,
+                              const struct phema_design_question *question, double work,
+                              struct phema_error *err)
 {
     struct filter filter;
     struct candidate best;
     enum phema_status status = filter_open(&filter, question, err);
     if (status)
         return status;
-    status = search(&best, &filter, err);
+    status = search(&best, &filter, work, err);
     if (!status)
-        status = candidate_finish(out, &best, &filter, err);
+        status = candidate_finish(out, &best, &filter, work, err);
     filter_close(&filter);
     return status;
+}
+
+PHEMA_FALLIBLE phema_design_find(struct phema_design *out,
+                                 const struct phema_design_question *question,
+                                 struct phema_error *err)
+{
+    return find(out, question, 1, err);
 }
 
 /* ---- Choices ---- */
@@ -275,7 +283,8 @@ PHEMA_FALLIBLE phema_design_choose(struct phema_design_choices *out,
         struct phema_design design;
         struct phema_design_question smaller = *question;
         smaller.disk_bytes = disks[d];
-        enum phema_status status = phema_design_find(&design, &smaller, err);
+        enum phema_status status =
+            find(&design, &smaller, fmin(1, (double)N_DISKS / (double)n), err);
         if (question->report)
             question->report(question->context, (double)(d + 1) / (double)n);
         if (status == PHEMA_ERR_TARGET && d + 1 < n)

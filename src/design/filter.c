@@ -18,6 +18,9 @@
 /* An average between two snapshots gets better by those after it, but not for long. */
 #define LATER_SNAPSHOTS 5
 
+/* An improvement by a snapshot takes this share of an update by motion. */
+#define SEEN_WORK 0.2
+
 /* The mean that a search makes smaller: nearly the largest, but with a slope everywhere. */
 #define SMOOTH_POWER 16 /* smooth_power() */
 
@@ -154,6 +157,7 @@ static double decay_of(const struct kernel *kernel, double from, double to, doub
 static void add_motion(struct pass *pass, double t, double length, double at)
 {
     double wander, jitter, moved[MAX_STATES], density[MAX_STATES];
+    pass->out->work += (double)(pass->filter->n_targets + pass->n);
     phema_design_rates(&wander, &jitter, &pass->filter->motion, pass->filter->question->until, t);
     wander *= length;
     jitter *= length;
@@ -298,6 +302,7 @@ static void see(struct pass *pass, size_t at, double variance)
     double total = own[at] + variance;
     if (!(total > 0))
         return;
+    pass->out->work += SEEN_WORK * (double)(pass->filter->n_targets * pass->n_frozen);
     for (size_t k = 0; k < pass->filter->n_targets; k++)
         improve(&pass->followers[k], own, pass->n, at, total);
     for (size_t f = 0; f < pass->n_frozen; f++)

@@ -43,6 +43,7 @@ void filter_close(struct filter *filter);
 struct filter_result {
     double worst;  /* largest error */
     double smooth; /* mean of a high power of all errors, which a search makes smaller */
+    double work;   /* updates of covariances: what the pass has cost, the same on every machine */
     size_t target; /* of the worst */
     double end;
 };

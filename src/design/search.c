@@ -9,13 +9,20 @@
 
 #include "phema/sort.h"
 
-#define N_GRID       9     /* widths */
+#define MOST_GRID    9 /* widths */
+#define LEAST_GRID   4
 #define WIDEST       0.285 /* of a power function with an exponent above 0 */
 #define NARROWEST    0.002
 #define N_SPREADS    3
 #define FIRST_STEP   0.25
 #define LAST_STEP    0.03
 #define N_PARAMETERS (PHEMA_DESIGN_MAX_WIDTHS + 3)
+
+/* Work of one search, as filter_result has it: about a second of one core in all. Most questions
+ * take a tenth of that; those of many ends and averages are searched less finely. */
+#define GRID_WORK     1.5e7
+#define REFINE_WORK   3e7
+#define EXCHANGE_WORK 1.5e7
 
 /* Spreads as logarithms step by step from here. */
 #define LEAST_SHARE 0.02
@@ -106,6 +113,7 @@ void candidate_rate(struct candidate *candidate, const struct filter *filter)
     struct phema_design_width widths[PHEMA_DESIGN_MAX_WIDTHS + 1];
     struct filter_snapshots snapshots = {.widths = widths, .times = times};
     candidate->smooth = HUGE_VAL;
+    candidate->work = 0;
     if (!candidate_times(times, &snapshots.n_times, candidate, filter->question))
         return;
     snapshots.n_widths = list_widths(widths, candidate, filter->question);
@@ -113,6 +121,7 @@ void candidate_rate(struct candidate *candidate, const struct filter *filter)
     filter_run(&result, NULL, filter, &snapshots);
     candidate->smooth = result.smooth;
     candidate->worst = result.worst;
+    candidate->work = result.work + times_spread_work(filter->question);
 }
 
 /* ---- The grid ---- */
@@ -120,7 +129,7 @@ void candidate_rate(struct candidate *candidate, const struct filter *filter)
 struct grid {
     const struct filter *filter;
     struct candidate *items;
-    size_t n;
+    double work; /* for smaller steps from each item */
 };
 
 static void rate_item(void *context, size_t index)
@@ -154,7 +163,7 @@ static double narrowest_target(const struct phema_design_question *question)
 
 /* All rising tuples of n_widths of the grid, in one dtype with one spread. */
 static size_t add_tuples(struct candidate *items, size_t n, const struct candidate *base,
-                         const double *sigma_rels)
+                         const double *sigma_rels, size_t n_grid)
 {
     size_t at[PHEMA_DESIGN_MAX_WIDTHS];
     for (size_t k = 0; k < base->n_widths; k++)
@@ -165,7 +174,7 @@ static size_t add_tuples(struct candidate *items, size_t n, const struct candida
         for (size_t k = 0; k < base->n_widths; k++)
             item->sigma_rels[k] = sigma_rels[at[k]];
         size_t k = base->n_widths;
-        while (k > 0 && at[k - 1] == N_GRID - (base->n_widths - k) - 1)
+        while (k > 0 && at[k - 1] == n_grid - (base->n_widths - k) - 1)
             k--;
         if (k == 0)
             return n;
@@ -175,13 +184,14 @@ static size_t add_tuples(struct candidate *items, size_t n, const struct candida
 }
 
 /* Few targets may be stored as they are: each replaces the nearest width of the grid. */
-static void meet_targets(double *sigma_rels, const struct phema_design_question *question)
+static void meet_targets(double *sigma_rels, size_t n_grid,
+                         const struct phema_design_question *question)
 {
     for (size_t i = 0; question->n_targets <= PHEMA_DESIGN_MAX_WIDTHS && i < question->n_targets;
          i++) {
         double target = phema_sigma_rel_from_gamma(question->targets[i].gamma);
         size_t nearest = 0;
-        for (size_t k = 1; k < N_GRID; k++)
+        for (size_t k = 1; k < n_grid; k++)
             if (fabs(log(sigma_rels[k] / target)) < fabs(log(sigma_rels[nearest] / target)))
                 nearest = k;
         if (question->targets[i].shape == PHEMA_SHAPE_POWER && target < WIDEST)
@@ -198,31 +208,71 @@ static struct candidate fix_widths(const struct candidate *base,
     return fixed;
 }
 
-/* 9 + 36 + 84 + 126 tuples */
-#define MOST_TUPLES 255
+static size_t least_widths(const struct phema_design_question *question)
+{
+    return question->n_fixed ? question->n_fixed : question->least_widths;
+}
+
+static size_t most_widths(const struct phema_design_question *question)
+{
+    return question->n_fixed ? question->n_fixed : question->most_widths;
+}
+
+/* Candidates with one spread for a grid of so many widths. */
+static size_t count_tuples(size_t n_grid, const struct phema_design_question *question)
+{
+    size_t n = 0;
+    for (size_t n_widths = least_widths(question); n_widths <= most_widths(question); n_widths++) {
+        size_t n_tuples = 1; /* of the grid: a binomial coefficient */
+        for (size_t k = 0; k < n_widths && !question->n_fixed; k++)
+            n_tuples = n_tuples * (n_grid - k) / (k + 1);
+        n += n_tuples * question->n_dtypes;
+    }
+    return n;
+}
 
 size_t grid_most(const struct phema_design_question *question)
 {
-    return MOST_TUPLES * question->n_dtypes * N_SPREADS;
+    return count_tuples(MOST_GRID, question) * N_SPREADS;
 }
 
-size_t grid_list(struct candidate *items, const struct phema_design_question *question)
+/* The better part of the candidates is tried with the other spreads as well. */
+#define TRIED_FURTHER 4
+
+/* The finest grid within the work: one candidate shows what each of them costs. */
+static size_t choose_grid(const struct filter *filter, double work)
 {
-    double sigma_rels[N_GRID], first = 0.7 * narrowest_target(question);
-    size_t n = 0;
-    for (size_t i = 0; i < N_GRID; i++)
-        sigma_rels[i] = first * pow(WIDEST / first, (double)i / (N_GRID - 1));
-    meet_targets(sigma_rels, question);
-    size_t least = question->n_fixed ? question->n_fixed : question->least_widths;
-    size_t most = question->n_fixed ? question->n_fixed : question->most_widths;
-    for (size_t n_widths = least; n_widths <= most; n_widths++)
+    const struct phema_design_question *question = filter->question;
+    struct candidate probe = {.spread = spreads[0], .dtype = question->dtypes[0]};
+    probe.n_widths = least_widths(question);
+    for (size_t k = 0; k < probe.n_widths; k++)
+        probe.sigma_rels[k] = question->n_fixed ? question->fixed[k] : 0.05 * (double)(k + 1);
+    candidate_rate(&probe, filter);
+    double part =
+        question->spacing == PHEMA_SPACING_EVEN ? 1 : 1 + (N_SPREADS - 1.0) / TRIED_FURTHER;
+    size_t n_grid = MOST_GRID;
+    while (n_grid > LEAST_GRID &&
+           (double)count_tuples(n_grid, question) * part * probe.work > work * GRID_WORK)
+        n_grid--;
+    return n_grid;
+}
+
+size_t grid_list(struct candidate *items, const struct filter *filter, double work)
+{
+    const struct phema_design_question *question = filter->question;
+    double sigma_rels[MOST_GRID], first = 0.7 * narrowest_target(question);
+    size_t n = 0, n_grid = choose_grid(filter, work);
+    for (size_t i = 0; i < n_grid; i++)
+        sigma_rels[i] = first * pow(WIDEST / first, (double)i / (double)(n_grid - 1));
+    meet_targets(sigma_rels, n_grid, question);
+    for (size_t n_widths = least_widths(question); n_widths <= most_widths(question); n_widths++)
         for (size_t d = 0; d < question->n_dtypes; d++) {
             struct candidate base = {
                 .n_widths = n_widths, .spread = spreads[0], .dtype = question->dtypes[d]};
             if (question->n_fixed)
                 items[n++] = fix_widths(&base, question);
             else
-                n = add_tuples(items, n, &base, sigma_rels);
+                n = add_tuples(items, n, &base, sigma_rels, n_grid);
         }
     return n;
 }
@@ -232,9 +282,6 @@ static int compare_candidates(const void *a, const void *b)
     const struct candidate *first = a, *second = b;
     return (first->smooth > second->smooth) - (first->smooth < second->smooth);
 }
-
-/* The better part of the candidates is tried with the other spreads as well. */
-#define TRIED_FURTHER 4
 
 size_t grid_spread(struct candidate *items, size_t n, const struct phema_design_question *question)
 {
@@ -250,7 +297,7 @@ size_t grid_spread(struct candidate *items, size_t n, const struct phema_design_
 
 void grid_rate(struct candidate *items, size_t n, const struct filter *filter)
 {
-    struct grid grid = {filter, items, n};
+    struct grid grid = {.filter = filter, .items = items};
     phema_parallel(n, phema_parallel_threads(), rate_item, &grid);
 }
 
@@ -306,11 +353,12 @@ static bool is_rising(const struct candidate *candidate)
     return true;
 }
 
-static void refine(struct candidate *best, const struct filter *filter)
+static void refine(struct candidate *best, const struct filter *filter, double work)
 {
     bool is_even = filter->question->spacing == PHEMA_SPACING_EVEN;
     size_t n = best->n_widths + (is_even ? 0 : 3);
-    for (double step = FIRST_STEP; step >= LAST_STEP;) {
+    double used = 0;
+    for (double step = FIRST_STEP; step >= LAST_STEP && used < work;) {
         bool is_better = false;
         for (size_t p = filter->question->n_fixed; p < n; p++)
             for (int side = -1; side <= 1; side += 2) {
@@ -318,6 +366,7 @@ static void refine(struct candidate *best, const struct filter *filter)
                 if (!move(&moved, p, side * step) || !is_rising(&moved))
                     continue;
                 candidate_rate(&moved, filter);
+                used += moved.work;
                 if (moved.smooth < best->smooth * (1 - 1e-3)) {
                     *best = moved;
                     is_better = true;
@@ -332,12 +381,12 @@ static void refine(struct candidate *best, const struct filter *filter)
 static void refine_item(void *context, size_t index)
 {
     struct grid *grid = context;
-    refine(&grid->items[index], grid->filter);
+    refine(&grid->items[index], grid->filter, grid->work);
 }
 
-void grid_refine(struct candidate *items, size_t n, const struct filter *filter)
+void grid_refine(struct candidate *items, size_t n, const struct filter *filter, double work)
 {
-    struct grid grid = {filter, items, n};
+    struct grid grid = {filter, items, work * REFINE_WORK / (double)(n ? n : 1)};
     phema_parallel(n, phema_parallel_threads(), refine_item, &grid);
 }
 
@@ -353,15 +402,19 @@ static double round_width(double sigma_rel)
 struct exchange {
     const struct filter *filter;
     const struct phema_design *design;
+    double work; /* that is left */
 };
 
 static double rate_times(void *context, const double *times, size_t n)
 {
-    const struct exchange *exchange = context;
+    struct exchange *exchange = context;
+    if (exchange->work <= 0)
+        return HUGE_VAL;
     struct filter_result result;
     const struct filter_snapshots snapshots = {exchange->design->widths, exchange->design->n_widths,
                                                times, n};
     filter_run(&result, NULL, exchange->filter, &snapshots);
+    exchange->work -= result.work;
     return result.smooth;
 }
 
@@ -380,7 +433,7 @@ static void finish(struct phema_design *design, const struct filter *filter)
 }
 
 PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate *candidate,
-                                const struct filter *filter, struct phema_error *err)
+                                const struct filter *filter, double work, struct phema_error *err)
 {
     struct candidate rounded = *candidate;
     struct phema_design design = {.times =
@@ -395,7 +448,7 @@ PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate
     }
     design.n_widths = list_widths(design.widths, &rounded, filter->question);
     if (filter->question->spacing == PHEMA_SPACING_AUTO) {
-        struct exchange exchange = {filter, &design};
+        struct exchange exchange = {filter, &design, work * EXCHANGE_WORK};
         times_exchange(design.times, design.n_times, filter->question, rate_times, &exchange);
     }
     finish(&design, filter);

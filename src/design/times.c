@@ -48,16 +48,20 @@ static bool is_wanted(const struct phema_design_question *question, double t)
 /* Puts each end in the place of the nearest time that is not an end itself. */
 static void snap(double *times, size_t n, const struct phema_design_question *question)
 {
+    bool is_end[PHEMA_DESIGN_MAX_SNAPSHOTS];
+    for (size_t i = 0; i < n; i++)
+        is_end[i] = is_wanted(question, times[i]);
     for (size_t e = question->n_ends; e-- > 0;) {
         double end = question->ends[e];
         size_t nearest = n;
         for (size_t i = 0; i < n; i++)
             if (times[i] == end ||
-                (!is_wanted(question, times[i]) &&
-                 (nearest == n || fabs(times[i] - end) < fabs(times[nearest] - end))))
+                (!is_end[i] && (nearest == n || fabs(times[i] - end) < fabs(times[nearest] - end))))
                 nearest = i;
-        if (nearest < n && end > question->begun)
+        if (nearest < n && end > question->begun) {
             times[nearest] = end;
+            is_end[nearest] = true;
+        }
     }
 }
 
@@ -68,6 +72,11 @@ static void separate(double *times, size_t n, double begun, double until)
         times[i] = fmin(times[i], i + 1 < n ? times[i + 1] - 1 : until);
     for (size_t i = 0; i < n; i++)
         times[i] = fmax(times[i], i ? times[i - 1] + 1 : floor(begun) + 1);
+}
+
+double times_spread_work(const struct phema_design_question *question)
+{
+    return (double)(N_ENTRIES * question->n_ends);
 }
 
 void times_spread(double *times, size_t n, const struct spread *spread,

@@ -12,9 +12,12 @@ struct spread {
 };
 
 /* Times of a spread, ascending whole steps, all wanted ends among them.
- *   times  out: [n]; n at most the steps that are left, at least the ends that are left */
+ *   times  out: [n]; n at most the steps that are left and PHEMA_DESIGN_MAX_SNAPSHOTS, at least the
+ *          ends that are left */
 void times_spread(double *times, size_t n, const struct spread *spread,
                   const struct phema_design_question *question);
+/* Its cost, in the unit of filter_result.work. */
+double times_spread_work(const struct phema_design_question *question);
 
 /* Multiples of one interval, the wanted ends among them: at most n. Returns their number, 0 where no
  * interval divides all ends and is long enough. times: out: [n], or NULL */
