@@ -80,7 +80,10 @@ struct phema_design_question {
     enum phema_shape shape; /* of the averages that are kept: power or EMA */
     const double *fixed;    /* [n_fixed] their sigma_rel, rising, where they cannot be chosen */
     size_t n_fixed;
-    bool has_raw; /* each snapshot holds the raw parameters as well */
+    bool has_raw;         /* each snapshot holds the raw parameters as well */
+    uint64_t other_bytes; /* of each time, beside the snapshots: the state of an optimizer */
+    size_t n_useless;     /* times of which the trainer stores as much, for nothing */
+    double width_unit;    /* > 0: widths are multiples of it */
     enum phema_design_spacing spacing;
     double grain;                   /* > 0: even intervals are multiples of it */
     const enum phema_dtype *dtypes; /* [n_dtypes] allowed; all snapshots have one of them */
@@ -111,9 +114,9 @@ PHEMA_FALLIBLE phema_design_rate(struct phema_design *design, double *errors,
 /* Snapshots of more than this are never planned: a solve takes seconds from there on. */
 #define PHEMA_DESIGN_MAX_SNAPSHOTS 512
 
-/* Bytes of the snapshots of one time. */
+/* Bytes that are stored at one time. */
 uint64_t phema_design_bytes(const struct phema_design_width *widths, size_t n_widths,
-                            uint64_t model_elems);
+                            const struct phema_design_question *question);
 
 /* The widths of a question as a design has them: sigma_rel of a power function, or of the EMA with
  * the standard deviation sigma_rel * until. */

@@ -96,18 +96,18 @@ PHEMA_FALLIBLE phema_design_make_even(struct phema_design *out,
                                       struct phema_error *err)
 {
     struct phema_design design = {.n_widths = n_widths};
-    uint64_t bytes = phema_design_bytes(widths, n_widths, question->model_elems);
+    uint64_t bytes = phema_design_bytes(widths, n_widths, question);
     if (n_widths == 0 || n_widths > ARRAY_LEN(design.widths) || bytes == 0)
         return phema_fail(err, PHEMA_ERR_INPUTS, "expected some widths of a model, found %zu",
                           n_widths);
     for (size_t k = 0; k < n_widths; k++)
         design.widths[k] = widths[k];
-    uint64_t most = PHEMA_DESIGN_MAX_SNAPSHOTS / n_widths, n = question->disk_bytes / bytes;
+    uint64_t most = PHEMA_DESIGN_MAX_SNAPSHOTS / n_widths, n = times_within(question, bytes);
     design.times = calloc(PHEMA_DESIGN_MAX_SNAPSHOTS, sizeof(*design.times));
     if (!design.times)
         return phema_fail_memory(err);
     design.n_times = times_even(design.times, (size_t)(n < most ? n : most), question);
-    design.disk_bytes = bytes * design.n_times;
+    design.disk_bytes = bytes * (design.n_times + question->n_useless);
     enum phema_status status =
         design.n_times ? phema_design_rate(&design, NULL, question, err)
                        : phema_fail(err, PHEMA_ERR_TARGET, "no interval divides all ends");
@@ -127,8 +127,9 @@ static uint64_t least_bytes(const struct phema_design_question *question)
         bits = phema_dtype_bits(question->dtypes[d]) < bits ? phema_dtype_bits(question->dtypes[d])
                                                             : bits;
     size_t n_widths = question->n_fixed ? question->n_fixed : question->least_widths;
-    return (n_widths + question->has_raw) * times_count_ends(question) * question->model_elems *
-           (bits / 8);
+    return ((n_widths + question->has_raw) * question->model_elems * (bits / 8) +
+            question->other_bytes) *
+           (times_count_ends(question) + question->n_useless);
 }
 
 static enum phema_status fail_intervals(const struct phema_design_question *question,
@@ -153,7 +154,7 @@ static enum phema_status fail_disk(const struct phema_design_question *question,
                                    struct phema_error *err)
 {
     struct phema_name_buffer given, needed;
-    size_t n_ends = times_count_ends(question);
+    size_t n_ends = times_count_ends(question) + question->n_useless;
     uint64_t bytes = least_bytes(question);
     if (question->disk_bytes >= bytes)
         return fail_intervals(question, err);
@@ -229,8 +230,8 @@ static uint64_t most_bytes(const struct phema_design_question *question)
     for (size_t d = 0; d < question->n_dtypes; d++)
         bits = phema_dtype_bits(question->dtypes[d]) > bits ? phema_dtype_bits(question->dtypes[d])
                                                             : bits;
-    double bytes = (double)question->model_elems * bits / 8 *
-                   fmin(PHEMA_DESIGN_MAX_SNAPSHOTS,
+    double bytes = ((double)question->model_elems * bits / 8 + (double)question->other_bytes) *
+                   fmin(PHEMA_DESIGN_MAX_SNAPSHOTS + (double)question->n_useless,
                         (question->until - question->begun) * PHEMA_DESIGN_MAX_WIDTHS);
     return (double)question->disk_bytes < bytes ? question->disk_bytes : (uint64_t)bytes;
 }

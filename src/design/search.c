@@ -70,11 +70,11 @@ static size_t list_widths(struct phema_design_width *widths, const struct candid
 }
 
 uint64_t phema_design_bytes(const struct phema_design_width *widths, size_t n_widths,
-                            uint64_t model_elems)
+                            const struct phema_design_question *question)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = question->other_bytes;
     for (size_t k = 0; k < n_widths; k++)
-        bytes += phema_dtype_bytes(widths[k].dtype, model_elems);
+        bytes += phema_dtype_bytes(widths[k].dtype, question->model_elems);
     return bytes;
 }
 
@@ -83,10 +83,10 @@ size_t candidate_count_times(const struct candidate *candidate,
 {
     struct phema_design_width widths[PHEMA_DESIGN_MAX_WIDTHS + 1];
     size_t n_widths = list_widths(widths, candidate, question);
-    uint64_t bytes = phema_design_bytes(widths, n_widths, question->model_elems);
+    uint64_t bytes = phema_design_bytes(widths, n_widths, question);
     if (n_widths == 0 || bytes == 0)
         return 0;
-    uint64_t n = question->disk_bytes / bytes, most = PHEMA_DESIGN_MAX_SNAPSHOTS / n_widths;
+    uint64_t n = times_within(question, bytes), most = PHEMA_DESIGN_MAX_SNAPSHOTS / n_widths;
     double left = question->until - floor(question->begun);
     n = n < most ? n : most;
     return (double)n < left ? (size_t)n : (size_t)left;
@@ -393,9 +393,10 @@ void grid_refine(struct candidate *items, size_t n, const struct filter *filter,
 /* ---- Rounding, single times ---- */
 
 /* Widths as people write them: three decimals, four below 0.01. */
-static double round_width(double sigma_rel)
+static double round_width(double sigma_rel, double unit)
 {
-    double unit = sigma_rel < 0.01 ? 1e-4 : 1e-3;
+    if (!(unit > 0))
+        unit = sigma_rel < 0.01 ? 1e-4 : 1e-3;
     return round(sigma_rel / unit) / (1 / unit);
 }
 
@@ -427,9 +428,8 @@ static void finish(struct phema_design *design, const struct filter *filter)
     design->worst_error = result.worst;
     design->worst_target = result.target;
     design->worst_end = result.end;
-    design->disk_bytes =
-        phema_design_bytes(design->widths, design->n_widths, filter->question->model_elems) *
-        design->n_times;
+    design->disk_bytes = phema_design_bytes(design->widths, design->n_widths, filter->question) *
+                         (design->n_times + filter->question->n_useless);
 }
 
 PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate *candidate,
@@ -441,7 +441,7 @@ PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate
     if (!design.times)
         return phema_fail_memory(err);
     for (size_t k = 0; k < rounded.n_widths && !filter->question->n_fixed; k++)
-        rounded.sigma_rels[k] = round_width(rounded.sigma_rels[k]);
+        rounded.sigma_rels[k] = round_width(rounded.sigma_rels[k], filter->question->width_unit);
     if (!candidate_times(design.times, &design.n_times, &rounded, filter->question)) {
         free(design.times);
         return phema_fail(err, PHEMA_BUG, "a design that was rated has no times");

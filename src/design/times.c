@@ -14,6 +14,12 @@
 /* The density 1/t is cut off here, relative to the training. */
 #define EARLIEST 0.01
 
+uint64_t times_within(const struct phema_design_question *question, uint64_t bytes)
+{
+    uint64_t n = question->disk_bytes / bytes;
+    return n > question->n_useless ? n - question->n_useless : 0;
+}
+
 size_t times_count_ends(const struct phema_design_question *question)
 {
     size_t n = 0;

@@ -23,6 +23,9 @@ double times_spread_work(const struct phema_design_question *question);
  * interval divides all ends and is long enough. times: out: [n], or NULL */
 size_t times_even(double *times, size_t n, const struct phema_design_question *question);
 
+/* How many times the disk holds, of so many bytes each. */
+uint64_t times_within(const struct phema_design_question *question, uint64_t bytes);
+
 /* Wanted ends that are still to come. */
 size_t times_count_ends(const struct phema_design_question *question);
 

@@ -53,8 +53,8 @@ static void check_times(const struct phema_design *design,
     }
     assert_int_equal(n_found, question->n_ends);
     assert_true(design->times[design->n_times - 1] == question->until);
-    uint64_t bytes = phema_design_bytes(design->widths, design->n_widths, question->model_elems);
-    assert_int_equal(design->disk_bytes, bytes * design->n_times);
+    uint64_t bytes = phema_design_bytes(design->widths, design->n_widths, question);
+    assert_int_equal(design->disk_bytes, bytes * (design->n_times + question->n_useless));
     assert_true(design->disk_bytes <= question->disk_bytes);
 }
 

@@ -78,6 +78,7 @@ static void add_usual(struct design_answer *answer, const struct usual *usual)
     size_t n = 0;
     question.grain = 0;
     question.shape = PHEMA_SHAPE_POWER;
+    question.other_bytes = usual->has_raw ? question.other_bytes : 0;
     question.disk_bytes = answer->choices.items[answer->choices.chosen].disk_bytes;
     for (; n < usual->n_widths; n++)
         if (phema_design_width_make(&widths[n], usual->sigma_rels[n], usual->dtype, &question,

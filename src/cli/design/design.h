@@ -29,6 +29,10 @@ struct design_trainer {
     bool has_raw;           /* raw parameters lie beside them in each file */
     bool is_even;           /* saves at multiples of an interval */
     double grain;           /* of which that is a multiple; 0: any */
+    size_t n_states;   /* copies of the model in f32 that each file has besides: Adam's state */
+    size_t n_useless;  /* times at which it saves for nothing */
+    double width_unit; /* of which widths are multiples, as its names have them; 0: any */
+    const char *unit;  /* of its times; NULL: any */
     enum phema_dtype dtypes[2];
     size_t n_dtypes;
 };

@@ -11,10 +11,15 @@
 
 /* ---- Designs in words ---- */
 
+static void write_dtype_name(struct phema_strbuf *out, enum phema_dtype dtype)
+{
+    for (const char *c = phema_dtype_name(dtype); *c; c++)
+        phema_strbuf_printf(out, "%c", tolower((unsigned char)*c));
+}
+
 static void write_dtype(struct phema_strbuf *out, const struct phema_design *design)
 {
-    for (const char *c = phema_dtype_name(design->widths[0].dtype); *c; c++)
-        phema_strbuf_printf(out, "%c", tolower((unsigned char)*c));
+    write_dtype_name(out, design->widths[0].dtype);
 }
 
 void design_write_widths(struct phema_strbuf *out, const struct phema_design *design)
@@ -82,10 +87,8 @@ static void add_written(struct table *table, const struct phema_design *design,
 /* ---- Tables ---- */
 
 /* The columns that all tables share. */
-static void add_design(struct table *table, const struct design_asked *asked,
-                       const struct phema_design *design)
+static void add_design(struct table *table, const struct phema_design *design)
 {
-    add_target(table, asked, design);
     add_written(table, design, design_write_widths);
     add_written(table, design, write_dtype);
     table_add(table, 0, "%zu", design->n_times);
@@ -93,7 +96,6 @@ static void add_design(struct table *table, const struct design_asked *asked,
 
 static void add_titles(struct table *table)
 {
-    table_add(table, TABLE_LEFT, "worst at");
     table_add(table, TABLE_LEFT, "widths");
     table_add(table, TABLE_LEFT, "dtype");
     table_add(table, 0, "times");
@@ -101,10 +103,11 @@ static void add_titles(struct table *table)
 
 static void write_choices(struct phema_strbuf *out, const struct design_answer *answer)
 {
-    struct table table = {.n_columns = 7};
+    struct table table = {.n_columns = 7, .n_keys = 2};
     table_add(&table, 0, "disk");
     table_add(&table, TABLE_NEAR, "%s", "");
     table_add(&table, 0, "error");
+    table_add(&table, TABLE_LEFT, "worst at");
     add_titles(&table);
     for (size_t i = 0; i < answer->choices.n; i++) {
         const struct phema_design *design = &answer->choices.items[i];
@@ -112,7 +115,8 @@ static void write_choices(struct phema_strbuf *out, const struct design_answer *
         table_add(&table, 0, "%s", phema_size_format(&size, design->disk_bytes));
         table_add(&table, 0, "%s", i == answer->choices.chosen ? "*" : "");
         table_add(&table, 0, "%.1e", design->worst_error);
-        add_design(&table, answer->asked, design);
+        add_target(&table, answer->asked, design);
+        add_design(&table, design);
     }
     cli_write_table(out, &table, 2);
 }
@@ -120,7 +124,7 @@ static void write_choices(struct phema_strbuf *out, const struct design_answer *
 static void write_others(struct phema_strbuf *out, const struct design_answer *answer)
 {
     const struct phema_design *chosen = &answer->choices.items[answer->choices.chosen];
-    struct table table = {.n_columns = 7};
+    struct table table = {.n_columns = 6, .n_keys = 1};
     if (!answer->n_others)
         return;
     cli_write_wrapped(out, "the same disk otherwise");
@@ -134,7 +138,7 @@ static void write_others(struct phema_strbuf *out, const struct design_answer *a
         table_add(&table, TABLE_LEFT, "%s", answer->others[i].name);
         table_add(&table, 0, "%.1e", design->worst_error);
         table_add(&table, 0, "%.*f", factor < 10 ? 1 : 0, factor);
-        add_design(&table, answer->asked, design);
+        add_design(&table, design);
     }
     cli_write_table(out, &table, 2);
 }
@@ -144,7 +148,7 @@ static void write_others(struct phema_strbuf *out, const struct design_answer *a
 static void write_question(struct phema_strbuf *out, const struct design_asked *asked)
 {
     struct phema_strbuf text = {0};
-    struct phema_name_buffer size, half, until, after;
+    struct phema_name_buffer size, until, after;
     const struct phema_design_question *question = &asked->question;
     phema_strbuf_printf(&text, "%zu average%s up to %s %s", asked->finer.n_targets,
                         asked->finer.n_targets == 1 ? "" : "s",
@@ -156,20 +160,40 @@ static void write_question(struct phema_strbuf *out, const struct design_asked *
     if (question->after > 0)
         phema_strbuf_printf(&text, ", at any time from %s on",
                             phema_number_format(&after, question->after));
-    phema_strbuf_printf(&text, "; a snapshot takes %s in f32, %s in f16",
-                        phema_size_format(&size, 4 * question->model_elems),
-                        phema_size_format(&half, 2 * question->model_elems));
+    for (size_t d = question->n_dtypes; d-- > 0;) {
+        uint64_t bytes = phema_dtype_bytes(question->dtypes[d], question->model_elems);
+        phema_strbuf_printf(&text, "%s%s in ",
+                            d + 1 == question->n_dtypes ? "; a snapshot takes " : ", ",
+                            phema_size_format(&size, bytes));
+        write_dtype_name(&text, question->dtypes[d]);
+    }
+    if (question->other_bytes)
+        phema_strbuf_printf(&text, "; each file also has the optimizer's state, %s with Adam",
+                            phema_size_format(&size, question->other_bytes));
+    if (question->n_useless)
+        phema_strbuf_puts(&text, "; the disk includes those that are saved before the first step");
     cli_write_wrapped(out, "%s", text.data ? text.data : "");
     phema_strbuf_clear(&text);
 }
 
-static void write_chosen(struct phema_strbuf *out, const struct phema_design *chosen)
+/* Rounding of a result that is stored as f16. */
+#define F16_HIDES 2e-4
+
+static void write_chosen(struct phema_strbuf *out, const struct design_asked *asked,
+                         const struct phema_design *chosen)
 {
-    struct phema_strbuf times = {0};
+    struct phema_strbuf times = {0}, target = {0};
     design_write_times(&times, chosen);
-    cli_write_wrapped(out, "* chosen: %zu time%s, %s", chosen->n_times,
-                      chosen->n_times == 1 ? "" : "s", times.data ? times.data : "");
+    write_target(&target, asked, chosen);
+    cli_write_wrapped(
+        out,
+        "* chosen: %zu time%s, %s; its worst average, %s, is expected to be off by "
+        "%.1e of the norm of all parameters%s",
+        chosen->n_times, chosen->n_times == 1 ? "" : "s", times.data ? times.data : "",
+        target.data ? target.data : "", chosen->worst_error,
+        chosen->worst_error < F16_HIDES ? "; a result in f16 hides errors below 2e-4" : "");
     phema_strbuf_clear(&times);
+    phema_strbuf_clear(&target);
 }
 
 /* Files to delete, as weights --advise lists them. */
@@ -198,14 +222,14 @@ static void write_motions(struct phema_strbuf *out, const struct design_answer *
         if (isnan(own) || own < MOTION_MATTERS * best)
             continue;
         phema_strbuf_puts(&text, n_matter++ ? "; " : "");
-        phema_strbuf_printf(&text, "%s: %.1e instead of %.1e with ", design_motion_names[m], own,
-                            best);
+        phema_strbuf_printf(&text, "under --motion %s it gives %.1e, and widths ",
+                            design_motion_names[m], own);
         design_write_widths(&text, &answer->best_in_motion[m]);
+        phema_strbuf_printf(&text, " give %.1e", best);
     }
     if (n_matter)
         cli_write_wrapped(out,
-                          "the choice depends on how parameters move (--motion, --like RUN); in "
-                          "other motions it gives %s",
+                          "the choice depends on how parameters move, which --like RUN shows: %s",
                           text.data ? text.data : "");
     else
         cli_write_wrapped(out,
@@ -220,7 +244,7 @@ void design_write_text(struct phema_strbuf *out, const struct design_answer *ans
     const struct phema_design *chosen = &answer->choices.items[answer->choices.chosen];
     write_question(out, answer->asked);
     write_choices(out, answer);
-    write_chosen(out, chosen);
+    write_chosen(out, answer->asked, chosen);
     if (answer->asked->is_deleted)
         write_kept(out, answer->asked);
     write_others(out, answer);

@@ -164,6 +164,17 @@ static enum phema_status fail_time(const char *option, double time, double until
                       option, phema_number_format(&end, until), phema_number_format(&shown, time));
 }
 
+static enum phema_status set_unit(struct design_asked *asked, const struct design_values *values,
+                                  struct phema_error *err)
+{
+    const struct design_trainer *trainer = asked->trainer;
+    asked->unit = values->unit ? values->unit : trainer->unit ? trainer->unit : "steps";
+    return !trainer->unit || strcmp(asked->unit, trainer->unit) == 0
+               ? PHEMA_OK
+               : phema_fail(err, PHEMA_ERR_USAGE, "--unit: %s counts %s, found %s", trainer->name,
+                            trainer->unit, asked->unit);
+}
+
 static enum phema_status set_times(struct design_asked *asked, struct design_values *values,
                                    struct phema_error *err)
 {
@@ -226,11 +237,15 @@ static enum phema_status count_elems(uint64_t *out, const char *path, struct phe
                              path);
 }
 
+/* Sizes of all snapshots fit 64 bits. */
+#define MOST_ELEMS ((uint64_t)1 << 50)
+
 static enum phema_status set_model(struct design_asked *asked, const struct design_values *values,
                                    struct phema_error *err)
 {
     static const unsigned bytes[] = {4, 2, 2}; /* of --model-dtype */
     struct phema_error ignored = {""};
+    struct phema_name_buffer most;
     uint64_t size = 0;
     if (!values->model)
         return suggest_missing(err,
@@ -241,6 +256,9 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
     if (phema_size_parse(&size, values->model, &ignored))
         return count_elems(&asked->question.model_elems, values->model, err);
     asked->question.model_elems = size / bytes[values->model_dtype];
+    if (asked->question.model_elems > MOST_ELEMS)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--model: %s is more than %s", values->model,
+                          phema_size_format(&most, 4 * MOST_ELEMS));
     return asked->question.model_elems
                ? PHEMA_OK
                : phema_suggest(err,
@@ -288,6 +306,11 @@ static enum phema_status set_widths(struct design_asked *asked, struct design_va
         enum phema_status status = phema_gamma_from_sigma_rel(&gamma, fixed->items[k], err);
         if (status)
             return phema_fail_in(err, status, "--input-sigma");
+        double unit = trainer->width_unit;
+        if (unit > 0 && fabs(fixed->items[k] / unit - round(fixed->items[k] / unit)) > 1e-6)
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "--input-sigma: %s names files by multiples of %g, found %g",
+                              trainer->name, unit, fixed->items[k]);
         if (k && fixed->items[k] == fixed->items[k - 1])
             return phema_fail(err, PHEMA_ERR_USAGE, "--input-sigma: %g is there twice",
                               fixed->items[k]);
@@ -339,6 +362,10 @@ static enum phema_status set_limits(struct design_asked *asked, struct design_va
     question->shape = asked->trainer->shape;
     question->has_raw = asked->trainer->has_raw;
     question->grain = asked->trainer->grain;
+    question->n_useless = asked->trainer->n_useless;
+    question->width_unit = asked->trainer->width_unit;
+    question->other_bytes =
+        phema_dtype_bytes(PHEMA_F32, asked->trainer->n_states * question->model_elems);
     question->spacing =
         asked->trainer->is_even || values->is_even ? PHEMA_SPACING_EVEN : PHEMA_SPACING_AUTO;
     enum phema_status status = set_widths(asked, values, err);
@@ -348,10 +375,10 @@ static enum phema_status set_limits(struct design_asked *asked, struct design_va
 PHEMA_FALLIBLE design_ask(struct design_asked *out, struct design_values *values,
                           struct phema_error *err)
 {
-    *out = (struct design_asked){.values = values,
-                                 .trainer = design_find_trainer(values->trainer),
-                                 .unit = values->unit ? values->unit : "steps"};
-    enum phema_status status = set_times(out, values, err);
+    *out = (struct design_asked){.values = values, .trainer = design_find_trainer(values->trainer)};
+    enum phema_status status = set_unit(out, values, err);
+    if (!status)
+        status = set_times(out, values, err);
     if (!status)
         status = set_model(out, values, err);
     if (!status)

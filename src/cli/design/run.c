@@ -114,6 +114,7 @@ PHEMA_FALLIBLE design_use_run(struct design_asked *asked, struct design_values *
             "--until", phema_number_format(&later, 2 * last));
     }
     question->begun = last;
+    question->n_useless = 0; /* they are there */
     size_t n_ends = 0;
     double *ends = phema_arena_array(&values->common.arena, question->n_ends, sizeof(*ends));
     if (!ends)

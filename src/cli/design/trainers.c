@@ -8,13 +8,17 @@
 
 static const struct design_trainer trainers[] = {
     {.name = "any", 1, 4, .dtypes = {PHEMA_F16, PHEMA_F32}, .n_dtypes = 2},
-    /* --snapshot of train_edm2.py is a multiple of the batch, 2048 in all presets; pickles are F16 */
-    {"edm2", 1, 4, .is_even = true, .grain = 2048, .dtypes = {PHEMA_F16}, .n_dtypes = 1},
+    /* --snapshot of train_edm2.py is a multiple of the batch, 2048 in all presets; pickles are F16,
+     * the first ones of image 0, and names have three decimals of a width */
+    {"edm2", 1, 4, .is_even = true, .grain = 2048, .n_useless = 1, .width_unit = 1e-3,
+     .unit = "images", .dtypes = {PHEMA_F16}, .n_dtypes = 1},
     {"ema-pytorch", 2, 4, .is_even = true, .dtypes = {PHEMA_F16, PHEMA_F32}, .n_dtypes = 2},
     {"posthoc-ema", 1, 4, .is_even = true, .dtypes = {PHEMA_F32}, .n_dtypes = 1},
-    {"torchtitan", 1, 1, .has_raw = true, .is_even = true, .dtypes = {PHEMA_F32}, .n_dtypes = 1},
-    {"lightning", 1, 1, PHEMA_SHAPE_EMA, .has_raw = true, .is_even = true, .dtypes = {PHEMA_F32},
+    /* both save all that resumes a training; without the optimizer there is no average either */
+    {"torchtitan", 1, 4, .has_raw = true, .is_even = true, .n_states = 2, .dtypes = {PHEMA_F32},
      .n_dtypes = 1},
+    {"lightning", 1, 1, PHEMA_SHAPE_EMA, .has_raw = true, .is_even = true, .n_states = 2,
+     .dtypes = {PHEMA_F32}, .n_dtypes = 1},
 };
 
 const struct design_trainer *design_find_trainer(unsigned choice)
@@ -28,7 +32,7 @@ static void write_widths(struct phema_strbuf *out, const struct phema_design *de
 {
     for (size_t k = 0; k < design->n_widths; k++)
         if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
-            phema_strbuf_printf(out, "%s%g", k ? ", " : "", design->widths[k].sigma_rel);
+            phema_strbuf_printf(out, "%s%.9g", k ? ", " : "", design->widths[k].sigma_rel);
 }
 
 static double interval(const struct phema_design *design)
@@ -70,7 +74,7 @@ static void write_ema_pytorch(struct phema_strbuf *out, const struct phema_desig
                         "# later: posthoc-ema synth --update-every 1 --input-sigma ",
                         interval(design), torch_dtype(design->widths[0].dtype));
     for (size_t k = 0; k < design->n_widths; k++)
-        phema_strbuf_printf(out, "%s%g", k ? "," : "", design->widths[k].sigma_rel);
+        phema_strbuf_printf(out, "%s%.9g", k ? "," : "", design->widths[k].sigma_rel);
     phema_strbuf_puts(out, " ... ckpts\n");
 }
 
@@ -87,22 +91,31 @@ static void write_posthoc_ema(struct phema_strbuf *out, const struct phema_desig
                         "# later: posthoc-ema synth --update-every 1 --input-sigma ",
                         design->n_widths == 1 ? "," : "", interval(design), design->n_times);
     for (size_t k = 0; k < design->n_widths; k++)
-        phema_strbuf_printf(out, "%s%g", k ? "," : "", design->widths[k].sigma_rel);
+        phema_strbuf_printf(out, "%s%.9g", k ? "," : "", design->widths[k].sigma_rel);
     phema_strbuf_puts(out, " ... ckpts\n");
 }
 
-/* half_life_fraction f is the exponent ln 2/f - 1 (docs/numerics.md) */
+/* A half-life of the fraction f is the exponent ln 2/f - 1 (docs/numerics.md). Keys have f. */
 static void write_torchtitan(struct phema_strbuf *out, const struct phema_design *design,
                              const struct design_answer *answer)
 {
     (void)answer;
-    double fraction = M_LN2 / (design->widths[0].profile.gamma + 1);
-    phema_strbuf_printf(out,
-                        "[checkpoint]\ninterval = %.0f\nlast_save_model_only = false\n"
-                        "[ema]\nhalf_life_fraction = %.5g\nupdate_every_n_steps = 1\n"
-                        "# later: posthoc-ema synth --input-profile titan:fraction=%.5g ... "
-                        "checkpoint\n",
-                        interval(design), fraction, fraction);
+    phema_strbuf_printf(
+        out,
+        "# in the function that returns the Trainer.Config of the run\n"
+        "from torchtitan.components.optim.ema import EMA\n"
+        "config.checkpointer.interval = %.0f\n"
+        "config.checkpointer.keep_latest_k = 0  # all of them, not the last 10\n"
+        "config.checkpointer.last_save_model_only = False  # or the last one has no "
+        "average\n"
+        "config.optim.ema = EMA.Config(half_life_fractions=[",
+        interval(design));
+    for (size_t k = 0; k < design->n_widths; k++)
+        if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
+            phema_strbuf_printf(out, "%s%.5g", k ? ", " : "",
+                                M_LN2 / (design->widths[k].profile.gamma + 1));
+    phema_strbuf_puts(out, "], update_every_n_steps=1)\n"
+                           "# later: posthoc-ema synth ... checkpoint\n");
 }
 
 static void write_lightning(struct phema_strbuf *out, const struct phema_design *design,
@@ -127,7 +140,7 @@ static void write_string(struct phema_strbuf *out, const char *text)
     phema_json_out_string(&json, NULL, text);
 }
 
-#define LINE_LENGTH 96
+#define LINE_LENGTH 100
 
 /* "times = {...}", a set of Python in lines of a length that an editor shows. */
 static void write_times(struct phema_strbuf *out, const struct phema_design *design)
@@ -137,12 +150,11 @@ static void write_times(struct phema_strbuf *out, const struct phema_design *des
     for (size_t i = 0; i < design->n_times; i++) {
         char number[32];
         int length = snprintf(number, sizeof(number), "%.17g", design->times[i]);
-        if (out->size - start + (size_t)length + 3 > LINE_LENGTH) {
+        if (out->size - start + (size_t)length + 1 > LINE_LENGTH) {
             start = out->size + 1;
-            phema_strbuf_puts(out, "\n        ");
+            phema_strbuf_puts(out, "\n    ");
         }
-        phema_strbuf_printf(out, "%s%s%s", i && out->data[out->size - 1] != ' ' ? " " : "", number,
-                            i + 1 < design->n_times ? "," : "}\n");
+        phema_strbuf_printf(out, "%s%s", number, i + 1 < design->n_times ? "," : "}\n");
     }
 }
 
@@ -151,6 +163,22 @@ static bool is_even(const struct phema_design *design)
     for (size_t i = 0; i < design->n_times; i++)
         if (design->times[i] != design->times[0] * (double)(i + 1))
             return false;
+    return true;
+}
+
+static const char *conversion(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F16 ? ".half()" : dtype == PHEMA_BF16 ? ".bfloat16()" : "";
+}
+
+/* Four decimals are the widths themselves. */
+static bool has_short_widths(const struct phema_design *design)
+{
+    for (size_t k = 0; k < design->n_widths; k++) {
+        double rounded = round(design->widths[k].sigma_rel * 1e4) / 1e4;
+        if (fabs(rounded - design->widths[k].sigma_rel) > 1e-12)
+            return false;
+    }
     return true;
 }
 
@@ -166,8 +194,8 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
         write_string(out, file);
         phema_strbuf_puts(out, ")\n");
     }
-    phema_strbuf_printf(out, "import %storch\nfrom safetensors.torch import save_file\n",
-                        file ? "json, " : "");
+    phema_strbuf_printf(out, "%sfrom safetensors.torch import save_file\n",
+                        file ? "import json\n" : "");
     if (file) {
         phema_strbuf_puts(out, "with open(");
         write_string(out, file);
@@ -180,9 +208,9 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
     }
     phema_strbuf_puts(out, "widths = [");
     for (size_t k = 0; k < n; k++)
-        phema_strbuf_printf(out, "%s(%g, %.17g)", k ? ", " : "", design->widths[k].sigma_rel,
+        phema_strbuf_printf(out, "%s(%.9g, %.17g)", k ? ", " : "", design->widths[k].sigma_rel,
                             design->widths[k].profile.gamma);
-    phema_strbuf_puts(
+    phema_strbuf_printf(
         out,
         "]\n"
         "emas = [{k: p.detach().float().clone() for k, p in model.named_parameters()} for _ in "
@@ -192,11 +220,9 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
         "        for k, p in model.named_parameters():\n"
         "            ema[k].lerp_(p.detach().float(), 1 - (1 - 1 / step) ** (gamma + 1))\n"
         "        if step in times:\n"
-        "            save_file({k: e.to(");
-    phema_strbuf_printf(out, "%s) for k, e in ema.items()},\n",
-                        torch_dtype(design->widths[0].dtype));
-    phema_strbuf_puts(out,
-                      "                      f'snapshot-{step:07d}-{sigma:.4f}.safetensors')\n");
+        "            save_file({k: e%s.contiguous() for k, e in ema.items()},\n"
+        "                      f'snapshot-{step:07d}-{sigma%s}.safetensors')\n",
+        conversion(design->widths[0].dtype), has_short_widths(design) ? ":.4f" : "");
 }
 
 void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,

@@ -4,17 +4,28 @@
 #include "inspect/inspect.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "design/design.h"
 #include "messages.h"
 
 #define MOST_SHOWN 8 /* snapshots that were missed */
 
+/* Labels of trainers: three decimals, or a fraction of five digits. */
+#define SAME_WIDTH 1e-3
+
+/* Time as designs count it. EDM2 names images by thousands. */
+static double find_time(const struct phema_series *series, size_t k)
+{
+    const struct phema_snapshot *snapshot = &series->snapshots[k];
+    return strcmp(series->unit, "images") == 0 ? snapshot->time : snapshot->named_time;
+}
+
 static bool is_of_kind(const struct phema_snapshot *snapshot, const struct design_read *design,
                        size_t kind)
 {
     if (kind < design->n)
-        return fabs(snapshot->sigma_rel - design->sigma_rels[kind]) < 1e-9;
+        return fabs(snapshot->sigma_rel / design->sigma_rels[kind] - 1) < SAME_WIDTH;
     return snapshot->kind &&
            (design->ema && kind == design->n ? snapshot->profile.shape == PHEMA_SHAPE_EMA
                                              : snapshot->profile.shape == PHEMA_SHAPE_RAW);
@@ -24,8 +35,7 @@ static size_t find_snapshot(const struct phema_series *series, const struct desi
                             uint64_t time, size_t kind)
 {
     for (size_t k = 0; k < series->n; k++)
-        if (series->snapshots[k].named_time == (double)time &&
-            is_of_kind(&series->snapshots[k], design, kind))
+        if (find_time(series, k) == (double)time && is_of_kind(&series->snapshots[k], design, kind))
             return k;
     return SIZE_MAX;
 }
@@ -37,7 +47,7 @@ PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phem
     *out = (struct inspect_design){.next = PHEMA_UNKNOWN};
     enum phema_status status = design_read_file(&design, &out->arena, path, err);
     size_t n_kinds = design.n + (design.ema != NULL) + design.has_raw, n_found = 0;
-    double newest = series->n ? series->snapshots[series->n - 1].named_time : 0;
+    double newest = series->n ? find_time(series, series->n - 1) : 0;
     if (!status) {
         out->missed =
             phema_arena_array(&out->arena, design.n_times * n_kinds + 1, sizeof(*out->missed));
