@@ -296,6 +296,9 @@ static enum phema_status set_widths(struct design_asked *asked, struct design_va
     struct cli_reals *fixed = &values->input_sigmas;
     if (!fixed->n)
         return PHEMA_OK;
+    if (trainer->most_widths == 1 && fixed->n != 1)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--input-sigma: %s keeps one width, found %zu",
+                          trainer->name, fixed->n);
     if (fixed->n < trainer->least_widths || fixed->n > trainer->most_widths)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--input-sigma: %s keeps from %zu to %zu widths, found %zu",

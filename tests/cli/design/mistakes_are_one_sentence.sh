@@ -25,7 +25,14 @@ good="--until 100k --model 400M"
     ask $good --disk 10G --profile window:20k --after 50k
     ask $good --disk 10G --profile 'raw - ema:2000'
     ask $good --disk 10G --sigma-rel 0.1 --trainer ema-pytorch --max-widths 1
-    ask $good --disk 10G --sigma-rel 0.1 --trainer torchtitan --input-sigma 0.05,0.1
+    ask $good --disk 10G --sigma-rel 0.1 --trainer lightning --input-sigma 0.05,0.1
+    ask $good --disk 10G --sigma-rel 0.1 --trainer posthoc-ema --input-sigma 0.02,0.03,0.05,0.1,0.2
+    ask --until 102400 --model 400M --disk 10G --sigma-rel 0.1 --trainer edm2 --unit kimg
+    ask --until 102400 --model 400M --disk 10G --sigma-rel 0.1 --trainer edm2 --input-sigma 0.0125
+    ask --until 102400 --model 400M --disk 300M --sigma-rel 0.1 --trainer edm2
+    ask $good --disk 10G --sigma-rel 0.1 --trainer megatron
+    ask $good --disk 10G --sigma-rel nan
+    ask --until 100k --model 5000T --model-dtype f16 --disk 10G --sigma-rel 0.1
     ask $good --disk 10G --sigma-rel 0.1 --trainer edm2 --dtype f32
     ask $good --disk 10G --sigma-rel 0.1 --trainer edm2
     ask --until 99991 --model 400M --disk 10G --sigma-rel 0.1 --trainer posthoc-ema

@@ -1,14 +1,14 @@
-# The loop that is printed is run: with torch and safetensors where python3 has them, else with a few
+# The loop that is printed is run: with torch and safetensors where Python has them, else with a few
 # lines that do the same arithmetic in float32. Its snapshots are those of the design, and averages of
 # them are as near to the exact ones as the design says.
 "$phema" design -q --until 400 --model 512 --disk 24k --sigma-rel 0.06:0.2 --motion walk -o plan.json \
     >text || exit
 sed '1,/^$/d' text >loop.py
 [ "$(wc -l <loop.py)" -le 15 ] && echo "at most 15 lines"
-# 64 times, which the loop lists
-"$phema" design -q --until 1M --model 2.6G --disk 250G --dtype f16 --input-sigma 0.05,0.123456 --sigma-rel 0.05:0.2 \
-    --disk 332.8G | sed '1,/^$/d' >listed.py
-echo "$(wc -l <listed.py) lines for $(tr ',' '\n' <listed.py | grep -cE '^ *(times = \{)?[0-9]+\}?$') times"
+# 64 times are listed; four decimals would not be this width
+"$phema" design -q --until 1M --model 2.6G --dtype f32 --input-sigma 0.05,0.123456 --sigma-rel 0.05:0.2 \
+    --disk 333G | sed '1,/^$/d' >listed.py
+echo "$(wc -l <listed.py) lines for $(sed -n '/^times/,/}/p' listed.py | grep -o '[0-9]*[,}]' | grep -c '[0-9]') times"
 grep -o "'snapshot.*" listed.py
 grep '^#' loop.py
 "$phema" design -q --until 100k --model 1G --disk 60G --sigma-rel 0.05:0.15 | sed '1,/^$/d' >long.py # no file of times
@@ -20,13 +20,12 @@ print("all times:", len(times) > 8, max(times) == 100000)
 END
 cat >train.py <<'END'
 import json, random, struct, sys, types
+def rounded(values, kind):
+    return [struct.unpack("<" + kind, struct.pack("<" + kind, v))[0] for v in values]
+
 try:
-    import safetensors.torch
     import torch
 except ImportError:
-    def rounded(values, kind):
-        return [struct.unpack("<" + kind, struct.pack("<" + kind, v))[0] for v in values]
-
     class Tensor:
         def __init__(self, values, kind="f"):
             self.values, self.kind = rounded(values, kind), kind
@@ -42,23 +41,31 @@ except ImportError:
             return Tensor(self.values, "e")
         def contiguous(self):
             return self
-
-    def save_file(tensors, path):
-        header, data = {}, b""
-        for name, t in tensors.items():
-            raw = struct.pack(f"<{len(t.values)}{t.kind}", *t.values)
-            header[name] = {"dtype": {"f": "F32", "e": "F16"}[t.kind], "shape": [len(t.values)],
-                            "data_offsets": [len(data), len(data) + len(raw)]}
-            data += raw
-        text = json.dumps(header).encode()
-        with open(path, "wb") as f:
-            f.write(struct.pack("<Q", len(text)) + text + data)
+        def tolist(self):
+            return self.values
 
     torch = types.ModuleType("torch")
     torch.tensor = Tensor
+    sys.modules["torch"] = torch
+
+def save_file(tensors, path):
+    header, data = {}, b""
+    for name, t in tensors.items():
+        kind = getattr(t, "kind", "e" if str(getattr(t, "dtype", "")) == "torch.float16" else "f")
+        raw = struct.pack(f"<{len(t.tolist())}{kind}", *t.tolist())
+        header[name] = {"dtype": {"f": "F32", "e": "F16"}[kind], "shape": [len(t.tolist())],
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+
+try:
+    import safetensors.torch
+except ImportError:
     package, module = types.ModuleType("safetensors"), types.ModuleType("safetensors.torch")
     module.save_file = save_file
-    sys.modules.update({"torch": torch, "safetensors": package, "safetensors.torch": module})
+    sys.modules.update({"safetensors": package, "safetensors.torch": module})
 
 class Model:
     def __init__(self):
@@ -78,7 +85,9 @@ for step in range(1, 401):
     truth = [beta * e + (1 - beta) * w for e, w in zip(truth, model.weights)]
 sys.modules["safetensors.torch"].save_file({"w": torch.tensor(truth)}, "truth.safetensors")
 END
-mkdir run && cp plan.json run && (cd run && python3 -c "exec(open('../train.py').read().replace('loop.py', '../loop.py'))") || exit
+python=python3 # the system's Python may be the one that has torch
+/usr/bin/python3 -c "import torch" 2>/dev/null && python=/usr/bin/python3
+mkdir run && cp plan.json run && (cd run && $python -c "exec(open('../train.py').read().replace('loop.py', '../loop.py'))") || exit
 mv run/truth.safetensors run/plan.json .
 python3 - <<'END'
 import json, glob
