@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "phema/design.h"
 
@@ -151,6 +152,49 @@ static void a_disk_that_is_too_small_is_refused(void **state)
     phema_design_choices_clear(&choices);
 }
 
+/* The search has a budget: what it leaves out must not cost times that are wanted. */
+static void many_ends_each_have_their_snapshot(void **state)
+{
+    (void)state;
+    static double ends[PHEMA_DESIGN_MAX_ENDS];
+    struct asked asked;
+    struct phema_error err = {""};
+    struct phema_design design;
+    ask(&asked, 0.03, 0.2, 4000);
+    for (size_t e = 0; e < ARRAY_LEN(ends); e++)
+        ends[e] = e + 1 < ARRAY_LEN(ends) ? 389 * (double)(e + 1) : 100000;
+    asked.question.ends = ends;
+    asked.question.n_ends = ARRAY_LEN(ends);
+    assert_ok(phema_design_find(&design, &asked.question, &err), &err);
+    check_times(&design, &asked.question);
+    assert_true(design.worst_error < 1e-3); /* f32: 2.3e-4 where the search is fine */
+    phema_design_clear(&design);
+}
+
+/* What a trainer stores besides takes disk: the state of an optimizer, snapshots before the first step. */
+static void other_bytes_take_disk(void **state)
+{
+    (void)state;
+    struct asked asked;
+    struct phema_error err = {""};
+    struct phema_design design;
+    ask(&asked, 0.03, 0.2, 40);
+    asked.question.other_bytes = 8000;
+    asked.question.n_useless = 1;
+    asked.question.width_unit = 0.01;
+    assert_ok(phema_design_find(&design, &asked.question, &err), &err);
+    check_times(&design, &asked.question);
+    assert_true(design.disk_bytes <= 80000);
+    assert_true(design.disk_bytes >= 8000 * (design.n_times + 1));
+    for (size_t k = 0; k < design.n_widths; k++)
+        assert_near(100 * design.widths[k].sigma_rel, round(100 * design.widths[k].sigma_rel),
+                    1e-9);
+    phema_design_clear(&design);
+    asked.question.disk_bytes = 19999; /* two times of a width in f16 take 20000 */
+    assert_int_equal(phema_design_find(&design, &asked.question, &err), PHEMA_ERR_TARGET);
+    assert_non_null(strstr(err.message, "2 times"));
+}
+
 static void the_least_disk_within_an_error_is_chosen(void **state)
 {
     (void)state;
@@ -221,6 +265,8 @@ int main(void)
         cmocka_unit_test(no_usual_choice_is_better),
         cmocka_unit_test(even_times_are_multiples_of_one_interval),
         cmocka_unit_test(a_disk_that_is_too_small_is_refused),
+        cmocka_unit_test(many_ends_each_have_their_snapshot),
+        cmocka_unit_test(other_bytes_take_disk),
         cmocka_unit_test(the_least_disk_within_an_error_is_chosen),
         cmocka_unit_test(no_grid_is_better),
     };

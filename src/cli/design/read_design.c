@@ -49,6 +49,17 @@ static bool read_dtype(enum phema_dtype *out, const struct phema_json *json)
     return false;
 }
 
+/* A width that exists, and that no other average has. */
+static bool is_new_width(const double *sigma_rels, size_t n)
+{
+    struct phema_error ignored = {""};
+    double gamma = 0;
+    for (size_t i = 0; i < n; i++)
+        if (sigma_rels[i] == sigma_rels[n])
+            return false;
+    return phema_gamma_from_sigma_rel(&gamma, sigma_rels[n], &ignored) == PHEMA_OK;
+}
+
 /* Power functions come by their width; an exponential average by its half-life. */
 static enum phema_status read_averages(struct design_read *out, struct phema_arena *arena,
                                        const struct phema_json *list, struct phema_error *err)
@@ -67,6 +78,10 @@ static enum phema_status read_averages(struct design_read *out, struct phema_are
         if (!(half_life ? phema_json_number(&length, half_life)
                         : sigma_rel && phema_json_number(&sigma_rels[out->n], sigma_rel)))
             return fail("expected \"averages\" with sigma_rel or half_life", err);
+        if (half_life && (out->ema || !(length > 0 && length < 0x1p53)))
+            return fail("expected one half_life, above 0", err);
+        if (!half_life && !is_new_width(sigma_rels, out->n))
+            return fail("expected a sigma_rel above 0 and below 0.289, and each once", err);
         if (half_life) {
             out->ema = phema_arena_printf(arena, "ema:half-life=%.17g", length);
             if (!out->ema)
