@@ -132,6 +132,17 @@ PHEMA_FALLIBLE phema_design_make_even(struct phema_design *out,
                                       const struct phema_design_question *question,
                                       struct phema_error *err);
 
+/* What trainers store by default, evenly spaced. */
+struct phema_design_usual {
+    const char *name;
+    double sigma_rels[2];
+    size_t n_widths;
+    bool has_raw;
+    enum phema_dtype dtype;
+};
+#define PHEMA_DESIGN_N_USUAL 4
+extern const struct phema_design_usual phema_design_usuals[PHEMA_DESIGN_N_USUAL];
+
 /* The choices from small to large disk: each has a smaller worst error than those before. With
  * max_error the disk is doubled until it is enough. */
 #define PHEMA_DESIGN_MAX_CHOICES 8
@@ -142,7 +153,7 @@ struct phema_design_choices {
 };
 
 /* The best design within the disk. Widths and times are searched together: a grid first, then
- * smaller steps, then single times. Uses threads; the result does not depend on their number.
+ * smaller steps, then single times. No usual choice that the question allows is better. Uses threads; the result does not depend on their number.
  * PHEMA_ERR_TARGET    the disk does not hold a snapshot at each wanted end; no interval divides all
  *                     ends
  * PHEMA_ERR_INPUTS    as phema_design_rate

@@ -197,6 +197,54 @@ static enum phema_status search(struct candidate *best, const struct filter *fil
     return PHEMA_OK;
 }
 
+/* ---- Usual choices ---- */
+
+const struct phema_design_usual phema_design_usuals[PHEMA_DESIGN_N_USUAL] = {
+    {"EDM2", {0.05, 0.10}, 2, false, PHEMA_F16},
+    {"ema-pytorch", {0.05, 0.28}, 2, false, PHEMA_F16},
+    {"torchtitan", {0.063}, 1, true, PHEMA_F32},
+    {"raw alone", {0}, 0, true, PHEMA_F32},
+};
+
+static bool allows(const struct phema_design_question *question,
+                   const struct phema_design_usual *usual)
+{
+    return question->n_fixed == 0 && question->begun == 0 && question->shape == PHEMA_SHAPE_POWER &&
+           usual->has_raw == question->has_raw && usual->n_widths >= question->least_widths &&
+           usual->n_widths <= question->most_widths;
+}
+
+/* A usual choice in place of the design, if it is better. */
+static void try_usual(struct phema_design *best, const struct phema_design_usual *usual,
+                      enum phema_dtype dtype, const struct phema_design_question *question)
+{
+    struct phema_error ignored = {""};
+    struct phema_design_width widths[3];
+    struct phema_design design;
+    size_t n = 0;
+    for (; n < usual->n_widths; n++)
+        if (phema_design_width_make(&widths[n], usual->sigma_rels[n], dtype, question, &ignored))
+            return;
+    if (usual->has_raw)
+        widths[n++] = (struct phema_design_width){
+            .profile.shape = PHEMA_SHAPE_RAW, .sigma_rel = PHEMA_UNKNOWN, .dtype = dtype};
+    if (phema_design_make_even(&design, widths, n, question, &ignored))
+        return;
+    if (design.worst_error < best->worst_error) {
+        phema_design_clear(best);
+        *best = design;
+    } else {
+        phema_design_clear(&design);
+    }
+}
+
+static void try_usuals(struct phema_design *best, const struct phema_design_question *question)
+{
+    for (size_t i = 0; i < PHEMA_DESIGN_N_USUAL; i++)
+        for (size_t d = 0; d < question->n_dtypes && allows(question, &phema_design_usuals[i]); d++)
+            try_usual(best, &phema_design_usuals[i], question->dtypes[d], question);
+}
+
 /* work: the share of the usual work that the search may take */
 static enum phema_status find(struct phema_design *out,
                               const struct phema_design_question *question, double work,
@@ -210,6 +258,8 @@ static enum phema_status find(struct phema_design *out,
     status = search(&best, &filter, work, err);
     if (!status)
         status = candidate_finish(out, &best, &filter, work, err);
+    if (!status)
+        try_usuals(out, question);
     filter_close(&filter);
     return status;
 }

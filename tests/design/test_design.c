@@ -167,7 +167,7 @@ static void many_ends_each_have_their_snapshot(void **state)
     asked.question.n_ends = ARRAY_LEN(ends);
     assert_ok(phema_design_find(&design, &asked.question, &err), &err);
     check_times(&design, &asked.question);
-    assert_true(design.worst_error < 1e-3); /* f32: 2.3e-4 where the search is fine */
+    assert_true(design.worst_error < 1e-4); /* 5e-5: one width at 512 times, in f32 */
     phema_design_clear(&design);
 }
 

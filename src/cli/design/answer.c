@@ -8,20 +8,6 @@
 
 const char *const design_motion_names[PHEMA_N_MOVING] = {"walk", "white", "drift", "fall"};
 
-/* Usual choices, evenly spaced. */
-static const struct usual {
-    const char *name;
-    double sigma_rels[2];
-    size_t n_widths;
-    bool has_raw;
-    enum phema_dtype dtype;
-} usuals[] = {
-    {"EDM2", {0.05, 0.10}, 2, false, PHEMA_F16},
-    {"ema-pytorch", {0.05, 0.28}, 2, false, PHEMA_F16},
-    {"torchtitan", {0.063}, 1, true, PHEMA_F32},
-    {"raw alone", {0}, 0, true, PHEMA_F32},
-};
-
 /* ---- Progress ---- */
 
 /* The search of the choices is this share of all work. */
@@ -70,7 +56,7 @@ static void add_other(struct design_answer *answer, const char *name, enum phema
     answer->others[answer->n_others++] = (struct design_other){name, *design};
 }
 
-static void add_usual(struct design_answer *answer, const struct usual *usual)
+static void add_usual(struct design_answer *answer, const struct phema_design_usual *usual)
 {
     struct phema_error ignored = {""};
     struct phema_design_question question = answer->asked->question;
@@ -132,8 +118,8 @@ static void add_others(struct design_answer *answer, struct watching *watching)
             add_searched(answer, "one and raw", 1, true);
     }
     show(watching, 0.7);
-    for (size_t i = 0; i < ARRAY_LEN(usuals); i++)
-        add_usual(answer, &usuals[i]);
+    for (size_t i = 0; i < PHEMA_DESIGN_N_USUAL; i++)
+        add_usual(answer, &phema_design_usuals[i]);
 }
 
 /* ---- Other motions ---- */

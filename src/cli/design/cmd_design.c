@@ -97,7 +97,7 @@ static const struct cli_opt rows[] = {
     {"sigma-rel", TARGET, CLI_TEXT, FIELD(sigma_rel), "FIRST:LAST|LIST",
      .help = "widths of the averages that will be wanted", .flags = CLI_EVERYDAY},
     {"profile", TARGET, CLI_TEXTS, FIELD(profiles), "SPEC",
-     .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw (repeatable; see "
+     .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k (repeatable; see "
              "posthoc-ema(1))"},
     {"at", TARGET, CLI_REALS, FIELD(ats), "LIST",
      .help = "times of these averages; the end is always among\nthem", .flags = CLI_EVERYDAY},

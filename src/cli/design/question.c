@@ -94,6 +94,10 @@ static enum phema_status read_profile(struct design_asked *asked, size_t at,
         if (status)
             return phema_fail_in(err, PHEMA_ERR_USAGE, "--profile");
     }
+    if (out->shape == PHEMA_SHAPE_RAW && !asked->trainer->has_raw)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--profile: raw parameters are no average of others; store them as they "
+                          "are at each wanted time");
     if (values->after > 0 && out->length > 0)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--after: averages over a window are planned for certain times; give "

@@ -4,6 +4,7 @@
 #include "inspect/inspect.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "design/design.h"
@@ -21,11 +22,24 @@ static double find_time(const struct phema_series *series, size_t k)
     return strcmp(series->unit, "images") == 0 ? snapshot->time : snapshot->named_time;
 }
 
+/* torchtitan keeps power functions by the fraction f of a half-life, with the exponent ln 2/f - 1. */
+#define TITAN_FRACTION 0.05 /* its default */
+
+static double find_width(const struct phema_snapshot *snapshot)
+{
+    const char *spec = snapshot->spec;
+    if (!spec || strncmp(spec, "titan", 5) != 0 || strstr(spec, "decay="))
+        return snapshot->sigma_rel;
+    const char *given = strstr(spec, "fraction=");
+    double fraction = given ? strtod(given + strlen("fraction="), NULL) : TITAN_FRACTION;
+    return phema_sigma_rel_from_gamma(M_LN2 / fraction - 1);
+}
+
 static bool is_of_kind(const struct phema_snapshot *snapshot, const struct design_read *design,
                        size_t kind)
 {
     if (kind < design->n)
-        return fabs(snapshot->sigma_rel / design->sigma_rels[kind] - 1) < SAME_WIDTH;
+        return fabs(find_width(snapshot) / design->sigma_rels[kind] - 1) < SAME_WIDTH;
     return snapshot->kind &&
            (design->ema && kind == design->n ? snapshot->profile.shape == PHEMA_SHAPE_EMA
                                              : snapshot->profile.shape == PHEMA_SHAPE_RAW);

@@ -24,6 +24,7 @@ good="--until 100k --model 400M"
     ask $good --disk 10G --profile window:200k
     ask $good --disk 10G --profile window:20k --after 50k
     ask $good --disk 10G --profile 'raw - ema:2000'
+    ask $good --disk 10G --profile raw
     ask $good --disk 10G --sigma-rel 0.1 --trainer ema-pytorch --max-widths 1
     ask $good --disk 10G --sigma-rel 0.1 --trainer lightning --input-sigma 0.05,0.1
     ask $good --disk 10G --sigma-rel 0.1 --trainer posthoc-ema --input-sigma 0.02,0.03,0.05,0.1,0.2
