@@ -201,12 +201,34 @@ static void leave_out_raw(struct candidate_list *candidates,
                         options->n_input_sigmas ? "sigma" : "profile");
 }
 
+/* Some trainers, such as EDM2, also save before the first step: no average has begun there. */
+static void leave_out_untrained(struct candidate_list *candidates)
+{
+    const char *first = NULL;
+    size_t n = 0, n_trained = 0;
+    for (size_t i = 0; i < candidates->n; i++)
+        n_trained += !candidates->items[i].is_left_out && candidates->items[i].named_time > 0;
+    for (size_t i = 0; n_trained && i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || candidate->named_time != 0)
+            continue;
+        candidate->is_left_out = true;
+        first = first ? first : candidate->label;
+        n++;
+    }
+    if (n)
+        candidates_note(candidates, "left out: '%s'%s, saved before the first step", first,
+                        n > 1 ? " and others" : "");
+}
+
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
     leave_out_described(candidates);
     leave_out_training_states(candidates);
     leave_out_unfinished(candidates);
+    if (candidates->layout != &layout_manifest)
+        leave_out_untrained(candidates);
     for (size_t i = 0; i < candidates->n; i++) {
         if (candidates->items[i].is_left_out)
             continue;
