@@ -260,7 +260,7 @@ static size_t choose_grid(const struct filter *filter, double work)
 size_t grid_list(struct candidate *items, const struct filter *filter, double work)
 {
     const struct phema_design_question *question = filter->question;
-    double sigma_rels[MOST_GRID], first = 0.7 * narrowest_target(question);
+    double sigma_rels[MOST_GRID] = {0}, first = 0.7 * narrowest_target(question);
     size_t n = 0, n_grid = choose_grid(filter, work);
     for (size_t i = 0; i < n_grid; i++)
         sigma_rels[i] = first * pow(WIDEST / first, (double)i / (double)(n_grid - 1));
