@@ -53,7 +53,7 @@ const struct cli_opt cli_series_rows[] = {
     {"layout", INPUT, CLI_WORD, FIELD(options.series.layout),
      "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
      "lightning|hf|torchtitan|cosmos|flux-action|"
-     "megatron|steps|manifest",
+     "megatron|mirai|steps|manifest",
      .help = "trainer that wrote the snapshots (auto: by names)", .flags = CLI_SHAPES_BYTES},
     {"name-regex", INPUT, CLI_TEXT, FIELD(options.series.name_regex), "RE",
      .help = "pattern of the names, with groups (?<time>..),\n(?<sigma>..) or (?<index>..)",

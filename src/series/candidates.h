@@ -31,7 +31,7 @@ const struct layout *layout_find(const char *name);
 
 extern const struct layout layout_own, layout_edm2, layout_ema_pytorch, layout_posthoc_ema,
     layout_lightning, layout_hf, layout_torchtitan, layout_cosmos, layout_flux_action,
-    layout_megatron, layout_edm2_pt, layout_steps, layout_manifest, layout_custom;
+    layout_megatron, layout_edm2_pt, layout_mirai, layout_steps, layout_manifest, layout_custom;
 
 /* EDM2's training states hold in float32 what its pickles hold in float16. */
 bool layout_is_training_state(const char *base);

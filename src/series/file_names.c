@@ -129,7 +129,7 @@ static enum phema_status recognise(struct candidate_list *candidates, struct phe
 {
     static const struct layout *const tried[] = {
         &layout_own,   &layout_edm2,   &layout_ema_pytorch, &layout_lightning, &layout_hf,
-        &layout_steps, &layout_cosmos, &layout_megatron,    &layout_edm2_pt};
+        &layout_steps, &layout_cosmos, &layout_megatron,    &layout_edm2_pt,   &layout_mirai};
     const struct layout *best = &layout_own;
     size_t most = 0;
     for (size_t i = 0; i < ARRAY_LEN(tried); i++) {

@@ -122,6 +122,15 @@ const struct layout layout_edm2_pt = {
     .subtree = "structure_module",
 };
 
+/* Of mirai, with the averages inside. */
+const struct layout layout_mirai = {
+    .name = "mirai",
+    .pattern = "^step_(?<time>[0-9]{8,})\\.pt$",
+    .unit = "steps",
+    .counter = "step",
+    .counts_per_time = 1,
+};
+
 /* Directories of training scripts of PyTorch, such as those of torch_checkpointing, which count in
  * an item 'step'. */
 const struct layout layout_steps = {
@@ -140,8 +149,8 @@ const struct layout layout_custom = {.name = "names", .unit = "steps"};
 static const struct layout *const known[] = {
     &layout_own,         &layout_edm2,     &layout_ema_pytorch, &layout_posthoc_ema,
     &layout_lightning,   &layout_hf,       &layout_torchtitan,  &layout_cosmos,
-    &layout_flux_action, &layout_megatron, &layout_edm2_pt,     &layout_steps,
-    &layout_manifest};
+    &layout_flux_action, &layout_megatron, &layout_edm2_pt,     &layout_mirai,
+    &layout_steps,       &layout_manifest};
 
 const struct layout *layout_find(const char *name)
 {

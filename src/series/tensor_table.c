@@ -11,6 +11,7 @@
 
 #include "phema/sort.h"
 #include "phema/strbuf.h"
+#include "snapshot_metadata.h"
 
 int tensor_names_compare(const void *a, const void *b, void *table)
 {
@@ -289,6 +290,21 @@ static enum phema_status keep_locations(struct tensor_table *tensor_table,
     return tensor_table->locations ? PHEMA_OK : phema_fail_memory(err);
 }
 
+/* mirai keeps the tensors of large checkpoints in a folder beside a file that names it. */
+static enum phema_status check_stub(const struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    static const char mark[] = "__mirai_sharded_checkpoint__";
+    const struct phema_span name = {(const uint8_t *)mark, sizeof(mark) - 1};
+    if (isnan(snapshot_metadata_value(snapshot->checkpoint, name)))
+        return PHEMA_OK;
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: has its tensors in a folder *.bundle-* beside it, as mirai's checkpoints "
+        "of 512 MiB and more, which is not read; save what mirai's load_checkpoint "
+        "returns with torch.save",
+        snapshot->path);
+}
+
 /* Suggests to leave out the option that chooses nothing. */
 static enum phema_status fail_empty(const struct phema_series_options *options, const char *path,
                                     bool has_tensors, struct phema_error *err)
@@ -334,7 +350,9 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
 {
     tensor_table->reference = snapshot->label;
     tensor_table->checkpoint = snapshot->checkpoint;
-    enum phema_status status = fill_table(tensor_table, snapshot->checkpoint, err);
+    enum phema_status status = check_stub(snapshot, err);
+    if (!status)
+        status = fill_table(tensor_table, snapshot->checkpoint, err);
     if (status)
         return status;
     const struct phema_series *series = tensor_table->series;

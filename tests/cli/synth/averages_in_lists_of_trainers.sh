@@ -13,12 +13,12 @@ list() {
     "$phema" inspect --json "$@" 2>/dev/null |
         sed -n 's/^  {"file": "\(.*\)", "time": \([0-9]*\), "sigma_rel": \([^,]*\),.*"spec": "\(.*\)"}.*/  \1 \2 \4/p'
 }
-same mirai profiles.1 mirai/adapter-200.pt --name-regex 'adapter-(?<time>[0-9]+)'
+same mirai profiles.1 mirai/step_00000200.pt
 same power_callback callbacks.EMA.profiles.1.params "power_callback/epoch=0-step=200.ckpt" --exclude net.steps
 same power_callback callbacks.EMA.profiles.1.params "power_callback/epoch=0-step=200.ckpt" --exclude net.steps \
     --use averages
 same edm2_pt structure_module edm2_pt/phema-0000200-0.100.pt
-list mirai --name-regex 'adapter-(?<time>[0-9]+)'
+list mirai
 list power_callback
 list edm2_pt
 # the integer buffer is that of the raw parameters

@@ -98,3 +98,9 @@ fresh lightning_ema/checkpoints
 try 'updates at every second step' --input-profile lightning:decay=0.95,every=2
 try 'updates from step 11 on' --input-profile lightning:decay=0.95,start=10
 try 'updates at every step' --input-profile lightning:decay=0.95
+fresh mirai
+mv run/step_00000200.pt run/step_00000201.pt
+try 'a step that mirai denies'
+fresh mirai_large
+try 'tensors in a folder beside the file'
+"$phema" synth -q --convert run/step_00000100.pt out.safetensors 2>&1
