@@ -219,6 +219,30 @@ static bool is_averaged(const struct phema_plan *plan, size_t at)
     return !rule || !plan->rules[rule - 1].is_copy;
 }
 
+/* The scale of an fp8 matrix is missing where others have one. Plain casts have no scales at all. */
+static enum phema_status check_scales(const struct phema_plan *plan, struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    const struct phema_tensor *scaled = NULL, *bare = NULL;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_tensor *tensor = &series->tensors[i].tensor;
+        bool is_fp8 = tensor->dtype == PHEMA_F8_E4M3 || tensor->dtype == PHEMA_F8_E5M2;
+        if (!scaled && tensor->scaling)
+            scaled = tensor;
+        if (!bare && is_fp8 && tensor->rank >= 2 && is_averaged(plan, i))
+            bare = tensor;
+    }
+    struct phema_name_buffer without, with;
+    if (!scaled || !bare)
+        return PHEMA_OK;
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: tensor '%s': is %s without a scale, which '%s' has; add its scale to the "
+        "snapshots, copy it (--rule 'RE=copy'), or leave it out (--exclude 'RE')",
+        series->root, phema_name_escape(&without, bare->name, bare->name_size),
+        phema_dtype_name(bare->dtype), phema_name_escape(&with, scaled->name, scaled->name_size));
+}
+
 PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema_error *err)
 {
     for (const struct phema_quantised *item = plan->series->quantised; item; item = item->next)
@@ -229,7 +253,7 @@ PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema
                 "snapshots, copy both (--rule 'RE=copy'), or leave both out (--exclude 'RE')",
                 plan->series->root, item->codes, phema_dtype_name(item->dtype), item->scale,
                 item->fault ? item->fault : "codes and scale averaged apart give wrong values");
-    return PHEMA_OK;
+    return check_scales(plan, err);
 }
 
 void rules_clear(struct phema_plan *plan)
