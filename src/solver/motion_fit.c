@@ -15,7 +15,8 @@
 
 /* Powers of time never fit a motion exactly, and jitter makes up for that where it can. The fitted
  * jitter is wrong then, by far for targets of which it is a large part. So jitter is used only
- * where it leaves less than this fraction of the misfit of a random walk alone. */
+ * where it leaves less than this fraction of the misfit of a random walk alone, and where there are
+ * more distances than amplitudes of both. */
 #define EARNED 0.8
 
 #define PIECES           8    /* of each interval; v is constant in a piece */
@@ -432,8 +433,10 @@ static enum phema_status fit_even(struct phema_motion_fitting *fitting, struct p
         return PHEMA_OK;
     for (size_t k = 0; k < walk->n_intervals; k++)
         fitting->powers[k] = phema_motion_log(walk->wander[k]);
-    fitting->is_jittery =
-        phema_motion_fit_intervals(both, work) < EARNED * phema_motion_fit_intervals(walk, work);
+    double misfit_of_both = phema_motion_fit_intervals(both, work);
+    double misfit_of_walk = phema_motion_fit_intervals(walk, work);
+    fitting->is_jittery = work->terms.n_pairs > 2 * work->terms.n_intervals &&
+                          misfit_of_both < EARNED * misfit_of_walk;
     return PHEMA_OK;
 }
 
