@@ -170,6 +170,8 @@ struct phema_series_options {
     bool needs_no_tensors;  /* weights: files are opened only where they add to names */
     bool may_be_sampled;    /* other files are opened as well, for phema_sample_read */
     uint64_t max_ram_bytes; /* of anonymous memory; 0: no limit */
+    /* with is_alone: the checkpoint, which outlives the series; NULL: the series opens it */
+    struct phema_checkpoint *opened;
 
     /* for messages that complete the command line */
     const char *command;

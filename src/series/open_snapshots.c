@@ -14,13 +14,13 @@
 
 /* ---- Files ---- */
 
-/* Releases the current file, which a snapshot may own by now. */
+/* Releases the current file. A snapshot may own it by now, or the caller, who needs its listing. */
 static void release_checkpoint(struct series_builder *builder)
 {
-    if (builder->checkpoint && builder->is_owned)
-        phema_checkpoint_forget_listing(builder->checkpoint);
-    else
+    if (!builder->is_owned)
         phema_checkpoint_close(builder->checkpoint);
+    else if (builder->checkpoint != builder->options->opened)
+        phema_checkpoint_forget_listing(builder->checkpoint);
     builder->checkpoint = NULL;
     builder->is_owned = false;
 }
@@ -96,6 +96,11 @@ static enum phema_status open_file(struct series_builder *builder,
         strcmp(phema_checkpoint_path(builder->checkpoint), candidate->path) == 0)
         return PHEMA_OK;
     release_checkpoint(builder);
+    if (builder->options->opened) {
+        builder->checkpoint = builder->options->opened;
+        builder->is_owned = true;
+        return PHEMA_OK;
+    }
     struct phema_checkpoint_options options = builder->options->checkpoint;
     options.alike = find_alike(builder);
     enum phema_status status =

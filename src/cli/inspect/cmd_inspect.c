@@ -172,12 +172,13 @@ static void write_checkpoint(struct phema_strbuf *out, const struct phema_checkp
 
 static enum phema_status print_checkpoint(struct phema_json_out *out,
                                           const struct inspect_values *values,
-                                          const struct phema_checkpoint *checkpoint,
+                                          struct phema_checkpoint *checkpoint,
                                           struct phema_error *err)
 {
     const char *path = phema_checkpoint_path(checkpoint);
     struct phema_series_options options = series_options(values, path);
     options.is_alone = true;
+    options.opened = checkpoint;
     struct phema_series *series = NULL;
     struct phema_error refusal = {""};
     enum phema_status status = phema_series_open(&series, &options, &refusal);
@@ -273,7 +274,7 @@ static const struct cli_opt rows[] = {
     {"layout", INPUT, CLI_WORD, FIELD(series.layout),
      "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
      "lightning|hf|torchtitan|cosmos|flux-action|"
-     "megatron|steps|manifest",
+     "megatron|mirai|steps|manifest",
      .help = "who wrote the snapshots of a directory; auto:\nrecognised by names"},
     {"name-regex", INPUT, CLI_TEXT, FIELD(series.name_regex), "RE",
      .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)"},
