@@ -1,7 +1,8 @@
 # Times, widths and profiles of checkpoints that hold raw parameters beside averages of them.
 cd "$fixtures/trainers" || exit
 "$phema" inspect titan/checkpoint 2>&1 | grep -v '    0.01\|error'
-for run in titan_multi_2ranks/checkpoint cosmos_pt/checkpoints flux_action lightning_ema/checkpoints megatron; do
+for run in titan_multi_2ranks/checkpoint titan_every4/checkpoint titan_floor/checkpoint cosmos_pt/checkpoints \
+    cosmos_dcp/checkpoints flux_action lightning_ema/checkpoints megatron mirai power_callback edm2_pt; do
     echo "== $run"
     "$phema" inspect --json "$run" 2>/dev/null |
         sed -n -e '/"layout"\|"unit"\|"times"\|"from"/p' \
