@@ -16,8 +16,9 @@
 /* Powers of time never fit a motion exactly, and jitter makes up for that where it can. The fitted
  * jitter is wrong then, by far for targets of which it is a large part. So jitter is used only
  * where it leaves less than this fraction of the misfit of a random walk alone, and where there are
- * more distances than amplitudes of both. */
-#define EARNED 0.8
+ * more distances than unknowns of two powers of time. */
+#define EARNED     0.8
+#define N_UNKNOWNS 4 /* amplitude and power of both */
 
 #define PIECES           8    /* of each interval; v is constant in a piece */
 #define N_SHAPES         5    /* rounds of shapes within the intervals */
@@ -435,8 +436,8 @@ static enum phema_status fit_even(struct phema_motion_fitting *fitting, struct p
         fitting->powers[k] = phema_motion_log(walk->wander[k]);
     double misfit_of_both = phema_motion_fit_intervals(both, work);
     double misfit_of_walk = phema_motion_fit_intervals(walk, work);
-    fitting->is_jittery = work->terms.n_pairs > 2 * work->terms.n_intervals &&
-                          misfit_of_both < EARNED * misfit_of_walk;
+    fitting->is_jittery =
+        work->terms.n_pairs > N_UNKNOWNS && misfit_of_both < EARNED * misfit_of_walk;
     return PHEMA_OK;
 }
 
