@@ -1,6 +1,7 @@
 # Packages for Debian and Ubuntu, from the installed files: cpack --config BUILD/CPackConfig.cmake
 #   posthoc-ema           the program, its manual, completions, documents and examples
 #   posthoc-ema-cuda      the plug-in for NVIDIA's devices, where it was built
+#   posthoc-ema-openmpi   posthoc-ema-mpi for Open MPI, and posthoc-ema-mpich for MPICH, where they were built
 #   libposthoc-ema0.1     the library;  libposthoc-ema-dev  its header and static library
 set(doc ${CMAKE_INSTALL_DATADIR}/doc)
 install(FILES README.md CHANGELOG.md DESTINATION ${doc}/posthoc-ema COMPONENT program)
@@ -72,8 +73,43 @@ if(TARGET phema_cuda_module OR TARGET posthoc-ema-cuda)
  libraries.")
 endif()
 
+# Both may be installed: the name posthoc-ema-mpi is an alternative, as mpirun is.
+set(title_openmpi "Open MPI")
+set(title_mpich MPICH)
+set(priority_openmpi 50)
+set(priority_mpich 40)
+set(script_permissions OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+foreach(library openmpi mpich)
+    if(NOT TARGET mpi_${library})
+        continue()
+    endif()
+    set(scripts ${PROJECT_BINARY_DIR}/debian/${library})
+    set(program /usr/bin/posthoc-ema-mpi.${library})
+    file(GENERATE OUTPUT ${scripts}/postinst CONTENT "#!/bin/sh
+set -e
+[ \"$1\" != configure ] ||
+    update-alternatives --install /usr/bin/posthoc-ema-mpi posthoc-ema-mpi ${program} ${priority_${library}}
+" FILE_PERMISSIONS ${script_permissions})
+    file(GENERATE OUTPUT ${scripts}/prerm CONTENT "#!/bin/sh
+set -e
+[ \"$1\" = upgrade ] || update-alternatives --remove posthoc-ema-mpi ${program}
+" FILE_PERMISSIONS ${script_permissions})
+    install(FILES LICENSE RENAME copyright DESTINATION ${doc}/posthoc-ema-${library} COMPONENT ${library} EXCLUDE_FROM_ALL)
+    list(APPEND CPACK_COMPONENTS_ALL ${library})
+    string(TOUPPER ${library} upper)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_NAME posthoc-ema-${library})
+    # mpirun, and the manual.
+    string(REPLACE openmpi openmpi-bin launcher ${library})
+    set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "posthoc-ema (= ${PROJECT_VERSION}), ${launcher}")
+    set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA "${scripts}/postinst;${scripts}/prerm")
+    set(CPACK_DEBIAN_${upper}_DESCRIPTION
+        "averages of a training's parameters, made from its snapshots - MPI
+ posthoc-ema-mpi, with which processes on several machines share the work
+ under the mpirun of ${title_${library}}.")
+endforeach()
+
 include(CPack)
-foreach(component program library development cuda)
+foreach(component program library development cuda openmpi mpich)
     cpack_add_component_group(${component})
     cpack_add_component(${component} GROUP ${component})
 endforeach()

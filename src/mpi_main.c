@@ -20,6 +20,10 @@ struct mpi_team {
     MPI_Comm comm;
     MPI_Win window;
     int rank, size;
+    /* of exchange */
+    bool is_in_round;
+    MPI_Request round;
+    uint64_t given[PHEMA_TEAM_VALUES], received[PHEMA_TEAM_VALUES];
 };
 
 /* Sleeps until the request is complete. Errors of MPI end all processes: MPI_ERRORS_ARE_FATAL is the
@@ -52,12 +56,26 @@ static void stop(void *context)
     (void)add_to_counter(context, NO_RUN);
 }
 
-/* Lets rank 0 serve the counter where the network cannot. */
-static void make_progress(void *context)
+/* Testing also lets rank 0 serve the counter where the network cannot. */
+static bool exchange(void *context, const uint64_t values[PHEMA_TEAM_VALUES],
+                     uint64_t sums[PHEMA_TEAM_VALUES], bool waits)
 {
-    const struct mpi_team *team = context;
-    int is_there = 0;
-    (void)MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, team->comm, &is_there, MPI_STATUS_IGNORE);
+    struct mpi_team *team = context;
+    if (!team->is_in_round) {
+        memcpy(team->given, values, sizeof(team->given));
+        (void)MPI_Iallreduce(team->given, team->received, PHEMA_TEAM_VALUES, MPI_UINT64_T, MPI_SUM,
+                             team->comm, &team->round);
+        team->is_in_round = true;
+    }
+    if (waits)
+        sleep_until_done(&team->round);
+    int is_done = 0;
+    (void)MPI_Test(&team->round, &is_done, MPI_STATUS_IGNORE);
+    if (!is_done)
+        return false;
+    team->is_in_round = false;
+    memcpy(sums, team->received, sizeof(team->received));
+    return true;
 }
 
 static int reduce(const struct mpi_team *team, int value, MPI_Op op)
@@ -115,13 +133,18 @@ static void broadcast(void *context, void *data, size_t size)
     }
 }
 
-static void gather(void *context, uint64_t *all, uint64_t value)
+/* In pieces, as above. */
+static void sum(void *context, uint64_t *values, size_t n)
 {
     const struct mpi_team *team = context;
-    MPI_Request request;
-    (void)MPI_Iallgather(&value, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, team->comm, &request);
-    sleep_until_done(&request);
-    (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+    size_t most = PIECE_BYTES / sizeof(*values);
+    for (size_t at = 0; at < n; at += most) {
+        MPI_Request request;
+        (void)MPI_Iallreduce(MPI_IN_PLACE, values + at, (int)(n - at < most ? n - at : most),
+                             MPI_UINT64_T, MPI_SUM, team->comm, &request);
+        sleep_until_done(&request);
+        (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
 }
 
 static int run(struct mpi_team *mpi, int argc, char **argv)
@@ -140,10 +163,10 @@ static int run(struct mpi_team *mpi, int argc, char **argv)
                                     .context = mpi,
                                     .next_run = next_run,
                                     .stop = stop,
-                                    .make_progress = make_progress,
+                                    .exchange = exchange,
                                     .agree = agree,
                                     .broadcast = broadcast,
-                                    .gather = gather};
+                                    .sum = sum};
     int status = phema_cli_main_in_team(argc, argv, &team);
     (void)MPI_Win_unlock_all(mpi->window);
     (void)MPI_Win_free(&mpi->window);
@@ -152,7 +175,7 @@ static int run(struct mpi_team *mpi, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct mpi_team team = {.comm = MPI_COMM_WORLD};
+    struct mpi_team team = {.comm = MPI_COMM_WORLD, .round = MPI_REQUEST_NULL};
     int provided = 0;
     phema_memory_return_freed();
     (void)MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);

@@ -35,13 +35,16 @@ names=$(for package in "${packages[@]}"; do dpkg-deb -f "$package" Package; done
 wanted="posthoc-ema"
 [ -e "$build/libposthoc-ema.a" ] && wanted+=" libposthoc-ema-dev libposthoc-ema[0-9.]+"
 grep -q 'COMPONENT.*cuda\|"cuda"' "$build/cmake_install.cmake" && wanted+=" posthoc-ema-cuda"
+for library in openmpi mpich; do
+    [ -e "$build/posthoc-ema-mpi.$library" ] && wanted+=" posthoc-ema-$library"
+done
 for name in $wanted; do
     grep -qxE "$name" <<<"$names" || fail "there is no package $name among: $names"
 done
 
 root=$work/root
 admin=$root/var/lib/dpkg
-mkdir -p "$admin/info" "$admin/updates" "$admin/triggers" "$root/etc"
+mkdir -p "$admin/info" "$admin/updates" "$admin/triggers" "$admin/alternatives" "$root/etc/alternatives"
 cp /var/lib/dpkg/status "$admin/status"
 : >"$admin/available"
 # The packages' scripts call ldconfig, which must use the tree, not this machine.
@@ -55,8 +58,8 @@ dpkg_in_root() {
         fail "dpkg $1 fails"
     }
 }
-files() { # without the records of dpkg
-    (cd "$root" && find . -path ./var/lib/dpkg -prune -o -print | sort)
+files() { # without the records and the log of dpkg
+    (cd "$root" && find . \( -path ./var/lib/dpkg -o -path ./var/log \) -prune -o -print | sort)
 }
 before=$(files)
 dpkg_in_root --install "${packages[@]}"
@@ -74,6 +77,16 @@ done
 for file in bash-completion/completions/posthoc-ema zsh/vendor-completions/_posthoc-ema \
     fish/vendor_completions.d/posthoc-ema.fish doc/posthoc-ema/README.md doc/posthoc-ema/copyright; do
     [ -s "$root/usr/share/$file" ] || fail "no usr/share/$file"
+done
+# The name posthoc-ema-mpi is that of Open MPI's program, if both are there. One process is posthoc-ema.
+first=mpich
+[[ " $wanted " = *" posthoc-ema-openmpi "* ]] && first=openmpi
+for library in mpich openmpi; do
+    [[ " $wanted " = *" posthoc-ema-$library "* ]] || continue
+    [ "$(readlink "$root/etc/alternatives/posthoc-ema-mpi")" = "/usr/bin/posthoc-ema-mpi.$first" ] || fail "$(ls -l "$root/etc/alternatives")"
+    [ -L "$root/usr/bin/posthoc-ema-mpi" ] || fail "there is no posthoc-ema-mpi"
+    posthoc-ema-mpi.$library verify out.safetensors >/dev/null || fail "posthoc-ema-mpi.$library does not run"
+    readelf -d "$root/usr/bin/posthoc-ema-mpi.$library" | grep -q "NEEDED.*lib\(mpi\.\|$library\)" || fail "posthoc-ema-mpi.$library is for another library"
 done
 shared=$root/usr/share/doc/posthoc-ema
 for document in README.md docs/guide.md; do

@@ -12,6 +12,7 @@
 #include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
+#include "team_plan.h"
 #include "terminal.h"
 
 #define ADDRESS(name) &cli_##name,
@@ -141,16 +142,17 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
     return status ? status : cli_print(&text, err);
 }
 
-/* Of a team synth shares its work; other verbs are run by rank 0, and all processes get its status. */
+/* Of a team synth and verify share their work; other verbs are run by rank 0, and all processes get its
+ * status. */
 static enum phema_status call_verb(const struct cli_verb *verb, void *values,
                                    struct phema_error *err)
 {
     struct cli_common *common = values;
     const struct phema_team *team = common->team;
-    if (!team || team->size == 1 || verb == &cli_synth)
+    if (!team || team->size == 1 || verb == &cli_synth || verb == &cli_verify)
         return verb->run(values, err);
     enum phema_status status = team->rank == 0 ? verb->run(values, err) : PHEMA_OK;
-    return team->agree(team->context, status, err);
+    return team_share_status(team, status, err);
 }
 
 /* "synth inspect DIR": the word is a verb, and neither a file nor a choice such as "plot weights". */

@@ -8,9 +8,13 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "phema/cli.h"
 #include "phema/json.h"
 #include "print_summary.h"
 #include "replay_options.h"
+#include "team_plan.h"
+#include "team_synth.h"
+#include "team_verify.h"
 
 /* The text names at most this many tensors and snapshots. */
 #define MAX_NAMED 10
@@ -35,6 +39,12 @@ struct verifying {
                       * of */
     size_t n_changed;
 };
+
+/* Of a team the first process makes the plan, and speaks. */
+static bool is_first(const struct verify_values *args)
+{
+    return !args->common.team || args->common.team->rank == 0;
+}
 
 /* ---- The run again ---- */
 
@@ -99,7 +109,7 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     run->device = run->synth.gpu.uses_blas ? "cuda" : "cpu";
     run->accumulate = (unsigned)cli_find_choice(CLI_PRECISIONS, verifying->recorded->accumulator);
     run->plan.options.series.checkpoint = args->checkpoint;
-    return find_snapshots(verifying, err);
+    return is_first(args) ? find_snapshots(verifying, err) : PHEMA_OK;
 }
 
 /* True when a message begins with the path of SNAPSHOTS or of a file in it. */
@@ -345,7 +355,8 @@ static enum phema_status fail_changed(const struct verifying *verifying, struct 
         verifying->args->out, verifying->n_changed, first);
 }
 
-static enum phema_status execute(struct verifying *verifying, struct phema_error *err)
+/* One process compares all. */
+static enum phema_status compare(struct verifying *verifying, struct phema_error *err)
 {
     struct cli_prepared *prepared = &verifying->prepared;
     struct progress progress;
@@ -358,6 +369,12 @@ static enum phema_status execute(struct verifying *verifying, struct phema_error
                            &prepared->options, verifying->recorded->checkpoint, err);
     progress_finish(&progress);
     prepared->options.context = NULL;
+    return status;
+}
+
+static enum phema_status report(struct verifying *verifying, enum phema_status status,
+                                struct phema_error *err)
+{
     if (status && !verifying->recorded->inputs[0].digest && !verifying->args->snapshots)
         return hide_contents(verifying->args, status, err); /* their contents must not be shown */
     if (status)
@@ -376,21 +393,53 @@ static enum phema_status execute(struct verifying *verifying, struct phema_error
     return status || is_equal(&verifying->found) ? status : PHEMA_NO;
 }
 
-static enum phema_status verify(struct verifying *verifying, struct phema_error *err)
+static enum phema_status prepare(struct verifying *verifying, struct phema_error *err)
 {
     enum phema_status status = read_record(verifying, err);
     if (status)
         return status;
-    status = make_plan(verifying, err);
+    return is_first(verifying->args)
+               ? make_plan(verifying, err)
+               : cli_prepare_run(&verifying->prepared, &verifying->replayed->run, NULL, err);
+}
+
+static enum phema_status verify(struct verifying *verifying, struct phema_error *err)
+{
+    enum phema_status status = prepare(verifying, err);
     if (status)
         return status;
-    return execute(verifying, err);
+    status = compare(verifying, err);
+    return report(verifying, status, err);
+}
+
+/* The others open the output as rank 0 does, and take its plan. */
+static enum phema_status verify_in_team(struct verifying *verifying, const struct phema_team *team,
+                                        struct phema_error *err)
+{
+    struct cli_prepared *prepared = &verifying->prepared;
+    enum phema_status own = prepare(verifying, err);
+    enum phema_status status = team_share_plan(prepared, team, own, err);
+    if (status)
+        return status;
+    status = team->agree(team->context, own, err);
+    if (status)
+        return status;
+    if (team_may_share_verify(prepared, verifying->recorded->checkpoint))
+        status = team_verify(&verifying->found, &verifying->args->common, prepared,
+                             verifying->recorded->checkpoint, err);
+    else if (is_first(verifying->args))
+        status = compare(verifying, err);
+    if (is_first(verifying->args))
+        status = report(verifying, status, err);
+    return team_share_status(team, status, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct verifying verifying = {.args = values};
-    enum phema_status status = verify(&verifying, err);
+    const struct phema_team *team = team_of(&verifying.args->common);
+    enum phema_status status =
+        team ? verify_in_team(&verifying, team, err) : verify(&verifying, err);
     phema_verification_clear(&verifying.found);
     free(verifying.changed);
     cli_prepared_clear(&verifying.prepared);

@@ -8,11 +8,18 @@
 #include "phema/cli.h"
 #include "phema/packed.h"
 
-/* Sent first. */
-struct announcement {
-    uint64_t status, size_bytes;
-    struct phema_error err;
-};
+enum phema_status team_share_status(const struct phema_team *team, enum phema_status status,
+                                    struct phema_error *err)
+{
+    struct {
+        uint64_t status;
+        struct phema_error err;
+    } first = {status, *err};
+    team->broadcast(team->context, &first, sizeof(first));
+    if (first.status)
+        *err = first.err;
+    return (enum phema_status)first.status;
+}
 
 static enum phema_status pack(struct phema_strbuf *out, const struct cli_prepared *prepared,
                               struct phema_error *err)
@@ -50,14 +57,14 @@ PHEMA_FALLIBLE team_share_plan(struct cli_prepared *prepared, const struct phema
     struct phema_strbuf text = {0};
     if (team->rank == 0 && !status)
         status = pack(&text, prepared, err);
-    struct announcement announcement = {status, text.size, *err};
-    team->broadcast(team->context, &announcement, sizeof(announcement));
-    if (announcement.status) {
-        *err = announcement.err;
+    status = team_share_status(team, status, err);
+    if (status) {
         phema_strbuf_clear(&text);
-        return (enum phema_status)announcement.status;
+        return status;
     }
-    size_t size = (size_t)announcement.size_bytes;
+    uint64_t size_bytes = text.size;
+    team->broadcast(team->context, &size_bytes, sizeof(size_bytes));
+    size_t size = (size_t)size_bytes;
     uint8_t *data = team->rank == 0 ? (uint8_t *)text.data : malloc(size);
     status = transfer(prepared, team, data, size, err);
     if (team->rank > 0)

@@ -11,4 +11,8 @@ struct phema_team;
 PHEMA_FALLIBLE team_share_plan(struct cli_prepared *prepared, const struct phema_team *team,
                                enum phema_status status, struct phema_error *err);
 
+/* Called by all processes. Returns, in all of them, status and message of rank 0. */
+enum phema_status team_share_status(const struct phema_team *team, enum phema_status status,
+                                    struct phema_error *err);
+
 #endif

@@ -8,6 +8,7 @@
 #include "join_outputs.h"
 #include "phema/cli.h"
 #include "phema/clock.h"
+#include "team_progress.h"
 
 /* Bytes of a run in one output. Runs of a large output take a second or so, and small outputs have
  * enough of them for a slow process to take fewer. */
@@ -53,25 +54,13 @@ PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct ph
     return PHEMA_OK;
 }
 
-/* Depends on neither the team nor the targets, which --skip-existing may leave out. */
-static uint64_t count_runs(const struct phema_outputs *outputs)
+uint64_t team_count_runs(const struct phema_outputs *outputs)
 {
     uint64_t bytes = outputs->items[0].size_bytes;
     uint64_t n = bytes / RUN_BYTES + (bytes % RUN_BYTES != 0), small = bytes / LEAST_RUN;
     small = small < FEW_RUNS ? FEW_RUNS : small > SMALL_RUNS ? SMALL_RUNS : small;
     n = n > small ? n : small;
     return n < PHEMA_MAX_PARTS ? n : PHEMA_MAX_PARTS;
-}
-
-struct reporter {
-    const struct phema_team *team;
-};
-
-static void report(void *context, const struct phema_progress *state)
-{
-    const struct reporter *reporter = context;
-    (void)state;
-    reporter->team->make_progress(reporter->team->context);
 }
 
 static void add_result(struct phema_synth_result *sum, const struct phema_synth_result *one)
@@ -127,28 +116,37 @@ static enum phema_status make_output(struct phema_synth_result *result,
     return phema_synth_run(result, &plan, &outputs, options, err);
 }
 
-/* The outputs that this process makes. Those of others get the size 0. */
-static enum phema_status make_outputs(struct phema_synth_result *sum, uint64_t *n_made,
-                                      const struct phema_team *team, struct cli_prepared *prepared,
-                                      struct phema_error *err)
+static struct phema_synth_options options_of_runs(const struct cli_prepared *prepared,
+                                                  struct team_progress *progress)
 {
     struct phema_synth_options options = prepared->options;
-    struct phema_outputs *outputs = &prepared->outputs;
-    struct reporter reporter = {team};
     options.gpu.kind = PHEMA_DEVICE_CPU;
-    options.report = report;
-    options.context = &reporter;
+    options.report = team_progress_report;
+    options.context = progress;
     options.is_repeated = true;
+    return options;
+}
+
+/* The outputs that this process makes. Those of others get the size 0. */
+static enum phema_status make_outputs(struct phema_synth_result *sum,
+                                      struct team_progress *progress, struct cli_prepared *prepared,
+                                      struct phema_error *err)
+{
+    const struct phema_team *team = progress->team;
+    struct phema_synth_options options = options_of_runs(prepared, progress);
+    struct phema_outputs *outputs = &prepared->outputs;
     size_t end = 0;
     enum phema_status status = PHEMA_OK;
-    for (uint64_t run; (run = team->next_run(team->context)) < outputs->m && !status; ++*n_made) {
+    for (uint64_t run; (run = team->next_run(team->context)) < outputs->m && !status;) {
         struct phema_synth_result result = {0};
         for (; end < run; end++)
             outputs->items[end].size_bytes = 0;
         end = (size_t)run + 1;
         status = make_output(&result, prepared, (size_t)run, &options, err);
-        if (!status)
-            add_result(sum, &result);
+        if (status)
+            continue;
+        add_result(sum, &result);
+        team_progress_end_run(progress, false);
     }
     for (; end < outputs->m; end++)
         outputs->items[end].size_bytes = 0;
@@ -156,19 +154,13 @@ static enum phema_status make_outputs(struct phema_synth_result *sum, uint64_t *
 }
 
 /* This process' runs. */
-static enum phema_status make_runs(struct phema_synth_result *sum, uint64_t *n_made,
-                                   const struct phema_team *team, struct cli_prepared *prepared,
-                                   struct phema_error *err)
+static enum phema_status make_runs(struct phema_synth_result *sum, struct team_progress *progress,
+                                   struct cli_prepared *prepared, struct phema_error *err)
 {
-    struct phema_synth_options options = prepared->options;
-    struct reporter reporter = {team};
-    options.n_parts = count_runs(&prepared->outputs);
-    options.is_repeated = true;
-    options.gpu.kind = PHEMA_DEVICE_CPU;
-    options.report = report;
-    options.context = &reporter;
-    *n_made = 0;
-    for (uint64_t run; (run = team->next_run(team->context)) < options.n_parts; ++*n_made) {
+    const struct phema_team *team = progress->team;
+    struct phema_synth_options options = options_of_runs(prepared, progress);
+    options.n_parts = progress->n_runs;
+    for (uint64_t run; (run = team->next_run(team->context)) < options.n_parts;) {
         struct phema_synth_result result = {0};
         bool is_done = false;
         options.part = run + 1;
@@ -179,52 +171,65 @@ static enum phema_status make_runs(struct phema_synth_result *sum, uint64_t *n_m
             return status;
         if (!is_done)
             add_result(sum, &result);
+        team_progress_end_run(progress, is_done);
     }
     return PHEMA_OK;
 }
 
-static uint64_t sum_over_team(const struct phema_team *team, uint64_t *all, uint64_t value)
+/* With -v: how many runs each process has made. */
+static void report_runs(const struct team_progress *progress, const struct cli_common *common,
+                        const uint64_t *n_of)
 {
-    uint64_t sum = 0;
-    team->gather(team->context, all, value);
-    for (unsigned i = 0; i < team->size; i++)
-        sum += all[i];
-    return sum;
+    unsigned size = progress->team->size;
+    uint64_t n = 0;
+    struct phema_strbuf text = {0};
+    for (unsigned i = 0; i < size; i++) {
+        n += n_of[i];
+        phema_strbuf_printf(&text, " %llu", (unsigned long long)n_of[i]);
+    }
+    if (common->is_verbose && !common->is_quiet && text.data)
+        cli_say("%llu runs by %u process%s:%s", (unsigned long long)n, size, size == 1 ? "" : "es",
+                text.data);
+    phema_strbuf_clear(&text);
 }
 
-/* Adds up the results of all processes; with -v rank 0 says how many runs each has made. */
-static enum phema_status add_up(struct phema_synth_result *result, struct phema_outputs *outputs,
-                                uint64_t n_made, const struct cli_common *common,
-                                struct phema_error *err)
+/* The sizes of outputs that were made as a whole, which only their processes know. */
+static void share_sizes(struct phema_outputs *outputs, const struct phema_team *team)
 {
-    const struct phema_team *team = common->team;
-    uint64_t *all = calloc(team->size, sizeof(*all));
+    for (size_t j = 0; j < outputs->m; j++)
+        team->sum(team->context, &outputs->items[j].size_bytes, 1);
+}
+
+/* Adds up the results of all processes. */
+static enum phema_status add_up(struct phema_synth_result *result,
+                                const struct team_progress *progress,
+                                const struct cli_common *common, struct phema_error *err)
+{
+    const struct phema_team *team = progress->team;
+    uint64_t sums[] = {result->read_bytes, result->written_bytes, result->n_nan, result->n_inf,
+                       result->n_overflow};
+    uint64_t *each = calloc(2 * (size_t)team->size, sizeof(*each));
     enum phema_status status =
-        team->agree(team->context, all ? PHEMA_OK : phema_fail_memory(err), err);
-    if (status || !all) {
-        free(all);
+        team->agree(team->context, each ? PHEMA_OK : phema_fail_memory(err), err);
+    if (status || !each) {
+        free(each);
         return status;
     }
-    result->read_bytes = sum_over_team(team, all, result->read_bytes);
-    result->written_bytes = sum_over_team(team, all, result->written_bytes);
-    result->n_nan = sum_over_team(team, all, result->n_nan);
-    result->n_inf = sum_over_team(team, all, result->n_inf);
-    result->n_overflow = sum_over_team(team, all, result->n_overflow);
-    team->gather(team->context, all, result->nan_tensor);
+    uint64_t *n_of = each, *nan_tensors = each + team->size;
+    n_of[team->rank] = progress->n_done + progress->n_skipped;
+    nan_tensors[team->rank] = result->nan_tensor;
+    team->sum(team->context, each, 2 * (size_t)team->size);
+    team->sum(team->context, sums, ARRAY_LEN(sums));
+    result->read_bytes = sums[0];
+    result->written_bytes = sums[1];
+    result->n_nan = sums[2];
+    result->n_inf = sums[3];
+    result->n_overflow = sums[4];
     for (unsigned i = 0; i < team->size; i++)
-        if (all[i] < result->nan_tensor)
-            result->nan_tensor = (size_t)all[i];
-    for (size_t j = 0; j < outputs->m && has_whole_runs(outputs); j++)
-        outputs->items[j].size_bytes = sum_over_team(team, all, outputs->items[j].size_bytes);
-    uint64_t n = sum_over_team(team, all, n_made);
-    struct phema_strbuf text = {0};
-    for (unsigned i = 0; i < team->size; i++)
-        phema_strbuf_printf(&text, " %llu", (unsigned long long)all[i]);
-    if (common->is_verbose && !common->is_quiet && text.data)
-        cli_say("%llu runs by %u process%s:%s", (unsigned long long)n, team->size,
-                team->size == 1 ? "" : "es", text.data);
-    phema_strbuf_clear(&text);
-    free(all);
+        if (nan_tensors[i] < result->nan_tensor)
+            result->nan_tensor = (size_t)nan_tensors[i];
+    report_runs(progress, common, n_of);
+    free(each);
     return PHEMA_OK;
 }
 
@@ -252,25 +257,31 @@ PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_sy
                           struct phema_error *err)
 {
     const struct phema_team *team = args->common.team;
-    uint64_t n_made = 0;
-    double start_s = phema_clock_s();
+    struct phema_outputs *outputs = &prepared->outputs;
+    struct team_progress progress;
     *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
     enum phema_status status = PHEMA_OK;
-    bool is_whole = has_whole_runs(&prepared->outputs);
-    if (prepared->outputs.m && is_whole)
-        status = make_outputs(result, &n_made, team, prepared, err);
-    else if (prepared->outputs.m)
-        status = make_runs(result, &n_made, team, prepared, err);
+    bool is_whole = has_whole_runs(outputs);
+    team_progress_init(&progress, &args->common,
+                       !outputs->m ? 0
+                       : is_whole  ? outputs->m
+                                   : team_count_runs(outputs),
+                       is_whole ? PROGRESS_KEEPS_NOTHING : PROGRESS_KEEPS_TILES);
+    if (outputs->m)
+        status = is_whole ? make_outputs(result, &progress, prepared, err)
+                          : make_runs(result, &progress, prepared, err);
     if (status)
         team->stop(team->context);
+    team_progress_finish(&progress);
     status = team->agree(team->context, status, err);
+    if (!status)
+        status = add_up(result, &progress, &args->common, err);
     if (status)
         return status;
-    status = add_up(result, &prepared->outputs, n_made, &args->common, err);
-    if (status)
-        return status;
-    if (team->rank == 0 && !is_whole)
-        status = join(args, part, prepared->outputs.m == 0, err);
-    result->elapsed_s = phema_clock_s() - start_s;
+    if (is_whole)
+        share_sizes(outputs, team);
+    else if (team->rank == 0)
+        status = join(args, part, outputs->m == 0, err);
+    result->elapsed_s = phema_clock_s() - progress.start_s;
     return team->agree(team->context, status, err);
 }

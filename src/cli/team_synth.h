@@ -18,6 +18,9 @@ PHEMA_FALLIBLE team_is_wanted(struct auto_part *part, const struct cli_common *c
 /* PHEMA_ERR_USAGE: an option that a team does not have. */
 PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct phema_error *err);
 
+/* The number of runs. It depends on neither the team nor the targets, which --skip-existing may leave out. */
+uint64_t team_count_runs(const struct phema_outputs *outputs);
+
 /* Makes runs until none is left, and rank 0 joins them. A failure of one is that of all.
  *   result  added up over all processes */
 PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_synth_values *args,

@@ -1,0 +1,32 @@
+# posthoc-ema-mpi, the same command line as a team of MPI processes, for the library that mpicc names.
+#
+# Debian has two MPI libraries, whose programs do not run under each other's mpirun. For packages and tests
+# there is one program for each of them that pkg-config finds: mpi_openmpi and mpi_mpich.
+if(PHEMA_MPI STREQUAL OFF OR PHEMA_STATIC)
+    return()
+endif()
+if(PHEMA_MPI STREQUAL ON)
+    find_package(MPI REQUIRED COMPONENTS C)
+else()
+    find_package(MPI QUIET COMPONENTS C)
+endif()
+if(NOT MPI_C_FOUND)
+    message(STATUS "posthoc-ema-mpi: not built (PHEMA_MPI=${PHEMA_MPI}; no MPI was found)")
+    return()
+endif()
+add_executable(posthoc-ema-mpi src/mpi_main.c)
+target_link_libraries(posthoc-ema-mpi PRIVATE phema_warnings phema_cli MPI::MPI_C)
+install(TARGETS posthoc-ema-mpi COMPONENT mpi EXCLUDE_FROM_ALL)
+
+foreach(library openmpi mpich)
+    string(REPLACE openmpi ompi-c module ${library})
+    pkg_check_modules(PHEMA_${library} QUIET ${module})
+    if(PHEMA_${library}_FOUND)
+        add_executable(mpi_${library} src/mpi_main.c)
+        set_target_properties(mpi_${library} PROPERTIES OUTPUT_NAME posthoc-ema-mpi.${library})
+        target_include_directories(mpi_${library} SYSTEM PRIVATE ${PHEMA_${library}_INCLUDE_DIRS})
+        target_link_directories(mpi_${library} PRIVATE ${PHEMA_${library}_LIBRARY_DIRS})
+        target_link_libraries(mpi_${library} PRIVATE phema_warnings phema_cli ${PHEMA_${library}_LIBRARIES})
+        install(TARGETS mpi_${library} COMPONENT ${library} EXCLUDE_FROM_ALL)
+    endif()
+endforeach()

@@ -1,0 +1,32 @@
+/* team_progress.h - one bar for the processes of a team (phema/cli.h), which rank 0 shows. Nobody waits
+ * for it while there is work. */
+#ifndef CLI_TEAM_PROGRESS_H
+#define CLI_TEAM_PROGRESS_H
+
+#include "phema/cli.h"
+#include "print_summary.h"
+
+struct team_progress {
+    const struct phema_team *team;
+    struct progress bar;
+    double start_s;
+    uint64_t n_runs; /* of all processes */
+    uint64_t n_done,
+        n_skipped;       /* runs of this process that have ended; those that were done before */
+    uint64_t read_bytes; /* for these */
+    uint64_t run_bytes, run_total_bytes; /* of the run that it makes: read, and to be read */
+};
+
+void team_progress_init(struct team_progress *progress, const struct cli_common *common,
+                        uint64_t n_runs, enum progress_kept kept);
+
+/* context: a struct team_progress; for synth.h */
+void team_progress_report(void *context, const struct phema_progress *state);
+
+/* A run of this process has ended. is_skipped: it was done before. */
+void team_progress_end_run(struct team_progress *progress, bool is_skipped);
+
+/* Returns when all processes have called it, and ends the bar. */
+void team_progress_finish(struct team_progress *progress);
+
+#endif

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Processes of a team that are not alike: one that is stopped takes fewer runs, each may have threads of its
+# own, and they may be on several hosts. One bar shows what all do, and verify is shared as well.
+#   tests/mpi_balance.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS
+set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
+program=$(readlink -f "$1") || exit 1
+mpi=$(readlink -f "$2") || exit 1
+launcher=$3
+faults=$(readlink -f "$4") || exit 1
+call_it "$program"
+export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+for name in ${!SLURM_*}; do unset "$name"; done
+mkdir "$work/in"
+cd "$work/in" || exit 1
+options=()
+[[ $launcher = *openmpi ]] && options=(--oversubscribe --bind-to none)
+team() { # N ARGUMENTS...
+    timeout -k 5 120 "$launcher" "${options[@]}" -n "$1" ./wrap "$mpi" "${@:2}" </dev/null
+}
+# Rank $STOPPED stops itself before it writes, and continues after 2 s. With $THREADS rank r has r + 1 threads.
+cat >wrap <<END
+#!/bin/bash
+rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK-}}
+if [ "\$rank" = "\${STOPPED-}" ]; then
+    export LD_PRELOAD=$faults FAULT_CALLS=pwrite,pwrite64 FAULT_AT=1 FAULT_WITH=STOP
+    (
+        until grep -q '^State:.T' /proc/\$\$/status; do sleep 0.02; done
+        echo stopped >stopped
+        sleep 2
+        kill -CONT \$\$
+    ) >/dev/null 2>&1 &
+fi
+[ -n "\${THREADS-}" ] && set -- "\$@" -j\$((rank + 1))
+exec "\$@"
+END
+chmod +x wrap
+
+posthoc-ema gen -q --count 5 --steps 300 --params 300k --tensors 9 --dtype f16 --no-sync run >/dev/null
+posthoc-ema synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run one/ >/dev/null
+
+# ---- A slow process ----
+
+# Where the others have made all runs before it begins, it is tried again.
+for attempt in 1 2 3 4 5; do
+    rm -rf stopped slow
+    STOPPED=1 team 3 synth -v --json --progress json --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run slow/ >made 2>said ||
+        fail "with a stopped process: $(cat said)"
+    diff -r one slow >&2 || fail "with a stopped process: other bytes"
+    [ -e stopped ] && break
+done
+[ -e stopped ] || fail "process 1 was never stopped"
+read -r a b c <<<"$(sed -nE 's/^8 runs by 3 processes: ([0-9]+) ([0-9]+) ([0-9]+)$/\1 \2 \3/p' said)"
+[ "$b" = 1 ] && [ $((a + c)) = 7 ] || fail "a stopped process has made: $(grep runs said)"
+
+# ---- The bar ----
+
+# Rank 0 alone reports, for all: what is to be read in all is estimated well, and done grows.
+python3 - said made <<'END' || fail "the progress of all: $(grep done_bytes said)"
+import json, sys
+states = [json.loads(line) for line in open(sys.argv[1]) if "done_bytes" in line]
+read = json.load(open(sys.argv[2]))["read_bytes"]
+done = [s["done_bytes"] for s in states]
+assert states and done == sorted(done) and done[0] > 0, states
+assert all(s["done_bytes"] <= s["total_bytes"] and abs(s["total_bytes"] / read - 1) < 0.1 for s in states), (read, states)
+END
+
+# ---- Threads ----
+
+THREADS=1 team 3 synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run threads/ >/dev/null || fail "-j1, -j2, -j3: status $?"
+diff -r one threads >&2 || fail "-j1, -j2, -j3: other bytes"
+
+# ---- verify ----
+
+same() { # OUT: what processes find is what one finds
+    local n one many
+    posthoc-ema verify --json "$1" >one.json 2>/dev/null
+    one=$?
+    for n in 2 3; do
+        team $n verify --json "$1" >many.json 2>/dev/null
+        many=$?
+        [ $many = $one ] || fail "verify $1: status $many, not $one, of $n processes"
+        diff <(grep -vE '"(seconds|tiles|tiles_compared)"' one.json) <(grep -vE '"(seconds|tiles|tiles_compared)"' many.json) >&2 ||
+            fail "verify $1: $n processes find something else"
+    done
+}
+out=$(find one -name '*.safetensors' | sort | head -n 1)
+same "$out"
+cp "$out" bent.safetensors
+for at in 300000 450000; do # in two tensors
+    printf '\x55' | dd of=bent.safetensors bs=1 seek=$at conv=notrunc status=none
+done
+same bent.safetensors
+posthoc-ema verify bent.safetensors >/dev/null && fail "two wrong bytes are not found"
+posthoc-ema synth -q --no-sync --into run/snapshot-0000300-0.050.safetensors --sigma-rel 0.1 run copy.safetensors >/dev/null
+same copy.safetensors
+printf '\x55' | dd of=copy.safetensors bs=1 seek=300000 conv=notrunc status=none
+same copy.safetensors
+posthoc-ema synth -q --no-sync --sigma-rel 0.1 run out.safetensors.zst >/dev/null
+same out.safetensors.zst # by rank 0
+cp -r run moved
+posthoc-ema synth -q --no-sync --sigma-rel 0.1 moved later.safetensors >/dev/null
+python3 - moved/snapshot-0000180-0.050.safetensors <<'END'
+import os, sys # another byte of the data, which no sample sees, at the same time
+st = os.stat(sys.argv[1])
+with open(sys.argv[1], "r+b") as f:
+    f.seek(st.st_size - 1001)
+    old = f.read(1)
+    f.seek(st.st_size - 1001)
+    f.write(bytes([old[0] ^ 1]))
+os.utime(sys.argv[1], ns=(st.st_atime_ns, st.st_mtime_ns))
+END
+same later.safetensors
+exit $failed
