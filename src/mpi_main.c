@@ -147,6 +147,16 @@ static void sum(void *context, uint64_t *values, size_t n)
     }
 }
 
+static void find_neighbours(int *rank, int *size, const struct mpi_team *team)
+{
+    MPI_Comm machine = MPI_COMM_NULL;
+    (void)MPI_Comm_split_type(team->comm, MPI_COMM_TYPE_SHARED, team->rank, MPI_INFO_NULL,
+                              &machine);
+    (void)MPI_Comm_rank(machine, rank);
+    (void)MPI_Comm_size(machine, size);
+    (void)MPI_Comm_free(&machine);
+}
+
 static int run(struct mpi_team *mpi, int argc, char **argv)
 {
     uint64_t *counter = NULL;
@@ -158,8 +168,12 @@ static int run(struct mpi_team *mpi, int argc, char **argv)
         *counter = 0;
     (void)MPI_Win_sync(mpi->window);
     (void)MPI_Barrier(mpi->comm);
+    int local_rank = 0, local_size = 1;
+    find_neighbours(&local_rank, &local_size, mpi);
     const struct phema_team team = {.rank = (unsigned)mpi->rank,
                                     .size = (unsigned)mpi->size,
+                                    .local_rank = (unsigned)local_rank,
+                                    .local_size = (unsigned)local_size,
                                     .context = mpi,
                                     .next_run = next_run,
                                     .stop = stop,

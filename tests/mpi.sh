@@ -151,7 +151,7 @@ alone RANK=1 WORLD_SIZE=3
 alone SLURM_PROCID=1 SLURM_NTASKS=3
 refuses 2 'share the work already' synth --part 1/2 --sigma-rel 0.1 run out.safetensors
 refuses 2 'is for a single process' synth --profile-memory m --sigma-rel 0.1 run out.safetensors
-refuses 2 'add up on the CPU' synth --device cuda --sigma-rel 0.1 run out.safetensors
+refuses 2 'is for a single process' synth --device cuda --gpu-sums cublas --sigma-rel 0.1 run out.safetensors
 refuses 3 'No such file' synth --sigma-rel 0.1 nothing out.safetensors
 refuses 6 'exists' synth -q --sigma-rel 0.2 run full.safetensors
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Processes of a team that are not alike: one that is stopped takes fewer runs, each may have threads of its
 # own, and they may be on several hosts. One bar shows what all do, and verify is shared as well.
-#   tests/mpi_balance.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS
+#   tests/mpi_balance.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS GPUS     GPUS: a simulated CUDA module
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
@@ -9,6 +9,7 @@ program=$(readlink -f "$1") || exit 1
 mpi=$(readlink -f "$2") || exit 1
 launcher=$3
 faults=$(readlink -f "$4") || exit 1
+gpus=$(readlink -f "$5") || exit 1
 call_it "$program"
 export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for name in ${!SLURM_*}; do unset "$name"; done
@@ -70,6 +71,20 @@ END
 
 THREADS=1 team 3 synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run threads/ >/dev/null || fail "-j1, -j2, -j3: status $?"
 diff -r one threads >&2 || fail "-j1, -j2, -j3: other bytes"
+
+# ---- GPUs ----
+
+# The module is found beside the program. Each process has a GPU in turn; there is none without one.
+mkdir gpu
+cp "$mpi" gpu/mpi && cp "$gpus" gpu/posthoc-ema-cuda.so
+cpu=$mpi
+mpi=gpu/mpi
+SIM_DEVICES=2 team 3 synth -q --json --no-sync -j1 --device cuda --sigma-rel 0.03,0.15,0.25 run dealt/ >said || fail "with GPUs: status $?"
+grep -q '"device": *"cuda:0 ' said || fail "with GPUs: $(grep device said)"
+diff -r one dealt >&2 || fail "with GPUs: other bytes"
+SIM_DEVICES=0 team 2 synth -q --no-sync -j1 --device cuda --sigma-rel 0.1 run absent.safetensors >/dev/null 2>said
+[ $? = 7 ] && [ "$(grep -c '^posthoc-ema: ' said)" = 1 ] || fail "without a GPU: $(cat said)"
+mpi=$cpu
 
 # ---- verify ----
 

@@ -15,7 +15,8 @@
  * called by the thread that runs the command line. All processes call all but next_run and stop in the same
  * order. */
 struct phema_team {
-    unsigned rank, size; /* rank < size */
+    unsigned rank, size;             /* rank < size */
+    unsigned local_rank, local_size; /* of the processes on this machine */
     void *context;
     /* Each number from 0 on, in one process each; after stop large ones. */
     uint64_t (*next_run)(void *context);

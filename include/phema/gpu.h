@@ -21,11 +21,15 @@ enum phema_device_kind { PHEMA_DEVICE_CPU, PHEMA_DEVICE_AUTO, PHEMA_DEVICE_CUDA 
 struct phema_gpu_options {
     enum phema_device_kind kind;
     bool uses_all;
+    bool is_unnumbered;              /* "cuda": the first device, or of a team each in turn */
     int32_t indices[PHEMA_MAX_GPUS]; /* CUDA device numbers, each once */
     size_t n;                        /* number of indices; ignored with uses_all */
     uint64_t memory_bytes;           /* per GPU; 0: memory_fraction of the free memory */
     double memory_fraction;          /* 0: PHEMA_GPU_FRACTION */
     bool uses_blas;                  /* cuBLAS for more than PHEMA_CUDA_GROUP targets */
+    /* This process and the number of those that share the GPUs of a machine: each takes one, in turn, and its
+     * share of the free memory. 0 of 0: this process takes all. */
+    unsigned local_rank, local_size;
 };
 
 /* "auto", "cpu", "cuda", "cuda:1", "cuda:0,1", "cuda:all"; NULL: auto. The memory members of

@@ -45,12 +45,9 @@ PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct ph
     if (args->profile_memory)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--profile-memory: is for a single process; start posthoc-ema");
-    if (args->run.device && strcmp(args->run.device, "cpu") != 0 &&
-        strcmp(args->run.device, "auto") != 0)
+    if (args->run.synth.gpu.uses_blas)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--device %s: the processes of MPI add up on the CPU; use posthoc-ema "
-                          "synth --part auto for several processes with GPUs",
-                          args->run.device);
+                          "--gpu-sums cublas: is for a single process; start posthoc-ema");
     return PHEMA_OK;
 }
 
@@ -116,11 +113,18 @@ static enum phema_status make_output(struct phema_synth_result *result,
     return phema_synth_run(result, &plan, &outputs, options, err);
 }
 
+/* The GPUs of a machine are dealt to its processes. They are not tried out for each run: with --device auto
+ * the CPU adds up. */
 static struct phema_synth_options options_of_runs(const struct cli_prepared *prepared,
                                                   struct team_progress *progress)
 {
     struct phema_synth_options options = prepared->options;
-    options.gpu.kind = PHEMA_DEVICE_CPU;
+    struct phema_gpu_options *gpu = &options.gpu;
+    if (gpu->kind == PHEMA_DEVICE_AUTO)
+        gpu->kind = PHEMA_DEVICE_CPU;
+    gpu->uses_all = gpu->uses_all || gpu->is_unnumbered;
+    gpu->local_rank = progress->team->local_rank;
+    gpu->local_size = progress->team->local_size;
     options.report = team_progress_report;
     options.context = progress;
     options.is_repeated = true;

@@ -89,8 +89,8 @@ static enum phema_status write_verification(struct phema_verification *out,
 bool team_may_share_verify(const struct cli_prepared *prepared,
                            const struct phema_checkpoint *checkpoint)
 {
-    return !prepared->options.sample && !prepared->outputs.has_new_scales &&
-           !phema_checkpoint_is_compressed(checkpoint);
+    return !prepared->options.sample && !prepared->options.gpu.uses_blas &&
+           !prepared->outputs.has_new_scales && !phema_checkpoint_is_compressed(checkpoint);
 }
 
 /* This process' runs. */

@@ -5,8 +5,8 @@
 
 #include "run_options.h"
 
-/* false: rank 0 compares all. A sample is small, compressed outputs are read by one thread, and new
- * scales are those of whole tensors. */
+/* false: rank 0 compares all. A sample is small, compressed outputs are read by one thread, new
+ * scales are those of whole tensors, and sums of cuBLAS depend on the GPU. */
 bool team_may_share_verify(const struct cli_prepared *prepared,
                            const struct phema_checkpoint *checkpoint);
 

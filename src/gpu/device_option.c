@@ -52,7 +52,7 @@ PHEMA_FALLIBLE phema_gpu_options_parse(struct phema_gpu_options *options, const 
     static const char cuda[] = "cuda";
     struct phema_gpu_options read = *options;
     read.kind = PHEMA_DEVICE_AUTO;
-    read.uses_all = false;
+    read.uses_all = read.is_unnumbered = false;
     read.n = 0;
     if (text && strcmp(text, "cpu") == 0) {
         read.kind = PHEMA_DEVICE_CPU;
@@ -60,6 +60,7 @@ PHEMA_FALLIBLE phema_gpu_options_parse(struct phema_gpu_options *options, const 
         const char *rest = text + sizeof(cuda) - 1;
         read.kind = PHEMA_DEVICE_CUDA;
         read.uses_all = strcmp(rest, ":all") == 0;
+        read.is_unnumbered = !*rest;
         if (!*rest)
             read.indices[read.n++] = 0;
         else if (!read.uses_all && (*rest != ':' || !read_indices(&read, rest + 1)))

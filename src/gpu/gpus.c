@@ -74,6 +74,18 @@ static enum phema_status resolve_indices(struct phema_gpus *gpus,
     return PHEMA_OK;
 }
 
+/* Returns how many processes take the same GPU as this one. */
+static unsigned deal(struct phema_gpus *gpus, const struct phema_gpu_options *options)
+{
+    if (!options->local_size || !gpus->n)
+        return 1;
+    unsigned turn = options->local_rank % gpus->n;
+    unsigned n_sharing = (options->local_size - turn + gpus->n - 1) / gpus->n;
+    gpus->items[0] = gpus->items[turn];
+    gpus->n = 1;
+    return n_sharing;
+}
+
 static enum phema_status describe(struct phema_gpus *gpus, struct gpu *gpu, struct phema_error *err)
 {
     struct phema_cuda_message message = {""};
@@ -89,9 +101,11 @@ static enum phema_status describe(struct phema_gpus *gpus, struct gpu *gpu, stru
 }
 
 /* One limit for all GPUs: that of the one with the least free memory. */
-static void set_limit(struct phema_gpus *gpus, const struct phema_gpu_options *options)
+static void set_limit(struct phema_gpus *gpus, const struct phema_gpu_options *options,
+                      unsigned n_sharing)
 {
     double fraction = options->memory_fraction > 0 ? options->memory_fraction : PHEMA_GPU_FRACTION;
+    fraction /= n_sharing;
     gpus->limit = options->memory_bytes ? options->memory_bytes : UINT64_MAX;
     for (unsigned i = 0; i < gpus->n && !options->memory_bytes; i++) {
         uint64_t allowed = (uint64_t)((double)gpus->items[i].info.free_bytes * fraction);
@@ -118,17 +132,19 @@ PHEMA_FALLIBLE phema_gpus_open(struct phema_gpus **out, const struct phema_gpu_o
                                struct phema_error *err)
 {
     struct phema_gpus *gpus = calloc(1, sizeof(*gpus));
+    unsigned n_sharing = 1;
     if (!gpus)
         return phema_fail_memory(err);
     enum phema_status status = plugin_load(&gpus->plugin, err);
     if (status)
         goto fail;
     status = resolve_indices(gpus, options, err);
+    n_sharing = deal(gpus, options);
     for (unsigned i = 0; i < gpus->n && !status; i++)
         status = describe(gpus, &gpus->items[i], err);
     if (status)
         goto fail;
-    set_limit(gpus, options);
+    set_limit(gpus, options, n_sharing);
     set_description(gpus);
     *out = gpus;
     return PHEMA_OK;
