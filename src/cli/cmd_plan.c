@@ -9,11 +9,19 @@
 #include "phema/clock.h"
 #include "print_summary.h"
 #include "run_options.h"
+#include "team_synth.h"
 
 struct plan_values {
     struct cli_common common;
     struct cli_run_values run;
-    uint64_t assumed_bandwidth;
+    uint64_t assumed_bandwidth, processes;
+};
+
+/* One of the processes that share the run (posthoc-ema-mpi, --part auto). */
+struct team_share {
+    uint64_t n_processes, n_shares; /* runs of the outputs, or outputs */
+    uint64_t read_bytes, write_bytes, n_opens;
+    double seconds;
 };
 
 struct report {
@@ -21,8 +29,37 @@ struct report {
     const struct phema_outputs *outputs;
     const struct phema_forecast *forecast;
     const struct inspect_summary *summary;
-    bool has_out; /* OUT is on the command line */
+    bool has_out;            /* OUT is on the command line */
+    struct team_share share; /* of 0 processes: not asked for */
 };
+
+/* ---- Several processes ---- */
+
+static uint64_t count_files(const struct phema_series *series)
+{
+    uint64_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        if (!series->snapshots[k].is_checkpoint_shared)
+            n += phema_checkpoint_n_files(series->snapshots[k].checkpoint);
+    return n;
+}
+
+/* The process that takes the most. The first one makes the plan for all, which they wait for. */
+static struct team_share find_share(const struct phema_plan *plan,
+                                    const struct phema_outputs *outputs,
+                                    const struct phema_forecast *forecast, uint64_t n_processes,
+                                    double prepared_s)
+{
+    struct team_share share = {.n_processes = n_processes, .n_shares = team_count_shares(outputs)};
+    uint64_t most = n_processes ? (share.n_shares + n_processes - 1) / n_processes : 0;
+    double part = share.n_shares ? (double)most / (double)share.n_shares : 0;
+    double work_s = forecast->seconds > prepared_s ? forecast->seconds - prepared_s : 0;
+    share.read_bytes = (uint64_t)(part * (double)forecast->read_bytes);
+    share.write_bytes = (uint64_t)(part * (double)forecast->write_bytes);
+    share.n_opens = count_files(plan->series);
+    share.seconds = prepared_s + part * work_s;
+    return share;
+}
 
 /* ---- For people ---- */
 
@@ -129,6 +166,24 @@ static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan
     phema_strbuf_clear(&to);
 }
 
+static void write_share(struct phema_strbuf *out, const struct report *report)
+{
+    const struct team_share *share = &report->share;
+    struct phema_name_buffer read, written, memory;
+    if (!share->n_processes)
+        return;
+    cli_write_wrapped(
+        out,
+        "shared  by %llu processes in %llu run%s: each reads %s at most, writes %s, takes %s of "
+        "memory, opens %llu file%s of snapshots at most; about %.*f s, if the storage keeps up",
+        (unsigned long long)share->n_processes, (unsigned long long)share->n_shares,
+        share->n_shares == 1 ? "" : "s", phema_size_format(&read, share->read_bytes),
+        phema_size_format(&written, share->write_bytes),
+        phema_size_format(&memory, report->forecast->peak_ram_bytes),
+        (unsigned long long)share->n_opens, share->n_opens == 1 ? "" : "s",
+        share->seconds < 10 ? 2 : 0, share->seconds);
+}
+
 static void write_work(struct phema_strbuf *out, const struct report *report)
 {
     const struct phema_forecast *forecast = report->forecast;
@@ -141,6 +196,7 @@ static void write_work(struct phema_strbuf *out, const struct report *report)
         forecast->limit_bytes ? phema_size_format(&limit, forecast->limit_bytes) : "");
     write_device_memory(out, forecast);
     write_time(out, forecast);
+    write_share(out, report);
     write_errors(out, report->plan);
 }
 
@@ -278,6 +334,22 @@ static void write_rates_json(struct phema_json_out *out, const struct phema_fore
     phema_json_out_close(out, '}');
 }
 
+static void write_share_json(struct phema_json_out *out, const struct report *report)
+{
+    const struct team_share *share = &report->share;
+    if (!share->n_processes)
+        return;
+    phema_json_out_open(out, "shared", '{');
+    phema_json_out_u64(out, "processes", share->n_processes);
+    phema_json_out_u64(out, "runs", share->n_shares);
+    phema_json_out_u64(out, "read_bytes", share->read_bytes);
+    phema_json_out_u64(out, "write_bytes", share->write_bytes);
+    phema_json_out_u64(out, "peak_ram_bytes", report->forecast->peak_ram_bytes);
+    phema_json_out_u64(out, "opens", share->n_opens);
+    phema_json_out_number(out, "seconds", share->seconds);
+    phema_json_out_close(out, '}');
+}
+
 static void write_json(struct phema_strbuf *out, const struct report *report)
 {
     const struct phema_forecast *forecast = report->forecast;
@@ -300,13 +372,15 @@ static void write_json(struct phema_strbuf *out, const struct report *report)
     write_outputs_json(&json, report);
     write_memory_json(&json, forecast);
     write_rates_json(&json, forecast);
+    write_share_json(&json, report);
     cli_json_end(&json);
 }
 
 /* ---- The verb ---- */
 
 static enum phema_status print(const struct plan_values *args, const struct cli_prepared *prepared,
-                               const struct phema_forecast *forecast, struct phema_error *err)
+                               const struct phema_forecast *forecast, double prepared_s,
+                               struct phema_error *err)
 {
     struct inspect_summary summary;
     enum phema_status status = inspect_summarise_series(&summary, prepared->plan->series, err);
@@ -316,7 +390,9 @@ static enum phema_status print(const struct plan_values *args, const struct cli_
                                   .outputs = &prepared->outputs,
                                   .forecast = forecast,
                                   .summary = &summary,
-                                  .has_out = args->run.outputs.out != NULL};
+                                  .has_out = args->run.outputs.out != NULL,
+                                  .share = find_share(prepared->plan, &prepared->outputs, forecast,
+                                                      args->processes, prepared_s)};
     struct phema_strbuf text = {0};
     if (args->common.is_json)
         write_json(&text, &report);
@@ -345,7 +421,7 @@ static enum phema_status predict(const struct plan_values *args, struct cli_prep
                                             phema_clock_s() - start_s};
     status = phema_synth_forecast(&forecast, prepared->plan, &prepared->outputs, &prepared->options,
                                   &timing, err);
-    return status ? status : print(args, prepared, &forecast, err);
+    return status ? status : print(args, prepared, &forecast, timing.elapsed_s, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
@@ -378,6 +454,9 @@ static const struct cli_opt rows[] = {
      .help =
          "bytes read and written per second, instead of\nmeasuring (another machine, a busy disk)",
      .flags = CLI_POSITIVE},
+    {"processes", RESOURCES, CLI_COUNT, FIELD(processes), "N",
+     .help = "what each of N processes does that share the run\n(posthoc-ema-mpi)",
+     .flags = CLI_POSITIVE},
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
@@ -391,7 +470,9 @@ const struct cli_verb cli_plan = {
                 "  posthoc-ema plan --sigma-rel 0.1 --max-ram 64M --json ckpts/\n"
                 "      for scripts: read_bytes, write_bytes, peak_ram_bytes, seconds, ...\n"
                 "  posthoc-ema plan --sigma-rel 0.1 --assume-bandwidth 2G ckpts/\n"
-                "      on a machine that reads and writes 2 GB in a second\n",
+                "      on a machine that reads and writes 2 GB in a second\n"
+                "  posthoc-ema plan --sigma-rel 0.1 --processes 16 ckpts/\n"
+                "      what each of 16 processes of posthoc-ema-mpi reads, writes and opens\n",
     .values_size = sizeof(struct plan_values),
     .run = run,
 };

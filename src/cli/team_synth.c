@@ -100,6 +100,11 @@ static bool has_whole_runs(const struct phema_outputs *outputs)
     return phema_output_traits(outputs)->no_parts_reason || outputs->has_new_scales;
 }
 
+uint64_t team_count_shares(const struct phema_outputs *outputs)
+{
+    return !outputs->m ? 0 : has_whole_runs(outputs) ? outputs->m : team_count_runs(outputs);
+}
+
 static enum phema_status make_output(struct phema_synth_result *result,
                                      struct cli_prepared *prepared, size_t j,
                                      const struct phema_synth_options *options,
