@@ -56,6 +56,7 @@ static void stop(void *context)
     (void)add_to_counter(context, NO_RUN);
 }
 
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): a later call may complete the round
 /* Testing also lets rank 0 serve the counter where the network cannot. */
 static bool exchange(void *context, const uint64_t values[PHEMA_TEAM_VALUES],
                      uint64_t sums[PHEMA_TEAM_VALUES], bool waits)
@@ -77,6 +78,7 @@ static bool exchange(void *context, const uint64_t values[PHEMA_TEAM_VALUES],
     memcpy(sums, team->received, sizeof(team->received));
     return true;
 }
+// NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
 static int reduce(const struct mpi_team *team, int value, MPI_Op op)
 {
@@ -192,6 +194,9 @@ int main(int argc, char **argv)
     struct mpi_team team = {.comm = MPI_COMM_WORLD, .round = MPI_REQUEST_NULL};
     int provided = 0;
     phema_memory_return_freed();
+    /* Debian's configuration of Open MPI leaves out pt2pt, the module of windows that works between machines
+     * with nothing but TCP. This takes the place of that setting. */
+    (void)setenv("OMPI_MCA_osc", "^ucx", 0);
     (void)MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     (void)MPI_Comm_rank(team.comm, &team.rank);
     (void)MPI_Comm_size(team.comm, &team.size);

@@ -44,7 +44,7 @@ posthoc-ema synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run one/ >/dev/null
 # ---- A slow process ----
 
 # Where the others have made all runs before it begins, it is tried again.
-for attempt in 1 2 3 4 5; do
+for _ in 1 2 3 4 5; do
     rm -rf stopped slow
     STOPPED=1 team 3 synth -v --json --progress json --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run slow/ >made 2>said ||
         fail "with a stopped process: $(cat said)"
@@ -53,7 +53,7 @@ for attempt in 1 2 3 4 5; do
 done
 [ -e stopped ] || fail "process 1 was never stopped"
 read -r a b c <<<"$(sed -nE 's/^8 runs by 3 processes: ([0-9]+) ([0-9]+) ([0-9]+)$/\1 \2 \3/p' said)"
-[ "$b" = 1 ] && [ $((a + c)) = 7 ] || fail "a stopped process has made: $(grep runs said)"
+[ "$b $((a + c))" = "1 7" ] || fail "a stopped process has made: $(grep runs said)"
 
 # ---- The bar ----
 
@@ -83,7 +83,7 @@ SIM_DEVICES=2 team 3 synth -q --json --no-sync -j1 --device cuda --sigma-rel 0.0
 grep -q '"device": *"cuda:0 ' said || fail "with GPUs: $(grep device said)"
 diff -r one dealt >&2 || fail "with GPUs: other bytes"
 SIM_DEVICES=0 team 2 synth -q --no-sync -j1 --device cuda --sigma-rel 0.1 run absent.safetensors >/dev/null 2>said
-[ $? = 7 ] && [ "$(grep -c '^posthoc-ema: ' said)" = 1 ] || fail "without a GPU: $(cat said)"
+[ "$? $(grep -c '^posthoc-ema: ' said)" = "7 1" ] || fail "without a GPU: $(cat said)"
 mpi=$cpu
 
 # ---- verify ----

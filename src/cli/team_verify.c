@@ -136,7 +136,7 @@ PHEMA_FALLIBLE team_verify(struct phema_verification *out, const struct cli_comm
         team->stop(team->context);
     team_progress_finish(&progress);
     status = team->agree(team->context, status, err);
-    if (!status) {
+    if (!status && findings.numbers) {
         team->sum(team->context, findings.numbers, n_numbers(&findings));
         status = write_verification(out, &findings, err);
         out->elapsed_s = phema_clock_s() - progress.start_s;
