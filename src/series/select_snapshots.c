@@ -217,8 +217,8 @@ static void leave_out_untrained(struct candidate_list *candidates)
         n++;
     }
     if (n)
-        candidates_note(candidates, "left out: '%s'%s, saved before the first step", first,
-                        n > 1 ? " and others" : "");
+        candidates_note(candidates, "left out: '%s'%s, of time 0, where no average has begun",
+                        first, n > 1 ? " and others" : "");
 }
 
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
