@@ -127,6 +127,11 @@ static enum phema_status use_design(struct phema_gen_options *options, struct ge
     options->snapshots.n_sigmas = design.n;
     options->is_raw = design.has_raw;
     options->dtype = design.dtype;
+    if (design.raw_every && !args->common.is_quiet)
+        cli_say("the raw checkpoints of the design, every %llu steps, are made apart: gen "
+                "--input-profile raw --count %llu",
+                (unsigned long long)design.raw_every,
+                (unsigned long long)(options->steps / design.raw_every));
     if (!design.ema)
         return PHEMA_OK;
     args->input_profile.items = phema_arena_array(&args->common.arena, 1, sizeof(const char *));

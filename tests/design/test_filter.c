@@ -27,6 +27,12 @@ static void compare(const struct phema_design *design, const struct phema_design
         bool is_stored = false;
         for (size_t i = 0; i < design->n_times; i++)
             is_stored = is_stored || design->times[i] == question->ends[e];
+        for (size_t k = 0; k < question->n_kept; k++) {
+            if (is_stored && question->kept[k].t > question->ends[e])
+                continue;
+            snapshots[n] = question->kept[k];
+            rounding[n++] = question->kept_rounding[k];
+        }
         for (size_t i = 0; i < design->n_times; i++)
             for (size_t k = 0; k < design->n_widths; k++) {
                 if (is_stored && design->times[i] > question->ends[e])
@@ -130,6 +136,24 @@ static void raw_parameters_beside_one_width(void **state)
     compare(&design, &question, NULL, 5e-3);
 }
 
+/* Some at the times of averages, some between them. */
+static void raw_checkpoints_that_exist_anyway(void **state)
+{
+    (void)state;
+    struct phema_profile kept[N_TIMES / 2];
+    double rounding[ARRAY_LEN(kept)];
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        kept[i] = (struct phema_profile){.shape = PHEMA_SHAPE_RAW, .t = 1500 * (double)(i + 1)};
+        rounding[i] = phema_dtype_rounding(PHEMA_BF16);
+    }
+    struct phema_design design = make_design(2, PHEMA_F16);
+    struct phema_design_question question = make_question();
+    question.kept = kept;
+    question.kept_rounding = rounding;
+    question.n_kept = ARRAY_LEN(kept);
+    compare(&design, &question, NULL, 5e-3);
+}
+
 static void errors_in_a_motion_that_was_seen(void **state)
 {
     (void)state;
@@ -216,6 +240,7 @@ int main(void)
         cmocka_unit_test(errors_are_those_of_a_solve),
         cmocka_unit_test(errors_at_earlier_ends_are_those_of_a_solve),
         cmocka_unit_test(raw_parameters_beside_one_width),
+        cmocka_unit_test(raw_checkpoints_that_exist_anyway),
         cmocka_unit_test(errors_in_a_motion_that_was_seen),
         cmocka_unit_test(a_stretched_training_has_the_same_errors),
         cmocka_unit_test(motions_are_scaled_alike),

@@ -90,6 +90,9 @@ static const struct cli_opt rows[] = {
      .flags = CLI_POSITIVE | CLI_EVERYDAY},
     {"input-sigma", INPUT, CLI_REALS, FIELD(input_sigmas), "LIST",
      .help = "the widths that the trainer keeps, where they\ncannot be chosen"},
+    {"raw-every", INPUT, CLI_REAL, FIELD(raw_every), "N",
+     .help =
+         "raw checkpoints that are kept every N steps anyway\nhelp, and take nothing of --disk"},
     {"even", INPUT, CLI_FLAG, FIELD(is_even), .help = "save at multiples of one interval only"},
     {"motion", NUMBERS, CLI_CHOICE, FIELD(motion), "walk|white|drift|fall",
      .help = "how parameters move: a random walk (default), white\nnoise, a walk that slows down "

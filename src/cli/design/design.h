@@ -9,7 +9,7 @@
 
 struct design_values {
     struct cli_common common;
-    double until, after, max_error;
+    double until, after, max_error, raw_every;
     const char *model, *sigma_rel, *like, *keep_existing, *output, *unit;
     unsigned model_dtype, motion, trainer, dtype; /* CLI_CHOICE */
     bool is_even, is_forced;
@@ -121,6 +121,7 @@ struct design_read {
     const char *ema; /* SPEC of an exponential average; NULL: none */
     enum phema_dtype dtype;
     bool has_raw;
+    uint64_t raw_every; /* of --raw-every; 0: none */
 };
 /* All memory is the arena's.
  * PHEMA_ERR_FILE  not such a file; names what is missing */

@@ -71,6 +71,8 @@ static void write_head(struct phema_json_out *out, const struct design_asked *as
                               ? "seen"
                               : design_motion_names[asked->question.motion.moving]);
     phema_json_out_u64(out, "model_elements", asked->question.model_elems);
+    if (!isnan(asked->values->raw_every))
+        phema_json_out_u64(out, "raw_every", (uint64_t)asked->values->raw_every);
 }
 
 static void write_others(struct phema_json_out *out, const struct design_answer *answer)

@@ -170,6 +170,11 @@ static void write_question(struct phema_strbuf *out, const struct design_asked *
     if (question->other_bytes)
         phema_strbuf_printf(&text, "; each file also has the optimizer's state, %s with Adam",
                             phema_size_format(&size, question->other_bytes));
+    if (!isnan(asked->values->raw_every))
+        phema_strbuf_printf(&text, "; %zu raw checkpoint%s, every %s, %s kept anyway",
+                            question->n_kept, question->n_kept == 1 ? "" : "s",
+                            phema_number_format(&size, asked->values->raw_every),
+                            question->n_kept == 1 ? "is" : "are");
     if (question->n_useless)
         phema_strbuf_puts(&text, "; the disk includes those that are saved before the first step");
     cli_write_wrapped(out, "%s", text.data ? text.data : "");

@@ -379,6 +379,46 @@ static enum phema_status set_limits(struct design_asked *asked, struct design_va
     return status ? status : set_dtypes(asked, values, err);
 }
 
+/* ---- Raw checkpoints ---- */
+
+/* They exist whatever is planned. A series has one dtype, so that they are rounded as snapshots are;
+ * their rounding matters little beside the motion between them. */
+static enum phema_status set_raw_checkpoints(struct design_asked *asked,
+                                             struct design_values *values, struct phema_error *err)
+{
+    struct phema_design_question *question = &asked->question;
+    double every = values->raw_every, until = question->until;
+    if (isnan(every))
+        return PHEMA_OK;
+    if (values->keep_existing)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--raw-every: --keep-existing lists what there is; give one of them");
+    if (asked->trainer->has_raw)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--raw-every: the files of %s hold the raw parameters already",
+                          asked->trainer->name);
+    if (!(every >= 1 && every <= until && every == floor(every)))
+        return fail_time("--raw-every", every, until, err);
+    if (until / every > PHEMA_DESIGN_MAX_SNAPSHOTS)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--raw-every: expected at most %d checkpoints, found %.0f; give a longer "
+                          "interval",
+                          PHEMA_DESIGN_MAX_SNAPSHOTS, floor(until / every));
+    size_t n = (size_t)(until / every);
+    struct phema_profile *kept = phema_arena_array(&values->common.arena, n, sizeof(*kept));
+    double *rounding = phema_arena_array(&values->common.arena, n, sizeof(*rounding));
+    if (!kept || !rounding)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        kept[i] = (struct phema_profile){.shape = PHEMA_SHAPE_RAW, .t = every * (double)(i + 1)};
+        rounding[i] = phema_dtype_rounding(question->dtypes[0]);
+    }
+    question->kept = kept;
+    question->kept_rounding = rounding;
+    question->n_kept = n;
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE design_ask(struct design_asked *out, struct design_values *values,
                           struct phema_error *err)
 {
@@ -392,6 +432,8 @@ PHEMA_FALLIBLE design_ask(struct design_asked *out, struct design_values *values
         status = set_limits(out, values, err);
     if (!status)
         status = set_targets(out, values, err);
+    if (!status)
+        status = set_raw_checkpoints(out, values, err);
     if (status)
         return status;
     if (values->like || values->keep_existing)

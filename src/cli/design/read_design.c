@@ -99,12 +99,16 @@ static enum phema_status read_design(struct design_read *out, struct phema_arena
 {
     const struct phema_json *until = phema_json_get(json, "until");
     const struct phema_json *raw = phema_json_get(json, "raw");
+    const struct phema_json *every = phema_json_get(json, "raw_every");
     if (phema_json_type(json) != PHEMA_JSON_OBJECT || !until ||
         !phema_json_number(&out->until, until) || !(out->until >= 1 && out->until < 0x1p53))
         return fail("expected \"until\"", err);
     if (!read_dtype(&out->dtype, json))
         return fail("expected \"dtype\", f32, f16 or bf16", err);
     out->has_raw = raw && phema_json_boolean(raw);
+    if (every && (!phema_json_u64(&out->raw_every, every) || out->raw_every == 0 ||
+                  (double)out->raw_every > out->until))
+        return fail("expected a \"raw_every\" from 1 to \"until\"", err);
     enum phema_status status = read_times(out, arena, phema_json_get(json, "times"), err);
     if (!status)
         status = read_averages(out, arena, phema_json_get(json, "averages"), err);

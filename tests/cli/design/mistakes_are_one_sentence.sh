@@ -38,6 +38,9 @@ good="--until 100k --model 400M"
     ask $good --disk 10G --sigma-rel 0.1 --trainer edm2
     ask --until 99991 --model 400M --disk 10G --sigma-rel 0.1 --trainer posthoc-ema
     ask $good --sigma-rel 0.1 --max-error 0
+    ask $good --disk 10G --sigma-rel 0.1 --raw-every 0
+    ask $good --disk 10G --sigma-rel 0.1 --raw-every 1
+    ask $good --disk 10G --sigma-rel 0.1 --raw-every 5k --trainer torchtitan
     ask --until 100k --model no.safetensors --disk 10G --sigma-rel 0.1
     ask --until 100k --model 1 --disk 10G --sigma-rel 0.1
 } 2>&1
