@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* motion_likelihood.c - the likeliest level and slope of log v in each interval: Fisher scoring of
  * the restricted likelihood of the sample (docs/numerics.md, N29 to N31). Weights of a sum of 1
- * know snapshots by their differences alone, so each window of snapshots is taken as differences
- * from its last one. */
+ * know snapshots by their differences alone, so each window of snapshots is taken as the
+ * differences of neighbours. What moves in an interval moves those differences alone that end
+ * after its beginning: the last ones, a smaller matrix. */
 #include "motion_likelihood.h"
 
 #include <math.h>
@@ -13,6 +14,11 @@
 #define WINDOW PHEMA_MOTION_REACH
 #define STRIDE ((size_t)8)  /* from one window to the next */
 #define N_MOST (WINDOW - 1) /* differences in a window */
+
+/* Symmetric matrices are kept as the upper half of their rows, so that one of the last rows and
+ * columns is the end of a larger one. */
+#define TRIANGLE(n)   ((n) * ((n) + 1) / 2)
+#define MOST_PRODUCTS TRIANGLE(N_MOST)
 
 /* Elements do not move independently of each other: likelihoods count as those of one in eight, and
  * of 50 at most. */
@@ -42,48 +48,49 @@ static double end_shape(size_t piece, size_t n_pieces, int power)
 /* ---- What is climbed ---- */
 
 struct window {
-    size_t first, n;   /* snapshots */
-    size_t first_pair; /* of their pairs, those of the first snapshot in front */
+    size_t first, n;             /* snapshots */
+    size_t first_piece, n_front; /* pieces in front of the intervals */
     size_t first_interval, n_intervals;
-    double noise[WINDOW];         /* squared, of each snapshot */
-    double seen[N_MOST * N_MOST]; /* products of the differences, an element */
+    size_t n_moved[WINDOW];      /* differences, the last ones, that each interval moves */
+    double *products;            /* of differences, of a unit rate in each piece */
+    double noise[MOST_PRODUCTS]; /* in the products of the differences */
+    double seen[MOST_PRODUCTS];  /* products of the differences, an element */
+    double *levels;              /* [n_intervals x MOST_PRODUCTS] the modelled ones by interval */
+    double inverse[N_MOST * N_MOST]; /* L^-T of L L^T, all that is modelled */
+    double white[MOST_PRODUCTS];     /* L^-1 (those seen) L^-T */
 };
 
-/* Unknowns: the level of each interval, the slope of each interval. */
+/* Unknowns: the level of each interval, at even places, each followed by the slope. */
 struct climb {
     const struct phema_motion_work *work;
-    const double *prior;             /* [n_intervals] of the levels */
-    struct phema_motion_terms terms; /* of all pairs within windows */
+    const double *prior; /* [n_intervals] of the levels */
     struct window *windows;
     size_t n_windows, n_intervals, n_pieces;
     int end_power;
     double n_independent;             /* elements that the likelihood counts for */
+    double likelihood;                /* log, of what was rated last */
     double *unknowns, *before, *step; /* [2 n_intervals] */
     double *smooth, *slopes;          /* [n_intervals] levels without the known rates; limited */
     double *v;                        /* [pieces] */
     double *places;                   /* [pieces] x of the middle */
-    size_t *intervals;                /* [pieces] in which they lie */
     double *score;                    /* [2 n_intervals] gradient of the log posterior */
     double *fisher, *damped;          /* [2 n_intervals x 2 n_intervals] */
-    double *parts; /* [2 WINDOW x N_MOST x N_MOST] of a window: derivatives, times the inverse */
+    double *parts; /* [2 WINDOW x MOST_PRODUCTS] of a window: derivatives, L^-1 on both sides */
 };
 
 static void find_places(struct climb *climb)
 {
     size_t n = climb->work->n_pieces;
-    for (size_t k = 0; k < climb->n_pieces; k++) {
-        climb->intervals[k] = k / n;
+    for (size_t k = 0; k < climb->n_pieces; k++)
         climb->places[k] = ((double)(k % n) + 0.5) / (double)n - 0.5;
-    }
 }
 
 static void set_rates(struct climb *climb)
 {
     const struct phema_motion_work *work = climb->work;
     for (size_t k = 0; k < climb->n_pieces; k++) {
-        size_t interval = climb->intervals[k];
-        double level = climb->unknowns[interval];
-        double slope = climb->unknowns[climb->n_intervals + interval];
+        size_t interval = k / work->n_pieces;
+        double level = climb->unknowns[2 * interval], slope = climb->unknowns[2 * interval + 1];
         climb->v[k] = work->known[k] * phema_motion_exp(level + slope * climb->places[k]);
         if (interval + 1 == climb->n_intervals)
             climb->v[k] *= end_shape(k % work->n_pieces, work->n_pieces, climb->end_power);
@@ -92,14 +99,23 @@ static void set_rates(struct climb *climb)
 
 /* ---- Small matrices ---- */
 
-/* Cholesky factor in the lower half of a [n x n]; false: not positive definite. */
+/* The first entry of a row that is not 0, the last one at most. */
+static size_t find_begin(const double *row, size_t last)
+{
+    size_t begin = 0;
+    while (begin < last && row[begin] == 0)
+        begin++;
+    return begin;
+}
+
+/* Cholesky factor in the lower half of a [n x n]; false: not positive definite. It is 0 where rows
+ * begin with 0. */
 static bool factor(double *a, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j <= i; j++) {
-            double sum = a[i * n + j];
-            for (size_t k = 0; k < j; k++)
-                sum -= a[i * n + k] * a[j * n + k];
+        size_t begin = find_begin(a + i * n, i);
+        for (size_t j = begin; j <= i; j++) {
+            double sum = a[i * n + j] - phema_dot(a + i * n + begin, a + j * n + begin, j - begin);
             if (i == j && !(sum > 0 && sum < HUGE_VAL))
                 return false;
             a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
@@ -123,127 +139,137 @@ static void solve(const double *factor, double *column, size_t n)
     }
 }
 
-/* a := L^-1 a, the factor L in the lower half. */
-static void reduce_rows(double *restrict a, const double *restrict factor, size_t n)
+static void add_multiple(double *restrict sum, double factor, const double *restrict x, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < i; k++)
-            for (size_t j = 0; j < n; j++)
-                a[i * n + j] -= factor[i * n + k] * a[k * n + j];
-        for (size_t j = 0; j < n; j++)
-            a[i * n + j] /= factor[i * n + i];
+    for (size_t i = 0; i < n; i++)
+        sum[i] += factor * x[i];
+}
+
+/* inverse: L^-T of the factor L, the upper half. */
+static void invert(double *inverse, const double *factor, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        double *row = inverse + j * n;
+        row[j] = 1 / factor[j * n + j];
+        for (size_t i = j + 1; i < n; i++)
+            row[i] = -phema_dot(factor + i * n + j, row + j, i - j) / factor[i * n + i];
     }
 }
 
-/* a := L^-1 a L^-T of a symmetric a. */
-static void whiten(double *a, const double *factor, size_t n)
+/* out := L^-1 a L^-T of the last rows and columns of L. Off the diagonal it is out times the root of
+ * 2, so that the dot product of two is the trace of their product. */
+static void whiten(double *out, const double *a, size_t n_rows, const double *inverse, size_t n)
 {
-    double transposed[N_MOST * N_MOST];
-    reduce_rows(a, factor, n);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            transposed[j * n + i] = a[i * n + j];
-    reduce_rows(transposed, factor, n);
-    memcpy(a, transposed, n * n * sizeof(*a));
+    double half[N_MOST * N_MOST] = {0}; /* a L^-T */
+    const double *last = inverse + (n - n_rows) * (n + 1);
+    for (size_t i = 0; i < n_rows; i++) {
+        for (size_t j = i; j < n_rows; j++, a++) {
+            add_multiple(half + i * n_rows + j, *a, last + j * n + j, n_rows - j);
+            if (i != j)
+                add_multiple(half + j * n_rows + i, *a, last + i * n + i, n_rows - i);
+        }
+    }
+    for (size_t i = 0; i < n_rows; out += n_rows - i, i++) {
+        memset(out, 0, (n_rows - i) * sizeof(*out));
+        for (size_t k = 0; k <= i; k++)
+            add_multiple(out, last[k * n + i], half + k * n_rows + i, n_rows - i);
+        for (size_t j = 1; j < n_rows - i; j++)
+            out[j] *= 1.4142135623730951;
+    }
 }
 
 static double trace(const double *a, size_t n)
 {
     double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += a[i * n + i];
+    for (size_t i = 0; i < n; a += n - i, i++)
+        sum += *a;
     return sum;
 }
 
 /* ---- The likelihood of a window ---- */
 
-/* Adds what a pair's squared distance of this size adds to the products of differences from the
- * last snapshot: (d_in^2 + d_jn^2 - d_ij^2) / 2. */
-static void add_distance(double *products, size_t i, size_t j, size_t last, double square)
+/* Where the pieces of an interval begin among the products. */
+static double *products_of(const struct window *window, size_t n_pieces, size_t interval)
 {
-    if (j < last) {
-        products[i * last + j] -= square / 2;
-        products[j * last + i] -= square / 2;
-        return;
-    }
-    for (size_t k = 0; k < last; k++) {
-        products[i * last + k] += square / 2;
-        products[k * last + i] += square / 2;
-    }
+    double *products = window->products + window->n_front * TRIANGLE(window->n - 1);
+    for (size_t k = 0; k < interval; k++)
+        products += n_pieces * TRIANGLE(window->n_moved[k]);
+    return products;
 }
 
-/* The modelled products of the differences, and their derivatives with respect to the levels and
- * slopes of the window's intervals unless parts is NULL. */
-static void model_window(double *products, double *parts, const struct climb *climb,
-                         const struct window *window)
+/* The modelled products of the differences, into the lower half, and those of each interval. */
+static void model_window(double *modelled, const struct climb *climb, struct window *window)
 {
-    size_t last = window->n - 1, size = last * last, n = window->n_intervals;
-    size_t pair = window->first_pair;
-    for (size_t i = 0; i < size; i++)
-        products[i] = window->noise[last] + (i % (last + 1) == 0 ? window->noise[i / last] : 0);
-    if (parts)
-        memset(parts, 0, 2 * n * size * sizeof(*parts));
-    for (size_t i = 0; i < last; i++) {
-        for (size_t j = i + 1; j <= last; j++, pair++) {
-            double square = 0, levels[WINDOW] = {0}, slopes[WINDOW] = {0};
-            for (size_t s = climb->terms.starts[pair]; s < climb->terms.starts[pair + 1]; s++) {
-                const struct phema_motion_term *term = &climb->terms.items[s];
-                size_t k = climb->intervals[term->interval] - window->first_interval;
-                double part = climb->v[term->interval] * term->walk;
-                square += part;
-                if (parts && k < n) { /* wraps around for the intervals in front of the window */
-                    levels[k] += part;
-                    slopes[k] += part * climb->places[term->interval];
-                }
-            }
-            add_distance(products, i, j, last, square);
-            for (size_t k = 0; parts && k < n; k++) {
-                add_distance(parts + k * size, i, j, last, levels[k]);
-                add_distance(parts + (n + k) * size, i, j, last, slopes[k]);
-            }
-        }
+    size_t m = window->n - 1, size = TRIANGLE(m), n_pieces = climb->work->n_pieces;
+    const double *products = window->products, *v = climb->v + window->first_piece;
+    double sums[MOST_PRODUCTS];
+    memcpy(sums, window->noise, size * sizeof(*sums));
+    for (size_t k = 0; k < window->n_front; k++, products += size)
+        add_multiple(sums, *v++, products, size);
+    for (size_t k = 0; k < window->n_intervals; k++) {
+        size_t moved = TRIANGLE(window->n_moved[k]);
+        double *level = window->levels + k * MOST_PRODUCTS;
+        memset(level, 0, moved * sizeof(*level));
+        for (size_t piece = 0; piece < n_pieces; piece++, products += moved)
+            add_multiple(level, *v++, products, moved);
+        add_multiple(sums + size - moved, 1, level, moved);
     }
+    for (size_t i = 0, at = 0; i < m; i++)
+        for (size_t j = i; j < m; j++)
+            modelled[j * m + i] = sums[at++];
 }
 
-/* With L L^T the modelled products, S = L^-1 (those seen) L^-T and P_a = L^-1 (a derivative of the
- * modelled ones) L^-T: score tr(S P_a - P_a) / 2, Fisher's information tr(P_a P_b) / 2. */
-static void add_scores(struct climb *climb, const struct window *window, const double *factor,
-                       const double *seen)
-{
-    size_t m = window->n - 1, size = m * m, n = window->n_intervals, total = 2 * climb->n_intervals;
-    for (size_t a = 0; a < 2 * n; a++) {
-        double *part = climb->parts + a * size;
-        size_t row = window->first_interval + a + (a < n ? 0 : climb->n_intervals - n);
-        whiten(part, factor, m);
-        climb->score[row] +=
-            climb->n_independent * (phema_dot(seen, part, size) - trace(part, m)) / 2;
-        for (size_t b = 0; b <= a; b++) {
-            size_t column = window->first_interval + b + (b < n ? 0 : climb->n_intervals - n);
-            double shared =
-                climb->n_independent * phema_dot(part, climb->parts + b * size, size) / 2;
-            climb->fisher[row * total + column] += shared;
-            if (a != b)
-                climb->fisher[column * total + row] += shared;
-        }
-    }
-}
-
-/* The log likelihood of a window, an element (N29); adds scores if they are wanted. */
-static double rate_window(struct climb *climb, const struct window *window, bool wants_scores)
+/* The log likelihood of a window, an element (N29). */
+static double rate_window(const struct climb *climb, struct window *window)
 {
     size_t m = window->n - 1;
-    double model[N_MOST * N_MOST], seen[N_MOST * N_MOST];
-    double log_determinant = 0;
-    model_window(model, wants_scores ? climb->parts : NULL, climb, window);
-    if (!factor(model, m))
+    double modelled[N_MOST * N_MOST], log_determinant = 0;
+    model_window(modelled, climb, window);
+    if (!factor(modelled, m))
         return -HUGE_VAL;
     for (size_t i = 0; i < m; i++)
-        log_determinant += 2 * phema_motion_log(model[i * m + i]);
-    memcpy(seen, window->seen, m * m * sizeof(*seen));
-    whiten(seen, model, m);
-    if (wants_scores)
-        add_scores(climb, window, model, seen);
-    return -(log_determinant + trace(seen, m)) / 2;
+        log_determinant += 2 * phema_motion_log(modelled[i * m + i]);
+    invert(window->inverse, modelled, m);
+    whiten(window->white, window->seen, m, window->inverse, m);
+    return -(log_determinant + trace(window->white, m)) / 2;
+}
+
+/* Derivatives with respect to the levels and slopes of the window's intervals. */
+static void find_parts(const struct climb *climb, const struct window *window)
+{
+    size_t n_pieces = climb->work->n_pieces;
+    const double *products = products_of(window, n_pieces, 0);
+    const double *v = climb->v + window->first_interval * n_pieces, *places = climb->places;
+    for (size_t k = 0; k < window->n_intervals; k++) {
+        size_t n_moved = window->n_moved[k], moved = TRIANGLE(n_moved);
+        double *part = climb->parts + 2 * k * MOST_PRODUCTS, slope[MOST_PRODUCTS] = {0};
+        for (size_t piece = 0; piece < n_pieces; piece++, products += moved)
+            add_multiple(slope, *v++ * places[piece], products, moved);
+        whiten(part, window->levels + k * MOST_PRODUCTS, n_moved, window->inverse, window->n - 1);
+        whiten(part + MOST_PRODUCTS, slope, n_moved, window->inverse, window->n - 1);
+    }
+}
+
+/* With S = L^-1 (those seen) L^-T and P_a = L^-1 (a derivative of the modelled ones) L^-T: score
+ * tr(S P_a - P_a) / 2, Fisher's information tr(P_a P_b) / 2. */
+static void add_scores(struct climb *climb, const struct window *window)
+{
+    size_t size = TRIANGLE(window->n - 1), total = 2 * climb->n_intervals;
+    size_t first = 2 * window->first_interval;
+    find_parts(climb, window);
+    for (size_t a = 0; a < 2 * window->n_intervals; a++) {
+        const double *part = climb->parts + a * MOST_PRODUCTS;
+        size_t n_moved = window->n_moved[a / 2], moved = TRIANGLE(n_moved);
+        climb->score[first + a] +=
+            climb->n_independent *
+            (phema_dot(window->white + size - moved, part, moved) - trace(part, n_moved)) / 2;
+        for (size_t b = 0; b <= a; b++) {
+            const double *other = climb->parts + b * MOST_PRODUCTS;
+            size_t more = TRIANGLE(window->n_moved[b / 2]) - moved;
+            climb->fisher[(first + a) * total + first + b] +=
+                climb->n_independent * phema_dot(part, other + more, moved) / 2;
+        }
+    }
 }
 
 /* ---- The posterior ---- */
@@ -252,13 +278,13 @@ static double rate_window(struct climb *climb, const struct window *window, bool
  * spreads. */
 static double level_apart(const struct climb *climb, size_t k)
 {
-    double moved = climb->unknowns[k] - climb->unknowns[k - 1];
+    double moved = climb->unknowns[2 * k] - climb->unknowns[2 * k - 2];
     return (moved - (climb->prior[k] - climb->prior[k - 1])) / LEVEL_SPREAD;
 }
 
 static double slope_apart(const struct climb *climb, size_t k)
 {
-    return (climb->unknowns[climb->n_intervals + k] - climb->slopes[k]) / SLOPE_SPREAD;
+    return (climb->unknowns[2 * k + 1] - climb->slopes[k]) / SLOPE_SPREAD;
 }
 
 /* The limited slopes for these levels; a power of the time that is left needs no slope. */
@@ -266,49 +292,62 @@ static void limit_slopes(struct climb *climb)
 {
     size_t n = climb->n_intervals;
     for (size_t k = 0; k < n; k++)
-        climb->smooth[k] = climb->unknowns[k] - climb->work->levels[k];
+        climb->smooth[k] = climb->unknowns[2 * k] - climb->work->levels[k];
     for (size_t k = 0; k < n; k++)
         climb->slopes[k] = phema_motion_limited_slope(climb->smooth, n, k);
     if (climb->end_power)
         climb->slopes[n - 1] = 0;
 }
 
+/* The lower half of Fisher's information. */
 static void add_prior_scores(struct climb *climb)
 {
     size_t n = climb->n_intervals, total = 2 * n;
     const double level = 1 / LEVEL_SPREAD, slope = 1 / SLOPE_SPREAD;
     for (size_t k = 0; k < n; k++) {
-        climb->score[n + k] -= slope * slope_apart(climb, k);
-        climb->fisher[(n + k) * total + n + k] += slope * slope;
+        size_t at = 2 * k;
+        climb->score[at + 1] -= slope * slope_apart(climb, k);
+        climb->fisher[(at + 1) * total + at + 1] += slope * slope;
         if (!k)
             continue;
-        climb->score[k] -= level * level_apart(climb, k);
-        climb->score[k - 1] += level * level_apart(climb, k);
-        climb->fisher[k * total + k] += level * level;
-        climb->fisher[(k - 1) * total + k - 1] += level * level;
-        climb->fisher[k * total + k - 1] -= level * level;
-        climb->fisher[(k - 1) * total + k] -= level * level;
+        climb->score[at] -= level * level_apart(climb, k);
+        climb->score[at - 2] += level * level_apart(climb, k);
+        climb->fisher[at * total + at] += level * level;
+        climb->fisher[(at - 2) * total + at - 2] += level * level;
+        climb->fisher[at * total + at - 2] -= level * level;
     }
 }
 
-/* The log posterior but for a constant (N30); -inf: snapshots depend on each other. */
-static double rate(struct climb *climb, bool wants_scores)
+/* The log posterior but for a constant (N30) of what was rated last. */
+static double posterior(const struct climb *climb)
 {
-    size_t total = 2 * climb->n_intervals;
-    double sum = 0;
-    set_rates(climb);
-    if (wants_scores) {
-        memset(climb->score, 0, total * sizeof(*climb->score));
-        memset(climb->fisher, 0, total * total * sizeof(*climb->fisher));
-        add_prior_scores(climb);
-    }
-    for (size_t w = 0; w < climb->n_windows; w++)
-        sum += climb->n_independent * rate_window(climb, &climb->windows[w], wants_scores);
+    double sum = climb->likelihood;
     for (size_t k = 0; k < climb->n_intervals; k++) {
         double apart = k ? level_apart(climb, k) : 0;
         sum -= (slope_apart(climb, k) * slope_apart(climb, k) + apart * apart) / 2;
     }
     return isnan(sum) ? -HUGE_VAL : sum;
+}
+
+/* Returns the log posterior; -inf: snapshots depend on each other. */
+static double rate(struct climb *climb)
+{
+    set_rates(climb);
+    climb->likelihood = 0;
+    for (size_t w = 0; w < climb->n_windows; w++)
+        climb->likelihood += climb->n_independent * rate_window(climb, &climb->windows[w]);
+    return posterior(climb);
+}
+
+/* Of what was rated last. */
+static void find_scores(struct climb *climb)
+{
+    size_t total = 2 * climb->n_intervals;
+    memset(climb->score, 0, total * sizeof(*climb->score));
+    memset(climb->fisher, 0, total * total * sizeof(*climb->fisher));
+    add_prior_scores(climb);
+    for (size_t w = 0; w < climb->n_windows; w++)
+        add_scores(climb, &climb->windows[w]);
 }
 
 /* Moves the unknowns by (fisher + damping diagonal)^-1 score, at most by MOST_STEP. */
@@ -328,8 +367,8 @@ static bool take_step(struct climb *climb, double damping)
     double scale = longest > MOST_STEP ? MOST_STEP / longest : 1;
     for (size_t i = 0; i < total; i++) {
         double moved = climb->before[i] + scale * climb->step[i];
-        climb->unknowns[i] =
-            i < climb->n_intervals ? moved : fmax(-MOST_TILT, fmin(MOST_TILT, moved));
+        bool is_level = i % 2 == 0;
+        climb->unknowns[i] = is_level ? moved : fmax(-MOST_TILT, fmin(MOST_TILT, moved));
     }
     return true;
 }
@@ -339,14 +378,15 @@ static double climb_up(struct climb *climb)
 {
     size_t size = 2 * climb->n_intervals * sizeof(*climb->unknowns);
     double damping = 1e-3, reached = -HUGE_VAL;
+    if (!(rate(climb) > -HUGE_VAL))
+        return -HUGE_VAL;
     for (int step = 0; step < N_STEPS; step++) {
         limit_slopes(climb);
-        double start = rate(climb, true), height = start;
-        if (!(start > -HUGE_VAL))
-            return start;
+        double start = posterior(climb), height = start;
+        find_scores(climb);
         memcpy(climb->before, climb->unknowns, size);
         for (int try = 0; try < N_TRIES && !(height > start); try++) {
-            height = take_step(climb, damping) ? rate(climb, false) : -HUGE_VAL;
+            height = take_step(climb, damping) ? rate(climb) : -HUGE_VAL;
             damping = height > start ? fmax(damping / 10, LEAST_DAMPING) : damping * 10;
         }
         if (!(height > start)) {
@@ -369,27 +409,29 @@ static const double *row_of(const struct phema_motion_work *work,
     return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
 }
 
-/* Products of the differences from the last snapshot: these are small, and lose fewer digits. */
+/* Products of the differences: these are small, and lose fewer digits. */
 static void see_window(struct window *window, const struct phema_motion_work *work,
                        const struct phema_motion_data *data)
 {
     const struct phema_sample_rows *sample = data->sample;
     size_t m = window->n - 1;
-    const double *last = row_of(work, sample, window->first + m);
+    double noise[WINDOW];
     for (size_t i = 0; i <= m; i++) {
         double rounded = data->rounding ? data->rounding[work->origins[window->first + i]] : 0;
         rounded = fmax(rounded, PHEMA_FLOAT32_FLOOR);
-        window->noise[i] = rounded * rounded;
+        noise[i] = rounded * rounded;
     }
-    for (size_t i = 0; i < m; i++) {
+    for (size_t i = 0, at = 0; i < m; i++) {
         const double *a = row_of(work, sample, window->first + i);
-        for (size_t j = 0; j <= i; j++) {
+        const double *a_next = row_of(work, sample, window->first + i + 1);
+        for (size_t j = i; j < m; j++, at++) {
             const double *b = row_of(work, sample, window->first + j);
+            const double *b_next = row_of(work, sample, window->first + j + 1);
             double sum = 0;
             for (size_t e = 0; e < sample->n_elems; e++)
-                sum += (a[e] - last[e]) * (b[e] - last[e]);
-            window->seen[i * m + j] = window->seen[j * m + i] =
-                sum / ((double)sample->n_elems * sample->mean_square);
+                sum += (a[e] - a_next[e]) * (b[e] - b_next[e]);
+            window->seen[at] = sum / ((double)sample->n_elems * sample->mean_square);
+            window->noise[at] = i == j ? noise[i] + noise[i + 1] : i + 1 == j ? -noise[j] : 0;
         }
     }
 }
@@ -397,46 +439,122 @@ static void see_window(struct window *window, const struct phema_motion_work *wo
 /* Intervals from the one that ends with the first snapshot, or from the first of all. */
 static void find_intervals(struct window *window, const struct phema_motion_work *work)
 {
-    double begin = work->kept[window->first].t, end = work->kept[window->first + window->n - 1].t;
+    const struct phema_profile *kept = work->kept + window->first;
+    double end = kept[window->n - 1].t;
     size_t k = 0;
-    while (window->first && work->terms.ends[k] < begin)
+    while (window->first && work->terms.ends[k] < kept->t)
         k++;
     window->first_interval = k;
-    while (k < work->terms.n_intervals && work->terms.ends[k] <= end)
-        k++;
-    size_t n = k - window->first_interval;
-    window->n_intervals = n < WINDOW ? n : WINDOW;
+    for (; k < work->terms.n_intervals && work->terms.ends[k] <= end; k++) {
+        double begin = k ? work->terms.ends[k - 1] : 0;
+        size_t over = 0;
+        while (over + 1 < window->n && kept[over + 1].t <= begin)
+            over++;
+        window->n_moved[window->n_intervals++] = window->n - 1 - over;
+    }
+}
+
+/* Adds to the product of differences i and j, i <= j, if it is one of the last n. */
+static void add_product(double *products, size_t n, size_t m, size_t i, size_t j, double x)
+{
+    if (m - i <= n && j < m)
+        products[TRIANGLE(n) - TRIANGLE(m - i) + j - i] += x;
+}
+
+/* Adds what a squared distance of snapshots i < j adds to the products of the differences:
+ * (x_i - x_i+1)(x_j - x_j+1) has half of |x_i - x_j+1|^2 + |x_i+1 - x_j|^2 - |x_i - x_j|^2
+ * - |x_i+1 - x_j+1|^2. */
+static void add_distance(double *products, size_t n, size_t m, size_t i, size_t j, double square)
+{
+    add_product(products, n, m, i, j - 1, i + 1 == j ? square : square / 2);
+    add_product(products, n, m, i, j, -square / 2);
+    if (!i)
+        return;
+    add_product(products, n, m, i - 1, j - 1, -square / 2);
+    add_product(products, n, m, i - 1, j, square / 2);
+}
+
+/* The pieces of the window, from the first that any pair has. */
+static void find_front(struct window *window, const struct phema_motion_terms *terms,
+                       size_t n_pieces)
+{
+    size_t begin = window->first_interval * n_pieces;
+    window->first_piece = begin;
+    for (size_t s = 0; s < terms->starts[terms->n_pairs]; s++)
+        if (terms->items[s].interval < window->first_piece)
+            window->first_piece = terms->items[s].interval;
+    window->n_front = begin - window->first_piece;
+}
+
+/* Adds what a pair adds, in each piece. */
+static void add_pair(const struct window *window, const struct phema_motion_terms *terms,
+                     size_t pair, size_t i, size_t j, size_t n_pieces)
+{
+    size_t m = window->n - 1;
+    for (size_t s = terms->starts[pair]; s < terms->starts[pair + 1]; s++) {
+        const struct phema_motion_term *term = &terms->items[s];
+        size_t piece = term->interval - window->first_piece, n = m;
+        double *products = window->products + piece * TRIANGLE(m);
+        if (piece >= window->n_front) {
+            size_t k = (piece - window->n_front) / n_pieces;
+            n = window->n_moved[k];
+            products = products_of(window, n_pieces, k) +
+                       (piece - window->n_front) % n_pieces * TRIANGLE(n);
+        }
+        add_distance(products, n, m, i, j, term->walk);
+    }
+}
+
+static enum phema_status find_products(struct window *window, const struct phema_motion_work *work,
+                                       struct phema_arena *memory, struct phema_error *err)
+{
+    struct phema_distance pairs[WINDOW * N_MOST / 2];
+    struct phema_motion_terms terms = {0};
+    size_t n_pairs = 0;
+    for (size_t i = 0; i < window->n; i++)
+        for (size_t j = i + 1; j < window->n; j++)
+            pairs[n_pairs++] =
+                (struct phema_distance){.i = window->first + i, .j = window->first + j};
+    enum phema_status status = phema_motion_terms_find(&terms, work->table, pairs, n_pairs, err);
+    if (status)
+        return status;
+    find_front(window, &terms, work->n_pieces);
+    size_t size = window->n_front * TRIANGLE(window->n - 1);
+    for (size_t k = 0; k < window->n_intervals; k++)
+        size += work->n_pieces * TRIANGLE(window->n_moved[k]);
+    window->products = phema_arena_array(memory, size, sizeof(double));
+    window->levels = phema_arena_array(memory, window->n_intervals * MOST_PRODUCTS, sizeof(double));
+    if (!window->products || !window->levels)
+        status = phema_fail_memory(err);
+    for (size_t i = 0, pair = 0; !status && i < window->n; i++)
+        for (size_t j = i + 1; j < window->n; j++, pair++)
+            add_pair(window, &terms, pair, i, j, work->n_pieces);
+    phema_motion_terms_clear(&terms);
+    return status;
 }
 
 static enum phema_status find_windows(struct climb *climb, const struct phema_motion_data *data,
                                       struct phema_arena *memory, struct phema_error *err)
 {
     const struct phema_motion_work *work = climb->work;
-    size_t n = work->n_kept, n_pairs = 0;
+    size_t n = work->n_kept;
     climb->n_windows = n <= WINDOW ? 1 : (n - WINDOW + STRIDE - 1) / STRIDE + 1;
     climb->windows = phema_arena_array(memory, climb->n_windows, sizeof(*climb->windows));
-    struct phema_distance *pairs =
-        phema_arena_array(memory, climb->n_windows * WINDOW * N_MOST / 2, sizeof(*pairs));
-    if (!climb->windows || !pairs)
-        return phema_fail_memory(err);
-    for (size_t w = 0; w < climb->n_windows; w++) {
+    enum phema_status status = climb->windows ? PHEMA_OK : phema_fail_memory(err);
+    for (size_t w = 0; !status && w < climb->n_windows; w++) {
         struct window *window = &climb->windows[w];
         window->n = n < WINDOW ? n : WINDOW;
         window->first = w * STRIDE + window->n < n ? w * STRIDE : n - window->n;
-        window->first_pair = n_pairs;
-        for (size_t i = 0; i < window->n; i++)
-            for (size_t j = i + 1; j < window->n; j++)
-                pairs[n_pairs++] =
-                    (struct phema_distance){.i = window->first + i, .j = window->first + j};
         see_window(window, work, data);
         find_intervals(window, work);
+        status = find_products(window, work, memory, err);
     }
-    return phema_motion_terms_find(&climb->terms, work->table, pairs, n_pairs, err);
+    return status;
 }
 
 static bool alloc_climb(struct climb *climb, struct phema_arena *memory)
 {
-    size_t n = climb->n_intervals, total = 2 * n, most = 2 * WINDOW * N_MOST * N_MOST;
+    size_t n = climb->n_intervals, total = 2 * n, most = 2 * WINDOW * MOST_PRODUCTS;
     climb->unknowns = phema_arena_array(memory, total, sizeof(double));
     climb->before = phema_arena_array(memory, total, sizeof(double));
     climb->step = phema_arena_array(memory, total, sizeof(double));
@@ -444,14 +562,13 @@ static bool alloc_climb(struct climb *climb, struct phema_arena *memory)
     climb->slopes = phema_arena_array(memory, n, sizeof(double));
     climb->v = phema_arena_array(memory, climb->n_pieces, sizeof(double));
     climb->places = phema_arena_array(memory, climb->n_pieces, sizeof(double));
-    climb->intervals = phema_arena_array(memory, climb->n_pieces, sizeof(size_t));
     climb->score = phema_arena_array(memory, total, sizeof(double));
     climb->fisher = phema_arena_array(memory, total * total, sizeof(double));
     climb->damped = phema_arena_array(memory, total * total, sizeof(double));
     climb->parts = phema_arena_array(memory, most, sizeof(double));
     return climb->unknowns && climb->before && climb->step && climb->smooth && climb->slopes &&
-           climb->v && climb->places && climb->intervals && climb->score && climb->fisher &&
-           climb->damped && climb->parts;
+           climb->v && climb->places && climb->score && climb->fisher && climb->damped &&
+           climb->parts;
 }
 
 /* ---- The mean over the ways to end ---- */
@@ -464,12 +581,12 @@ static bool mix_ends(double *rates, struct climb *climb, size_t n_ways)
         int power;
         double prior;
     } ways[] = {{0, 1. / 2}, {1, 1. / 6}, {2, 1. / 6}, {4, 1. / 6}};
-    size_t n = climb->n_intervals, last = n - 1;
+    size_t last = climb->n_intervals - 1;
     double highest = -HUGE_VAL, total = 0;
     for (size_t way = 0; way < n_ways; way++) {
         if (way) { /* from the way before: the same mean in the last interval */
-            climb->unknowns[n + last] = 0;
-            climb->unknowns[last] +=
+            climb->unknowns[2 * last + 1] = 0;
+            climb->unknowns[2 * last] +=
                 phema_motion_log((ways[way].power + 1.0) / (ways[way - 1].power + 1.0));
         }
         climb->end_power = ways[way].power;
@@ -523,14 +640,13 @@ PHEMA_FALLIBLE phema_motion_find_likeliest(struct phema_motion_work *work, const
     if (!status)
         find_places(&climb);
     for (size_t k = 0; !status && k < n; k++) {
-        climb.unknowns[k] = phema_motion_log(wander[k]);
-        climb.unknowns[n + k] = work->slopes[k];
+        climb.unknowns[2 * k] = phema_motion_log(wander[k]);
+        climb.unknowns[2 * k + 1] = work->slopes[k];
     }
     if (!status && !mix_ends(work->shape, &climb, data->schedule ? 1 : 4))
         status = PHEMA_NO;
     for (size_t k = 0; !status && k < n; k++)
         join_alike(work->shape + k * work->n_pieces, work->n_pieces);
-    phema_motion_terms_clear(&climb.terms);
     phema_arena_clear(&memory);
     return status;
 }
