@@ -48,7 +48,8 @@ enum phema_status phema_products_find(struct phema_products *products,
                                       const struct phema_profile_set *set,
                                       const struct phema_motion *motion, struct phema_error *err)
 {
-    if (!set->is_plain)
+    bool has_closed = products->with[PHEMA_GRAM_WHITE] || products->with[PHEMA_GRAM_WALK];
+    if (!set->is_plain || !has_closed)
         return phema_products_integrate(products, set, motion, err);
     struct both both = {.closed = *products, .summed = *products, .set = set, .motion = motion};
     both.closed.with[PHEMA_GRAM_MOTION] = NULL;
@@ -158,14 +159,11 @@ static enum phema_status fail_memory(size_t n, struct phema_error *err)
 }
 
 /* products: empty at first; the caller frees what is left of them */
-static enum phema_status build_grams(struct phema_grams *grams, struct phema_products *products,
-                                     const struct phema_problem *problem, bool needs_walk,
-                                     struct phema_error *err)
+static enum phema_status fill_grams(struct phema_grams *grams, struct phema_products *products,
+                                    const struct phema_problem *problem, const bool *wanted,
+                                    struct phema_error *err)
 {
     struct phema_gram *const all[PHEMA_N_GRAMS] = {&grams->white, &grams->walk, &grams->motion};
-    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = true,
-                                        [PHEMA_GRAM_WALK] = needs_walk || !problem->motion,
-                                        [PHEMA_GRAM_MOTION] = problem->motion != NULL};
     if (!alloc_products(products, problem->n, problem->m, wanted))
         return fail_memory(problem->n, err);
     enum phema_status status = phema_products_find(products, &grams->set, problem->motion, err);
@@ -177,18 +175,35 @@ static enum phema_status build_grams(struct phema_grams *grams, struct phema_pro
     return PHEMA_OK;
 }
 
-enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
-                                    bool needs_walk, struct phema_error *err)
+static enum phema_status build_grams(struct phema_grams *grams, const struct phema_problem *problem,
+                                     const bool *wanted, struct phema_error *err)
 {
     *grams = (struct phema_grams){0};
     struct phema_products products = {0};
     enum phema_status status = phema_profile_set_build(&grams->set, problem, err);
     if (!status)
-        status = build_grams(grams, &products, problem, needs_walk, err);
+        status = fill_grams(grams, &products, problem, wanted, err);
     free_products(&products);
     if (status)
         phema_grams_clear(grams);
     return status;
+}
+
+enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
+                                    bool needs_walk, struct phema_error *err)
+{
+    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = true,
+                                        [PHEMA_GRAM_WALK] = needs_walk || !problem->motion,
+                                        [PHEMA_GRAM_MOTION] = problem->motion != NULL};
+    return build_grams(grams, problem, wanted, err);
+}
+
+enum phema_status phema_grams_build_motion(struct phema_grams *grams,
+                                           const struct phema_problem *problem,
+                                           struct phema_error *err)
+{
+    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_MOTION] = true};
+    return build_grams(grams, problem, wanted, err);
 }
 
 static void clear_gram(struct phema_gram *gram)

@@ -43,6 +43,10 @@ struct phema_products {
  * PHEMA_ERR_INPUTS, PHEMA_ERR_TARGET, PHEMA_ERR_RESOURCE as phema_weights_solve */
 PHEMA_FALLIBLE phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
                                  bool needs_walk, struct phema_error *err);
+/* The gram of the problem's motion alone. */
+PHEMA_FALLIBLE phema_grams_build_motion(struct phema_grams *grams,
+                                        const struct phema_problem *problem,
+                                        struct phema_error *err);
 void phema_grams_clear(struct phema_grams *grams);
 
 /* Fills in the products that are wanted. motion may be NULL where that metric is not wanted.

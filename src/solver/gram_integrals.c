@@ -7,6 +7,7 @@
 struct sums { /* up to the current time */
     const struct phema_profile_set *set;
     const struct phema_motion *motion;
+    bool has_white, has_walk; /* these are wanted, else their sums stay 0 */
     struct phema_family_pairs pairs;
     phema_quad *densities;     /* [pairs.n] integral of p_a p_b */
     phema_quad *both;          /* [pairs.n] integral of F_a F_b */
@@ -72,20 +73,25 @@ static void add_interval(struct sums *sums, const struct phema_interval *interva
     for (size_t k = 0; k < sums->set->n_families; k++) {
         if (!interval->is_active[k])
             continue;
-        sums->singles[k] = interval->decays[k] * sums->singles[k] + interval->singles[k];
-        sums->moved_single[k] =
-            interval->decays[k] * sums->moved_single[k] + wander * interval->singles[k];
+        if (sums->has_walk)
+            sums->singles[k] = interval->decays[k] * sums->singles[k] + interval->singles[k];
+        if (motion)
+            sums->moved_single[k] =
+                interval->decays[k] * sums->moved_single[k] + wander * interval->singles[k];
     }
     for (size_t i = 0; i < sums->pairs.n; i++) {
         const struct phema_family_pair *pair = &sums->pairs.items[i];
         if (!interval->is_active[pair->a] || !interval->is_active[pair->b])
             continue;
         phema_quad decay = interval->decays[pair->a] * interval->decays[pair->b];
-        sums->densities[i] = decay * sums->densities[i] + interval->densities[i];
-        sums->both[i] = decay * sums->both[i] + interval->both[i];
+        if (sums->has_white)
+            sums->densities[i] = decay * sums->densities[i] + interval->densities[i];
+        if (sums->has_walk)
+            sums->both[i] = decay * sums->both[i] + interval->both[i];
         if (motion)
-            sums->moved[i] = decay * sums->moved[i] + wander * interval->both[i] +
-                             jitter * interval->densities[i];
+            sums->moved[i] = decay * sums->moved[i] + wander * interval->both[i];
+        if (jitter > 0)
+            sums->moved[i] += jitter * interval->densities[i];
     }
 }
 
@@ -173,7 +179,10 @@ enum phema_status phema_products_integrate(struct phema_products *products,
                                            const struct phema_motion *motion,
                                            struct phema_error *err)
 {
-    struct sums sums = {.set = set, .motion = motion};
+    struct sums sums = {.set = set,
+                        .motion = motion,
+                        .has_white = products->with[PHEMA_GRAM_WHITE] != NULL,
+                        .has_walk = products->with[PHEMA_GRAM_WALK] != NULL};
     enum phema_status status =
         alloc_sums(&sums, set) ? sum_intervals(products, &sums, err) : phema_fail_memory(err);
     phema_arena_clear(&sums.memory);

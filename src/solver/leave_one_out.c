@@ -128,7 +128,7 @@ static enum phema_status window_fill(struct window *window, const struct phema_p
     part.rounding = problem->rounding ? problem->rounding + window->first : NULL;
     part.n = window->n;
     struct phema_grams grams;
-    enum phema_status status = phema_grams_build(&grams, &part, false, err);
+    enum phema_status status = phema_grams_build_motion(&grams, &part, err);
     if (status)
         return status;
     struct scaled_system system = {0};
