@@ -227,11 +227,12 @@ static bool alloc_work(struct phema_motion_work *work)
     work->heights = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     work->pulls = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     work->loads = phema_arena_array(memory, terms->n_intervals, sizeof(double));
+    work->parts = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     work->walked = phema_arena_array(memory, n_pairs, sizeof(double));
     work->jittered = phema_arena_array(memory, n_pairs, sizeof(double));
     if (!terms->ends || !terms->starts || !terms->items || !work->known || !work->levels ||
         !work->shape || !work->slopes || !work->heights || !work->pulls || !work->loads ||
-        !work->walked || !work->jittered)
+        !work->parts || !work->walked || !work->jittered)
         return false;
     for (size_t k = 0; k < terms->n_intervals; k++)
         terms->ends[k] = work->pieces.ends[(k + 1) * work->n_pieces - 1];

@@ -167,14 +167,20 @@ void phema_motion_scale_intervals(struct phema_motion *motion, struct phema_moti
     memset(work->pulls, 0, motion->n_intervals * sizeof(*work->pulls));
     memset(work->loads, 0, motion->n_intervals * sizeof(*work->loads));
     for (size_t p = 0; p < terms->n_pairs; p++) {
-        double modelled = model_pair(motion, terms, p);
+        const struct phema_motion_term *items = terms->items + terms->starts[p];
+        size_t n = terms->starts[p + 1] - terms->starts[p];
+        double modelled = 0;
+        for (size_t s = 0; s < n; s++) {
+            work->parts[s] = part_of(motion, &items[s]);
+            modelled += work->parts[s];
+        }
         if (!(modelled > 0))
             continue;
-        double missing = phema_motion_log(work->seen[p] / modelled);
-        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++) {
-            double term = part_of(motion, &terms->items[s]) / modelled;
-            work->pulls[terms->items[s].interval] += term * missing;
-            work->loads[terms->items[s].interval] += term;
+        double missing = phema_motion_log(work->seen[p] / modelled), inverse = 1 / modelled;
+        for (size_t s = 0; s < n; s++) {
+            double term = work->parts[s] * inverse;
+            work->pulls[items[s].interval] += term * missing;
+            work->loads[items[s].interval] += term;
         }
     }
     for (size_t k = 0; k < motion->n_intervals; k++) {

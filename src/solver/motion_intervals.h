@@ -24,6 +24,7 @@ struct phema_motion_work {
     double *heights; /* [n_intervals] log of the mean of v, less the level */
     double *walked, *jittered; /* [n_pairs] for an amplitude of 1 t^-q */
     double *pulls, *loads;     /* [n_intervals] */
+    double *parts;             /* [n_intervals] of one pair */
     struct phema_arena memory; /* of all arrays but the pieces' */
 };
 
