@@ -215,7 +215,8 @@ struct phema_leave_one_out {
     double *largest_without; /* [n] out: the largest z nearby once this one is gone; NaN unless
                               * its z is above the limit. NULL: not wanted */
     double limit;            /* in */
-    double likelihood;       /* out: restricted log likelihood of the labels and the motion, an
+    bool only_z;       /* in: the likelihood is not wanted, and NaN; long series take less time */
+    double likelihood; /* out: restricted log likelihood of the labels and the motion, an
                               * element, but for a constant: of all windows, so that comparisons
                               * are of one n; NaN: as z */
     struct phema_tensor_outlier outlier; /* out, where tensors are known; the largest ratio */

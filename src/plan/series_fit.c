@@ -120,8 +120,10 @@ static enum phema_status compare(struct fit *fit, const struct fitting *fitting,
         fit->largest_without = calloc(labels->n + 1, sizeof(*fit->largest_without));
     if ((has_z && !fit->z) || (leaves_out && !fit->largest_without))
         return phema_fail_memory(err);
-    struct phema_leave_one_out out = {
-        .z = fit->z, .largest_without = fit->largest_without, .limit = WRONG_Z};
+    struct phema_leave_one_out out = {.z = fit->z,
+                                      .largest_without = fit->largest_without,
+                                      .limit = WRONG_Z,
+                                      .only_z = leaves_out};
     struct phema_problem problem = {.snapshots = labels->profiles,
                                     .rounding = fitting->rounding,
                                     .n = labels->n,

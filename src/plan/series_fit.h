@@ -23,8 +23,9 @@ struct labels {
 struct fit {
     struct phema_motion motion;
     double *z;
-    double *largest_without;            /* [n]; NULL: not asked for */
-    double max_z, median_z, likelihood; /* NaN: nothing could be compared */
+    double *largest_without; /* [n]; NULL: not asked for */
+    double max_z, median_z;  /* NaN: nothing could be compared */
+    double likelihood;       /* likewise, or of a fit that leaves out */
     struct phema_tensor_outlier outlier;
 };
 

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cholesky.h"
 #include "dot.h"
@@ -21,7 +20,8 @@ static bool window_alloc(struct window *window, size_t n)
     window->coefficients = calloc(n * n, sizeof(double));
     window->precision = calloc(n, sizeof(double));
     window->residuals = malloc((n * window->sample->n_elems + 1) * sizeof(double));
-    return window->coefficients && window->precision && window->residuals;
+    window->has_residual = calloc(n, sizeof(bool));
+    return window->coefficients && window->precision && window->residuals && window->has_residual;
 }
 
 static void window_clear(struct window *window)
@@ -29,6 +29,7 @@ static void window_clear(struct window *window)
     free(window->coefficients);
     free(window->precision);
     free(window->residuals);
+    free(window->has_residual);
 }
 
 /* K = L (C + R) L, with L the lengths and C the cosines of the Gram matrix, and R = N / L^2. The
@@ -160,44 +161,6 @@ struct comparison {
     struct window_result *results; /* [n_windows] */
 };
 
-/* P removes what all snapshots share, so their distances from the newest one do as well as they
- * do. Being small, distances lose fewer digits. */
-static const double *reference_of(const struct window *window)
-{
-    return window_row(window, window->n - 1);
-}
-
-/* Four rows at a time: the sum is loaded and stored less often. */
-static void add_rows(double *restrict sum, const double *const rows[4],
-                     const double coefficients[4], const double *restrict reference, size_t n_elems)
-{
-    const double *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2],
-                           *restrict d = rows[3];
-    for (size_t e = 0; e < n_elems; e++)
-        sum[e] += coefficients[0] * (a[e] - reference[e]) +
-                  coefficients[1] * (b[e] - reference[e]) +
-                  coefficients[2] * (c[e] - reference[e]) + coefficients[3] * (d[e] - reference[e]);
-}
-
-static void find_residual(const struct window *window, size_t i)
-{
-    size_t n_elems = window->sample->n_elems, newest = window->n - 1;
-    double *residual = window->residuals + i * n_elems;
-    /* pages of calloc would be read before they are written, which costs a second fault and
-     * interrupts the other threads */
-    memset(residual, 0, n_elems * sizeof(*residual));
-    for (size_t j = 0; j < newest; j += 4) {
-        const double *rows[4];
-        double coefficients[4];
-        for (size_t r = 0; r < 4; r++) {
-            size_t k = j + r < newest ? j + r : newest; /* which adds nothing */
-            rows[r] = window_row(window, k);
-            coefficients[r] = window->coefficients[i * window->n + k];
-        }
-        add_rows(residual, rows, coefficients, reference_of(window), n_elems);
-    }
-}
-
 static double z_score(const struct window *window, double squares)
 {
     return sqrt(squares / ((double)window->sample->n_elems * window->sample->mean_square));
@@ -275,7 +238,7 @@ static double find_likelihood(const struct window *window)
     for (size_t i = 0; i < window->n; i++)
         trace +=
             window->precision[i] * product_sum(window_residual(window, i), window_row(window, i),
-                                               reference_of(window), window->sample->n_elems);
+                                               window_reference(window), window->sample->n_elems);
     return likelihood_of(window, trace);
 }
 
@@ -284,7 +247,7 @@ static double find_likelihood(const struct window *window)
 static double estimate_likelihood(const struct window *window)
 {
     size_t n_elems = window->sample->n_elems, n = window->n;
-    const double *reference = reference_of(window);
+    const double *reference = window_reference(window);
     double trace = 0;
     for (size_t i = 0; i < n; i++) {
         const double *row = window_row(window, i);
@@ -292,7 +255,7 @@ static double estimate_likelihood(const struct window *window)
         for (size_t e = 0; e < n_elems; e++)
             distance[e] = row[e] - reference[e];
         for (size_t j = 0; j <= i; j++) {
-            double product = phema_dot(distance, window_residual(window, j), n_elems);
+            double product = phema_dot(distance, window->residuals + j * n_elems, n_elems);
             trace +=
                 (i == j ? 1 : 2) * window->precision[i] * window->coefficients[i * n + j] * product;
         }
@@ -317,11 +280,9 @@ static void compare_snapshots(const struct comparison *comparison, struct window
                               const struct window *window, size_t index)
 {
     for (size_t i = 0; i < window->n; i++)
-        find_residual(window, i);
-    for (size_t i = 0; i < window->n; i++)
         if (is_own(comparison, index, window, i))
             compare_snapshot(comparison, result, window, i);
-    result->likelihood = find_likelihood(window);
+    result->likelihood = comparison->out->only_z ? PHEMA_UNKNOWN : find_likelihood(window);
 }
 
 static enum phema_status compare_window(void *context, size_t index, struct phema_error *err)

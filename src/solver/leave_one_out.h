@@ -10,7 +10,8 @@ struct window {
     double *coefficients; /* [n x n] P_ij / P_ii */
     double *precision;    /* [n] P_ii, of relative squares */
     double log_volume;    /* log |K| + log 1' K^-1 1 */
-    double *residuals;    /* [n x n_elems] (P X)_i / P_ii */
+    double *residuals;    /* [n x n_elems] (P X)_i / P_ii, of those that were asked for */
+    bool *has_residual;   /* [n] */
     const struct phema_sample_rows *sample;
 };
 
@@ -21,10 +22,15 @@ static inline const double *window_row(const struct window *window, size_t i)
     return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
 }
 
-static inline const double *window_residual(const struct window *window, size_t i)
+/* P removes what all snapshots share, so their distances from the newest one do as well as they
+ * do. Being small, distances lose fewer digits. */
+static inline const double *window_reference(const struct window *window)
 {
-    return window->residuals + i * window->sample->n_elems;
+    return window_row(window, window->n - 1);
 }
+
+/* leave_one_out_residuals.c: found when it is asked for first. */
+const double *window_residual(const struct window *window, size_t i);
 
 /* The sum of squares over elements [first, end) of the residual of snapshot j once i is gone, times
  * its precision: P loses a row and a column, which changes it by a matrix of rank one. 0: it says
