@@ -119,6 +119,16 @@ PHEMA_FALLIBLE sink_end_verify(struct sink *sink, struct phema_error *err);
 /* Size of the output; exact after sink_finish. */
 uint64_t sink_size_bytes(const struct sink *sink);
 
+/* Syncs file i < sink_n_synced_files early, after all else: several files can be synced at once.
+ * The commit reports a failure. Does nothing where the output is not to be synced. */
+size_t sink_n_synced_files(const struct sink *sink);
+void sink_sync_file(struct sink *sink, size_t i);
+
+/* The commit leaves the directory of the output unsynced: the caller syncs it once for several
+ * outputs. false, and no effect, where a later step relies on the name: a sidecar, a journal, an
+ * old directory, the marker of a part. */
+bool sink_leave_entry(struct sink *sink);
+
 /* Publishes the output and frees the sink. A part becomes complete, and join publishes it. */
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err);
 void sink_abandon(struct sink *sink); /* takes NULL */

@@ -85,6 +85,16 @@ uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content
 PHEMA_FALLIBLE phema_writer_try_zstd(int level, const void *data, size_t size,
                                      struct phema_error *err);
 
+/* Syncs the file early where the options sync it, so that several files can be synced at once.
+ * Nothing is written afterwards. The finish, or the commit, reports a failure. Safe for several
+ * writers at once. */
+void phema_writer_sync(struct phema_writer *writer);
+
+/* The commit leaves the directory of PATH unsynced. The caller then commits another file of this
+ * directory, or calls phema_writer_sync_entry, before PATH counts as durable. Comes before the
+ * finish. */
+void phema_writer_leave_entry(struct phema_writer *writer);
+
 /* Syncs and closes the partial file without renaming it: the part of publishing that takes long or
  * can fail for lack of space. On failure the writer is to be abandoned. */
 PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_error *err);

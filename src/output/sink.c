@@ -252,6 +252,27 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 
 /* ---- Publishing ---- */
 
+size_t sink_n_synced_files(const struct sink *sink)
+{
+    return sink->output->n_files + 1;
+}
+
+void sink_sync_file(struct sink *sink, size_t i)
+{
+    struct phema_writer *plain = i < sink->output->n_files ? sink->writers[i] : sink->sidecar;
+    struct phema_writer *writer = sink->compressed ? sink->compressed : plain;
+    if (writer)
+        phema_writer_sync(writer);
+}
+
+bool sink_leave_entry(struct sink *sink)
+{
+    if (sink->part || sink->directory || sink->sidecar || sink->journal)
+        return false;
+    phema_writer_leave_entry(sink->compressed ? sink->compressed : sink->writers[0]);
+    return true;
+}
+
 static enum phema_status commit(struct phema_writer **writer, struct phema_error *err)
 {
     struct phema_writer *committed = *writer;

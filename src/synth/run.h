@@ -70,7 +70,7 @@ struct run {
     _Atomic size_t tensor; /* the one in progress, for progress reports */
     const char *stage;     /* of an output, set and read by the calling thread; NULL: reading */
     double stage_start_s, reported_s;
-    size_t stage_output;
+    _Atomic size_t stage_output;
     _Atomic uint64_t stage_bytes; /* done in the stage */
     _Atomic bool is_stopped;
     struct journal_writer *journal;      /* NULL: no journal is kept */
@@ -153,14 +153,19 @@ PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err
 
 PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err);
 
-/* Does a step of an output, sink_finish or sink_commit, while progress of the stage is reported as in
- * run_pass. */
-typedef enum phema_status run_step(struct sink *sink, struct phema_error *err);
+/* Does a step of an output while progress of the stage is reported as in run_pass. */
+typedef enum phema_status run_step(void *context, struct phema_error *err);
 PHEMA_FALLIBLE run_do_step(struct run *run, const char *stage, size_t output, run_step *step,
-                           struct sink *sink, struct phema_error *err);
+                           void *context, struct phema_error *err);
 /* Reports progress of a stage that the calling thread does itself, ten times a second at most. */
 void run_begin_stage(struct run *run, const char *stage, size_t output);
 void run_report_stage(struct run *run);
+
+/* ---- run_publish.c ---- */
+
+/* Publishes the outputs of a pass. is_directory_made: this run has made the directory of the outputs. */
+PHEMA_FALLIBLE run_publish(struct run *run, size_t pass, bool is_directory_made,
+                           struct phema_error *err);
 
 /* ---- run_digest.c ---- */
 

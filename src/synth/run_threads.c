@@ -76,12 +76,13 @@ static void report_progress(struct run *run)
         .n_items = run->outputs->m,
         .n_published = run->n_published,
     };
+    size_t output = atomic_load(&run->stage_output);
     struct phema_progress of_stage = {
         .done_bytes = atomic_load(&run->stage_bytes),
-        .total_bytes = run->outputs->m ? run->outputs->items[run->stage_output].size_bytes : 0,
+        .total_bytes = run->outputs->m ? run->outputs->items[output].size_bytes : 0,
         .elapsed_s = phema_clock_s() - run->stage_start_s,
         .stage = run->stage,
-        .item = run->stage_output + 1,
+        .item = output + 1,
         .n_items = run->outputs->m,
         .n_published = run->n_published,
     };
@@ -95,7 +96,7 @@ static void report_progress(struct run *run)
 void run_begin_stage(struct run *run, const char *stage, size_t output)
 {
     run->stage = stage;
-    run->stage_output = output;
+    atomic_store(&run->stage_output, output);
     run->stage_start_s = run->reported_s = phema_clock_s();
     atomic_store(&run->stage_bytes, 0);
 }
@@ -292,7 +293,7 @@ PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_er
 
 struct step {
     run_step *step;
-    struct sink *sink;
+    void *context;
     enum phema_status status;
     struct phema_error err;
 };
@@ -300,13 +301,13 @@ struct step {
 static void do_step(void *context)
 {
     struct step *step = context;
-    step->status = step->step(step->sink, &step->err);
+    step->status = step->step(step->context, &step->err);
 }
 
 PHEMA_FALLIBLE run_do_step(struct run *run, const char *stage, size_t output, run_step *step,
-                           struct sink *sink, struct phema_error *err)
+                           void *context, struct phema_error *err)
 {
-    struct step own = {.step = step, .sink = sink};
+    struct step own = {.step = step, .context = context};
     struct pool_thread thread;
     struct thread_pool pool = {
         .threads = &thread, .lock = PTHREAD_MUTEX_INITIALIZER, .is_done = PTHREAD_COND_INITIALIZER};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* synth.c - runs a plan: opens the outputs, runs the passes, publishes. */
+/* synth.c - runs a plan: opens the outputs, runs the passes, tells the result. */
 #include "phema/synth.h"
 
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "input_digests.h"
 #include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/memory.h"
@@ -136,101 +135,7 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
     return is_resumable ? journal_writer_open(&run->journal, run, err) : PHEMA_OK;
 }
 
-/* ---- Publishing ---- */
-
-/* An output that failed verification must not be resumed. */
-static void discard(struct run *run)
-{
-    for (size_t j = 0; j < run->outputs->m; j++)
-        if (run->sinks[j])
-            sink_keep(run->sinks[j], false);
-}
-
-/* Completes the provenance: digests are known after all data were read. Those of a part cover only
- * its share of the data, and go into its marker. */
-static enum phema_status write_digests(struct run *run, size_t j, struct phema_error *err)
-{
-    struct phema_output *output = &run->outputs->items[j];
-    if (!run->input_digests)
-        return PHEMA_OK;
-    struct phema_hash_sum *sums = calloc(output->n_digests + 1, sizeof(*sums));
-    if (!sums)
-        return phema_fail_memory(err);
-    input_digests_of_output(sums, run, j);
-    if (!run->options.n_parts)
-        phema_output_set_digests(output, sums);
-    enum phema_status status = sink_write_digests(run->sinks[j], sums, err);
-    free(sums);
-    return status;
-}
-
-/* Rereads a finished output before it is published, if options.verifies. PHEMA_ERR_OUTPUT names the
- * output and a tensor that differs from the written data. */
-static enum phema_status reread_output(struct run *run, size_t output, struct phema_error *err)
-{
-    if (!run->options.verifies)
-        return PHEMA_OK;
-    size_t hint = 0;
-    run_begin_stage(run, "checking", output);
-    enum phema_status status = sink_begin_verify(run->sinks[output], err);
-    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && !status; t++) {
-        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
-        status = tile_reread(run, output, &range, NULL, err);
-        atomic_fetch_add(&run->stage_bytes,
-                         phema_dtype_bytes(run->outputs->dtypes[range.tensor], range.n_elems));
-        run_report_stage(run);
-    }
-    if (!status)
-        status = sink_end_verify(run->sinks[output], err);
-    run->stage = NULL;
-    return status;
-}
-
-static enum phema_status publish_output(struct run *run, size_t j, struct phema_error *err)
-{
-    phema_memory_profile_begin_stage(run->options.memory_profile, PHEMA_STAGE_WRITE);
-    enum phema_status status = write_digests(run, j, err);
-    if (status)
-        return status;
-    status = run_do_step(
-        run, phema_output_traits(run->outputs)->is_compressed ? "compressing" : "finishing", j,
-        sink_finish, run->sinks[j], err);
-    if (status)
-        return status;
-    status = reread_output(run, j, err);
-    if (status) {
-        discard(run);
-        return status;
-    }
-    phema_memory_profile_begin_stage(run->options.memory_profile, PHEMA_STAGE_PUBLISH);
-    run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
-    struct sink *sink = run->sinks[j];
-    run->sinks[j] = NULL;
-    bool may_wait = run->options.syncs && run->options.report;
-    status =
-        may_wait ? run_do_step(run, "storing", j, sink_commit, sink, err) : sink_commit(sink, err);
-    run->n_published += !status;
-    return status;
-}
-
-/* Publishes the outputs of a pass, each as soon as it is complete. */
-static enum phema_status publish(struct run *run, size_t pass, bool is_directory_made,
-                                 struct phema_error *err)
-{
-    size_t first = 0, end = 0;
-    run_outputs_of(run, pass, &first, &end);
-    enum phema_status status = run_check_inputs_unchanged(run, err);
-    if (status)
-        discard(run);
-    for (size_t j = first; !status && j < end; j++)
-        status = publish_output(run, j, err);
-    if (status)
-        return status;
-    bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);
-    return may_be_new && run->options.syncs
-               ? phema_writer_sync_entry(run->outputs->made_directory, err)
-               : PHEMA_OK;
-}
+/* ---- Passes ---- */
 
 static enum phema_status make_outputs(struct run *run, bool is_directory_made,
                                       struct phema_error *err)
@@ -243,7 +148,7 @@ static enum phema_status make_outputs(struct run *run, bool is_directory_made,
             status = run_pass(run, pass, err);
         if (status)
             return status;
-        status = publish(run, pass, is_directory_made, err);
+        status = run_publish(run, pass, is_directory_made, err);
         if (status)
             return status;
     }

@@ -167,20 +167,36 @@ static void unmap(struct phema_writer *writer)
     writer->map = NULL;
 }
 
+/* The kernel reports a failed write to one fsync only: its error is kept. */
+void phema_writer_sync(struct phema_writer *writer)
+{
+    if (!writer->options.syncs || writer->is_synced || writer->descriptor < 0)
+        return;
+    writeback_cancel(&writer->writeback);
+    writer->sync_error = file_sync(writer->descriptor) ? errno : 0;
+    writer->is_synced = true;
+}
+
+void phema_writer_leave_entry(struct phema_writer *writer)
+{
+    writer->leaves_entry = true;
+}
+
 PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_error *err)
 {
     if (writer->descriptor < 0)
         return PHEMA_OK;
     unmap(writer);
     writeback_cancel(&writer->writeback);
-    if (writer->options.syncs && file_sync(writer->descriptor))
-        return writer_fail_errno(err, writer->path, "cannot be synced", errno);
+    phema_writer_sync(writer);
+    if (writer->sync_error)
+        return writer_fail_errno(err, writer->path, "cannot be synced", writer->sync_error);
     if (writer->options.drops_cache)
         writer_drop_cache(writer);
     int lost = atomic_load(&writer->lost);
     if (lost)
         return writer_fail_errno(err, writer->path, "cannot be written", lost);
-    if (writer->options.syncs && !writer->is_inside) {
+    if (writer->options.syncs && !writer->is_inside && !writer->leaves_entry) {
         enum phema_status status = writer_open_parent(&writer->parent, writer->path, err);
         if (status)
             return status;

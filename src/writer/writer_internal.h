@@ -24,6 +24,9 @@ struct phema_writer {
     int parent;           /* its directory, opened by finish, to be synced; or -1 */
     bool is_finished, took_over, is_resumed;
     bool is_kept; /* stays when it is abandoned */
+    bool is_synced;
+    int sync_error; /* errno when that failed, or 0 */
+    bool leaves_entry;
     enum writer_published published;
     mode_t usual_write; /* permissions that publishing adds (permissions_usual_write) */
     mode_t old_mode;    /* of the file that it was exchanged with */

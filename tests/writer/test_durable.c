@@ -192,13 +192,19 @@ static void assert_content(const char *path, const void *content, size_t wanted)
     free(data);
 }
 
-static enum phema_status write_file(const char *path, const struct phema_writer_options *options,
-                                    struct phema_error *err)
+static struct phema_writer *
+open_written(const char *path, const struct phema_writer_options *options, struct phema_error *err)
 {
     struct phema_writer *writer = NULL;
     assert_ok(phema_writer_open(&writer, path, 8, options, err), err);
     assert_ok(phema_writer_write(writer, 0, "12345678", 8, err), err);
-    return phema_writer_commit(writer, err);
+    return writer;
+}
+
+static enum phema_status write_file(const char *path, const struct phema_writer_options *options,
+                                    struct phema_error *err)
+{
+    return phema_writer_commit(open_written(path, options, err), err);
 }
 
 static void a_file_is_synced_then_named_then_its_directory_is_synced(void **state)
@@ -212,6 +218,43 @@ static void a_file_is_synced_then_named_then_its_directory_is_synced(void **stat
     begin();
     assert_ok(write_file(path, &forced, &err), &err);
     assert_calls_then_directory("sync file.partial, rename file", "");
+    free(path);
+}
+
+static void files_are_synced_early_and_their_directory_once(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *paths[2] = {support_tmp_path("one"), support_tmp_path("two")};
+    struct phema_writer *writers[2];
+    begin();
+    for (size_t i = 0; i < 2; i++)
+        writers[i] = open_written(paths[i], &durable, &err);
+    for (size_t i = 0; i < 2; i++)
+        phema_writer_sync(writers[i]);
+    phema_writer_leave_entry(writers[0]);
+    for (size_t i = 0; i < 2; i++)
+        assert_ok(phema_writer_commit(writers[i], &err), &err);
+    assert_calls_then_directory("sync one.partial, sync two.partial, rename one, rename two", "");
+    free(paths[0]);
+    free(paths[1]);
+}
+
+/* The kernel tells of a failed write once: a second sync would succeed. */
+static void a_failed_early_sync_fails_the_commit(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("early"), *partial = with_end(path, ".partial");
+    begin();
+    struct phema_writer *writer = open_written(path, &durable, &err);
+    failures.synced = "early.partial";
+    phema_writer_sync(writer);
+    failures.synced = NULL;
+    assert_fails(phema_writer_commit(writer, &err), PHEMA_ERR_OUTPUT, &err,
+                 "early: cannot be synced: Input/output error");
+    assert_false(exists(path) || exists(partial));
+    free(partial);
     free(path);
 }
 
@@ -421,6 +464,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_synced_then_named_then_its_directory_is_synced),
+        cmocka_unit_test(files_are_synced_early_and_their_directory_once),
+        cmocka_unit_test(a_failed_early_sync_fails_the_commit),
         cmocka_unit_test(without_syncs_nothing_is_synced),
         cmocka_unit_test(failures_of_sync_or_close_are_reported),
         cmocka_unit_test(short_or_interrupted_writes_continue),
