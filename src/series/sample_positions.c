@@ -2,8 +2,7 @@
 /* sample_positions.c - stratified choice of elements. Tensors are taken by name. Each gets some
  * elements, and large ones get more. The elements of a tensor are a row of blocks of neighbours:
  * the row is divided into equal strata and one block is drawn from each. The choice depends on
- * names, shapes, dtypes, the number of snapshots and their compression, not on files or the order
- * of tensors in them. */
+ * names, shapes, dtypes, the number of snapshots, and the frames of the first compressed one. */
 #include "sparse_read.h"
 
 #include <stdlib.h>
@@ -32,10 +31,13 @@
 #define LEAST_SHARE          4
 #define MOST_SHARES(numbers) ((numbers) / LEAST_SHARE * 3 / 4)
 
-/* Where snapshots are compressed, blocks lie in this many windows, which span few frames: a frame
- * must be decompressed from its beginning. */
-#define N_WINDOWS      8
-#define WINDOW_NUMBERS ((uint64_t)1 << 18)
+/* Where snapshots are compressed and have more numbers than this, blocks lie in this many windows.
+ * A frame must be decompressed from its beginning, so that windows are short and begin with a frame
+ * if that is found. Decompressing them costs 2 MiB of a snapshot in F32. */
+#define WINDOWED_NUMBERS ((uint64_t)1 << 21)
+#define N_WINDOWS        8
+#define WINDOW_NUMBERS   ((uint64_t)1 << 16)
+#define FRAME_ATTEMPTS   8
 
 enum phema_dtype number_dtype(enum phema_dtype dtype)
 {
@@ -146,14 +148,74 @@ static void draw_blocks(uint64_t *blocks, size_t n, uint64_t low, uint64_t high,
     }
 }
 
+/* The first snapshot with frames; the number of snapshots where there is none. */
+static size_t find_compressed(const struct phema_series *series)
+{
+    size_t k = 0;
+    while (k < series->n &&
+           !(series->snapshots[k].is_compressed && series->snapshots[k].checkpoint))
+        k++;
+    return k;
+}
+
+/* The block of the first tensor in a frame of snapshot k that begins at this offset of the content.
+ * fallback: the tensor of the row whose data are in the frame */
+static uint64_t find_first_in_frame(const struct row *row, size_t k, uint64_t entry,
+                                    uint64_t fallback_offset, uint64_t fallback)
+{
+    uint64_t found = fallback, found_offset = fallback_offset, start = 0;
+    for (size_t i = 0; i < row->n_tensors; i++) {
+        struct phema_tensor tensor = phema_series_tensor_in(row->series, k, row->tensors[i]);
+        if (tensor.offset >= entry && tensor.offset < found_offset) {
+            found = start;
+            found_offset = tensor.offset;
+        }
+        start += n_blocks_of(row, row->tensors[i]);
+    }
+    return found;
+}
+
+/* The first block in the frame that holds this block in snapshot k. */
+static uint64_t move_to_frame(const struct row *row, size_t k, uint64_t block)
+{
+    uint64_t start = 0; /* first block of the tensor */
+    size_t i = 0;
+    while (block >= start + n_blocks_of(row, row->tensors[i]))
+        start += n_blocks_of(row, row->tensors[i++]);
+    struct phema_tensor tensor = phema_series_tensor_in(row->series, k, row->tensors[i]);
+    if (!tensor.is_compressed)
+        return block;
+    uint64_t size = phema_dtype_bytes(number_dtype(tensor.dtype), row->block);
+    uint64_t entry = phema_checkpoint_entry(row->series->snapshots[k].checkpoint,
+                                            tensor.offset + (block - start) * size);
+    if (entry < tensor.offset)
+        return find_first_in_frame(row, k, entry, tensor.offset, start);
+    return start + (entry - tensor.offset + size - 1) / size;
+}
+
+/* The start of a window in [first, first + n_free]. */
+static uint64_t draw_window(const struct row *row, size_t k, uint64_t first, uint64_t n_free,
+                            uint64_t seed)
+{
+    uint64_t drawn = first + draw(seed, n_free + 1);
+    for (uint64_t attempt = 0; k < row->series->n && attempt < FRAME_ATTEMPTS; attempt++) {
+        uint64_t block = first + draw(seed + attempt * N_WINDOWS, n_free + 1);
+        uint64_t moved = move_to_frame(row, k, block);
+        if (moved >= first && moved <= first + n_free)
+            return moved;
+    }
+    return drawn;
+}
+
 /* Likewise, but all blocks lie in windows. */
 static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
 {
+    size_t k = find_compressed(row->series);
     uint64_t size = WINDOW_NUMBERS / row->block;
     for (size_t w = 0; w < N_WINDOWS; w++) {
         uint64_t first = stratum_start(0, row->n_blocks, N_WINDOWS, w);
         uint64_t n_free = stratum_start(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
-        uint64_t low = first + draw(n + w, n_free + 1);
+        uint64_t low = draw_window(row, k, first, n_free, n + w);
         size_t from = (size_t)stratum_start(0, n, N_WINDOWS, w),
                end = (size_t)stratum_start(0, n, N_WINDOWS, w + 1);
         draw_blocks(blocks + from, end - from, low, low + size, from);
@@ -298,8 +360,7 @@ static enum phema_status choose_runs(struct sample_positions *choice, struct row
 {
     struct shares shares = plan_shares(row);
     set_blocks(row, shares.longest);
-    if (!is_compressed(row->series) ||
-        row->n_blocks <= N_WINDOWS * (WINDOW_NUMBERS / shares.longest))
+    if (!is_compressed(row->series) || row->n_blocks <= WINDOWED_NUMBERS / shares.longest)
         return add_shares(choice, row, &shares, err);
     uint64_t n = row->n_blocks * shares.wanted / row->n_numbers;
     return add_draw(choice, row, n ? (size_t)n : 1, true, err);

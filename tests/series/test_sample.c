@@ -6,6 +6,7 @@
 #include "models.h"
 #include "phema/dtype.h"
 #include "phema/series.h"
+#include "sparse_read.h"
 
 #define N_SNAPSHOTS 3
 
@@ -491,6 +492,44 @@ static void frames_must_be_listed_and_small(void **state)
     free(path);
 }
 
+/* Bytes that have to be decompressed for the runs: of each frame, up to its last run. */
+static uint64_t decompressed_bytes(const struct phema_series *series,
+                                   const struct sample_positions *choice)
+{
+    uint64_t total = 0, frame = UINT64_MAX, end = 0;
+    for (size_t i = 0; i < choice->n; i++) {
+        struct phema_tensor tensor = phema_series_tensor_in(series, 0, choice->runs[i].tensor);
+        uint64_t offset = tensor.offset + phema_dtype_bytes(tensor.dtype, choice->runs[i].first);
+        uint64_t entry = phema_checkpoint_entry(series->snapshots[0].checkpoint, offset);
+        total += frame != entry && frame != UINT64_MAX ? end - frame : 0;
+        frame = entry;
+        end = offset + phema_dtype_bytes(tensor.dtype, choice->runs[i].n);
+    }
+    return total + end - frame;
+}
+
+/* Eight windows of 2^16 numbers in 16 MiB, in frames of 1 MiB. Windows anywhere would cost half a frame
+ * more each. */
+static void windows_begin_with_frames(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct model model = {0};
+    (void)add_entry(&model, "a", PHEMA_F32, 2, 1500, 1 << 10);
+    (void)add_entry(&model, "b", PHEMA_F32, 2, 2596, 1 << 10);
+    char *path = file_of("framed", 0);
+    write_zst(path, &model, 1 << 20, true);
+    struct phema_series *series = open_series("framed", 1, 0);
+    struct sample_positions choice = {0};
+    assert_ok(sample_positions_make(&choice, series, &err), &err);
+    assert_in_range(choice.n_numbers, 1900, 2048);
+    assert_in_range(decompressed_bytes(series, &choice), 7 << 18, (8 << 18) + (8 << 10));
+    sample_positions_clear(&choice);
+    phema_series_close(series);
+    clear_model(&model);
+    free(path);
+}
+
 static void damaged_frames_are_errors(void **state)
 {
     (void)state;
@@ -649,6 +688,7 @@ int main(void)
         cmocka_unit_test(samples_without_usable_elements_are_refused),
         cmocka_unit_test(snapshots_without_files_are_refused),
         cmocka_unit_test(frames_must_be_listed_and_small),
+        cmocka_unit_test(windows_begin_with_frames),
         cmocka_unit_test(damaged_frames_are_errors),
         cmocka_unit_test(changed_files_are_errors),
         cmocka_unit_test(the_memory_limit_is_kept),
