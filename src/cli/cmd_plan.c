@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_plan.c - predicts the bytes, memory and seconds of synth; no tensor is averaged. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "inspect/inspect.h"
 #include "messages.h"
 #include "phema/clock.h"
+#include "phema/path.h"
+#include "phema/stripes.h"
 #include "print_summary.h"
 #include "run_options.h"
 #include "team_synth.h"
@@ -239,6 +242,32 @@ static void write_outputs(struct phema_strbuf *out, const struct report *report)
     cli_write_table(out, &table, 2);
 }
 
+static void write_stripes_of(struct phema_strbuf *out, const char *what, const char *path)
+{
+    struct phema_stripes stripes;
+    struct phema_strbuf text = {0};
+    if (!phema_stripes_read(&stripes, path))
+        return;
+    phema_stripes_format(&text, &stripes);
+    if (text.data)
+        cli_write_wrapped(out, "stripes of %s %s: %s", what, path, text.data);
+    phema_strbuf_clear(&text);
+}
+
+/* On Lustre: of a snapshot, and of the directory that OUT's files inherit from. */
+static void write_stripes(struct phema_strbuf *out, const struct report *report)
+{
+    const struct phema_checkpoint *first = report->plan->series->snapshots[0].checkpoint;
+    write_stripes_of(out, "the snapshot", phema_file_path(phema_checkpoint_file(first, 0)));
+    if (!report->has_out)
+        return;
+    const char *made = report->outputs->made_directory;
+    char *directory = phema_path_directory(made ? made : report->outputs->items[0].path);
+    if (directory)
+        write_stripes_of(out, "the directory", directory);
+    free(directory);
+}
+
 static void write_text(struct phema_strbuf *out, const struct report *report, bool is_verbose)
 {
     const struct phema_forecast *forecast = report->forecast;
@@ -247,6 +276,7 @@ static void write_text(struct phema_strbuf *out, const struct report *report, bo
         return;
     cli_write_wrapped(out, "tensors %zu averaged, %zu copied from the newest snapshot",
                       forecast->n_averaged, forecast->n_copied);
+    write_stripes(out, report);
     write_memory(out, forecast);
     struct phema_strbuf summary = {0};
     inspect_write_summary(&summary, report->summary);
