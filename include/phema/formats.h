@@ -123,6 +123,7 @@ struct phema_checkpoint_options {
      * safetensors files whose headers differ only in the metadata, the listing is omitted: see
      * phema_checkpoint_is_alike. */
     const struct phema_checkpoint *alike;
+    bool keeps_descriptors; /* its files are opened once (phema_file_open_once) */
 };
 
 /* path: a checkpoint file, a *.index.json, or a directory that holds exactly one checkpoint (a

@@ -40,6 +40,12 @@ PHEMA_FALLIBLE phema_file_keep_descriptors(struct phema_file *file, struct phema
 int phema_file_take_descriptor(const struct phema_file *file, bool is_direct);
 void phema_file_give_descriptor(const struct phema_file *file, bool is_direct, int descriptor);
 
+/* phema_file_open that keeps descriptors, unless its own has this number or a larger one: the process
+ * needs others too. */
+#define PHEMA_MOST_KEPT_DESCRIPTORS 4096
+PHEMA_FALLIBLE phema_file_open_once(struct phema_file **out, const char *path,
+                                    struct phema_error *err);
+
 /* Size and time of modification, as they were when the file was opened first. */
 void phema_file_state(uint64_t *size_bytes, int64_t *modified_s, int64_t *modified_ns,
                       const struct phema_file *file);

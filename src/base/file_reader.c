@@ -86,7 +86,9 @@ static enum phema_status open_again(struct phema_file_reader *reader, const stru
     reader->file = file;
     reader->is_direct = is_direct;
     reader->descriptor = phema_file_take_descriptor(file, is_direct);
-    if (reader->descriptor < 0)
+    if (reader->descriptor >= 0) /* a sparse reader may have had it */
+        (void)posix_fadvise(reader->descriptor, 0, 0, POSIX_FADV_NORMAL);
+    else
         reader->descriptor = open(phema_file_path(file), flags);
     if (reader->descriptor < 0 && is_direct && errno == EINVAL)
         return fail_direct(err);

@@ -88,6 +88,18 @@ static enum phema_status map_path(struct phema_file *file, struct phema_error *e
     return status;
 }
 
+/* Closes the kept descriptors, and keeps none from now on. */
+static void drop_descriptors(struct phema_file *file)
+{
+    for (size_t i = 0; file->kept && i < ARRAY_LEN(file->kept->numbers); i++) {
+        int descriptor = phema_file_take_descriptor(file, i);
+        if (descriptor >= 0)
+            (void)close(descriptor);
+    }
+    free(file->kept);
+    file->kept = NULL;
+}
+
 static enum phema_status new_file(struct phema_file **out, const char *path,
                                   struct phema_error *err)
 {
@@ -111,6 +123,25 @@ PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct
         phema_file_close(file);
     else
         *out = file;
+    return status;
+}
+
+PHEMA_FALLIBLE phema_file_open_once(struct phema_file **out, const char *path,
+                                    struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    enum phema_status status = new_file(&file, path, err);
+    if (status)
+        return status;
+    status = phema_file_keep_descriptors(file, err);
+    if (!status)
+        status = map_path(file, err);
+    if (status)
+        phema_file_close(file);
+    else
+        *out = file;
+    if (!status && atomic_load(&file->kept->numbers[false]) >= PHEMA_MOST_KEPT_DESCRIPTORS)
+        drop_descriptors(file);
     return status;
 }
 
@@ -330,12 +361,7 @@ void phema_file_close(struct phema_file *file)
     if (!file)
         return;
     phema_cleanup_remove(file->entry);
-    for (size_t i = 0; file->kept && i < ARRAY_LEN(file->kept->numbers); i++) {
-        int descriptor = phema_file_take_descriptor(file, i);
-        if (descriptor >= 0)
-            (void)close(descriptor);
-    }
-    free(file->kept);
+    drop_descriptors(file);
     if (file->map)
         (void)munmap(file->map, file->span.size);
     free(file->path);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/file_reader.h"
 #include "phema/gpu.h"
 #include "phema/number.h"
 
@@ -203,10 +204,16 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
     return PHEMA_OK;
 }
 
+/* Where a process may have so many descriptors, those of snapshots stay open: three of four remain for
+ * all else. */
+#define LEAST_LIMIT (4 * (uint64_t)PHEMA_MOST_KEPT_DESCRIPTORS)
+
 PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct cli_common *common,
                                   const struct cli_plan_values *values, struct phema_error *err)
 {
+    uint64_t limit = 0;
     *out = values->options.series;
+    out->checkpoint.keeps_descriptors = phema_raise_fd_limit(LEAST_LIMIT, &limit);
     if (cli_check_widths(out->input_sigmas, out->n_input_sigmas, "--input-sigma", err))
         return PHEMA_ERR_INPUTS;
     out->command = common->command;

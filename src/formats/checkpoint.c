@@ -398,6 +398,7 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
     }
     if (!options)
         options = &defaults;
+    checkpoint->keeps_descriptors = options->keeps_descriptors;
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         status = open_directory(checkpoint, options, err);

@@ -108,6 +108,7 @@ struct phema_checkpoint {
     struct scale_config scale_config; /* ... which is here */
     struct header_text header;
     size_t base;            /* the file whose directory relative paths start from */
+    bool keeps_descriptors; /* of files that are added */
     struct phema_span part; /* "NAME.", which begins the names of a part's tensors; {NULL, 0} */
     bool is_alike;          /* not listed: the tensors are those of another checkpoint ... */
     uint64_t shift;         /* ... at this distance [bytes] */

@@ -24,7 +24,7 @@ static bool is_cached(const char *path)
     struct phema_error ignored;
     struct phema_file *file = NULL;
     bool is_cached =
-        phema_file_open(&file, path, &ignored) != PHEMA_OK || phema_file_is_cached_at(file, 0);
+        phema_file_open_once(&file, path, &ignored) != PHEMA_OK || phema_file_is_cached_at(file, 0);
     phema_file_close(file);
     return is_cached;
 }

@@ -43,7 +43,9 @@ enum phema_status checkpoint_add_file(struct phema_checkpoint *checkpoint, const
     struct checkpoint_file added = {.label = strdup(label)};
     if (!added.label)
         return phema_fail_memory(err);
-    enum phema_status status = phema_file_open(&added.file, path, err);
+    enum phema_status status = checkpoint->keeps_descriptors
+                                   ? phema_file_open_once(&added.file, path, err)
+                                   : phema_file_open(&added.file, path, err);
     if (status) {
         free(added.label);
         return status;

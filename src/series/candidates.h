@@ -52,6 +52,7 @@ struct candidate {
     struct phema_span prefix;            /* of the name: distinguishes series */
     bool is_by_gamma;                    /* the exponent was given, the width follows */
     bool is_left_out;
+    bool is_undescribed; /* the listing shows that no provenance lies beside or in it */
 };
 
 /* Grows while the series is read; everything lives in the arena. */

@@ -40,18 +40,21 @@ static int compare_candidates(const void *a, const void *b)
     return strcmp(((const struct candidate *)a)->base, ((const struct candidate *)b)->base);
 }
 
-/* Hidden entries, and those that are neither file nor directory, cannot be snapshots. */
-static bool may_be_snapshot(const char *directory, const char *name)
+/* Hidden entries, and those that are neither file nor directory, cannot be snapshots.
+ *   is_file  out: it is certainly no directory */
+static bool may_be_snapshot(bool *is_file, const char *directory, const char *name)
 {
+    *is_file = false;
     if (name[0] == '.')
         return false;
     char *path = NULL;
     if (asprintf(&path, "%s/%s", directory, name) < 0)
         return true; /* out of memory: the next allocation reports it */
     struct stat st;
-    bool is_kept = stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    bool is_there = stat(path, &st) == 0;
+    *is_file = is_there && S_ISREG(st.st_mode);
     free(path);
-    return is_kept;
+    return !is_there || *is_file || S_ISDIR(st.st_mode);
 }
 
 static enum phema_status list_directory(struct candidate_list *candidates, DIR *directory,
@@ -65,14 +68,29 @@ static enum phema_status list_directory(struct candidate_list *candidates, DIR *
                               strerror(errno));
         if (!entry)
             return PHEMA_OK;
-        enum phema_status status = PHEMA_OK;
-        if (may_be_snapshot(path, entry->d_name))
-            status = add_path(
-                candidates, path,
-                phema_arena_copy(candidates->arena, entry->d_name, strlen(entry->d_name)), err);
+        bool is_file;
+        if (!may_be_snapshot(&is_file, path, entry->d_name))
+            continue;
+        enum phema_status status = add_path(
+            candidates, path,
+            phema_arena_copy(candidates->arena, entry->d_name, strlen(entry->d_name)), err);
         if (status)
             return status;
+        candidates->items[candidates->n - 1].is_undescribed = is_file;
     }
+}
+
+/* Whether the directory has NAME.json.  candidates: sorted */
+static bool has_description(const struct candidate_list *candidates, const char *name)
+{
+    char *description = NULL;
+    if (asprintf(&description, "%s.json", name) < 0)
+        return true; /* it is looked for later */
+    struct candidate wanted = {.base = description};
+    bool has_one = bsearch(&wanted, candidates->items, candidates->n, sizeof(*candidates->items),
+                           compare_candidates);
+    free(description);
+    return has_one;
 }
 
 static enum phema_status scan_directory(struct candidate_list *candidates, const char *path,
@@ -87,6 +105,9 @@ static enum phema_status scan_directory(struct candidate_list *candidates, const
     (void)closedir(directory);
     if (!status && candidates->n)
         qsort(candidates->items, candidates->n, sizeof(*candidates->items), compare_candidates);
+    for (size_t i = 0; i < candidates->n && !status; i++)
+        if (has_description(candidates, candidates->items[i].base))
+            candidates->items[i].is_undescribed = false;
     return status;
 }
 

@@ -69,7 +69,7 @@ static void leave_out_described(struct candidate_list *candidates)
 {
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
-        if (!candidate->is_left_out && candidate->path &&
+        if (!candidate->is_left_out && !candidate->is_undescribed && candidate->path &&
             snapshot_metadata_is_described_output(candidate->path))
             candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     }

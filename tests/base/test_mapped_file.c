@@ -414,6 +414,48 @@ static void descriptors_are_kept_on_request(void **state)
     free(path);
 }
 
+static void check_opened_once(const char *path, bool is_kept)
+{
+    struct phema_file *file = NULL;
+    struct phema_error err = {""};
+    assert_ok(phema_file_open_once(&file, path, &err), &err);
+    int descriptor = phema_file_take_descriptor(file, false);
+    assert_int_equal(descriptor >= 0, is_kept);
+    if (is_kept)
+        assert_ok(phema_file_check_same(file, descriptor, &err), &err);
+    phema_file_give_descriptor(file, false, descriptor);
+    phema_file_close(file);
+    if (is_kept)
+        assert_int_equal(fcntl(descriptor, F_GETFD), -1);
+}
+
+/* With all numbers below PHEMA_MOST_KEPT_DESCRIPTORS in use, the descriptor is closed. */
+static void few_enough_descriptors_are_kept(void **state)
+{
+    (void)state;
+    static int held[PHEMA_MOST_KEPT_DESCRIPTORS];
+    struct rlimit before, large;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    if (before.rlim_max < PHEMA_MOST_KEPT_DESCRIPTORS + 8)
+        skip();
+    large = before;
+    large.rlim_cur = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &large), 0);
+    char *path = support_tmp_path("once.bin");
+    support_write(path, "abcdef", 6);
+    check_opened_once(path, true);
+    size_t n_held = 0;
+    do {
+        held[n_held] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        assert_true(held[n_held] >= 0);
+    } while (held[n_held++] < PHEMA_MOST_KEPT_DESCRIPTORS - 1);
+    check_opened_once(path, false);
+    while (n_held > 0)
+        (void)close(held[--n_held]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    free(path);
+}
+
 /* Both the first and the last missing byte are detected. */
 static void a_file_cut_while_mapped_ends_with_a_message(void **state)
 {
@@ -437,6 +479,7 @@ int main(void)
         cmocka_unit_test(an_expected_file_is_opened_on_demand),
         cmocka_unit_test(another_file_than_the_expected_one_is_refused),
         cmocka_unit_test(descriptors_are_kept_on_request),
+        cmocka_unit_test(few_enough_descriptors_are_kept),
         cmocka_unit_test(a_file_cut_while_mapped_ends_with_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
