@@ -6,8 +6,9 @@
     sed -E 's/"(seconds|predicted_error)": [^,}]*/"\1": @/g; s/("distance": 0\.[0-9]{4})[0-9]*/\1/'
 "$phema" plot sweep --maximize search/scores.csv -o sweep.csv
 tail -n 3 sweep.csv
+# the command waits for its own line: a slow pass over the snapshots has lines with a time, too
 "$phema" search --progress json --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 \
-    --exec "sh -c 'until grep -qs elapsed_seconds said; do sleep 0.05; done; echo \"\$1\"' sh {}" \
+    --exec "sh -c 'until grep -qs evaluation said; do sleep 0.05; done; echo \"\$1\"' sh {}" \
     --score-regex '(0\.[0-9]+)\.safetensors$' --evaluations 3 run slow 2>said >/dev/null
 grep '"evaluation"' said | head -n 1 |
     sed -E 's/"elapsed_seconds":[0-9.]*/"elapsed_seconds":@/'
