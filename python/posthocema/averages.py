@@ -168,28 +168,79 @@ class _Signals:
             self._before[number](number, sys._getframe(1))
 
 
+R = TypeVar("R")
+
+
+def interruptible(function: Callable[[], R]) -> R:
+    """What the function returns or raises. Called in the main thread, it runs in another one: Ctrl-C ends the wait for it.
+
+    It then comes to its end alone, and its result is dropped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    results: List[R] = []
+    errors: List[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # raised by the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="posthocema", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors.pop()
+    return results.pop()
+
+
+class Owned:
+    """A pointer of the library. Its object is freed with the last reference to this one: calls that run hold one."""
+
+    def __init__(self, pointer: ctypes.c_void_p, free: Callable[[ctypes.c_void_p], None]) -> None:
+        self.pointer = pointer
+        self._free = free
+
+    def __del__(self) -> None:
+        self._free(self.pointer)
+
+
+def make(free: Callable[[ctypes.c_void_p], None], name: str, *arguments: Any, uses: Optional[Owned] = None) -> Owned:
+    """What a function of the library makes. uses: an object that the arguments point to; it lives until the call ends."""
+
+    def call() -> Owned:
+        nonlocal uses
+        pointer = ctypes.c_void_p()
+        c.call(name, ctypes.byref(pointer), *arguments)
+        uses = None
+        return Owned(pointer, free)
+
+    return interruptible(call)
+
+
 H = TypeVar("H", bound="_Handle")
 
 
 class _Handle:
-    """An object of the library: freed once, also as a context manager."""
+    """An object of the library, also as a context manager."""
 
-    _free: Any
+    def __init__(self, owned: Owned) -> None:
+        self._owned: Optional[Owned] = owned
 
-    def __init__(self, pointer: ctypes.c_void_p) -> None:
-        self._pointer: Optional[ctypes.c_void_p] = pointer
+    @property
+    def _held(self) -> Owned:
+        if self._owned is None:
+            raise ValueError(f"{type(self).__name__} is closed")
+        return self._owned
 
     @property
     def _open(self) -> ctypes.c_void_p:
-        if self._pointer is None:
-            raise ValueError(f"{type(self).__name__} is closed")
-        return self._pointer
+        return self._held.pointer
 
     def close(self) -> None:
         """Frees the object. Later calls fail; closing twice does nothing."""
-        pointer, self._pointer = self._pointer, None
-        if pointer is not None:
-            self._free(pointer)
+        self._owned = None
 
     def __enter__(self: H) -> H:
         return self
@@ -197,18 +248,13 @@ class _Handle:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_pointer", None) is not None:
-            self.close()
-
 
 class Series(_Handle):
     """The snapshots of one training: see :func:`open`."""
 
-    _free = staticmethod(c.LIBRARY.posthoc_ema_series_close)
-
-    def __init__(self, pointer: ctypes.c_void_p) -> None:
-        super().__init__(pointer)
+    def __init__(self, owned: Owned) -> None:
+        super().__init__(owned)
+        pointer = owned.pointer
         found = c.info(c.SeriesInfo, "series_info", pointer)
         self.layout: str = c.string(found.layout)
         self.unit: str = c.string(found.unit)
@@ -260,9 +306,9 @@ class Series(_Handle):
             max_error=max_error, max_ram_bytes=max_ram_bytes, checks=c.text(checks),
             schedule=c.text(schedule),
         )  # fmt: skip
-        pointer = ctypes.c_void_p()
-        c.call("plan_make", ctypes.byref(pointer), self._open, ctypes.byref(options))
-        plan = Plan(pointer)
+        series = self._held
+        free = c.LIBRARY.posthoc_ema_plan_free
+        plan = Plan(make(free, "plan_make", series.pointer, ctypes.byref(options), uses=series))
         if plan.checks.reason:
             log.warning("%s: %s", plan.checks.verdict, plan.checks.reason)
         return plan
@@ -276,10 +322,9 @@ class Series(_Handle):
 class Plan(_Handle):
     """Targets, their weights and predicted errors. It stays valid when its series is closed."""
 
-    _free = staticmethod(c.LIBRARY.posthoc_ema_plan_free)
-
-    def __init__(self, pointer: ctypes.c_void_p) -> None:
-        super().__init__(pointer)
+    def __init__(self, owned: Owned) -> None:
+        super().__init__(owned)
+        pointer = owned.pointer
         found = c.info(c.PlanInfo, "plan_info", pointer)
         self.metric: str = c.string(found.metric)
         self.checks = Checks(
@@ -541,9 +586,8 @@ def open(  # noqa: A001 - as in gzip and tarfile
         n_excludes=n_excludes, allow_globals=allowed, n_allow_globals=n_allowed,
         resets=resets, n_resets=n_resets, time_offset=time_offset, use=c.text(use),
     )  # fmt: skip
-    pointer = ctypes.c_void_p()
-    c.call("series_open", ctypes.byref(pointer), c.text(snapshots), ctypes.byref(options))
-    series = Series(pointer)
+    free = c.LIBRARY.posthoc_ema_series_close
+    series = Series(make(free, "series_open", c.text(snapshots), ctypes.byref(options)))
     for note in series.notes:
         log.info("%s", note)
     return series

@@ -12,7 +12,7 @@ import os
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _library as c
-from .averages import Numbers, PathLike, Series, gamma
+from .averages import Numbers, PathLike, Series, gamma, make
 from .errors import FileError, OutputError, UsageError
 
 _MOST_BYTES = 1 << 20  # designs take some KiB
@@ -190,7 +190,6 @@ def design(
     sigmas, n_sigmas = c.doubles(wanted)
     ats, n_ats = c.doubles(at)
     fixed, n_fixed = c.doubles(input_sigma)
-    pointer = ctypes.c_void_p()
     with contextlib.ExitStack() as stack:
         plan = stack.enter_context(like.plan(0.1)) if like is not None else None
         options = c.DesignOptions(
@@ -199,9 +198,9 @@ def design(
             dtype=c.text(dtype), motion=c.text(motion), is_even=even, from_=first, to=last, input_sigmas=fixed,
             n_input_sigmas=n_fixed, like=plan._open if plan else None,
         )  # fmt: skip
-        c.call("design_make", ctypes.byref(pointer), ctypes.byref(options))
-        stack.callback(c.LIBRARY.posthoc_ema_design_free, pointer)
-        found = c.info(c.DesignInfo, "design_info", pointer)
+        free = c.LIBRARY.posthoc_ema_design_free
+        made = make(free, "design_make", ctypes.byref(options), uses=plan._held if plan else None)
+        found = c.info(c.DesignInfo, "design_info", made.pointer)
         return Design(
             int(until), unit, "seen" if plan else motion or "walk", options.model_elements, found.disk_bytes,
             tuple(found.widths[: found.n_widths]), tuple(found.gammas[: found.n_widths]), tuple(int(t) for t in found.times[: found.n_times]),
