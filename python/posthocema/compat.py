@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import torch
 
-from .averages import PathLike, Series, open, sigma_rel as sigma_rel_of
+from .averages import PathLike, Series, gamma as gamma_of, open, sigma_rel as sigma_rel_of
 from .errors import InputsError, UsageError
 from .torch import Recorder, unwrap
 
@@ -93,6 +93,15 @@ class PostHocEMA:
     @property
     def step(self) -> torch.Tensor:
         return torch.tensor(self.recorder.n_steps)
+
+    @property
+    def gammas(self) -> Tuple[float, ...]:
+        """The exponents of the averages."""
+        return tuple(gamma_of(width) for width in self.recorder.widths)
+
+    @property
+    def num_ema_models(self) -> int:
+        return len(self.recorder.widths)
 
     @property
     def device(self) -> torch.device:

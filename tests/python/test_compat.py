@@ -149,6 +149,9 @@ class Compat(unittest.TestCase):
                 PostHocEMA(self.model, checkpoint_folder=self.dir, **options)
         emas = PostHocEMA(self.model, gammas=(6.94, 16.97), checkpoint_folder=self.dir)
         self.assertAlmostEqual(emas.recorder.widths[0], 0.1, delta=1e-3)
+        self.assertEqual(emas.num_ema_models, 2)
+        for found, given in zip(emas.gammas, (6.94, 16.97)):
+            self.assertAlmostEqual(found, given, delta=1e-9)
         emas.copy_params_from_model_to_ema()
         for options in ({}, {"sigma_rel": 0.1, "gamma": 5}):
             with self.assertRaises(ph.UsageError):
