@@ -286,10 +286,9 @@ static void write_table(struct phema_strbuf *out, const struct phema_plan *plan,
                      k > first ? &series->snapshots[k - 1] : NULL);
         add_columns(&table, plan, ROW_WEIGHTS, k);
     }
-    if (naming.has_files)
-        table_add(&table, 0, "error expected");
-    table_add(&table, 0, "%s", naming.has_files ? "" : "error");
-    table_add(&table, 0, "%s", naming.has_files ? "" : "expected");
+    table_add(&table, naming.has_files ? 0 : TABLE_KEYS, "error expected");
+    for (size_t i = 1; i < n_names; i++)
+        table_add(&table, 0, "%s", "");
     add_columns(&table, plan, ROW_ERRORS, 0);
     cli_write_table(out, &table, 2);
     if (first)

@@ -39,6 +39,8 @@ static size_t find_width(const struct table *table, size_t column)
 {
     size_t width = 0;
     for (size_t row = 0; row < table->n_cells / table->n_columns; row++) {
+        if (table->cells[row * table->n_columns + column].flags & TABLE_KEYS)
+            continue;
         size_t own = terminal_width(text_of(table, row, column));
         width = own > width ? own : width;
     }
@@ -85,6 +87,22 @@ static void write_styled(struct phema_strbuf *out, const char *text, unsigned fl
         phema_strbuf_puts(out, TERMINAL_PLAIN);
 }
 
+/* The columns of the keys; the last key is widened where a text below all of them is longer. */
+static size_t find_keys(const struct table *table, size_t *widths)
+{
+    size_t keys = 0;
+    for (size_t column = 0; column < table->n_keys; column++)
+        keys += (keys ? find_gap(table, column) : 0) + widths[column];
+    for (size_t row = 0; table->n_keys && row < table->n_cells / table->n_columns; row++) {
+        bool is_label = (table->cells[row * table->n_columns].flags & TABLE_KEYS) != 0;
+        size_t own = is_label ? terminal_width(text_of(table, row, 0)) : 0;
+        size_t over = own > keys ? own - keys : 0;
+        widths[table->n_keys - 1] += over;
+        keys += over;
+    }
+    return keys;
+}
+
 /* Spaces are written before a text only, so that no line ends with them. */
 static void write_cell(struct phema_strbuf *out, const struct table *table, size_t row,
                        size_t column, size_t width, size_t *pending, bool has_color)
@@ -103,11 +121,17 @@ static void write_cell(struct phema_strbuf *out, const struct table *table, size
 }
 
 static void write_row(struct phema_strbuf *out, const struct table *table, const size_t *widths,
-                      size_t row, size_t first, size_t end, size_t indent, bool has_color)
+                      size_t keys, size_t row, size_t first, size_t end, size_t indent,
+                      bool has_color)
 {
-    size_t pending = indent;
+    size_t pending = indent, column = 0;
     bool has_any = false;
-    for (size_t column = 0; column < end; column++) {
+    if (table->cells[row * table->n_columns].flags & TABLE_KEYS) {
+        write_cell(out, table, row, 0, keys, &pending, has_color);
+        column = table->n_keys;
+        has_any = true;
+    }
+    for (; column < end; column++) {
         if (column >= table->n_keys && column < first)
             continue;
         pending += has_any ? find_gap(table, column) : 0;
@@ -120,7 +144,7 @@ static void write_row(struct phema_strbuf *out, const struct table *table, const
 void table_write(struct phema_strbuf *out, const struct table *table, size_t indent,
                  size_t n_columns, bool has_color)
 {
-    size_t n_rows = table->n_cells / table->n_columns, keys = 0;
+    size_t n_rows = table->n_cells / table->n_columns;
     size_t *widths = calloc(table->n_columns, sizeof(*widths));
     if (!widths || table->is_failed || table->text.is_failed) {
         out->is_failed = true;
@@ -129,15 +153,14 @@ void table_write(struct phema_strbuf *out, const struct table *table, size_t ind
     }
     for (size_t column = 0; column < table->n_columns && n_rows; column++)
         widths[column] = find_width(table, column);
-    for (size_t column = 0; column < table->n_keys; column++)
-        keys += (keys ? find_gap(table, column) : 0) + widths[column];
+    size_t keys = find_keys(table, widths);
     size_t most = n_columns > indent ? n_columns - indent : 0;
     for (size_t first = table->n_keys, end; n_rows && first < table->n_columns; first = end) {
         end = find_end(table, widths, first, keys, most);
         if (first > table->n_keys)
             phema_strbuf_puts(out, "\n");
         for (size_t row = 0; row < n_rows; row++)
-            write_row(out, table, widths, row, first, end, indent, has_color);
+            write_row(out, table, widths, keys, row, first, end, indent, has_color);
     }
     free(widths);
 }

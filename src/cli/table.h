@@ -14,7 +14,8 @@ enum {
     TABLE_NEAR = 2, /* belongs to the column before: one space between them */
     TABLE_BOLD = 4,
     TABLE_DIM = 8,
-    TABLE_ALARM = 16
+    TABLE_ALARM = 16,
+    TABLE_KEYS = 32 /* the text of a first key stands below all keys; their cells are empty */
 };
 
 /* Starts as {.n_columns = n}. Lack of memory marks it as failed: nothing is then written. */

@@ -115,30 +115,31 @@ static bool guess_pattern(struct phema_strbuf *out, const struct listing *listin
 {
     const char *name = NULL;
     size_t first = 0, at = 0;
+    bool is_alike = true;
     *n_files = 0;
     for (size_t i = 0; i < listing->candidates.n; i++) {
         const char *base = listing->candidates.items[i].base;
         if (!phema_format_from_path(NULL, base, PHEMA_NAMES_SNAPSHOT))
             continue;
         ++*n_files;
-        if (!find_digits(base, &at) || strcspn(base, "\\^$|()[]{}*+?'") != strlen(base))
-            return false;
+        is_alike &= find_digits(base, &at) && strcspn(base, "\\^$|()[]{}*+?'") == strlen(base);
         if (!name) {
             name = base;
             first = at;
-        } else if (at != first || memcmp(name, base, first) != 0) {
-            return false;
         }
+        is_alike &= at == first && memcmp(name, base, first) == 0;
     }
-    if (!name)
+    if (!name || !is_alike)
         return false;
     phema_strbuf_append(out, name, first);
     phema_strbuf_puts(out, "(?<time>[0-9]+)");
     return !out->is_failed;
 }
 
-static bool find_pattern(const struct listing *listing, const char *path, struct phema_error *err)
+static bool find_pattern(const struct listing *listing, const struct phema_series_options *options,
+                         struct phema_error *err)
 {
+    const char *path = options->snapshots;
     struct phema_strbuf pattern = {0};
     size_t n_files = 0;
     bool is_guessed = guess_pattern(&pattern, listing, &n_files);
@@ -149,7 +150,8 @@ static bool find_pattern(const struct listing *listing, const char *path, struct
                          path, n_files, n_files == 1 ? "" : "s", n_files == 1 ? "it" : "them");
     if (is_guessed) {
         (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--name-regex", pattern.data);
-        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--input-profile", "raw");
+        if (!options->needs_no_profiles)
+            (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--input-profile", "raw");
     }
     phema_strbuf_clear(&pattern);
     return n_files > 0;
@@ -170,7 +172,7 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
     if (is_directory(path) && !options->name_regex) {
         is_told = open_listing(&listing, path) &&
                   (find_above(path, err) || find_below(&listing, path, err) ||
-                   find_pattern(&listing, path, err));
+                   find_pattern(&listing, options, err));
         close_listing(&listing);
     }
     if (is_told)

@@ -153,15 +153,18 @@ static enum phema_status complete_width(const struct series_builder *builder,
     if (isnan(candidate->gamma) && options->needs_no_profiles)
         return PHEMA_OK;
     if (isnan(candidate->gamma)) {
-        enum phema_status status =
-            phema_fail(err, PHEMA_ERR_INPUTS,
-                       "has no width, in its name or metadata; give --input-sigma, or "
-                       "--input-profile for another shape, such as raw parameters");
         const struct layout *layout = builder->candidates.layout;
-        if (layout == &layout_hf || layout == &layout_torchtitan ||
-            layout == &layout_steps) /* averages are rare there */
-            phema_error_set_remedy(err, "%s --input-profile raw%s", options->command,
-                                   options->command_tail);
+        if (layout != &layout_hf && layout != &layout_torchtitan && layout != &layout_steps)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "has no width, in its name or metadata; give --input-sigma, or "
+                              "--input-profile for another shape, such as raw parameters");
+        enum phema_status status =
+            phema_fail(err, PHEMA_ERR_INPUTS, /* averages are rare in these layouts */
+                       "has no width, in its name or metadata; are these raw weights? add "
+                       "--input-profile raw; "
+                       "for averages give --input-sigma, or their --input-profile");
+        phema_error_set_remedy(err, "%s --input-profile raw%s", options->command,
+                               options->command_tail);
         return status;
     }
     if (!(candidate->gamma > -0.5) || !(candidate->gamma < 1e9))

@@ -84,6 +84,37 @@ static void characters_are_counted_and_controls_escaped(void **state)
     table_clear(&table);
 }
 
+/* The keys of the last row are one label; it widens them where they are narrow. */
+static void a_label_spans_the_keys(void **state)
+{
+    (void)state;
+    static const char *const rows[][2][4] = {
+        {{"time", "sigma_rel", "0.1", "0.2"}, {"4096", "0.05", "0.25", "0.5"}},
+        {{"t", "s", "0.1", "0.2"}, {"4", "5", "0.25", "0.5"}}};
+    static const char *const wanted[] = {"  time  sigma_rel    0.1    0.2\n"
+                                         "  4096       0.05   0.25    0.5\n"
+                                         "   error expected  2e-04  3e-04\n",
+                                         "  t            s    0.1\n"
+                                         "  4            5   0.25\n"
+                                         "  error expected  2e-04\n"
+                                         "\n"
+                                         "  t            s    0.2\n"
+                                         "  4            5    0.5\n"
+                                         "  error expected  3e-04\n"};
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        struct table table = {.n_columns = 4, .n_keys = 2};
+        for (size_t r = 0; r < 2; r++)
+            for (size_t c = 0; c < 4; c++)
+                table_add(&table, 0, "%s", rows[i][r][c]);
+        table_add(&table, TABLE_KEYS, "error expected");
+        table_add(&table, 0, "%s", "");
+        table_add(&table, 0, "2e-04");
+        table_add(&table, 0, "3e-04");
+        check(&table, i ? 25 : 80, false, wanted[i]);
+        table_clear(&table);
+    }
+}
+
 static void an_empty_table_is_no_text(void **state)
 {
     (void)state;
@@ -101,6 +132,7 @@ int main(void)
         cmocka_unit_test(narrow_terminals_get_blocks_of_columns),
         cmocka_unit_test(colours_do_not_change_the_alignment),
         cmocka_unit_test(characters_are_counted_and_controls_escaped),
+        cmocka_unit_test(a_label_spans_the_keys),
         cmocka_unit_test(an_empty_table_is_no_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
