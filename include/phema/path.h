@@ -12,6 +12,9 @@ char *phema_path_trim(const char *path);
 /* The directory that holds the path's last name, whatever slashes follow; "." for a bare name. */
 char *phema_path_directory(const char *path);
 
+/* Why a path is not there: strerror(number), or for "s3://..." that no URL is read. */
+const char *phema_path_reason(const char *path, int number);
+
 /* The last name of a path without slashes at its end; borrowed from the path. */
 const char *phema_path_last_name(const char *path);
 

@@ -14,6 +14,7 @@
 #include "phema/checksum.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
+#include "phema/path.h"
 
 /* Through the page cache, and past it; -1: none. */
 struct kept_descriptors {
@@ -82,8 +83,10 @@ static enum phema_status map_path(struct phema_file *file, struct phema_error *e
     /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
     int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     enum phema_status status =
-        descriptor < 0 ? phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno)
-                       : map_descriptor(file, descriptor, err);
+        descriptor >= 0   ? map_descriptor(file, descriptor, err)
+        : errno == ENOENT ? phema_fail(err, PHEMA_ERR_FILE, "cannot be opened: %s",
+                                       phema_path_reason(file->path, ENOENT))
+                          : phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
     phema_file_give_descriptor(file, false, descriptor);
     return status;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_join.c - publishes outputs that several processes have written in parts. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
+#include "command_edit.h"
 #include "join_outputs.h"
+#include "phema/path.h"
 #include "series_options.h"
 
 struct join_values {
@@ -11,6 +14,28 @@ struct join_values {
     struct cli_texts outs;
     struct phema_writer_options options;
 };
+
+/* Proposes an output beside OUT that has parts; of a checkpoint without parts, to look at it. */
+static enum phema_status fail_without_parts(const char *out, struct phema_error *err)
+{
+    char **beside = NULL, *directory = phema_path_directory(out);
+    size_t n = 0;
+    struct phema_error ignored = {""};
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_OUTPUT,
+        path_exists(out) ? "%s: exists, but has no parts to join; synth --part I/N writes them"
+                         : "%s: no parts found; make them with synth --part I/N",
+        out);
+    if (directory && !phema_writer_find_parts(&beside, &n, directory, &ignored) && n)
+        (void)phema_suggest(err, status, "OUT", beside[0] + 2 * (strncmp(beside[0], "./", 2) == 0));
+    else if (path_exists(out))
+        (void)phema_suggest(err, status, "posthoc-ema inspect", out);
+    for (size_t i = 0; i < n; i++)
+        free(beside[i]);
+    free(beside);
+    free(directory);
+    return status;
+}
 
 /* OUT is an output, or a directory of several outputs. */
 static enum phema_status add_all(struct join_list *joins, const char *out,
@@ -23,8 +48,7 @@ static enum phema_status add_all(struct join_list *joins, const char *out,
     if (status)
         return status;
     if (n == 0)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s: no parts found; make them with synth --part I/N", out);
+        status = fail_without_parts(out, err);
     else
         status = phema_writer_reserve_descriptors(joins->n + n, err);
     for (size_t i = 0; i < n && !status; i++)

@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "phema/formats.h"
 #include "phema/memory.h"
 #include "series_motion.h"
 #include "solver_input.h"
@@ -340,15 +342,32 @@ static enum phema_status fill_plan(struct phema_plan *plan,
     return status;
 }
 
+/* Of a checkpoint the targets are too many, of a series --convert is. */
+static enum phema_status fail_conversion(const struct phema_plan_options *options,
+                                         struct phema_error *err)
+{
+    static const char *const targets[] = {"--sigma-rel", "--gamma",   "--profile",
+                                          "--at",        "--weights", "--rule"};
+    const char *path = options->series.snapshots;
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE,
+                   "--convert: takes one checkpoint as it is; it excludes --sigma-rel, "
+                   "--gamma, --profile, --at, --weights and --rule");
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !phema_directory_has_model(path, true))
+        return phema_suggest(err, status, "--convert", "");
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++)
+        (void)phema_suggest(err, status, targets[i], "");
+    return status;
+}
+
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err)
 {
     bool has_width = targets_per_time(options) > 0;
     if (options->is_conversion &&
         (has_width || options->weights_file || options->n_ats || options->n_rules))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--convert: takes one checkpoint as it is; it excludes --sigma-rel, "
-                          "--gamma, --profile, --at, --weights and --rule");
+        return fail_conversion(options, err);
     if (options->weights_file && options->n_rules)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--rule: is a width to be solved for; it excludes --weights, which are "

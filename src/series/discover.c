@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "phema/mapped_file.h"
+#include "phema/path.h"
 
 /* name: kept as the label; lives as long as the candidates */
 static enum phema_status add_path(struct candidate_list *candidates, const char *directory,
@@ -161,7 +162,8 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
         return phema_fail(err, PHEMA_ERR_USAGE, "SNAPSHOTS is empty");
     struct stat st;
     if (stat(operand, &st))
-        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", operand, strerror(errno));
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", operand,
+                          phema_path_reason(operand, errno));
     if (S_ISDIR(st.st_mode)) {
         enum phema_status status = scan_directory(candidates, operand, err);
         return status ? status : file_names_read(candidates, options, err);

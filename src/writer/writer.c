@@ -17,6 +17,7 @@
 #include "partial.h"
 #include "phema/cleanup.h"
 #include "phema/file_reader.h"
+#include "phema/path.h"
 #include "write_error.h"
 #include "writer_internal.h"
 
@@ -55,9 +56,11 @@ PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *e
     struct stat st;
     enum phema_status status = PHEMA_OK;
     if (stat(parent, &st))
-        status = errno == ENOENT
-                     ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", path)
-                     : PHEMA_OK;
+        status =
+            errno != ENOENT ? PHEMA_OK
+            : strstr(path, "://")
+                ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s", path, phema_path_reason(path, ENOENT))
+                : phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", path);
     else if (S_ISREG(st.st_mode))
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: '%s' is a file, expected a directory", path,
                             parent);

@@ -2,6 +2,8 @@
 /* Paths with and without slashes at their ends, bare names, and roots. */
 #include "phema/path.h"
 
+#include <errno.h>
+
 #include <stdlib.h>
 
 #include "support.h"
@@ -29,10 +31,26 @@ static void slashes_at_the_end_do_not_count(void **state)
     }
 }
 
+static void no_url_is_a_path(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"s3://bucket/run", "https://host/a.safetensors",
+                                       "file:///a"};
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        assert_string_equal(phema_path_reason(urls[i], ENOENT),
+                            "only local paths are read and written, no URLs");
+        assert_string_equal(phema_path_reason(urls[i], EACCES), strerror(EACCES));
+    }
+    static const char *const paths[] = {"s3:/bucket", "://a", "a b://c", "dir/s3://c"};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        assert_string_equal(phema_path_reason(paths[i], ENOENT), strerror(ENOENT));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slashes_at_the_end_do_not_count),
+        cmocka_unit_test(no_url_is_a_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
