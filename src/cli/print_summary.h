@@ -71,6 +71,7 @@ void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan
 
 struct progress {
     enum cli_progress style; /* not auto */
+    const char *label;       /* before the stage: one of several runs; NULL: none */
     double last_s;
     bool is_utf8;
     size_t n_drawn; /* columns of the line on the terminal */

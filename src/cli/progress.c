@@ -98,6 +98,13 @@ static void write_bar(struct phema_strbuf *out, const struct progress *progress,
     phema_strbuf_puts(out, "]");
 }
 
+static void write_label(struct phema_strbuf *out, const struct progress *progress,
+                        const char *separator)
+{
+    if (progress->label)
+        phema_strbuf_printf(out, "%s%s", progress->label, separator);
+}
+
 /* "reading", "compressing 1/2" */
 static void write_stage(struct phema_strbuf *out, const struct phema_progress *state)
 {
@@ -131,6 +138,7 @@ static void draw_stage(struct progress *progress, const struct phema_progress *s
 {
     struct phema_name_buffer took;
     struct phema_strbuf text = {0};
+    write_label(&text, progress, ", ");
     write_stage(&text, state);
     phema_strbuf_printf(&text, ", %s", terminal_duration(&took, state->elapsed_s));
     if (!text.is_failed)
@@ -143,6 +151,7 @@ static void draw_bar(struct progress *progress, const struct phema_progress *sta
     struct phema_name_buffer name;
     struct phema_strbuf text = {0}, behind = {0};
     size_t columns = terminal_columns(STDERR_FILENO) - 1;
+    write_label(&text, progress, state->stage ? ", " : "  ");
     if (state->stage) {
         write_stage(&text, state);
         phema_strbuf_puts(&text, "  ");
@@ -190,12 +199,14 @@ static void write_json(const struct phema_progress *state, double left_s)
     phema_strbuf_clear(&text);
 }
 
-static void write_plain(const struct phema_progress *state, double left_s)
+static void write_plain(const struct progress *progress, const struct phema_progress *state,
+                        double left_s)
 {
     struct phema_name_buffer done, total, took;
     struct phema_strbuf text = {0};
     if (state->total_bytes)
         phema_strbuf_printf(&text, "%3.0f %%  ", 100 * share_of(state));
+    write_label(&text, progress, ", ");
     write_stage(&text, state);
     if (state->total_bytes && !state->is_other_unit)
         phema_strbuf_printf(&text, ": %s of %s", phema_size_format(&done, state->done_bytes),
@@ -226,7 +237,7 @@ void progress_report(void *context, const struct phema_progress *state)
     if (progress->style == CLI_PROGRESS_JSON)
         write_json(state, left_s);
     else if (progress->style == CLI_PROGRESS_PLAIN)
-        write_plain(state, left_s);
+        write_plain(progress, state, left_s);
     else if (state->stage && !state->total_bytes)
         draw_stage(progress, state);
     else

@@ -277,6 +277,7 @@ static enum phema_status synthesise(struct searching *searching, struct search_p
     if (status || prepared->outputs.m == 0)
         return status;
     struct phema_synth_result result = {0};
+    search_report_pass(searching, pass);
     prepared->options.report = progress_report;
     prepared->options.context = &searching->progress;
     status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);

@@ -147,6 +147,22 @@ static void report_wait_json(const struct searching *searching, double elapsed_s
     phema_strbuf_clear(&text);
 }
 
+/* "pass 3, scores 9 to 12 of 23": passes are counted only, because scores decide how many follow. */
+void search_report_pass(struct searching *searching, const struct search_pass *pass)
+{
+    char *label = searching->pass_label, last[32] = "";
+    size_t first = count(searching) + 1;
+    if (pass->n > 1)
+        (void)snprintf(last, sizeof(last), " to %zu", first + pass->n - 1);
+    if (phema_journal_has_score(searching->journal, pass->candidates[0].at)) /* its file is gone */
+        (void)snprintf(label, sizeof(searching->pass_label), "the best average");
+    else
+        (void)snprintf(label, sizeof(searching->pass_label), "pass %zu, score%s %zu%s of %llu",
+                       searching->n_passes + 1, pass->n > 1 ? "s" : "", first, last,
+                       (unsigned long long)searching->most);
+    searching->progress.label = label;
+}
+
 /* A JSON line every second, or a replacement for the bar. */
 void search_report_wait(void *context, double elapsed_s)
 {
@@ -161,7 +177,9 @@ void search_report_wait(void *context, double elapsed_s)
     struct phema_name_buffer took, value, width;
     struct phema_search_best best;
     struct phema_strbuf text = {0};
-    phema_strbuf_printf(&text, "[%zu/%llu] ", count(searching) + 1,
+    if (searching->n_passes)
+        phema_strbuf_printf(&text, "pass %zu, ", searching->n_passes);
+    phema_strbuf_printf(&text, "score %zu of %llu, ", count(searching) + 1,
                         (unsigned long long)searching->most);
     write_point(&text, searching, &searching->scored_at);
     phema_strbuf_printf(&text, ": the command runs, %s", terminal_duration(&took, elapsed_s));

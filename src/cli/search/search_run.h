@@ -38,6 +38,7 @@ struct searching {
     char snapshots[PHEMA_DIGEST]; /* identifies the snapshots that the scores are for */
     struct phema_journal *journal;
     struct progress progress;
+    char pass_label[64];          /* of the bar while candidates are made */
     size_t n_passes, n_evaluated; /* of this run */
     char *best_path;              /* of the candidate at best_at, if it exists */
     struct phema_search_point best_at;
@@ -116,6 +117,8 @@ PHEMA_FALLIBLE search_compare(struct searching *searching, struct phema_error *e
 /* ---- print.c ---- */
 void search_report_start(const struct searching *searching, bool was_cut);
 void search_report_score(struct searching *searching, const struct phema_search_score *score);
+/* Before candidates are made: the bar shows the pass and the scores that they are for. */
+void search_report_pass(struct searching *searching, const struct search_pass *pass);
 /* While the command runs; context: a struct searching. */
 void search_report_wait(void *context, double elapsed_s);
 void search_report_failure(const struct searching *searching,
