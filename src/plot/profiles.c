@@ -211,6 +211,18 @@ static bool add_result(struct work *work, struct panel *panel, struct panel *bel
     return true;
 }
 
+/* "weight per 1000 steps, up to 15" where a curve of the panel is higher than its range. */
+static void name_range(struct work *work, struct panel *panel)
+{
+    bool is_cut = false;
+    for (const struct series *curve = panel->series; curve; curve = curve->next)
+        for (size_t i = 0; i < curve->n && !is_cut; i++)
+            is_cut = curve->y[i] > panel->y.max;
+    if (is_cut)
+        panel->y.label =
+            picture_text(work->picture, "%s, up to %.3g", panel->y.label, panel->y.max);
+}
+
 static enum phema_status add_target(struct work *work, const struct phema_plot_target *target,
                                     struct phema_error *err)
 {
@@ -230,7 +242,10 @@ static enum phema_status add_target(struct work *work, const struct phema_plot_t
     below->y.label = "10 x residual";
     for (size_t kind = 0; kind < work->kinds.n; kind++)
         add_inputs(work, panel, kind);
-    return add_result(work, panel, below, &densities) ? PHEMA_OK : phema_fail_memory(err);
+    if (!add_result(work, panel, below, &densities))
+        return phema_fail_memory(err);
+    name_range(work, panel);
+    return PHEMA_OK;
 }
 
 /* The last snapshot with a weight, or the end of a target if that is later. */
