@@ -109,8 +109,8 @@ struct phema_outputs {
     struct phema_arena memory; /* of the arrays above */
 };
 
-/* Checks of OUT that need no snapshot, so that nothing is solved in vain: the phema_outputs_make of n
- * targets makes them again. is_new: a file OUT may not exist yet.
+/* Checks of OUT that need no snapshot, before anything is solved. phema_outputs_make repeats them for n
+ * targets. is_new: a file OUT may not exist yet.
  * PHEMA_ERR_USAGE   several targets for one file
  * PHEMA_ERR_OUTPUT  the file exists, or its directory does not */
 PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,

@@ -53,8 +53,8 @@ struct phema_profile {
     double length;                   /* window, cosine, minus-sqrt: [time], at most t */
     const struct phema_betas *betas; /* table: borrowed */
     /* power, EMA, ramped, table: at the time reset the average became a copy of the parameters
-     * (0: never), so that F = 0 before; its steps count from origin, 0 or at most reset. Of a
-     * power function that is updated at every step, origin may be below 0: its clock is ahead */
+     * (0: never), so that F = 0 before; its steps count from origin, 0 or at most reset. A
+     * power function updated at every step may have an origin below 0: its clock is ahead */
     double reset, origin; /* [time], before t; whole numbers where steps are followed */
 };
 

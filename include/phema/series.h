@@ -282,7 +282,7 @@ struct phema_tensor_set {
     const struct container_kind *kind; /* of its trainer */
 };
 
-/* The sets of a checkpoint of a known trainer; n = 0: it is none.
+/* The sets of a checkpoint of a known trainer; n = 0: no trainer is known.
  *   arena  keeps them
  * PHEMA_ERR_INPUTS    it has too many
  * PHEMA_ERR_RESOURCE  no memory */
@@ -294,7 +294,7 @@ PHEMA_FALLIBLE phema_tensor_sets_list(struct phema_tensor_set **out, size_t *n,
 /* What the files of a trainer say about a set, where a copy has a new average in its place. */
 struct phema_set_change {
     const char *folder, *new_folder; /* of its files; NULL: names stay */
-    const char *file;                /* is written anew; NULL: none is */
+    const char *file;                /* rewritten with text; NULL: none */
     struct phema_strbuf text;        /* its contents; the caller's */
 };
 
