@@ -27,7 +27,8 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
                          : "%s: no parts found; make them with synth --part I/N",
         out);
     if (directory && !phema_writer_find_parts(&beside, &n, directory, &ignored) && n)
-        (void)phema_suggest(err, status, "OUT", beside[0] + 2 * (strncmp(beside[0], "./", 2) == 0));
+        (void)phema_suggest(err, status, "OUT",
+                            strncmp(beside[0], "./", 2) == 0 ? beside[0] + 2 : beside[0]);
     else if (path_exists(out))
         (void)phema_suggest(err, status, "posthoc-ema inspect", out);
     for (size_t i = 0; i < n; i++)

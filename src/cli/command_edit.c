@@ -158,7 +158,7 @@ static void edit_words(struct editing *editing, int argc, char **argv)
             continue;
         if (!cli_is_operand(edit->option)) {
             write_option(&editing->head, edit);
-        } else if (*edit->value) {
+        } else if (edit->value && *edit->value) {
             phema_strbuf_puts(&editing->tail, " ");
             cli_quote_operand(&editing->tail, edit->value);
         }
