@@ -3,7 +3,7 @@
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 exec 2>&1
 "$phema" gen -q --count 3 --steps 30 --params 20k --no-sync run >/dev/null
-arguments=(-q --sigma-rel 0.08,0.12,0.16,0.2,0.24 run)
+arguments=(-q --sigma-rel "0.08,0.12,0.16,0.2,0.24" run)
 "$phema" synth --no-sync "${arguments[@]}" whole/ >/dev/null
 synced() { # command: its calls of fsync
     $faults FAULT_CALLS=fsync FAULT_TOLD="$PWD/told" "$phema" synth "$@" >/dev/null
