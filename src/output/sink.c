@@ -254,7 +254,7 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 
 size_t sink_n_synced_files(const struct sink *sink)
 {
-    return sink->output->n_files + 1;
+    return sink->compressed ? 1 : sink->output->n_files + (sink->sidecar != NULL);
 }
 
 void sink_sync_file(struct sink *sink, size_t i)
