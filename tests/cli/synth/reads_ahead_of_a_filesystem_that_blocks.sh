@@ -14,7 +14,7 @@ blocked() { # how it is started
     timeout 600 "$slow" --delay 1000 --until 8 --blocks --report reads run view \
         $1 "$phema" synth -q -f -j1 --no-sync --io direct --io-depth 16 --sigma-rel 0.1 view out.safetensors >/dev/null
     cmp one.safetensors out.safetensors
-    least "reads that waited for others in vain" "$(sed -E 's/.*"delayed": ([0-9]+).*/\1/' reads)" 30
+    least "reads that waited for others in vain" "$(sed -E 's/.*"delayed": ([0-9]+).*/\1/' reads)" 70 # one by one: more than 100
 }
 blocked env
 # sanitizers do not take the seccomp filter
