@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "motion_likelihood.h"
+#include "motion_posterior.h"
 
 #define LEAST_DISTANCES 3
 #define MOST_ROUNDING   0.75 /* of a squared distance */
@@ -30,14 +30,6 @@
 
 /* ---- Shapes within the intervals ---- */
 
-/* The mean of (1 - x)^power over one of the pieces of [0, 1]. */
-static double end_shape(size_t piece, int power)
-{
-    double from = 1 - (double)piece / PIECES, to = 1 - (double)(piece + 1) / PIECES;
-    return (phema_motion_power(from, power + 1) - phema_motion_power(to, power + 1)) * PIECES /
-           (power + 1);
-}
-
 /* exp(slope x), x from -1/2 to 1/2, in as few steps as are fine enough. */
 static double slope_shape(size_t piece, double slope)
 {
@@ -53,7 +45,7 @@ static void set_shape(struct phema_motion_work *work, int end_power)
     for (size_t k = 0; k < work->pieces.n_intervals; k++) {
         size_t interval = k / work->n_pieces, piece = k % work->n_pieces;
         work->shape[k] = work->known[k] * (interval + 1 == n_intervals && end_power
-                                               ? end_shape(piece, end_power)
+                                               ? phema_motion_end_shape(piece, PIECES, end_power)
                                                : slope_shape(piece, work->slopes[interval]));
     }
 }

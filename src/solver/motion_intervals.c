@@ -219,6 +219,14 @@ double phema_motion_limited_slope(const double *levels, size_t n, size_t k)
     return fmax(-MOST_SLOPE, fmin(MOST_SLOPE, slope));
 }
 
+double phema_motion_end_shape(size_t piece, size_t n_pieces, int power)
+{
+    double n = (double)n_pieces;
+    double from = 1 - (double)piece / n, to = 1 - (double)(piece + 1) / n;
+    return (phema_motion_power(from, power + 1) - phema_motion_power(to, power + 1)) * n /
+           (power + 1);
+}
+
 size_t phema_motion_pieces_to_join(double range, size_t n_pieces)
 {
     size_t n_steps = range < 0.25 ? 1 : range < 0.5 ? 2 : range < 1 ? 4 : n_pieces;

@@ -44,6 +44,9 @@ double phema_motion_fit_intervals(struct phema_motion *motion, struct phema_moti
  * the last only go on falling. */
 double phema_motion_limited_slope(const double *levels, size_t n, size_t k);
 
+/* The mean of (1 - x)^power over one of the pieces of [0, 1]. */
+double phema_motion_end_shape(size_t piece, size_t n_pieces, int power);
+
 /* How many pieces of an interval may have one rate, where log v changes by so much in it. */
 size_t phema_motion_pieces_to_join(double range, size_t n_pieces);
 

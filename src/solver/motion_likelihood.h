@@ -1,18 +1,41 @@
-/* motion_likelihood.h - the likeliest walk within the intervals, from a sample of the snapshots. */
+/* motion_likelihood.h - how likely a sample of the snapshots is when the parameters walk at given
+ * rates, and how that changes with the rates (docs/numerics.md, N29). */
 #ifndef SOLVER_MOTION_LIKELIHOOD_H
 #define SOLVER_MOTION_LIKELIHOOD_H
 
 #include "motion_intervals.h"
 
-/* Sets shape to the rate of the walk in each piece, by the likelihood of the sample (N29 to N31).
- *   wander  [n_intervals] and the slopes of the work: from where to start
- *   prior   [n_intervals] log of the rate of each interval, but for what all share
- * PHEMA_NO            the snapshots depend on each other; no message, shape is unchanged
+/* Neighbouring snapshots, as the differences of neighbours: weights of a sum of 1 know snapshots by
+ * their differences alone. */
+struct phema_motion_window;
+
+/* All windows of a series: each snapshot is in one of them at least. */
+struct phema_motion_windows {
+    struct phema_motion_window *items; /* [n] */
+    size_t n;
+    double *derivatives; /* of one window, by level and slope of its intervals */
+};
+
+/* Finds the windows, and what the sample shows of each. All memory is the arena's.
  * PHEMA_ERR_INPUTS    as phema_weights_solve
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_motion_find_likeliest(struct phema_motion_work *work, const double *wander,
-                                           const double *prior,
-                                           const struct phema_motion_data *data,
-                                           struct phema_error *err);
+PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
+                                         const struct phema_motion_work *work,
+                                         const struct phema_motion_data *data,
+                                         struct phema_arena *memory, struct phema_error *err);
+
+/* The log likelihood of window w, an element; -inf: its snapshots depend on each other.
+ *   v  [pieces] rates of the walk */
+double phema_motion_window_rate(struct phema_motion_windows *windows, size_t w, const double *v);
+
+/* Adds what window w, rated last with these v, tells of the unknowns: the level of log v in each
+ * interval, at even places, followed by its slope.
+ *   places  [pieces of an interval] where the slope is multiplied with
+ *   weight  of the window
+ *   score   [n_unknowns] gradient of the log likelihood
+ *   fisher  [n_unknowns x n_unknowns] Fisher's information, the lower half */
+void phema_motion_window_add_scores(const struct phema_motion_windows *windows, size_t w,
+                                    const double *v, const double *places, double weight,
+                                    double *score, double *fisher, size_t n_unknowns);
 
 #endif
