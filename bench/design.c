@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* design.c - how good designs are: errors of simulated trainings that store them against the predicted
- * ones, designs against all choices of a grid, and against the usual choices. All in memory, the same
- * figures on every run. */
+/* design.c - how good designs are: errors of simulated trainings that store them against the
+ * predicted ones, designs against all choices of a grid, and against the usual choices. All in
+ * memory, the same figures on every run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,7 +426,8 @@ static void measure_usual(void)
 
 #define N_MIXED_WIDTHS 10
 
-/* Best worst errors over a grid of two or three widths at even times: [0] with one dtype, [1] with both. */
+/* Best worst errors over a grid of two or three widths at even times: [0] with one dtype, [1] with
+ * both. */
 static void try_dtypes(double best[2], const struct phema_design_question *question, double lowest)
 {
     struct phema_error err = {""};

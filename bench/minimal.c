@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* minimal.c - the minimal work of an average: read, add, write. It reads as synth does: mapped, with
- * pread, or past the page cache with many reads in flight. It knows only the header length of the
- * safetensors format and has no checks and no solver. It sums in float32 and skips up to 7
+/* minimal.c - the minimal work of an average: read, add, write. It reads as synth does: mapped,
+ * with pread, or past the page cache with many reads in flight. It knows only the header length of
+ * the safetensors format and has no checks and no solver. It sums in float32 and skips up to 7
  * elements at the end. The reference for the speed of synth; the target bench_minimal. */
 #include <errno.h>
 #include <fcntl.h>

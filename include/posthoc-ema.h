@@ -281,8 +281,8 @@ struct posthoc_ema_plan_info {
     const char *metric; /* the one used: "walk" if the motion of parameters is unknown */
     size_t n_snapshots, n_targets;
     size_t n_tensors;
-    /* Whether the snapshots are what their labels say: "unknown", "fits", "doubtful", "wrong". Errors
-     * of averages of wrong labels are not predicted. */
+    /* Whether the snapshots are what their labels say: "unknown", "fits", "doubtful", "wrong".
+     * Errors of averages of wrong labels are not predicted. */
     const char *verdict;
     const char *reason; /* of doubtful and wrong, a part of a sentence; else NULL */
     size_t suspect;     /* the snapshot that is blamed; n_snapshots: no single one */
@@ -386,8 +386,8 @@ struct posthoc_ema_read_options {
 };
 
 /* Makes tensor i of target j in memory, with the bytes that a run writes. Reads this tensor of the
- * snapshots; those that are compressed without a seek table are decompressed up to it, so that a run is
- * faster for all tensors.
+ * snapshots; those that are compressed without a seek table are decompressed up to it, so that a
+ * run is faster for all tensors.
  *   data  out: [size] C order, in the dtype of posthoc_ema_plan_tensor; undefined after a failure
  *   size  the tensor's bytes
  * All statuses above, without those of outputs. */
@@ -408,8 +408,8 @@ struct posthoc_ema_search_options {
     int maximizes;
 };
 
-/* The widths to score next. They follow from the scores alone; a score that is not finite is worse than
- * all others.
+/* The widths to score next. They follow from the scores alone; a score that is not finite is worse
+ * than all others.
  *   next        out: [most]
  *   n_next      out: 0 when the search is complete
  *   sigma_rels  [n] widths that were scored, and their scores

@@ -26,8 +26,8 @@ struct mpi_team {
     uint64_t given[PHEMA_TEAM_VALUES], received[PHEMA_TEAM_VALUES];
 };
 
-/* Sleeps until the request is complete. Errors of MPI end all processes: MPI_ERRORS_ARE_FATAL is the
- * default. */
+/* Sleeps until the request is complete. Errors of MPI end all processes: MPI_ERRORS_ARE_FATAL is
+ * the default. */
 static void sleep_until_done(MPI_Request *request)
 {
     int is_done = 0;
@@ -194,8 +194,8 @@ int main(int argc, char **argv)
     struct mpi_team team = {.comm = MPI_COMM_WORLD, .round = MPI_REQUEST_NULL};
     int provided = 0;
     phema_memory_return_freed();
-    /* Debian's configuration of Open MPI leaves out pt2pt, the module of windows that works between machines
-     * with nothing but TCP. This takes the place of that setting. */
+    /* Debian's configuration of Open MPI leaves out pt2pt, the module of windows that works between
+     * machines with nothing but TCP. This takes the place of that setting. */
     (void)setenv("OMPI_MCA_osc", "^ucx", 0);
     (void)MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     (void)MPI_Comm_rank(team.comm, &team.rank);

@@ -61,7 +61,8 @@ bool phema_hash_sum_read(struct phema_hash_sum *sum, const char *text);
 uint32_t phema_crc32(uint32_t crc, const void *data, size_t size);
 
 /* The share of a block in the CRC-32 of a file, from the block's own CRC-32 and the number of bytes
- * behind it. The exclusive or of the shares of all blocks is the CRC-32 of the file, in any order. */
+ * behind it. The exclusive or of the shares of all blocks is the CRC-32 of the file, in any
+ * order. */
 uint32_t phema_crc32_share(uint32_t crc, uint64_t bytes_behind);
 
 #endif

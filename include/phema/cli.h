@@ -12,8 +12,8 @@
 #define PHEMA_TEAM_VALUES 4
 
 /* The processes that an MPI launcher has started with the same command line. The functions are
- * called by the thread that runs the command line. All processes call all but next_run and stop in the same
- * order. */
+ * called by the thread that runs the command line. All processes call all but next_run and stop in
+ * the same order. */
 struct phema_team {
     unsigned rank, size;             /* rank < size */
     unsigned local_rank, local_size; /* of the processes on this machine */
@@ -21,9 +21,9 @@ struct phema_team {
     /* Each number from 0 on, in one process each; after stop large ones. */
     uint64_t (*next_run)(void *context);
     void (*stop)(void *context);
-    /* A round adds up the values of all processes, and ends when each has given its own. A process is in one
-     * round at a time, and gives the values of the call that begins it. Called ten times a second while a process
-     * works; with waits it sleeps until the round ends.
+    /* A round adds up the values of all processes, and ends when each has given its own. A process
+     * is in one round at a time, and gives the values of the call that begins it. Called ten times
+     * a second while a process works; with waits it sleeps until the round ends.
      *   sums  out, if the round has ended: true */
     bool (*exchange)(void *context, const uint64_t values[PHEMA_TEAM_VALUES],
                      uint64_t sums[PHEMA_TEAM_VALUES], bool waits);

@@ -125,8 +125,8 @@ PHEMA_FALLIBLE phema_design_width_make(struct phema_design_width *out, double si
                                        const struct phema_design_question *question,
                                        struct phema_error *err);
 
-/* Evenly spaced snapshots of given widths, as many as the disk holds: the usual choices. Failures as
- * phema_design_find. */
+/* Evenly spaced snapshots of given widths, as many as the disk holds: the usual choices. Failures
+ * as phema_design_find. */
 PHEMA_FALLIBLE phema_design_make_even(struct phema_design *out,
                                       const struct phema_design_width *widths, size_t n_widths,
                                       const struct phema_design_question *question,
@@ -153,7 +153,8 @@ struct phema_design_choices {
 };
 
 /* The best design within the disk. Widths and times are searched together: a grid first, then
- * smaller steps, then single times. No usual choice that the question allows is better. Uses threads; the result does not depend on their number.
+ * smaller steps, then single times. No usual choice that the question allows is better. Uses
+ * threads; the result does not depend on their number.
  * PHEMA_ERR_TARGET    the disk does not hold a snapshot at each wanted end; no interval divides all
  *                     ends
  * PHEMA_ERR_INPUTS    as phema_design_rate

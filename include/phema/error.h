@@ -18,8 +18,8 @@ enum phema_status {
 };
 
 struct phema_error {
-    /* lower-case, without full stop; cut with "..." when too long. Behind its NUL the remedy, which is
-     * empty until phema_error_set_remedy. */
+    /* lower-case, without full stop; cut with "..." when too long. Behind its NUL the remedy, which
+     * is empty until phema_error_set_remedy. */
     char message[8192];
 };
 
@@ -36,9 +36,9 @@ enum phema_status phema_fail(struct phema_error *err, enum phema_status status, 
 void phema_error_set_remedy(struct phema_error *err, const char *format, ...) PHEMA_PRINTF(2, 3);
 const char *phema_error_remedy(const struct phema_error *err); /* "" without one */
 
-/* Adds a change of the command line to the remedy, quoted for a shell, and returns the status. name is
- * an option ("--force"), an operand ("OUT") or the beginning of a command ("posthoc-ema inspect").
- * value: NULL for a flag; "" leaves an option out */
+/* Adds a change of the command line to the remedy, quoted for a shell, and returns the status. name
+ * is an option ("--force"), an operand ("OUT") or the beginning of a command ("posthoc-ema
+ * inspect"). value: NULL for a flag; "" leaves an option out */
 enum phema_status phema_suggest(struct phema_error *err, enum phema_status status, const char *name,
                                 const char *value);
 

@@ -34,7 +34,8 @@ struct phema_family {
     size_t last_time;                /* index of the last end of an average of this family */
 };
 
-/* The profile must be valid: its numbers are not checked here (solver/profile_set.c checks them). */
+/* The profile must be valid: its numbers are not checked here (solver/profile_set.c checks
+ * them). */
 struct phema_family phema_family_of(const struct phema_profile *profile);
 bool phema_family_equals(const struct phema_family *a, const struct phema_family *b);
 

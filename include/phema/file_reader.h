@@ -52,8 +52,8 @@ PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_f
                                       uint64_t offset, size_t size, uint8_t *buffer,
                                       struct phema_error *err);
 
-/* The same read for a queue: prepare, then submit unless read->size is 0 (a hole), then complete when
- * the queue has returned the read, which sets *data. read->user is the reader.
+/* The same read for a queue: prepare, then submit unless read->size is 0 (a hole), then complete
+ * when the queue has returned the read, which sets *data. read->user is the reader.
  *   buffer  [size + PHEMA_INPUT_ROOM], aligned to PHEMA_INPUT_ALIGNMENT */
 void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader *reader,
                                uint64_t offset, size_t size, uint8_t *buffer);

@@ -36,8 +36,9 @@ struct phema_chunk {
     uint64_t offset; /* absolute, of the chunk's first element [bytes] */
 };
 
-/* The scale of an fp8 tensor: value = code * scale. Block by block, leading dimensions apart: rows and
- * columns are those of the last two dimensions, or of the whole where a scale serves all columns. */
+/* The scale of an fp8 tensor: value = code * scale. Block by block, leading dimensions apart: rows
+ * and columns are those of the last two dimensions, or of the whole where a scale serves all
+ * columns. */
 struct phema_scaling {
     const char *name; /* of the scale, NUL-terminated */
     size_t name_size;
@@ -62,8 +63,8 @@ struct phema_scaling {
 uint64_t phema_scaling_find(uint64_t *first, uint64_t *end, const struct phema_scaling *scaling,
                             uint64_t at);
 
-/* Whether the shapes say the size of the blocks. Else it is that of config.json, which other files of
- * the same codes and scales need beside them. */
+/* Whether the shapes say the size of the blocks. Else it is that of config.json, which other files
+ * of the same codes and scales need beside them. */
 bool phema_scaling_is_evident(const struct phema_scaling *scaling);
 
 /* Element (i_0, ...) lies at offset + (sum i_k stride_k) * bytes of an element. Tensors that share
@@ -94,7 +95,8 @@ struct phema_tensor {
     const struct phema_scaling *scaling;
 };
 
-/* The numbers of an fp8 tensor with a scale: F32, read as codes times scales. Others as they are. */
+/* The numbers of an fp8 tensor with a scale: F32, read as codes times scales. Others as they
+ * are. */
 struct phema_tensor phema_tensor_values(const struct phema_tensor *tensor);
 
 /* The inverse: the codes of numbers. */
@@ -143,9 +145,9 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
 
-/* A checkpoint without its listing, for another process (packed.h). The receiver opens no file before
- * phema_checkpoint_demand, except a compressed one; readers that open before leave the file out. demand
- * also says whether descriptors of the file stay open (mapped_file.h).
+/* A checkpoint without its listing, for another process (packed.h). The receiver opens no file
+ * before phema_checkpoint_demand, except a compressed one; readers that open before leave the file
+ * out. demand also says whether descriptors of the file stay open (mapped_file.h).
  * PHEMA_ERR_FILE  the file cannot be opened, or is not the one that was packed; names the path */
 struct phema_unpacker;
 struct phema_strbuf;
@@ -155,9 +157,9 @@ PHEMA_FALLIBLE phema_checkpoint_unpack(struct phema_checkpoint **out, struct phe
 PHEMA_FALLIBLE phema_checkpoint_demand(const struct phema_checkpoint *checkpoint, size_t file,
                                        bool keeps_descriptors, struct phema_error *err);
 
-/* Brings the headers of checkpoints into the page cache, with many requests at once, before they are
- * opened one by one: those of files, and of all files beside an index or in a directory. Does nothing
- * where some of them are cached. Ignores files that are not there. */
+/* Brings the headers of checkpoints into the page cache, with many requests at once, before they
+ * are opened one by one: those of files, and of all files beside an index or in a directory. Does
+ * nothing where some of them are cached. Ignores files that are not there. */
 void phema_headers_prefetch(const char *const *paths, size_t n);
 
 /* To be called after use of the data. Opening does the same for the headers it has read.
@@ -226,8 +228,8 @@ bool phema_path_names_tensors(const char *path);
 bool phema_directory_is_checkpoint(const char *path);
 /* True when subdirectories are distributed checkpoints that are the parts of one. */
 bool phema_directory_has_parts(const char *path);
-/* True when a name in a directory is a usual one of a model: of an index or of distributed metadata,
- * or also of a single file. */
+/* True when a name in a directory is a usual one of a model: of an index or of distributed
+ * metadata, or also of a single file. */
 bool phema_directory_has_model(const char *path, bool may_be_one_file);
 
 /* ---- Contents of a checkpoint ---- */
@@ -338,9 +340,9 @@ PHEMA_FALLIBLE phema_reader_read(const uint8_t **data, struct phema_reader *read
                                  const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                  void *scratch, struct phema_error *err);
 
-/* The same read, for a queue (phema/read_queue.h), if the elements lie in one piece of a file that is
- * read past the page cache. prepare: false if they do not. Submit the read unless its size is 0, and
- * complete it when the queue has returned it.
+/* The same read, for a queue (phema/read_queue.h), if the elements lie in one piece of a file that
+ * is read past the page cache. prepare: false if they do not. Submit the read unless its size is 0,
+ * and complete it when the queue has returned it.
  *   buffer  as scratch, aligned to PHEMA_INPUT_ALIGNMENT */
 bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *reader,
                           const struct phema_tensor *tensor, uint64_t first, uint64_t n,
@@ -411,8 +413,9 @@ PHEMA_FALLIBLE phema_find_overlap(size_t pair[2], bool *found, enum phema_overla
 
 #define PHEMA_RECORD_CRCS 3 /* at most, for a record */
 
-/* Bytes [offset, offset + size_bytes) of a file of the checkpoint and their CRC-32, which is stored little-endian at
- * each of the absolute offsets crc_at. A change of the bytes must update all of them. */
+/* Bytes [offset, offset + size_bytes) of a file of the checkpoint and their CRC-32, which is stored
+ * little-endian at each of the absolute offsets crc_at. A change of the bytes must update all of
+ * them. */
 struct phema_record {
     size_t file;
     uint64_t offset, size_bytes;

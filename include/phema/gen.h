@@ -32,8 +32,8 @@ struct phema_gen_kinds {
     size_t n_profiles;
 };
 
-/* How the parameters move. Those after the first are the motions that a design expects (design.h), of
- * the same size. */
+/* How the parameters move. Those after the first are the motions that a design expects (design.h),
+ * of the same size. */
 enum phema_gen_motion {
     PHEMA_GEN_SLOWING, /* a walk that slows down to a constant rate, and noise of 1 % */
     PHEMA_GEN_WALK,    /* a walk of constant rate */
@@ -66,8 +66,8 @@ struct phema_gen_options {
     bool replaces; /* existing files */
     bool syncs;
     const struct phema_claims *claims; /* files that profiles were read from; NULL: unknown */
-    /* Called about ten times a second, by one thread at a time; NULL: not called. done of total steps
-     * of all parameters are simulated. */
+    /* Called about ten times a second, by one thread at a time; NULL: not called. done of total
+     * steps of all parameters are simulated. */
     void (*report)(void *context, uint64_t done, uint64_t total, double elapsed_s);
     void *context;
 };

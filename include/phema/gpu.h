@@ -27,8 +27,8 @@ struct phema_gpu_options {
     uint64_t memory_bytes;           /* per GPU; 0: memory_fraction of the free memory */
     double memory_fraction;          /* 0: PHEMA_GPU_FRACTION */
     bool uses_blas;                  /* cuBLAS for more than PHEMA_CUDA_GROUP targets */
-    /* This process and the number of those that share the GPUs of a machine: each takes one, in turn, and its
-     * share of the free memory. 0 of 0: this process takes all. */
+    /* This process and the number of those that share the GPUs of a machine: each takes one, in
+     * turn, and its share of the free memory. 0 of 0: this process takes all. */
     unsigned local_rank, local_size;
 };
 

@@ -23,25 +23,26 @@ struct phema_file_identity {
 };
 void phema_file_identify(struct phema_file_identity *out, const struct phema_file *file);
 
-/* A file that another process has open, without opening it: it has a span of that size, whose data are
- * NULL. Before phema_file_demand nothing is read of it and nothing checked; the functions below do nothing
- * then. demand opens it, unless it is open, and fails with PHEMA_ERR_FILE where it is another one. */
+/* A file that another process has open, without opening it: it has a span of that size, whose data
+ * are NULL. Before phema_file_demand nothing is read of it and nothing checked; the functions below
+ * do nothing then. demand opens it, unless it is open, and fails with PHEMA_ERR_FILE where it is
+ * another one. */
 PHEMA_FALLIBLE phema_file_expect(struct phema_file **out, const char *path,
                                  const struct phema_file_identity *identity,
                                  struct phema_error *err);
 PHEMA_FALLIBLE phema_file_demand(struct phema_file *file, struct phema_error *err);
 bool phema_file_is_open(const struct phema_file *file);
 
-/* From then on descriptors of the file that are given back stay open until it is closed, and are taken
- * again: opening a file takes a message to the server of a network file system.
+/* From then on descriptors of the file that are given back stay open until it is closed, and are
+ * taken again: opening a file takes a message to the server of a network file system.
  *   take  -1: there is none
  *   give  closes the descriptor where none are kept; -1: nothing is given */
 PHEMA_FALLIBLE phema_file_keep_descriptors(struct phema_file *file, struct phema_error *err);
 int phema_file_take_descriptor(const struct phema_file *file, bool is_direct);
 void phema_file_give_descriptor(const struct phema_file *file, bool is_direct, int descriptor);
 
-/* phema_file_open that keeps descriptors, unless its own has this number or a larger one: the process
- * needs others too. */
+/* phema_file_open that keeps descriptors, unless its own has this number or a larger one: the
+ * process needs others too. */
 #define PHEMA_MOST_KEPT_DESCRIPTORS 4096
 PHEMA_FALLIBLE phema_file_open_once(struct phema_file **out, const char *path,
                                     struct phema_error *err);

@@ -109,15 +109,15 @@ struct phema_outputs {
     struct phema_arena memory; /* of the arrays above */
 };
 
-/* Checks of OUT that need no snapshot, before anything is solved. phema_outputs_make repeats them for n
- * targets. is_new: a file OUT may not exist yet.
+/* Checks of OUT that need no snapshot, before anything is solved. phema_outputs_make repeats them
+ * for n targets. is_new: a file OUT may not exist yet.
  * PHEMA_ERR_USAGE   several targets for one file
  * PHEMA_ERR_OUTPUT  the file exists, or its directory does not */
 PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,
                                        bool is_new, struct phema_error *err);
 
-/* Checks that OUT fits the newest snapshot and n targets, before they are solved. phema_outputs_make
- * makes these checks again.
+/* Checks that OUT fits the newest snapshot and n targets, before they are solved.
+ * phema_outputs_make makes these checks again.
  * PHEMA_ERR_USAGE  as phema_outputs_make
  * PHEMA_ERR_FILE   the newest snapshot cannot be read */
 PHEMA_FALLIBLE phema_outputs_check_form(const struct phema_outputs_options *options,

@@ -14,8 +14,8 @@ void phema_pack_bytes(struct phema_strbuf *out, const void *data, size_t size);
 void phema_pack_text(struct phema_strbuf *out, const char *text); /* may be NULL */
 void phema_pack_u64s(struct phema_strbuf *out, const uint64_t *numbers, size_t n);
 
-/* What is left to read. After a failure all numbers are 0 and all pointers NULL: check at the end, with
- * phema_unpack_check, and before a result is used for more than that. */
+/* What is left to read. After a failure all numbers are 0 and all pointers NULL: check at the end,
+ * with phema_unpack_check, and before a result is used for more than that. */
 struct phema_unpacker {
     struct phema_span rest;
     struct phema_arena *arena; /* what is unpacked lies here, unless its name says owned */

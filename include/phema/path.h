@@ -2,8 +2,8 @@
 #ifndef PHEMA_PATH_H
 #define PHEMA_PATH_H
 
-/* The provenance of an output that is a directory of zips, and in it. Files of other formats without
- * metadata have it in PATH.json. */
+/* The provenance of an output that is a directory of zips, and in it. Files of other formats
+ * without metadata have it in PATH.json. */
 #define PHEMA_PROVENANCE_FILE "posthoc_ema.json"
 
 /* The path without slashes at its end; "/" stays. */

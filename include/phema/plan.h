@@ -71,8 +71,8 @@ struct phema_plan_rule {
     size_t n_tensors;        /* that follow it, 0 where the series has no tensors */
 };
 
-/* Among the SPECs of targets: the newest snapshot as it is. Its profile is that of the snapshot, and
- * nothing is solved for. */
+/* Among the SPECs of targets: the newest snapshot as it is. Its profile is that of the snapshot,
+ * and nothing is solved for. */
 #define PHEMA_TARGET_NEWEST "newest"
 
 /* The snapshot that ends at this time; of several the raw one, or the narrowest. SIZE_MAX: none. */

@@ -1,6 +1,6 @@
 /* plot.h - pictures of averages, of their errors and of a run's memory, as SVG, PNG or PDF, or the
- * drawn numbers as CSV. A picture is 800 units wide, or 380 for a phone. Functions copy or draw their arguments:
- * nothing is borrowed beyond the call. No globals. PNG and PDF need cairo. */
+ * drawn numbers as CSV. A picture is 800 units wide, or 380 for a phone. Functions copy or draw
+ * their arguments: nothing is borrowed beyond the call. No globals. PNG and PDF need cairo. */
 #ifndef PHEMA_PLOT_H
 #define PHEMA_PLOT_H
 
@@ -100,8 +100,8 @@ struct phema_sweep_facts {
 PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_facts *facts,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err);
 
-/* Errors of the choices of a design by disk, and the times and widths of the chosen one, from the JSON of
- * the verb design or its file. PHEMA_ERR_FILE: not such a JSON */
+/* Errors of the choices of a design by disk, and the times and widths of the chosen one, from the
+ * JSON of the verb design or its file. PHEMA_ERR_FILE: not such a JSON */
 PHEMA_FALLIBLE phema_plot_design(struct phema_picture **out, const char *title,
                                  struct phema_span text, struct phema_error *err);
 

@@ -159,8 +159,8 @@ struct phema_specs {
 /* Longest text [bytes]; longer ones are refused. */
 #define PHEMA_SPEC_MAX_SIZE ((size_t)8192)
 
-/* Puts the option before the message of a text that is no SPEC, suggests one that is, and returns the
- * status. */
+/* Puts the option before the message of a text that is no SPEC, suggests one that is, and returns
+ * the status. */
 enum phema_status phema_spec_fail(struct phema_error *err, enum phema_status status,
                                   const char *option, const char *text);
 

@@ -9,7 +9,8 @@
 
 struct phema_schedule;
 
-/* True for a SPEC, that is KIND or KIND:KEY=VALUE,... of a known kind; all else is a file's path. */
+/* True for a SPEC, that is KIND or KIND:KEY=VALUE,... of a known kind; all else is a file's
+ * path. */
 bool phema_schedule_is_spec(const char *text);
 
 /* Parses a SPEC, or reads the file of that path.

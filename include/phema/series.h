@@ -63,8 +63,9 @@ enum phema_rule {
 };
 
 struct phema_series_tensor {
-    /* of the newest snapshot; name without the subtree's prefix. fp8 tensors with scales are numbers
-     * (phema_tensor_values), and their scales are tensors of the series with keeps_scales alone */
+    /* of the newest snapshot; name without the subtree's prefix. fp8 tensors with scales are
+     * numbers (phema_tensor_values), and their scales are tensors of the series with keeps_scales
+     * alone */
     struct phema_tensor tensor;
     enum phema_rule rule;
     const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule",
@@ -75,7 +76,8 @@ struct phema_series_tensor {
                          * conversely; else SIZE_MAX */
 };
 
-/* The codes of a quantised tensor and the scale that multiplies them, which are tensors of their own. */
+/* The codes of a quantised tensor and the scale that multiplies them, which are tensors of their
+ * own. */
 struct phema_quantised {
     const char *codes, *scale; /* names in the first file, escaped for messages */
     const char
@@ -224,9 +226,9 @@ uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot);
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_error *err);
 
-/* The same in other threads, between begin and end. Meanwhile the caller reads and changes the series,
- * but not the digests. end reports the failures, and frees the identification, as abandon does, which
- * takes NULL. A few snapshots are read in end. */
+/* The same in other threads, between begin and end. Meanwhile the caller reads and changes the
+ * series, but not the digests. end reports the failures, and frees the identification, as abandon
+ * does, which takes NULL. A few snapshots are read in end. */
 struct phema_identification;
 PHEMA_FALLIBLE phema_series_identify_begin(struct phema_identification **out,
                                            struct phema_series *series, struct phema_error *err);
@@ -242,7 +244,8 @@ void phema_series_identify_abandon(struct phema_identification *identification);
  * multiplied by the roots of such weights, whose mean is 1, so that plain means of squares estimate
  * those over the model. The choice follows from the names and shapes of the tensors and from the
  * number of snapshots, not from files or their order. Where snapshots are compressed the elements
- * lie closer together, and tensors may have none (docs/solver.md). A complex element is 2 numbers. */
+ * lie closer together, and tensors may have none (docs/solver.md). A complex element is 2
+ * numbers. */
 struct phema_sample {
     size_t n, n_elems;  /* snapshots, numbers of each */
     double *values;     /* [n x n_elems] row-major, row k is snapshot k of the series */
@@ -256,8 +259,9 @@ struct phema_sample {
 };
 
 /* Reads every snapshot once, forward. Elements that are not finite in some snapshot, or beyond
- * 1e100, are left out of all. Memory: 16 KiB a snapshot, at most about 64 MiB, and up to four decoders
- * where snapshots are compressed. The caller clears the sample; a failure leaves nothing to clear.
+ * 1e100, are left out of all. Memory: 16 KiB a snapshot, at most about 64 MiB, and up to four
+ * decoders where snapshots are compressed. The caller clears the sample; a failure leaves nothing
+ * to clear.
  * PHEMA_NO            no sample, and the message has the reason: no files, or not for every
  *                     snapshot; compressed without a seek table, or in large frames; no tensor is
  *                     averaged; no usable element

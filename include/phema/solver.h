@@ -49,8 +49,9 @@ struct phema_solve_options {
 /* How the parameters of one training move, in units of the mean square of a parameter: a random
  * walk of variance rate wander(t) with white jitter on top, whose variance times its correlation
  * time is jitter(t). Both are constant within an interval; interval k is (ends[k-1], ends[k]], the
- * first one from 0. Ends are times of snapshots, and eighths of what lies between them. With d the difference of two profiles and D its tail integral, the
- * squared distance of two averages is integral wander D^2 + integral jitter d^2 (N8). */
+ * first one from 0. Ends are times of snapshots, and eighths of what lies between them. With d the
+ * difference of two profiles and D its tail integral, the squared distance of two averages is
+ * integral wander D^2 + integral jitter d^2 (N8). */
 struct phema_motion {
     size_t n_intervals;
     double *ends, *wander, *jitter; /* [n_intervals] */
@@ -101,8 +102,8 @@ enum phema_motion_kind {
     PHEMA_MOTION_EVEN, /* v is constant within the intervals between snapshots, and there is jitter
                           * where the distances show it clearly */
     PHEMA_MOTION_SHAPED, /* v falls within the intervals, by shapes that the sample chooses among */
-    /* v is the likeliest within the intervals for the sample. It would explain false labels as well,
-     * so it is for labels that are known to be true. */
+    /* v is the likeliest within the intervals for the sample. It would explain false labels as
+     * well, so it is for labels that are known to be true. */
     PHEMA_MOTION_LIKELIEST
 };
 
@@ -131,9 +132,9 @@ void phema_motion_clear(struct phema_motion *motion);
 struct phema_prediction {
     double total, profile, rounding;
     double paper_weights; /* total with the weights of the profile metric */
-    /* Weight on the parameters before training that the weights do not reproduce, if it is above the
-     * total, else 0. No snapshot shows how far the parameters moved until the first one; where they
-     * changed completely, the error is as large as this weight. */
+    /* Weight on the parameters before training that the weights do not reproduce, if it is above
+     * the total, else 0. No snapshot shows how far the parameters moved until the first one; where
+     * they changed completely, the error is as large as this weight. */
     double initial;
 };
 
@@ -211,7 +212,8 @@ struct phema_tensor_outlier {
  * (N25). About 1 where the labels are true. */
 struct phema_leave_one_out {
     double *z;               /* [n] out; NaN: snapshots depend on each other, or are fewer than 3;
-                              * NULL: the likelihood alone is wanted, which takes a third of the time */
+                              * NULL: the likelihood alone is wanted, which takes a third of the
+                              * time */
     double *largest_without; /* [n] out: the largest z nearby once this one is gone; NaN unless
                               * its z is above the limit. NULL: not wanted */
     double limit;            /* in */

@@ -63,7 +63,8 @@ static inline int phema_bytes_compare(const void *a, size_t a_size, const void *
     return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-/* Removes the text before the first separator, or all of the text, from *rest; the separator too. */
+/* Removes the text before the first separator, or all of the text, from *rest; the separator
+ * too. */
 static inline struct phema_span phema_span_split(struct phema_span *rest, char separator)
 {
     if (!rest->size)

@@ -18,7 +18,8 @@ struct phema_stripes {
 /* Reads the extended attribute lustre.lov; false: the file or directory has none. */
 bool phema_stripes_read(struct phema_stripes *out, const char *path);
 
-/* Decodes such an attribute: lov_user_md v1, v3, and composites of these. Any bytes are accepted. */
+/* Decodes such an attribute: lov_user_md v1, v3, and composites of these. Any bytes are
+ * accepted. */
 struct phema_stripes phema_stripes_decode(struct phema_span attribute);
 
 /* "8 stripes of 4.00 MiB" */

@@ -158,8 +158,8 @@ void phema_verification_clear(struct phema_verification *verification);
 
 /* ---- One tensor ---- */
 
-/* Makes tensor i of target j in memory: the bytes that phema_synth_run writes, in C order. Nothing else is
- * read, except that compressed snapshots are decompressed up to the tensor.
+/* Makes tensor i of target j in memory: the bytes that phema_synth_run writes, in C order. Nothing
+ * else is read, except that compressed snapshots are decompressed up to the tensor.
  *   data     out: [bytes of the tensor in dtype] undefined after a failure
  *   dtype    as phema_output_dtype says
  *   options  of those the sums, the overflow rule, the reading, the threads and the limit of memory
@@ -203,8 +203,8 @@ struct phema_forecast_options {
     double elapsed_s;         /* until now */
 };
 
-/* Predicts phema_synth_run with the same arguments, without making outputs. If there is a memory profile,
- * its earlier stages are used in the forecast. Needs well under a second.
+/* Predicts phema_synth_run with the same arguments, without making outputs. If there is a memory
+ * profile, its earlier stages are used in the forecast. Needs well under a second.
  * PHEMA_ERR_INPUTS    compressed snapshots cannot be read in the same order
  * PHEMA_ERR_RESOURCE  the run needs more memory than the limit; out of memory */
 PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phema_plan *plan,

@@ -135,8 +135,8 @@ PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *e
 
 /* A directory of new files that appears as PATH whole or not at all, and is PATH.partial/ before. A
  * directory at PATH is replaced when it is empty, or when options say so and it holds regular files
- * only; see has_folders for others. That is one step where the filesystem can exchange directories. Its functions are for one
- * thread at a time; writers of its files are like others. */
+ * only; see has_folders for others. That is one step where the filesystem can exchange directories.
+ * Its functions are for one thread at a time; writers of its files are like others. */
 struct phema_writer_directory;
 
 /* PHEMA_ERR_OUTPUT  PATH exists and must not be, or cannot be, replaced; a live run is writing
@@ -153,10 +153,9 @@ PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces, boo
 bool phema_writer_directory_took_over(const struct phema_writer_directory *directory);
 void phema_writer_directory_keep(struct phema_writer_directory *directory, bool keeps);
 
-/* Opens a new file of the directory, and makes the folders of its name where it may have some. It was not
- * added before.
- * phema_writer_commit finishes the file, before the directory is committed. Messages name
- * PATH/name. */
+/* Opens a new file of the directory, and makes the folders of its name where it may have some. It
+ * was not added before. phema_writer_commit finishes the file, before the directory is committed.
+ * Messages name PATH/name. */
 PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
                                           struct phema_writer_directory *directory,
                                           const char *name, uint64_t size_bytes,

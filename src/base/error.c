@@ -14,7 +14,8 @@ static void mark_cut(struct phema_error *err, int length)
         memcpy(err->message + sizeof(err->message) - 5, "...", 4);
 }
 
-/* Place for the remedy: behind the NUL of the message. One byte stays for the NUL of an empty one. */
+/* Place for the remedy: behind the NUL of the message. One byte stays for the NUL of an empty
+ * one. */
 static char *remedy_of(struct phema_error *err, size_t *size)
 {
     size_t used = strnlen(err->message, sizeof(err->message) - 2) + 1;

@@ -313,8 +313,8 @@ void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_
                       MADV_WILLNEED);
 }
 
-/* Pages that are looked at together, in each so many pages; evenly over a file. To look at all would
- * take a tenth of the time of reading them. */
+/* Pages that are looked at together, in each so many pages; evenly over a file. To look at all
+ * would take a tenth of the time of reading them. */
 enum { PAGES_AT_ONCE = 16, PAGES_OF_LOOK = 256, MAX_LOOKS = 64 };
 
 /* Pages [first, first + n) that are in the page cache; all where the kernel does not tell. */

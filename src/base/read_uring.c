@@ -19,8 +19,8 @@ struct uring {
     bool leaves_to_threads; /* of the kernel, since reads begin in them and not in this thread */
 };
 
-/* Threads of the kernel: unless asked, it starts four for each processor. Kernels before 5.15 start no
- * more. */
+/* Threads of the kernel: unless asked, it starts four for each processor. Kernels before 5.15 start
+ * no more. */
 static void allow_threads(struct io_uring *ring, unsigned depth)
 {
     unsigned n_threads[] = {depth, 0}; /* for files; 0: as it is */

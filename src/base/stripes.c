@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stripes.c - decodes the striping of Lustre files, as lustre_user.h describes it. The attribute has
- * the byte order of the host: one of another order has no known magic. */
+/* stripes.c - decodes the striping of Lustre files, as lustre_user.h describes it. The attribute
+ * has the byte order of the host: one of another order has no known magic. */
 #include "phema/stripes.h"
 
 #include <stdlib.h>

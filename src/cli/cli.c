@@ -142,8 +142,8 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
     return status ? status : cli_print(&text, err);
 }
 
-/* Of a team synth and verify share their work; other verbs are run by rank 0, and all processes get its
- * status. */
+/* Of a team synth and verify share their work; other verbs are run by rank 0, and all processes get
+ * its status. */
 static enum phema_status call_verb(const struct cli_verb *verb, void *values,
                                    struct phema_error *err)
 {
@@ -155,7 +155,8 @@ static enum phema_status call_verb(const struct cli_verb *verb, void *values,
     return team_share_status(team, status, err);
 }
 
-/* "synth inspect DIR": the word is a verb, and neither a file nor a choice such as "plot weights". */
+/* "synth inspect DIR": the word is a verb, and neither a file nor a choice such as "plot
+ * weights". */
 static bool is_other_verb(const struct cli_verb *verb, const char *word)
 {
     struct cli_options options;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_plot.c - draws a series and its averages, the memory of a run, the scores of a sweep, or a design. */
+/* cmd_plot.c - draws a series and its averages, the memory of a run, the scores of a sweep, or a
+ * design. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -446,8 +446,8 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
     return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
-/* True when OUT is in another directory than the snapshots, so that it is none of them. For a snapshot
- * the advice to use --force would be wrong. */
+/* True when OUT is in another directory than the snapshots, so that it is none of them. For a
+ * snapshot the advice to use --force would be wrong. */
 static bool is_outside(const char *out, const char *snapshots)
 {
     struct stat place, directory;

@@ -22,8 +22,8 @@ struct editing {
 const struct cli_opt *command_find_operand(const struct cli_opt *options, const char *name,
                                            size_t size);
 
-/* The option that a word names, and whether the next word is its value. Unknown and combined letters
- * give NULL. */
+/* The option that a word names, and whether the next word is its value. Unknown and combined
+ * letters give NULL. */
 const struct cli_opt *command_read_option(const struct cli_opt *options, const char *word,
                                           bool *has_next);
 

@@ -16,7 +16,8 @@ struct join_list {
 PHEMA_FALLIBLE join_list_add(struct join_list *list, const char *path,
                              const struct phema_writer_options *options, struct phema_error *err);
 
-/* common: says each output and shows the stage; NULL: nothing. Publishes all. Appends their paths to text, or where json is given objects to json. */
+/* common: says each output and shows the stage; NULL: nothing. Publishes all. Appends their paths
+ * to text, or where json is given objects to json. */
 PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common *common,
                                 struct phema_strbuf *text, struct phema_json_out *json,
                                 struct phema_error *err);

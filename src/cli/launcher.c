@@ -112,8 +112,8 @@ static enum phema_status read_places(struct place places[ARRAY_LEN(sources)], si
     return PHEMA_OK;
 }
 
-/* The launcher of the most processes; NULL: none tells how many there are. A launcher of one process
- * may run below another: srun -n 1 in a task of an array. */
+/* The launcher of the most processes; NULL: none tells how many there are. A launcher of one
+ * process may run below another: srun -n 1 in a task of an array. */
 static const struct place *find_largest(const struct place *places, size_t n)
 {
     const struct place *largest = NULL;

@@ -18,15 +18,16 @@ PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *er
 void cli_json_begin(struct phema_json_out *out, struct phema_strbuf *text, bool is_pretty);
 void cli_json_end(struct phema_json_out *out);
 
-/* A line on stderr, broken at words where the terminal is narrower, or at 80 columns. Names in it are
- * escaped as phema_strbuf_puts_escaped does. */
+/* A line on stderr, broken at words where the terminal is narrower, or at 80 columns. Names in it
+ * are escaped as phema_strbuf_puts_escaped does. */
 void cli_say(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* The same for a line that somebody copies or a program reads: never broken. */
 void cli_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* A table on stderr, indented by two columns; clears it. */
 void cli_say_table(struct table *table);
 
-/* The error, and its remedy on a line of its own. Only a terminal gets the error broken into lines. */
+/* The error, and its remedy on a line of its own. Only a terminal gets the error broken into
+ * lines. */
 void cli_say_error(const struct phema_error *err);
 
 /* Appends a paragraph for standard output: escaped, and broken at words. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* option_table.c - what option tables hold: rows, names, choices, and the name nearest to a word. */
+/* option_table.c - what option tables hold: rows, names, choices, and the name nearest to a
+ * word. */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>

@@ -346,8 +346,8 @@ static enum phema_status check_operands(const struct parse *parse, struct phema_
     return PHEMA_OK;
 }
 
-/* "-j --force": the number is missing, and an option of the verb stands in its place. Texts may begin
- * with dashes. */
+/* "-j --force": the number is missing, and an option of the verb stands in its place. Texts may
+ * begin with dashes. */
 static bool is_option_there(const struct parse *parse, const struct cli_opt *option,
                             const char *word)
 {

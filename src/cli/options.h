@@ -184,8 +184,8 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, 
                           char **argv);
 
 /* Makes a remedy of options and operands (error.h) a whole command: the command line with these
- * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with a
- * similar name, or the command without the option that the message begins with. */
+ * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with
+ * a similar name, or the command without the option that the message begins with. */
 void cli_complete_remedy(struct phema_error *err, enum phema_status status,
                          const struct cli_verb *verb, int argc, char **argv);
 

@@ -1,4 +1,5 @@
-/* print_summary.h - what verbs report of series, plans and weights, as text and as JSON; progress. */
+/* print_summary.h - what verbs report of series, plans and weights, as text and as JSON;
+ * progress. */
 #ifndef CLI_PRINT_SUMMARY_H
 #define CLI_PRINT_SUMMARY_H
 
@@ -100,8 +101,8 @@ void progress_finish(struct progress *progress);
 
 /* ---- plan_watch.c ---- */
 
-/* Shows a stage and its time on stderr when it takes longer than a second, from a thread of its own. NULL
- * without memory, which the others take. Nothing else may print until it is stopped. */
+/* Shows a stage and its time on stderr when it takes longer than a second, from a thread of its
+ * own. NULL without memory, which the others take. Nothing else may print until it is stopped. */
 struct cli_watch *cli_watch_start(const struct cli_common *common, const char *stage);
 void cli_watch_begin_stage(struct cli_watch *watch, const char *stage);
 /* How far the stage is: a bar and the time left. */

@@ -63,8 +63,8 @@ static void write_nearest(struct phema_strbuf *out, const char *path)
     free(directory);
 }
 
-/* The checkpoint of a directory whose name is last: the latest where names hold times. is_average: only
- * names that synth gives */
+/* The checkpoint of a directory whose name is last: the latest where names hold times. is_average:
+ * only names that synth gives */
 static void write_last_checkpoint(struct phema_strbuf *out, const char *directory, bool is_average)
 {
     struct names names = {0};

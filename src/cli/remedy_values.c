@@ -129,8 +129,8 @@ static bool turn_range(char *out, size_t size, const char *text)
                     step + 1 + (step[1] == '-')) < (int)size;
 }
 
-/* Copies a list without brackets and blanks, with commas in place of semicolons; decimal commas in a
- * range become points. */
+/* Copies a list without brackets and blanks, with commas in place of semicolons; decimal commas in
+ * a range become points. */
 static bool copy_list(char *out, size_t size, const char *text)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* replay_options.c - the command that a provenance records, parsed again; and --skip-existing, which
- * compares it with the command line. */
+/* replay_options.c - the command that a provenance records, parsed again; and --skip-existing,
+ * which compares it with the command line. */
 #include "replay_options.h"
 
 #include <stdlib.h>

@@ -204,8 +204,8 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
     return PHEMA_OK;
 }
 
-/* Where a process may have so many descriptors, those of snapshots stay open: three of four remain for
- * all else. */
+/* Where a process may have so many descriptors, those of snapshots stay open: three of four remain
+ * for all else. */
 #define LEAST_LIMIT (4 * (uint64_t)PHEMA_MOST_KEPT_DESCRIPTORS)
 
 PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct cli_common *common,

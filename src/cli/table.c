@@ -53,8 +53,8 @@ static size_t find_gap(const struct table *table, size_t column)
     return table->cells[column].flags & TABLE_NEAR ? 1 : GAP;
 }
 
-/* The end of the block that begins with column first. Columns that are near stay with the one before
- * them. */
+/* The end of the block that begins with column first. Columns that are near stay with the one
+ * before them. */
 static size_t find_end(const struct table *table, const size_t *widths, size_t first, size_t used,
                        size_t n_columns)
 {

@@ -6,8 +6,8 @@
 
 struct phema_team;
 
-/* Called by all processes. Rank 0 passes its plan, or its failure, which all return; the others receive
- * the plan and what a run needs of the outputs. */
+/* Called by all processes. Rank 0 passes its plan, or its failure, which all return; the others
+ * receive the plan and what a run needs of the outputs. */
 PHEMA_FALLIBLE team_share_plan(struct cli_prepared *prepared, const struct phema_team *team,
                                enum phema_status status, struct phema_error *err);
 

@@ -1,5 +1,5 @@
-/* team_progress.h - one bar for the processes of a team (phema/cli.h), which rank 0 shows. Nobody waits
- * for it while there is work. */
+/* team_progress.h - one bar for the processes of a team (phema/cli.h), which rank 0 shows. Nobody
+ * waits for it while there is work. */
 #ifndef CLI_TEAM_PROGRESS_H
 #define CLI_TEAM_PROGRESS_H
 

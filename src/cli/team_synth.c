@@ -118,8 +118,8 @@ static enum phema_status make_output(struct phema_synth_result *result,
     return phema_synth_run(result, &plan, &outputs, options, err);
 }
 
-/* The GPUs of a machine are dealt to its processes. They are not tried out for each run: with --device auto
- * the CPU adds up. */
+/* The GPUs of a machine are dealt to its processes. They are not tried out for each run: with
+ * --device auto the CPU adds up. */
 static struct phema_synth_options options_of_runs(const struct cli_prepared *prepared,
                                                   struct team_progress *progress)
 {

@@ -1,7 +1,7 @@
-/* team_synth.h - synth by the processes of an MPI program (phema/cli.h). The outputs are divided into
- * runs, which are parts as those of --part; their number depends on the size of the outputs alone, so
- * that a team of another size can finish what one has begun. Outputs of forms without parts are made whole
- * by one process each. */
+/* team_synth.h - synth by the processes of an MPI program (phema/cli.h). The outputs are divided
+ * into runs, which are parts as those of --part; their number depends on the size of the outputs
+ * alone, so that a team of another size can finish what one has begun. Outputs of forms without
+ * parts are made whole by one process each. */
 #ifndef CLI_TEAM_SYNTH_H
 #define CLI_TEAM_SYNTH_H
 
@@ -18,7 +18,8 @@ PHEMA_FALLIBLE team_is_wanted(struct auto_part *part, const struct cli_common *c
 /* PHEMA_ERR_USAGE: an option that a team does not have. */
 PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct phema_error *err);
 
-/* The number of runs. It depends on neither the team nor the targets, which --skip-existing may leave out. */
+/* The number of runs. It depends on neither the team nor the targets, which --skip-existing may
+ * leave out. */
 uint64_t team_count_runs(const struct phema_outputs *outputs);
 
 /* What processes can share: runs, or whole outputs of a form that one process writes. */

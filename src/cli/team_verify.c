@@ -9,8 +9,8 @@
 #include "team_progress.h"
 #include "team_synth.h"
 
-/* What a process has found, and then all of them. Numbers of 128 bits are added up by quarters, since a
- * team adds up 64 bits without a carry. */
+/* What a process has found, and then all of them. Numbers of 128 bits are added up by quarters,
+ * since a team adds up 64 bits without a carry. */
 enum { N_COUNTS = 4, QUARTERS = 4 };
 
 struct findings {

@@ -34,8 +34,8 @@ size_t terminal_cut(const char *text, size_t n_columns);
 /* Columns of the text, one for each character. */
 size_t terminal_width(const char *text);
 
-/* Appends the line broken at spaces, without a line feed at its end. Later lines are indented by two
- * columns more than the first. Longer words stay whole. */
+/* Appends the line broken at spaces, without a line feed at its end. Later lines are indented by
+ * two columns more than the first. Longer words stay whole. */
 void terminal_wrap(struct phema_strbuf *out, const char *line, size_t n_columns);
 
 /* "3 s", "2 min 05 s", "1 h 20 min", "3 d 4 h" */

@@ -1,7 +1,7 @@
-/* filter.h - predicted errors of stored snapshots in one pass over time. The parameters are a random
- * walk, every average follows them by a recurrence, and a snapshot is an average with rounding. So
- * the least squares of (N8) are a Kalman filter: its cost grows with the number of snapshots, not
- * with its cube. */
+/* filter.h - predicted errors of stored snapshots in one pass over time. The parameters are a
+ * random walk, every average follows them by a recurrence, and a snapshot is an average with
+ * rounding. So the least squares of (N8) are a Kalman filter: its cost grows with the number of
+ * snapshots, not with its cube. */
 #ifndef DESIGN_FILTER_H
 #define DESIGN_FILTER_H
 

@@ -25,11 +25,13 @@ void candidate_rate(struct candidate *candidate, const struct filter *filter);
 PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate *candidate,
                                 const struct filter *filter, double work, struct phema_error *err);
 
-/* All widths and dtypes of a grid, with one spread: items [grid_most]; returns their number. work: the
- * share of the usual work that the search may take, here and below; it makes the grid coarser. */
+/* All widths and dtypes of a grid, with one spread: items [grid_most]; returns their number. work:
+ * the share of the usual work that the search may take, here and below; it makes the grid
+ * coarser. */
 size_t grid_most(const struct phema_design_question *question);
 size_t grid_list(struct candidate *items, const struct filter *filter, double work);
-/* Appends candidates with other spreads of the times to the n that are rated; returns their number. */
+/* Appends candidates with other spreads of the times to the n that are rated; returns their
+ * number. */
 size_t grid_spread(struct candidate *items, size_t n, const struct phema_design_question *question);
 void grid_rate(struct candidate *items, size_t n, const struct filter *filter);
 /* Puts at most so many first that are worth smaller steps; returns their number. */

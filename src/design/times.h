@@ -19,8 +19,8 @@ void times_spread(double *times, size_t n, const struct spread *spread,
 /* Its cost, in the unit of filter_result.work. */
 double times_spread_work(const struct phema_design_question *question);
 
-/* Multiples of one interval, the wanted ends among them: at most n. Returns their number, 0 where no
- * interval divides all ends and is long enough. times: out: [n], or NULL */
+/* Multiples of one interval, the wanted ends among them: at most n. Returns their number, 0 where
+ * no interval divides all ends and is long enough. times: out: [n], or NULL */
 size_t times_even(double *times, size_t n, const struct phema_design_question *question);
 
 /* How many times the disk holds, of so many bytes each. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checkpoint_packed.c - a checkpoint without its listing, for another process. It opens a file when it
- * first needs one, and then checks that the file is the same. A compressed file is opened at once: its
- * frames say how it can be read. */
+/* checkpoint_packed.c - a checkpoint without its listing, for another process. It opens a file when
+ * it first needs one, and then checks that the file is the same. A compressed file is opened at
+ * once: its frames say how it can be read. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -114,7 +114,8 @@ struct phema_checkpoint {
     uint64_t shift;         /* ... at this distance [bytes] */
 };
 
-/* Requests the header of a file, whose next accesses fetch single pages. Waits for the first one. */
+/* Requests the header of a file, whose next accesses fetch single pages. Waits for the first
+ * one. */
 void header_prefetch(const struct phema_file *file);
 
 /* Whether a file of this name in the directory of a checkpoint can be a part of it. */
@@ -128,8 +129,8 @@ bool path_has_parent(const char *path, size_t size);
 /* The fault of a path that a file of a checkpoint names, as the end of a sentence ("is absolute"),
  * or NULL. A path must stay below the directory of that file. */
 const char *relative_path_fault(const char *name, size_t size);
-/* Maps a file by such a path, relative to the base file. The path from the checkpoint's directory is
- * its label. */
+/* Maps a file by such a path, relative to the base file. The path from the checkpoint's directory
+ * is its label. */
 PHEMA_FALLIBLE checkpoint_add_relative(struct phema_checkpoint *checkpoint, const char *name,
                                        size_t size, struct phema_error *err);
 /* The same relative to the directory that is the checkpoint. */

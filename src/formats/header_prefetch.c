@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* header_prefetch.c - Requests the headers of all files of many checkpoints at once, before they are
- * opened: a disk or a server answers many requests in the time of one. */
+/* header_prefetch.c - Requests the headers of all files of many checkpoints at once, before they
+ * are opened: a disk or a server answers many requests in the time of one. */
 #include "format.h"
 
 #include <dirent.h>
@@ -15,7 +15,8 @@
 /* Most threads only wait. */
 #define N_THREADS 64
 
-/* Files that are listed before the first header is requested: a bound for the memory of the list. */
+/* Files that are listed before the first header is requested: a bound for the memory of the
+ * list. */
 #define MAX_FILES ((size_t)16 << 10)
 
 /* A file that cannot be opened has no pages to wait for; opening it again reports the reason. */

@@ -209,8 +209,8 @@ static bool fit_size(struct phema_scaling *out, const uint64_t size[2])
     return true;
 }
 
-/* One number for a block of the last two dimensions. Blocks that are not of this size may divide the
- * tensor evenly: transformers derives them so. */
+/* One number for a block of the last two dimensions. Blocks that are not of this size may divide
+ * the tensor evenly: transformers derives them so. */
 static bool fit_blocks(struct phema_scaling *out, const struct phema_tensor *codes,
                        const struct phema_tensor *scale, const uint64_t size[2])
 {

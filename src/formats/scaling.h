@@ -4,8 +4,8 @@
 
 #include "format.h"
 
-/* Sets scaling of the fp8 codes that have a scale, and the kinds of scales. The size of blocks is that
- * of config.json beside the checkpoint.
+/* Sets scaling of the fp8 codes that have a scale, and the kinds of scales. The size of blocks is
+ * that of config.json beside the checkpoint.
  *   alike  the checkpoint whose listing this one shares, or NULL
  * PHEMA_ERR_FILE  config.json is damaged, or has another size of blocks than that of alike */
 PHEMA_FALLIBLE scaling_find(struct phema_checkpoint *checkpoint,

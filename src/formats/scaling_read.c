@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* scaling_read.c - reads fp8 tensors as numbers: codes times scales, in float32. Codes are read to
- * the beginning of the numbers' memory and replaced from the last one on, so that they need none. */
+ * the beginning of the numbers' memory and replaced from the last one on, so that they need
+ * none. */
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +56,8 @@ static struct phema_tensor scale_of(const struct phema_tensor *codes)
                                  .n_chunks = scaling->n_chunks};
 }
 
-/* Reads the scales up to the end of the row of blocks that this one is in, or up to this one: scales
- * are needed backwards. */
+/* Reads the scales up to the end of the row of blocks that this one is in, or up to this one:
+ * scales are needed backwards. */
 static enum phema_status load_scales(struct scales *scales, uint64_t index, struct phema_error *err)
 {
     alignas(PHEMA_INPUT_ALIGNMENT) uint8_t scratch[MAX_SCALES * sizeof(double) + PHEMA_INPUT_ROOM];

@@ -31,8 +31,8 @@ struct gen_training {
     size_t n_averages;
 };
 
-/* averages: [n], with profile, first, last and is_reset; borrowed, their betas owned. Averages of the same
- * shape with different ends, all at whole steps, share their betas. */
+/* averages: [n], with profile, first, last and is_reset; borrowed, their betas owned. Averages of
+ * the same shape with different ends, all at whole steps, share their betas. */
 PHEMA_FALLIBLE gen_training_init(struct gen_training *training,
                                  const struct phema_gen_options *options,
                                  struct gen_average *averages, size_t n, struct phema_error *err);

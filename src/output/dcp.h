@@ -6,7 +6,8 @@
 #include "phema/output.h"
 #include "phema/strbuf.h"
 
-/* Zips begin at multiples of this in their file, and their data in the zip. torch aligns neither. */
+/* Zips begin at multiples of this in their file, and their data in the zip. torch aligns
+ * neither. */
 #define DCP_ALIGNMENT 64u
 
 /* A dtype in torch. NULL: torch has no such dtype. */

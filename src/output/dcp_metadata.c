@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dcp_metadata.c - The pickle .metadata of a distributed checkpoint (torch/distributed/checkpoint/
  * metadata.py, filesystem.py). TensorProperties have five fields: torch before 2.15 takes no
- * more, and later versions take five. Each class is named once and fetched from the memo afterwards,
- * which makes the file of many tensors three times smaller. */
+ * more, and later versions take five. Each class is named once and fetched from the memo
+ * afterwards, which makes the file of many tensors three times smaller. */
 #include <string.h>
 
 #include "dcp.h"

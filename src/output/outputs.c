@@ -29,8 +29,8 @@ static enum phema_status fail_scaled(const struct draft *draft, const struct phe
                       phema_name_escape(&shown, tensor->name, tensor->name_size), fault);
 }
 
-/* fp8 tensors with scales are averaged as numbers. They are written without scales, or as codes with
- * new scales. */
+/* fp8 tensors with scales are averaged as numbers. They are written without scales, or as codes
+ * with new scales. */
 static enum phema_status check_scaled(const struct draft *draft,
                                       const struct phema_series_tensor *entry,
                                       struct phema_error *err)

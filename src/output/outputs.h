@@ -93,8 +93,8 @@ PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_distributed(struct draft *draft, struct phema_error *err);
 
-/* Files of a copy of a directory, and whether its tensors may be replaced (layout_copy_directory.c);
- * locations, dtypes and is_replaced are known.
+/* Files of a copy of a directory, and whether its tensors may be replaced
+ * (layout_copy_directory.c); locations, dtypes and is_replaced are known.
  * PHEMA_ERR_INPUTS  a replaced tensor shares bytes with another one, or is stored with strides
  * PHEMA_ERR_USAGE   the directory holds other things than files and folders */
 PHEMA_FALLIBLE outputs_check_directory_copy(const struct draft *draft,

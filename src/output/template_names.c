@@ -134,7 +134,8 @@ static enum phema_status fail_ambiguous(const struct phema_checkpoint *template,
     return status;
 }
 
-/* The set that --key names, or the only average that has the averaged tensors. *found: NULL: none */
+/* The set that --key names, or the only average that has the averaged tensors. *found: NULL:
+ * none */
 static enum phema_status find_set(const struct phema_tensor_set **found, struct draft *draft,
                                   const struct phema_checkpoint *template, const char *asked,
                                   struct phema_error *err)

@@ -219,7 +219,8 @@ static bool is_averaged(const struct phema_plan *plan, size_t at)
     return !rule || !plan->rules[rule - 1].is_copy;
 }
 
-/* The scale of an fp8 matrix is missing where others have one. Plain casts have no scales at all. */
+/* The scale of an fp8 matrix is missing where others have one. Plain casts have no scales at
+ * all. */
 static enum phema_status check_scales(const struct phema_plan *plan, struct phema_error *err)
 {
     const struct phema_series *series = plan->series;

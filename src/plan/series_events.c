@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* series_events.c - labels that fit where the motion of the parameters jumps between two times. The
- * fit of a motion expects it to change evenly, and takes a loss spike or a step of the learning rate
- * for a wrong label where times are few. */
+ * fit of a motion expects it to change evenly, and takes a loss spike or a step of the learning
+ * rate for a wrong label where times are few. */
 #include "series_events.h"
 
 #define N_BEHIND ((size_t)4) /* times behind the jump: the fit looks at the newest most closely */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* series_fit.c - fits a motion to labels, and compares each snapshot with what the others predict. */
+/* series_fit.c - fits a motion to labels, and compares each snapshot with what the others
+ * predict. */
 #include "series_fit.h"
 
 #include <math.h>

@@ -12,8 +12,8 @@
 #define N_CANDIDATES ((size_t)3) /* snapshots tried */
 
 /* Steps between two times, in the mean. Momentum keeps the direction of a training for 10 to 20
- * steps, and a loss that falls quickly for up to a hundred. Snapshots nearer to each other are alike
- * whatever they are. */
+ * steps, and a loss that falls quickly for up to a hundred. Snapshots nearer to each other are
+ * alike whatever they are. */
 #define LEAST_APART 150
 
 /* Steps that profiles with an update_every are followed in a hypothesis, at most: all of them
@@ -382,7 +382,8 @@ static bool are_times_apart(const struct search *search)
 }
 
 /* Usual widths for the newest snapshots, which are more alike than their labels say: averages taken
- * for raw, or for shorter ones. A training that hardly changes its direction would look the same. */
+ * for raw, or for shorter ones. A training that hardly changes its direction would look the
+ * same. */
 enum phema_status search_longer(struct search *search, struct phema_error *err)
 {
     size_t n = common_group(search);

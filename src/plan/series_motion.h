@@ -5,7 +5,8 @@
 #include "phema/plan.h"
 
 /* Sets plan->motion, or plan->unmoved to the reason why it is unknown. Does nothing where profiles
- * are unknown or the options exclude a sample. Sets plan->checks. With keeps_rounding the snapshots' rounding becomes that of the sample.
+ * are unknown or the options exclude a sample. Sets plan->checks. With keeps_rounding the
+ * snapshots' rounding becomes that of the sample.
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_INPUTS    the snapshots do not fit their labels, and the options make that a failure
  * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes would be needed */

@@ -17,8 +17,9 @@
  * first snapshot, too little is seen. */
 #define MOST_BEFORE 2.5
 
-/* Of likelihood an element, in favour of other times. Earlier ones are possible only where the first
- * time may have been deleted, and gain up to 0.9 there by a loss spike that no snapshot contradicts. */
+/* Of likelihood an element, in favour of other times. Earlier ones are possible only where the
+ * first time may have been deleted, and gain up to 0.9 there by a loss spike that no snapshot
+ * contradicts. */
 #define MARGIN_LATER   0.2
 #define MARGIN_EARLIER 1.0
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* design.c - the choices of a design, from the JSON that the verb design writes: errors by disk, and the
- * times and widths of the chosen one. */
+/* design.c - the choices of a design, from the JSON that the verb design writes: errors by disk,
+ * and the times and widths of the chosen one. */
 #include <math.h>
 
 #include "figure.h"

@@ -7,8 +7,8 @@
 
 #define ERRORS_BOX 360
 
-/* Curves over the width, and for some of them points at the targets. A curve without values is not in
- * the legend. */
+/* Curves over the width, and for some of them points at the targets. A curve without values is not
+ * in the legend. */
 static const struct curve {
     const char *name, *legend;
     size_t offset; /* of its value in struct phema_plot_error */

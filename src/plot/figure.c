@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* figure.c - builds pictures from panels, series and marks; the colours, kinds of snapshot and units
- * that all pictures share. */
+/* figure.c - builds pictures from panels, series and marks; the colours, kinds of snapshot and
+ * units that all pictures share. */
 #include "figure.h"
 
 #include <stdarg.h>

@@ -71,7 +71,8 @@ static bool is_text(struct phema_span field, const char *text)
     return field.size == strlen(text) && memcmp(field.data, text, field.size) == 0;
 }
 
-/* The first line names the columns; where it has numbers instead, the first two columns are read. */
+/* The first line names the columns; where it has numbers instead, the first two columns are
+ * read. */
 static enum phema_status read_names(struct scores *scores, struct phema_span line, bool *is_names,
                                     struct phema_error *err)
 {

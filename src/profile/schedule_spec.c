@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schedule_spec.c - texts of the usual schedules: "cosine:warmup=2k,end=0.1"; else a file's path. */
+/* schedule_spec.c - texts of the usual schedules: "cosine:warmup=2k,end=0.1"; else a file's
+ * path. */
 #include "schedule_pieces.h"
 
 #include <math.h>

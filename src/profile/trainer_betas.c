@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* trainer_betas.c - the betas of trainers whose averages have no closed form: diffusers, torchtitan,
- * Lightning, TRL. */
+/* trainer_betas.c - the betas of trainers whose averages have no closed form: diffusers,
+ * torchtitan, Lightning, TRL. */
 #include <float.h>
 #include <math.h>
 
@@ -13,9 +13,9 @@ bool spec_is_trainer(const struct spec_kind *kind)
            kind->build == BUILD_LIGHTNING || kind->build == BUILD_BEMA;
 }
 
-/* Whether 1 - rest rounds to one double although the last two bits of rest, from libm, may be wrong.
- * A long training has a million betas, and quad takes a microsecond: it is used only where this
- * fails, so that every machine has the same betas. */
+/* Whether 1 - rest rounds to one double although the last two bits of rest, from libm, may be
+ * wrong. A long training has a million betas, and quad takes a microsecond: it is used only where
+ * this fails, so that every machine has the same betas. */
 static bool is_certain(double *out, double rest)
 {
     double slack = 2 * DBL_EPSILON * rest;
@@ -123,7 +123,8 @@ double spec_bema_factor(const struct phema_spec_term *term, double update)
 }
 
 /* BEMACallback (trl/trainer/callbacks.py; arXiv:2508.00180): at step `after` the average begins as
- * a copy of the parameters, and `every` steps later it is updated with 1 - beta = age^-ema-power. */
+ * a copy of the parameters, and `every` steps later it is updated with 1 - beta =
+ * age^-ema-power. */
 static bool bema_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
 {
     double since = (double)step - spec_value(term, "after");

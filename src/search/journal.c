@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal.c - scores.csv: appends scores and reads them back. Every line is appended in one write and
- * synced before the next step, so a killed run loses only its current candidate. */
+/* journal.c - scores.csv: appends scores and reads them back. Every line is appended in one write
+ * and synced before the next step, so a killed run loses only its current candidate. */
 #include "phema/search.h"
 
 #include <errno.h>

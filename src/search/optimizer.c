@@ -310,8 +310,8 @@ static void refine(struct chosen *chosen, const struct phema_search *search,
 
 /* ---- Times ---- */
 
-/* The best width of the time whose best width has the best score, as measured or as predicted by the
- * parabola. */
+/* The best width of the time whose best width has the best score, as measured or as predicted by
+ * the parabola. */
 static struct best choose_time(const struct phema_search *search,
                                const struct phema_search_score *scores, size_t n)
 {

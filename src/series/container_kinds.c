@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* container_kinds.c - how trainers name the tensors of their containers, and where the files say how
- * averages were made. */
+/* container_kinds.c - how trainers name the tensors of their containers, and where the files say
+ * how averages were made. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

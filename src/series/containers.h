@@ -97,8 +97,8 @@ void leave_out_unfinished(struct candidate_list *candidates);
 /* Whether the directory has a regular file or directory of this name. */
 bool directory_has(const char *directory, const char *name);
 
-/* state.json of flux_action: widths and times of its averages. Where it is missing, the names of the
- * sets have the widths. Failures as container_list. */
+/* state.json of flux_action: widths and times of its averages. Where it is missing, the names of
+ * the sets have the widths. Failures as container_list. */
 PHEMA_FALLIBLE flux_state_read(struct container *container, const struct container_source *source,
                                struct phema_error *err);
 

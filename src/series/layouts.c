@@ -99,7 +99,8 @@ const struct layout layout_flux_action = {
     .unit = "steps",
 };
 
-/* A directory, or one file. Other ranks keep averages of other widths, with a postfix before .pt. */
+/* A directory, or one file. Other ranks keep averages of other widths, with a postfix before
+ * .pt. */
 const struct layout layout_cosmos = {
     .name = "cosmos",
     .pattern = "^iter_(?<time>[0-9]{9})(?:\\.pt)?$",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* no_snapshots.c - why a directory holds no snapshots, and what to name instead: a folder in it, the
- * folder above, or a regular expression for its names. */
+/* no_snapshots.c - why a directory holds no snapshots, and what to name instead: a folder in it,
+ * the folder above, or a regular expression for its names. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -323,7 +323,8 @@ static enum phema_status add_share(struct sample_positions *choice, struct row *
     return add_draw(choice, part, n ? (size_t)n : 1, false, err);
 }
 
-/* What small tensors leave of their shares goes to those behind them. A small model is read whole. */
+/* What small tensors leave of their shares goes to those behind them. A small model is read
+ * whole. */
 static enum phema_status add_shares(struct sample_positions *choice, const struct row *row,
                                     const struct shares *shares, struct phema_error *err)
 {

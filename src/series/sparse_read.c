@@ -11,9 +11,10 @@
 /* Threads that issue requests. They wait only where the kernel looks up the place of the data. */
 #define N_PREFETCHING 16
 
-/* Snapshots of a thread, at least. A thread takes 50 us to start, and a sample of one snapshot in the
- * page cache 40 to 80 us, or 10 to 30 ms where it is compressed. Each of two threads has a decoder
- * then, for the sample and for the fingerprints: no more than a run has, one for each snapshot. */
+/* Snapshots of a thread, at least. A thread takes 50 us to start, and a sample of one snapshot in
+ * the page cache 40 to 80 us, or 10 to 30 ms where it is compressed. Each of two threads has a
+ * decoder then, for the sample and for the fingerprints: no more than a run has, one for each
+ * snapshot. */
 #define LEAST_IN_PART            ((size_t)8)
 #define LEAST_COMPRESSED_IN_PART ((size_t)2)
 

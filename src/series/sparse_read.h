@@ -44,8 +44,8 @@ PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err);
 
-/* Requests the runs of all snapshots at once, which suits disks and servers. Does nothing where they
- * are in the page cache. */
+/* Requests the runs of all snapshots at once, which suits disks and servers. Does nothing where
+ * they are in the page cache. */
 void sparse_prefetch(const struct phema_series *series, const struct tensor_run *runs, size_t n);
 
 /* The same of one compressed snapshot, whose runs need much more than their pages. Does nothing for

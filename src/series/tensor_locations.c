@@ -293,8 +293,8 @@ static enum phema_status set_location(struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
-/* Whether the data of a tensor, as it is read, can be those of an entry: containers may have narrower
- * floats. */
+/* Whether the data of a tensor, as it is read, can be those of an entry: containers may have
+ * narrower floats. */
 static bool fits_entry(const struct tensor_table *tensor_table, const struct phema_tensor *tensor,
                        const struct phema_tensor *wanted)
 {

@@ -167,7 +167,8 @@ static bool note_average(struct tensor_table *tensor_table, struct phema_series_
 /* Larger tensors are parameters. */
 #define MAX_BUFFER_BYTES ((size_t)1 << 20)
 
-/* Whether two listed tensors hold the same bytes. fp8 with a scale is no buffer. Reads no more than MAX_BUFFER_BYTES of each. */
+/* Whether two listed tensors hold the same bytes. fp8 with a scale is no buffer. Reads no more than
+ * MAX_BUFFER_BYTES of each. */
 static enum phema_status compare_tensors(bool *are_equal, struct phema_reader *reader,
                                          const struct phema_tensor *a, const struct phema_tensor *b,
                                          uint8_t *scratch, struct phema_error *err)
@@ -186,7 +187,8 @@ static enum phema_status compare_tensors(bool *are_equal, struct phema_reader *r
     return status;
 }
 
-/* Tensors whose averages equal the raw ones are buffers, unless all do: then averaging has not begun.
+/* Tensors whose averages equal the raw ones are buffers, unless all do: then averaging has not
+ * begun.
  *   listed  [2 n_tensors] the raw tensor of each entry and its average, or NULL */
 static enum phema_status find_buffers(struct tensor_table *tensor_table,
                                       const struct phema_checkpoint *checkpoint,

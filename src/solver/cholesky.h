@@ -1,6 +1,6 @@
 /* cholesky.h - Cholesky factors of a Gram matrix in fixed point and in float64, and condition
- * numbers. In fixed point, the system is S (A + R) S with A of unit diagonal, R a diagonal >= 0 and S = (1 + R)^-1/2, which
- * gives it unit diagonal again. */
+ * numbers. In fixed point, the system is S (A + R) S with A of unit diagonal, R a diagonal >= 0 and
+ * S = (1 + R)^-1/2, which gives it unit diagonal again. */
 #ifndef SOLVER_CHOLESKY_H
 #define SOLVER_CHOLESKY_H
 
@@ -18,8 +18,8 @@ struct phema_cholesky {
     double least_pivot;   /* least L_ii^2 of the other unknowns; 1 for a diagonal matrix */
 };
 
-/* shrink [n] is the diagonal of S, or NULL for 1. With may_leave_out, an unknown that depends on those before it gets the value 0 in every
- * solution.
+/* shrink [n] is the diagonal of S, or NULL for 1. With may_leave_out, an unknown that depends on
+ * those before it gets the value 0 in every solution.
  * PHEMA_NO            without may_leave_out: *dependent is the index of such an unknown; no message
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_cholesky_factor(struct phema_cholesky *cholesky, const phema_fixed *matrix,
@@ -30,7 +30,8 @@ void phema_cholesky_clear(struct phema_cholesky *cholesky);
 /* x of system x = b; x may be b; no entry of b above 1; scratch [n] */
 void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
                           phema_fixed *scratch);
-/* Entries column .. n - 1 of a column of the inverse, at their places in x; the others are unchanged. */
+/* Entries column .. n - 1 of a column of the inverse, at their places in x; the others are
+ * unchanged. */
 void phema_cholesky_invert(const struct phema_cholesky *cholesky, phema_quad *x, size_t column,
                            phema_fixed *scratch);
 

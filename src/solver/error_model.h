@@ -8,8 +8,8 @@
 
 #include "gram.h"
 
-/* The squared error of the tensors for a squared distance of 1 in the metric: 1 for motion, for walk
- * the wander of parameters without a known motion. */
+/* The squared error of the tensors for a squared distance of 1 in the metric: 1 for motion, for
+ * walk the wander of parameters without a known motion. */
 phema_quad phema_error_unit(const struct phema_problem *problem, bool is_motion);
 
 /* n_i in units of the metric, motion or walk: to be added to the diagonal of its Gram matrix */

@@ -141,8 +141,8 @@ static enum phema_status begin_steps(struct phema_intervals *intervals, struct p
 }
 
 /* beta = F(c-1)/F(c) = ((c-1-o)/(c-o))^power; with update_every U > 1 it is (c/(c+1))^power where
- * (c-1) mod U = 0, else 1, and the first call copies. Then c counts from the origin o as well, which
- * is a whole number. */
+ * (c-1) mod U = 0, else 1, and the first call copies. Then c counts from the origin o as well,
+ * which is a whole number. */
 static long double power_drop(const struct family_sums *sums, uint64_t every, uint64_t step)
 {
     if (every > 1) {

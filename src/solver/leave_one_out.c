@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* leave_one_out.c - each snapshot against the one that the others predict (docs/numerics.md, N25).
- * One inverse of the motion's Gram matrix gives the prediction of every snapshot from all others. */
+ * One inverse of the motion's Gram matrix gives the prediction of every snapshot from all
+ * others. */
 #include "leave_one_out.h"
 
 #include <math.h>
@@ -242,8 +243,8 @@ static double find_likelihood(const struct window *window)
     return likelihood_of(window, trace);
 }
 
-/* The same without residuals, in the products of the rows: half of the work, and fewer digits, which
- * are enough for a comparison. The place of the residuals holds the distances. */
+/* The same without residuals, in the products of the rows: half of the work, and fewer digits,
+ * which are enough for a comparison. The place of the residuals holds the distances. */
 static double estimate_likelihood(const struct window *window)
 {
     size_t n_elems = window->sample->n_elems, n = window->n;

@@ -1,4 +1,5 @@
-/* leave_one_out.h - a window of snapshots and the residuals of each from what the others predict. */
+/* leave_one_out.h - a window of snapshots and the residuals of each from what the others
+ * predict. */
 #ifndef SOLVER_LEAVE_ONE_OUT_H
 #define SOLVER_LEAVE_ONE_OUT_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* leave_one_out_residuals.c - the residual of a snapshot from what the others of its window predict. */
+/* leave_one_out_residuals.c - the residual of a snapshot from what the others of its window
+ * predict. */
 #include "leave_one_out.h"
 
 #include <string.h>

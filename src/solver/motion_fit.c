@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* motion_fit.c - fits the motion of the parameters to distances between snapshots (docs/numerics.md,
- * section 6): amplitudes of each interval, how v falls within the intervals, and which kind of
- * motion is the likeliest. */
+/* motion_fit.c - fits the motion of the parameters to distances between snapshots
+ * (docs/numerics.md, section 6): amplitudes of each interval, how v falls within the intervals, and
+ * which kind of motion is the likeliest. */
 #include "phema/solver.h"
 
 #include <math.h>
@@ -355,7 +355,8 @@ static void take_slopes(struct phema_motion *walk, struct phema_motion_fitting *
     set_shape(work, 0);
 }
 
-/* A walk whose shape follows the falling of v, and that ends as a power of the time that is left. */
+/* A walk whose shape follows the falling of v, and that ends as a power of the time that is
+ * left. */
 static enum phema_status consider_shapes(struct choice *choice, struct phema_motion *shaped,
                                          struct phema_motion_fitting *fitting,
                                          struct phema_error *err)

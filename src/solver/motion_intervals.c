@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* motion_intervals.c - amplitudes of the random walk and of the jitter: powers of time first, then a
- * factor for every interval (docs/numerics.md, N21 and N22). */
+/* motion_intervals.c - amplitudes of the random walk and of the jitter: powers of time first, then
+ * a factor for every interval (docs/numerics.md, N21 and N22). */
 #include "motion_intervals.h"
 
 #include <math.h>

@@ -78,7 +78,8 @@ static void find_seen(struct phema_motion_window *window, const struct phema_mot
     }
 }
 
-/* Intervals, and the differences that each moves: from the one that ends with the first snapshot, or from the first of all. */
+/* Intervals, and the differences that each moves: from the one that ends with the first snapshot,
+ * or from the first of all. */
 static void find_moved(struct phema_motion_window *window, const struct phema_motion_work *work)
 {
     const struct phema_profile *kept = work->kept + window->first;
@@ -205,8 +206,8 @@ static void add_multiple(double *restrict sum, double factor, const double *rest
         sum[i] += factor * x[i];
 }
 
-/* out := L^-1 a L^-T of the last rows and columns of L. Off the diagonal it is out times the root of
- * 2, so that the dot product of two is the trace of their product. */
+/* out := L^-1 a L^-T of the last rows and columns of L. Off the diagonal it is out times the root
+ * of 2, so that the dot product of two is the trace of their product. */
 static void whiten(double *out, const double *a, size_t n_rows, const double *inverse, size_t n)
 {
     double half[N_MOST * N_MOST] = {0}; /* a L^-T */

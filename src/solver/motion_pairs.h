@@ -18,8 +18,8 @@ struct phema_motion_terms {
     struct phema_motion_term *items; /* those of pair p: starts[p] .. starts[p+1] */
 };
 
-/* The integrals from which terms are made, of the profiles of snapshots over pieces of the intervals
- * between their times. */
+/* The integrals from which terms are made, of the profiles of snapshots over pieces of the
+ * intervals between their times. */
 struct phema_motion_table;
 
 /* For terms of the pairs of snapshots in pairs [n_pairs], and of any two that are fewer than reach

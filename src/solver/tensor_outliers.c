@@ -6,8 +6,8 @@
 
 #include "leave_one_out.h"
 
-/* Zeroes and garbage are as far from the prediction as the prediction is from zero. Snapshots of one
- * training are much nearer, as long as the tensor is not still at its beginning. */
+/* Zeroes and garbage are as far from the prediction as the prediction is from zero. Snapshots of
+ * one training are much nearer, as long as the tensor is not still at its beginning. */
 #define LEAST_CHANGE 0.5
 
 /* Numbers of the tensor in the other snapshots, at least. With fewer, all of them may be near their

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Of all workers. A decoder has 1 MiB for files that synth writes, 9 at most for other small frames. */
+/* Of all workers. A decoder has 1 MiB for files that synth writes, 9 at most for other small
+ * frames. */
 #define MAX_DECODERS 64
 
 /* As the frames that synth writes. A job of smaller frames has several of them; where frames are

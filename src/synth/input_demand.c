@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* input_demand.c - opens the files that the run reads, where another process has found the snapshots
- * (phema_checkpoint_unpack). The others stay closed. */
+/* input_demand.c - opens the files that the run reads, where another process has found the
+ * snapshots (phema_checkpoint_unpack). The others stay closed. */
 #include "input_demand.h"
 
 /* Descriptors of the process for other things than snapshots, at most. */
@@ -101,7 +101,8 @@ static enum phema_status demand_snapshots(struct demand *demand, struct phema_er
     return status;
 }
 
-/* Whether all files of the snapshots can be open at once, for reads through the page cache and past it. */
+/* Whether all files of the snapshots can be open at once, for reads through the page cache and past
+ * it. */
 static bool may_keep_descriptors(const struct phema_series *series)
 {
     uint64_t n = 0, limit = 0;

@@ -60,8 +60,8 @@ static enum phema_io choose(struct run *run, const struct phema_snapshot *snapsh
     return run->maps_local && !network ? PHEMA_IO_MMAP : PHEMA_IO_READ;
 }
 
-/* Chooses for all files. Returns the number of descriptors that reading needs, one for each worker's
- * ring of requests included. */
+/* Chooses for all files. Returns the number of descriptors that reading needs, one for each
+ * worker's ring of requests included. */
 static uint64_t choose_all(struct run *run)
 {
     const struct phema_series *series = run->plan->series;

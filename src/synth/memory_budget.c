@@ -18,7 +18,8 @@
 #define TILE_ELEMS     ((size_t)64 << 10)
 #define SLOT_BYTES     ((size_t)128 << 10)
 #define MIN_TILE_ELEMS BLOCK_ELEMS
-/* Of inputs that are read ahead in large requests, from a device that is slower than the L2 cache. */
+/* Of inputs that are read ahead in large requests, from a device that is slower than the L2
+ * cache. */
 #define MAX_TILE_ELEMS (4 * TILE_ELEMS)
 
 /* Sums of a worker, which should stay in the L2 cache: many targets make smaller tiles. */
@@ -27,7 +28,8 @@
 #define CACHE_LINE ((size_t)64)
 
 /* Inputs that are read ahead, of all workers: some 32 reads of half a megabyte in flight, or more
- * smaller ones, and those that are summed. More threads have smaller slots, but no smaller than MIN_AHEAD_SLOT_BYTES. */
+ * smaller ones, and those that are summed. More threads have smaller slots, but no smaller than
+ * MIN_AHEAD_SLOT_BYTES. */
 #define AHEAD_BYTES          ((size_t)24 << 20)
 #define AHEAD_SLOT_BYTES     ((size_t)512 << 10)
 #define MIN_AHEAD_SLOT_BYTES ((size_t)128 << 10)

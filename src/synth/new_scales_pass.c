@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* new_scales_pass.c - the pass through the snapshots that finds the scales of fp8 outputs. It writes
- * nothing: no journal, digests or sample apply to it. */
+/* new_scales_pass.c - the pass through the snapshots that finds the scales of fp8 outputs. It
+ * writes nothing: no journal, digests or sample apply to it. */
 #include "new_scales.h"
 
 static enum phema_status measure(struct run *run, size_t pass, struct phema_error *err)

@@ -10,8 +10,8 @@
 
 /* Jobs that are claimed before the worker needs them. */
 #define MAX_JOBS ((size_t)64)
-/* Reads in flight of a worker at the start, and windows of as many reads without a higher rate after
- * which their number stays. */
+/* Reads in flight of a worker at the start, and windows of as many reads without a higher rate
+ * after which their number stays. */
 #define FIRST_DEPTH    8u
 #define MAX_FLAT       2u
 #define HIGHER_RATE_BY 1.05
@@ -73,8 +73,8 @@ uint64_t read_ahead_bytes(size_t n_slots, size_t buffer_bytes)
            n_slots * READ_AHEAD_SLOT_BYTES;
 }
 
-/* Mapped, not allocated: malloc keeps such large blocks in the arena of each thread once it has seen
- * one freed, and a process of many runs would grow. */
+/* Mapped, not allocated: malloc keeps such large blocks in the arena of each thread once it has
+ * seen one freed, and a process of many runs would grow. */
 static uint8_t *map_buffer(size_t bytes)
 {
     size_t slack = bytes < HUGE_PAGE_BYTES ? 0 : HUGE_PAGE_BYTES;

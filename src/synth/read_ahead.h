@@ -2,8 +2,8 @@
  * time (phema/read_queue.h). Tiles in several pieces of a distributed checkpoint are requested into
  * the page cache instead. Requests are made in the order in which tiles are summed: tile by tile,
  * and in a tile snapshot by snapshot. Small tiles of one snapshot share a request. Slots and
- * their bytes form rings, so that memory does not depend on the number of snapshots. One worker uses each of them; all but
- * open and next_job take NULL. */
+ * their bytes form rings, so that memory does not depend on the number of snapshots. One worker
+ * uses each of them; all but open and next_job take NULL. */
 #ifndef SYNTH_READ_AHEAD_H
 #define SYNTH_READ_AHEAD_H
 
@@ -11,8 +11,8 @@
 
 struct read_ahead;
 
-/* Memory of a slot beside its part of the buffer, and the stack that a thread touches which reads where
- * io_uring is not allowed. */
+/* Memory of a slot beside its part of the buffer, and the stack that a thread touches which reads
+ * where io_uring is not allowed. */
 #define READ_AHEAD_SLOT_BYTES   ((size_t)512)
 #define READ_AHEAD_THREAD_BYTES ((size_t)16 << 10)
 
@@ -23,15 +23,16 @@ uint64_t read_ahead_bytes(size_t n_slots, size_t buffer_bytes);
 PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct phema_error *err);
 void read_ahead_close(struct read_ahead *ahead);
 
-/* The worker's next job; from run->tiling.n_jobs on, none is left. Jobs are claimed some time before,
- * so that their inputs can be read. */
+/* The worker's next job; from run->tiling.n_jobs on, none is left. Jobs are claimed some time
+ * before, so that their inputs can be read. */
 uint64_t read_ahead_next_job(struct read_ahead *ahead);
 
 /* Before the inputs of a tile are taken, in the order of snapshots. */
 void read_ahead_begin_tile(struct read_ahead *ahead, uint64_t tile);
 
 /* Waits for the tile of snapshot k. *data is valid until it is released, and stays as it is for
- * inputs that are not read ahead: scattered, compressed, or of files that are read in other ways. */
+ * inputs that are not read ahead: scattered, compressed, or of files that are read in other
+ * ways. */
 PHEMA_FALLIBLE read_ahead_take(const uint8_t **data, struct read_ahead *ahead, size_t k,
                                const struct tile_range *range, struct phema_error *err);
 

@@ -147,8 +147,8 @@ void run_clear(struct run *run);
 PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err);
 
 /* PHEMA_ERR_FILE names a snapshot or template that is no longer the file that was opened. */
-/* Finds the scales of the outputs of a pass, in a pass of its own before it; does nothing for others.
- * (new_scales_pass.c) */
+/* Finds the scales of the outputs of a pass, in a pass of its own before it; does nothing for
+ * others. (new_scales_pass.c) */
 PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err);
 
 PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err);
@@ -163,7 +163,8 @@ void run_report_stage(struct run *run);
 
 /* ---- run_publish.c ---- */
 
-/* Publishes the outputs of a pass. is_directory_made: this run has made the directory of the outputs. */
+/* Publishes the outputs of a pass. is_directory_made: this run has made the directory of the
+ * outputs. */
 PHEMA_FALLIBLE run_publish(struct run *run, size_t pass, bool is_directory_made,
                            struct phema_error *err);
 

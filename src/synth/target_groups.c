@@ -153,8 +153,8 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, enum 
     return true;
 }
 
-/* Copied inputs of a group are compared with its first one, which is kept. Groups that begin with the
- * same input share its tile. */
+/* Copied inputs of a group are compared with its first one, which is kept. Groups that begin with
+ * the same input share its tile. */
 static void number_references(struct group *groups, size_t n)
 {
     size_t n_references = 0;

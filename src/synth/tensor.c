@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tensor.c - one tensor of one target, made in memory. It is a run of a plan that has nothing else, so
- * that its bytes are those of any run. */
+/* tensor.c - one tensor of one target, made in memory. It is a run of a plan that has nothing else,
+ * so that its bytes are those of any run. */
 #include <stdlib.h>
 
 #include "run.h"

@@ -65,7 +65,8 @@ struct block tile_blocks_next_tensor(const struct worker *worker, size_t *b);
 /* Of group g no input is known yet. */
 void tile_blocks_start_group(struct worker *worker, size_t g);
 
-/* Clears group g's equals[x] of the blocks that differ between a and b, which both hold this tile. */
+/* Clears group g's equals[x] of the blocks that differ between a and b, which both hold this
+ * tile. */
 void tile_blocks_compare(const struct worker *worker, size_t g, const struct tile_range *range,
                          const uint8_t *a, const uint8_t *b);
 

@@ -55,8 +55,8 @@ void folders_clear(struct folder_list *list);
 /* Traits of a directory that is checked or removed. */
 enum {
     DIRECTORY_IS_LEFTOVER = 1, /* of an ended run */
-    /* With a provenance it was made by this program, and its folders are treated as it is itself. In any
-     * other directory a folder stops what is done. */
+    /* With a provenance it was made by this program, and its folders are treated as it is itself.
+     * In any other directory a folder stops what is done. */
     DIRECTORY_MAY_HAVE_FOLDERS = 2
 };
 
@@ -81,7 +81,8 @@ PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, unsigned 
 PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, unsigned traits,
                                       const char *path, struct phema_error *err);
 
-/* Removes plain files, as far as they can be removed, and the provenance last; other entries stay. */
+/* Removes plain files, as far as they can be removed, and the provenance last; other entries
+ * stay. */
 void directory_remove_listed(DIR *stream, unsigned traits);
 /* The same, except for files whose names below the directory are wanted. */
 void directory_remove_unwanted(int descriptor, unsigned traits,

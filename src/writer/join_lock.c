@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* join_lock.c - PATH.join, whose existence is the lock of a join. Creating a file is atomic on NFS
- * and Lustre, where flock may be absent or may hold on one machine only. The file names its process.
- * Only a process of the same machine can be known to be dead, and only its lock is taken over. */
+ * and Lustre, where flock may be absent or may hold on one machine only. The file names its
+ * process. Only a process of the same machine can be known to be dead, and only its lock is taken
+ * over. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -68,7 +69,8 @@ static enum phema_status write_holder(const struct phema_writer_join_lock *lock,
     return PHEMA_OK;
 }
 
-/* Copies the word at *at, which moves behind the character after it. false: no such word, or too long */
+/* Copies the word at *at, which moves behind the character after it. false: no such word, or too
+ * long */
 static bool take_word(char *out, size_t capacity, const char **at, char end)
 {
     const char *after = strchr(*at, end);

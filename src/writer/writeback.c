@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* writeback.c - a thread that hands written pages to the disk. The call waits while the disk is busy,
- * and two such calls for one file slow each other down: workers that made it themselves would sum
- * nothing meanwhile. */
+/* writeback.c - a thread that hands written pages to the disk. The call waits while the disk is
+ * busy, and two such calls for one file slow each other down: workers that made it themselves would
+ * sum nothing meanwhile. */
 #include "writeback.h"
 
 #include <fcntl.h>

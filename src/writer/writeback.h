@@ -1,5 +1,5 @@
-/* writeback.h - a thread that hands written pages to the disk, for all files of the process. It runs
- * while there are requests. */
+/* writeback.h - a thread that hands written pages to the disk, for all files of the process. It
+ * runs while there are requests. */
 #ifndef WRITER_WRITEBACK_H
 #define WRITER_WRITEBACK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_tensors.c - tensors in memory have the bytes that a run writes, and the search finds the width
- * that a score prefers. */
+/* test_tensors.c - tensors in memory have the bytes that a run writes, and the search finds the
+ * width that a score prefers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@
             fail_msg("status %d: %s", (int)(status), (error).message);                             \
     } while (0)
 
-/* Plans of two targets: of EDM2's files, of files without their settings, of raw parameters in fp8. */
+/* Plans of two targets: of EDM2's files, of files without their settings, of raw parameters in
+ * fp8. */
 enum kind { LABELLED, UNLABELLED, RAW };
 
 static struct posthoc_ema_plan *plan_of(const char *fixture, enum kind kind, const char *rule)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values that are sent to another process: they come back as they were, and what is cut short or too
- * large is refused at every length. */
+/* Values that are sent to another process: they come back as they were, and what is cut short or
+ * too large is refused at every length. */
 #include "phema/packed.h"
 
 #include <math.h>

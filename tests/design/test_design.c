@@ -171,7 +171,8 @@ static void many_ends_each_have_their_snapshot(void **state)
     phema_design_clear(&design);
 }
 
-/* What a trainer stores besides takes disk: the state of an optimizer, snapshots before the first step. */
+/* What a trainer stores besides takes disk: the state of an optimizer, snapshots before the first
+ * step. */
 static void other_bytes_take_disk(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fp8 tensors with scales: every element and every range against value = code * scale, where the scale
- * is looked up element by element. */
+/* fp8 tensors with scales: every element and every range against value = code * scale, where the
+ * scale is looked up element by element. */
 #include "phema/formats.h"
 
 #include <math.h>

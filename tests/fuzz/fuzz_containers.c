@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_containers.c - Checkpoints that hold several snapshots. The input is the names of the tensors
- * of two checkpoints, line by line; an empty line ends the names of the first one, and lines from
- * one that begins with '{' on are the state.json of both. Names begin with a character for dtype
- * and number of elements. The checkpoints are opened as a series. */
+/* fuzz_containers.c - Checkpoints that hold several snapshots. The input is the names of the
+ * tensors of two checkpoints, line by line; an empty line ends the names of the first one, and
+ * lines from one that begins with '{' on are the state.json of both. Names begin with a character
+ * for dtype and number of elements. The checkpoints are opened as a series. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_torch_checkpointing.c - The bytes as metadata.pkl beside safetensors of two processes, or, if
- * they begin with 'P' or a pickle of protocol 2, as the archive or the pickle of process 1. */
+/* fuzz_torch_checkpointing.c - The bytes as metadata.pkl beside safetensors of two processes, or,
+ * if they begin with 'P' or a pickle of protocol 2, as the archive or the pickle of process 1. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_trainers.c - averages of trainers: the weights that were computed beside checkpoints of their
- * own code (fixtures/golden/trainer_profiles.txt), and their rules, followed step by step. */
+/* test_trainers.c - averages of trainers: the weights that were computed beside checkpoints of
+ * their own code (fixtures/golden/trainer_profiles.txt), and their rules, followed step by step. */
 #include "support.h"
 
 #include <math.h>

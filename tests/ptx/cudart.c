@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cudart.c - the CUDA runtime without a device: the functions that the plug-in and the host code of
- * nvcc call. Kernels are their own PTX, interpreted. Queued work is executed as late as a device may
- * execute it: when something waits for it. Wrong use is an error with a sentence, which stays, as
- * after a fault of a device. The environment variables are those of tests/sim/runtime.c. */
+ * nvcc call. Kernels are their own PTX, interpreted. Queued work is executed as late as a device
+ * may execute it: when something waits for it. Wrong use is an error with a sentence, which stays,
+ * as after a fault of a device. The environment variables are those of tests/sim/runtime.c. */
 #include "cudart.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* execute.c - runs a grid, block by block. Threads of a block that are at the same instruction
- * execute it together; those at the lowest instruction go first, so that threads that took different
- * branches meet again. Any order is allowed: between barriers correct threads do not depend on each
- * other, and races are errors. */
+ * execute it together; those at the lowest instruction go first, so that threads that took
+ * different branches meet again. Any order is allowed: between barriers correct threads do not
+ * depend on each other, and races are errors. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

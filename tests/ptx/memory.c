@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory.c - memory of devices. Its addresses are reserved but not accessible, so that host code
- * that dereferences one faults; the bytes lie elsewhere. For each byte, shadows hold who wrote it (0
- * nobody, 1 a copy, or the number of a launch), and the last launch that read it. */
+ * that dereferences one faults; the bytes lie elsewhere. For each byte, shadows hold who wrote it
+ * (0 nobody, 1 a copy, or the number of a launch), and the last launch that read it. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

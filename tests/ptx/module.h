@@ -1,4 +1,5 @@
-/* module.h - parsed PTX. Every operand is a register: %tid.x and the like, declared ones, constants. */
+/* module.h - parsed PTX. Every operand is a register: %tid.x and the like, declared ones,
+ * constants. */
 #ifndef TESTS_PTX_MODULE_H
 #define TESTS_PTX_MODULE_H
 

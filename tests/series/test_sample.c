@@ -508,8 +508,8 @@ static uint64_t decompressed_bytes(const struct phema_series *series,
     return total + end - frame;
 }
 
-/* Eight windows of 2^16 numbers in 16 MiB, in frames of 1 MiB. Windows anywhere would cost half a frame
- * more each. */
+/* Eight windows of 2^16 numbers in 16 MiB, in frames of 1 MiB. Windows anywhere would cost half a
+ * frame more each. */
 static void windows_begin_with_frames(void **state)
 {
     (void)state;

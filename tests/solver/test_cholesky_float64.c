@@ -9,7 +9,8 @@
 
 #define N 9
 
-/* B B^T + 1 of numbers without a pattern; rows far apart do not touch, as in Fisher's information. */
+/* B B^T + 1 of numbers without a pattern; rows far apart do not touch, as in Fisher's
+ * information. */
 static void make(double a[N][N])
 {
     double b[N][N];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* without_uring EPERM|ENOSYS COMMAND [ARGUMENT...]: runs the command, for which io_uring_setup fails
- * with that error. Status 77: the kernel cannot forbid it. */
+/* without_uring EPERM|ENOSYS COMMAND [ARGUMENT...]: runs the command, for which io_uring_setup
+ * fails with that error. Status 77: the kernel cannot forbid it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

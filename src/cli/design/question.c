@@ -381,8 +381,8 @@ static enum phema_status set_limits(struct design_asked *asked, struct design_va
 
 /* ---- Raw checkpoints ---- */
 
-/* They exist whatever is planned. A series has one dtype, so that they are rounded as snapshots are;
- * their rounding matters little beside the motion between them. */
+/* They exist whatever is planned. A series has one dtype, so that they are rounded as snapshots
+ * are; their rounding matters little beside the motion between them. */
 static enum phema_status set_raw_checkpoints(struct design_asked *asked,
                                              struct design_values *values, struct phema_error *err)
 {

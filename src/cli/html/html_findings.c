@@ -5,8 +5,8 @@
 #include "html/html_writer.h"
 #include "print_summary.h"
 
-/* Averages with a smaller expected error, relative to the norm of the parameters, are good enough for
- * most uses. */
+/* Averages with a smaller expected error, relative to the norm of the parameters, are good enough
+ * for most uses. */
 #define GOOD_ERROR 1e-3
 
 static double error_of(const struct phema_plan *plan, size_t j)

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One column on a phone, where wide columns and pictures give way to narrow ones. In the dark scheme
- * the inks of pictures are replaced where they would not show: their colours are attributes, which
- * any rule overrides. What is still too wide scrolls in its own box. */
+/* One column on a phone, where wide columns and pictures give way to narrow ones. In the dark
+ * scheme the inks of pictures are replaced where they would not show: their colours are attributes,
+ * which any rule overrides. What is still too wide scrolls in its own box. */
 static const char style[] =
     ":root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--line:#e2e5ea;--text:#222;"
     "--dim:#595959;--link:#0072b2;--warn:#fff4ec}\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* design.c - a series beside the design that its training follows: what was missed so far, and when the
- * next snapshots are due. */
+/* design.c - a series beside the design that its training follows: what was missed so far, and when
+ * the next snapshots are due. */
 #include "inspect/inspect.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static double find_time(const struct phema_series *series, size_t k)
     return strcmp(series->unit, "images") == 0 ? snapshot->time : snapshot->named_time;
 }
 
-/* torchtitan keeps power functions by the fraction f of a half-life, with the exponent ln 2/f - 1. */
+/* torchtitan keeps power functions by the fraction f of a half-life, with the exponent ln 2/f -
+ * 1. */
 #define TITAN_FRACTION 0.05 /* its default */
 
 static double find_width(const struct phema_snapshot *snapshot)

@@ -169,8 +169,8 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
 void inspect_write_checkpoint_json(struct phema_json_out *out,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
-/* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to go on with, or NULL. The
- * text is printed as it is. */
+/* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to
+ * go on with, or NULL. The text is printed as it is. */
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
                           const struct inspect_design *design, const char *next, bool is_verbose);

@@ -147,7 +147,8 @@ static void report_wait_json(const struct searching *searching, double elapsed_s
     phema_strbuf_clear(&text);
 }
 
-/* "pass 3, scores 9 to 12 of 23": passes are counted only, because scores decide how many follow. */
+/* "pass 3, scores 9 to 12 of 23": passes are counted only, because scores decide how many
+ * follow. */
 void search_report_pass(struct searching *searching, const struct search_pass *pass)
 {
     char *label = searching->pass_label, last[32] = "";

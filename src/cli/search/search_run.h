@@ -48,8 +48,8 @@ struct searching {
     struct phema_arena arena;
 };
 
-/* Opens the series and closes it again: the times of the averages, the newest snapshot, and a digest
- * of the snapshots. */
+/* Opens the series and closes it again: the times of the averages, the newest snapshot, and a
+ * digest of the snapshots. */
 PHEMA_FALLIBLE search_identify(struct searching *searching, struct phema_error *err);
 /* Makes the directory and opens the journal. */
 PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err);

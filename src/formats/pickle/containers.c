@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* containers.c - Tuples, lists, sets and dicts: opcodes, hashable keys, and equal keys as in CPython.
- * The first of two equal keys stays, with the value that was set last. */
+/* containers.c - Tuples, lists, sets and dicts: opcodes, hashable keys, and equal keys as in
+ * CPython. The first of two equal keys stays, with the value that was set last. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

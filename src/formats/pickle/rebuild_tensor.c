@@ -145,8 +145,8 @@ static enum phema_status read_parameter(struct pickle_node **out, const struct p
     return PHEMA_OK;
 }
 
-/* args: (class, dtype, sizes, ...) as torch makes the wrapper; state: (None, {_local_tensor, _spec}).
- * The node is the local part, with the specification of the whole. */
+/* args: (class, dtype, sizes, ...) as torch makes the wrapper; state: (None, {_local_tensor,
+ * _spec}). The node is the local part, with the specification of the whole. */
 static enum phema_status make_dtensor(struct pickle_node **out, struct pickle_machine *machine,
                                       const struct pickle_node *args,
                                       const struct pickle_node *state, struct phema_error *err)

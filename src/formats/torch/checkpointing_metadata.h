@@ -1,5 +1,6 @@
-/* checkpointing_metadata.h - Private to torch/: metadata.pkl of torch_checkpointing, which says where
- * each process keeps an item, and how its tensors are sharded (docs/formats/torch-checkpointing.md). */
+/* checkpointing_metadata.h - Private to torch/: metadata.pkl of torch_checkpointing, which says
+ * where each process keeps an item, and how its tensors are sharded
+ * (docs/formats/torch-checkpointing.md). */
 #ifndef FORMATS_TORCH_CHECKPOINTING_METADATA_H
 #define FORMATS_TORCH_CHECKPOINTING_METADATA_H
 

@@ -280,8 +280,8 @@ static enum phema_status read_tensors(struct distributed *distributed, struct ph
 
 /* ---- Counters ---- */
 
-/* The step that a trainer stores as an object of its own tells whether a directory has the right name.
- * No other object is opened. One that is no number, or damaged, tells nothing. */
+/* The step that a trainer stores as an object of its own tells whether a directory has the right
+ * name. No other object is opened. One that is no number, or damaged, tells nothing. */
 static void read_counter(struct distributed *distributed)
 {
     const struct dcp_stored *counter = &distributed->metadata.counter;

@@ -76,8 +76,8 @@ bool dcp_metadata_is_tensor(const struct dcp_metadata *metadata, size_t number)
 
 /* ---- Storage ---- */
 
-/* Entries of objects other than the counter are ignored, and so are entries of unlisted names, which no reader can
- * reach. */
+/* Entries of objects other than the counter are ignored, and so are entries of unlisted names,
+ * which no reader can reach. */
 static enum phema_status note_stored(struct dcp_metadata *metadata, const struct pickle_node *key,
                                      const struct pickle_node *info, struct phema_error *err)
 {

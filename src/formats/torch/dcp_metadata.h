@@ -1,5 +1,5 @@
-/* dcp_metadata.h - what the .metadata of a distributed checkpoint says: the tensors, their chunks, and
- * the place of each chunk's archive. */
+/* dcp_metadata.h - what the .metadata of a distributed checkpoint says: the tensors, their chunks,
+ * and the place of each chunk's archive. */
 #ifndef FORMATS_TORCH_DCP_METADATA_H
 #define FORMATS_TORCH_DCP_METADATA_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sharding.c - The specification of a DTensor, as torch 2.15 pickles it, and the box of a process
- * (torch/distributed/tensor/placement_types.py, _dtensor_spec.py; torch/distributed/device_mesh.py).
- * A mesh is a grid of processes. Along each of its dimensions a tensor is replicated, or the part so
- * far is cut as torch.chunk does. */
+ * (torch/distributed/tensor/placement_types.py, _dtensor_spec.py;
+ * torch/distributed/device_mesh.py). A mesh is a grid of processes. Along each of its dimensions a
+ * tensor is replicated, or the part so far is cut as torch.chunk does. */
 #include "torch/sharding.h"
 
 #include "chunks.h"

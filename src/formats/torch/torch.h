@@ -1,5 +1,5 @@
-/* torch.h - Private to torch/: storages of a pickle, zip files, files inside files, and the way from
- * an unpickled root to the listing of a checkpoint. */
+/* torch.h - Private to torch/: storages of a pickle, zip files, files inside files, and the way
+ * from an unpickled root to the listing of a checkpoint. */
 #ifndef FORMATS_TORCH_TORCH_H
 #define FORMATS_TORCH_TORCH_H
 
@@ -110,7 +110,8 @@ PHEMA_FALLIBLE torch_legacy_read(struct torch_legacy *legacy, struct phema_span 
                                  struct phema_error *err);
 void torch_legacy_clear(struct torch_legacy *legacy);
 
-/* Reads the one tensor of an archive of torch.save (torch_zip.c): all of *out but its name and kind.
+/* Reads the one tensor of an archive of torch.save (torch_zip.c): all of *out but its name and
+ * kind.
  *   arena    memory of shape and stride
  *   content  of the archive, whose first byte is byte start of file number file */
 PHEMA_FALLIBLE torch_zip_read_tensor(struct phema_tensor *out, struct phema_arena *arena,

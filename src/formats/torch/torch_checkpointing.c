@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_checkpointing.c - Directories of torch_checkpointing (docs/formats/torch-checkpointing.md).
- * Each process saves each item (model, optimizer, step) in a file of its own, ITEM_PROCESS.pt, whose
- * DTensors are parts of tensors. Other files are named by metadata.pkl, which not every directory
- * of a series has. */
+ * Each process saves each item (model, optimizer, step) in a file of its own, ITEM_PROCESS.pt,
+ * whose DTensors are parts of tensors. Other files are named by metadata.pkl, which not every
+ * directory of a series has. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>

@@ -19,9 +19,9 @@ constexpr unsigned STEP = N_THREADS * PER_THREAD;
 /* Inputs whose weights fit in shared memory together: 4 KiB of doubles per group. */
 constexpr unsigned N_SHARED_INPUTS = 64;
 
-/* Thread blocks that fit on a multiprocessor together, at least: 48 registers for one target, 128 and
- * 80 for a group. Before compute capability 10.0 ptxas chooses that well by itself; for 10.0 its own
- * choice would spill registers. */
+/* Thread blocks that fit on a multiprocessor together, at least: 48 registers for one target, 128
+ * and 80 for a group. Before compute capability 10.0 ptxas chooses that well by itself; for 10.0
+ * its own choice would spill registers. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 #define AVERAGE_BOUNDS __launch_bounds__(N_THREADS, N == 1 ? 5 : sizeof(Sum) == 8 ? 2 : 3)
 #else

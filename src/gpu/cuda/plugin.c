@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plugin.c - the plug-in: its table of functions, and the slots, streams and jobs of one device. A
- * lane has one stream, so its work runs in the order in which it was queued. Lanes run concurrently:
- * one is fed while another computes or copies back. One event per slot shows when the device no
- * longer uses the slot; one more event shows when a job was copied. */
+ * lane has one stream, so its work runs in the order in which it was queued. Lanes run
+ * concurrently: one is fed while another computes or copies back. One event per slot shows when the
+ * device no longer uses the slot; one more event shows when a job was copied. */
 #include "phema/cuda_plugin.h"
 
 #include <stdlib.h>

@@ -18,8 +18,8 @@
 #define STORE_BYTES ((uint64_t)64 << 20)
 #define MAX_SECONDS 0.1
 
-/* Read of a snapshot that is not in the page cache: as many requests in flight as a run makes, but not
- * much of each snapshot of a series. */
+/* Read of a snapshot that is not in the page cache: as many requests in flight as a run makes, but
+ * not much of each snapshot of a series. */
 #define FETCH_SIZE         ((size_t)512 << 10)
 #define MOST_FETCHES       ((size_t)16)
 #define BYTES_PER_SNAPSHOT ((size_t)256 << 10)

@@ -1,5 +1,5 @@
-/* gpu_run.h - the GPUs of a run: which tensors they sum, their memory, their start. A thread's use of
- * its lane is in gpu_worker.c. */
+/* gpu_run.h - the GPUs of a run: which tensors they sum, their memory, their start. A thread's use
+ * of its lane is in gpu_worker.c. */
 #ifndef SYNTH_GPU_GPU_RUN_H
 #define SYNTH_GPU_GPU_RUN_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* journal.c - records finished tiles, and reads the records of an interrupted run. Adjacent tiles
- * become one segment, as long as nothing was counted in any of them or something in each. Counts are
- * known for a whole segment only, so that a segment with counts is used entirely or not at all. */
+ * become one segment, as long as nothing was counted in any of them or something in each. Counts
+ * are known for a whole segment only, so that a segment with counts is used entirely or not at
+ * all. */
 #include "resume/resume.h"
 
 #include <math.h>

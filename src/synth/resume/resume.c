@@ -12,8 +12,8 @@
 struct resuming {
     struct run *run;
     struct tiling other; /* with other tiles than the run's; tile_elems 0: not made yet */
-    /* Segments in which something was counted or hashed. Each is used entirely or not at all, and so
-     * is its unit. */
+    /* Segments in which something was counted or hashed. Each is used entirely or not at all, and
+     * so is its unit. */
     struct segment *segments; /* [n_segments] */
     size_t n_segments, segments_capacity;
     bool *is_dropped; /* [n_units] of all outputs so far */
