@@ -3,21 +3,8 @@
 # output; a process that is killed or fails; what a team refuses.
 #   tests/mpi.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS
 set -u
-# shellcheck source=support/script.sh
-. "$(dirname "$0")/support/script.sh"
-program=$(readlink -f "$1") || exit 1
-mpi=$(readlink -f "$2") || exit 1
-launcher=$3
-faults=$(readlink -f "$4") || exit 1
-fixtures=$(readlink -f "$(dirname "$0")/../fixtures") || exit 1
-call_it "$program"
-export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-for name in ${!SLURM_*}; do unset "$name"; done # mpirun would look for nodes in a job around the tests
-mkdir "$work/in"
-cd "$work/in" || exit 1
-
-options=()
-[[ $launcher = *openmpi ]] && options=(--oversubscribe --bind-to none)
+# shellcheck source=support/mpi.sh
+. "$(dirname "$0")/support/mpi.sh"
 team() { # N ARGUMENTS...
     timeout 300 "$launcher" "${options[@]}" -n "$1" "${wrapper[@]}" "$mpi" "${@:2}" </dev/null
 }

@@ -3,20 +3,9 @@
 # own, and they may be on several hosts. One bar shows what all do, and verify is shared as well.
 #   tests/mpi_balance.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS GPUS     GPUS: a simulated CUDA module
 set -u
-# shellcheck source=support/script.sh
-. "$(dirname "$0")/support/script.sh"
-program=$(readlink -f "$1") || exit 1
-mpi=$(readlink -f "$2") || exit 1
-launcher=$3
-faults=$(readlink -f "$4") || exit 1
 gpus=$(readlink -f "$5") || exit 1
-call_it "$program"
-export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-for name in ${!SLURM_*}; do unset "$name"; done
-mkdir "$work/in"
-cd "$work/in" || exit 1
-options=()
-[[ $launcher = *openmpi ]] && options=(--oversubscribe --bind-to none)
+# shellcheck source=support/mpi.sh
+. "$(dirname "$0")/support/mpi.sh"
 team() { # N ARGUMENTS...
     timeout -k 5 120 "$launcher" "${options[@]}" -n "$1" ./wrap "$mpi" "${@:2}" </dev/null
 }

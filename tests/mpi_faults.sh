@@ -3,20 +3,9 @@
 # run of another size makes the bytes of one process, and a failure is one sentence.
 #   tests/mpi_faults.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS [KILLS]
 set -u
-# shellcheck source=support/script.sh
-. "$(dirname "$0")/support/script.sh"
-program=$(readlink -f "$1") || exit 1
-mpi=$(readlink -f "$2") || exit 1
-launcher=$3
-faults=$(readlink -f "$4") || exit 1
+# shellcheck source=support/mpi.sh
+. "$(dirname "$0")/support/mpi.sh"
 kills=${5:-10}
-call_it "$program"
-export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-for name in ${!SLURM_*}; do unset "$name"; done
-mkdir "$work/in"
-cd "$work/in" || exit 1
-options=()
-[[ $launcher = *openmpi ]] && options=(--oversubscribe --bind-to none)
 # Writes the number of its process, which is then that of the program; rank $RANK has the fault.
 cat >wrap <<END
 #!/bin/bash

@@ -3,14 +3,9 @@
 # a pair of interfaces.
 #   tests/mpi_hosts.sh PROGRAM MPI_PROGRAM LAUNCHER
 set -u
-# shellcheck source=support/script.sh
-. "$(dirname "$0")/support/script.sh"
-program=$(readlink -f "$1") || exit 1
-mpi=$(readlink -f "$2") || exit 1
-launcher=$3
-call_it "$program"
-export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-for name in ${!SLURM_*}; do unset "$name"; done
+# shellcheck source=support/mpi.sh
+. "$(dirname "$0")/support/mpi.sh"
+PATH=$PATH:/usr/sbin:/sbin
 a=phema$$a b=phema$$b
 # shellcheck disable=SC2317 # called by trap
 stop() {
@@ -31,8 +26,6 @@ make_hosts >/dev/null 2>"$work/why" || {
     echo "skipped: no network namespaces here: $(tail -n 1 "$work/why")" >&2
     exit 77
 }
-mkdir "$work/in"
-cd "$work/in" || exit 1
 # What a launcher calls in place of ssh: [OPTIONS] HOST COMMAND...
 cat >agent <<END
 #!/bin/bash

@@ -3,12 +3,8 @@
 # first one finds and plans for all. Counted by strace.
 #   tests/mpi_opens.sh PROGRAM MPI_PROGRAM LAUNCHER
 set -u
-# shellcheck source=support/script.sh
-. "$(dirname "$0")/support/script.sh"
-program=$(readlink -f "$1") || exit 1
-mpi=$(readlink -f "$2") || exit 1
-launcher=$3
-call_it "$program"
+# shellcheck source=support/mpi.sh
+. "$(dirname "$0")/support/mpi.sh"
 command -v strace >/dev/null || {
     echo "no strace: not run" >&2
     exit 77
@@ -17,18 +13,12 @@ strace -o /dev/null true 2>/dev/null || {
     echo "strace is not allowed here: not run" >&2
     exit 77
 }
-export LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-for name in ${!SLURM_*}; do unset "$name"; done
-mkdir "$work/in"
-cd "$work/in" || exit 1
 cat >trace <<'END'
 #!/bin/bash
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK-}}
 exec strace -f -qq -e trace=openat,open,creat -o "trace.$rank" "$@"
 END
 chmod +x trace
-options=()
-[[ $launcher = *openmpi ]] && options=(--oversubscribe --bind-to none)
 team() { # N ARGUMENTS...
     rm -f trace.*
     timeout 240 "$launcher" "${options[@]}" -n "$1" ./trace "$mpi" "${@:2}" </dev/null

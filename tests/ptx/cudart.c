@@ -13,23 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/environment.h"
 #include "phema/strbuf.h"
 #include "ptx.h"
 
 #define POISON      0xA5
 #define MAX_KERNELS 64
-
-static uint64_t setting(const char *name, uint64_t unset)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : unset;
-}
-
-static bool is_set(const char *name, const char *value)
-{
-    const char *text = getenv(name);
-    return text && strcmp(text, value) == 0;
-}
 
 /* ---- Errors ---- */
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/environment.h"
 #include "kernels.h"
 
 #define POISON 0xA5
@@ -24,19 +25,6 @@ enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,
     (void)vsnprintf(message->text, sizeof(message->text), format, args);
     va_end(args);
     return result;
-}
-
-/* A number from the environment, or unset where the variable is absent or empty. */
-static uint64_t setting(const char *name, uint64_t unset)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : unset;
-}
-
-static bool is_set(const char *name, const char *value)
-{
-    const char *text = getenv(name);
-    return text && strcmp(text, value) == 0;
 }
 
 /* ---- Devices ---- */
