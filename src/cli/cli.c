@@ -12,7 +12,8 @@
 #include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
-#include "team_plan.h"
+#include "processes/team_plan.h"
+#include "remedy/remedy.h"
 #include "terminal.h"
 
 #define ADDRESS(name) &cli_##name,

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "cli.h"
-#include "command_edit.h"
-#include "join_outputs.h"
 #include "phema/path.h"
+#include "processes/join_outputs.h"
+#include "remedy/command_edit.h"
 #include "series_options.h"
 
 struct join_values {

@@ -11,8 +11,8 @@
 #include "phema/path.h"
 #include "phema/stripes.h"
 #include "print_summary.h"
+#include "processes/team_synth.h"
 #include "run_options.h"
-#include "team_synth.h"
 
 struct plan_values {
     struct cli_common common;

@@ -11,6 +11,7 @@
 #include "phema/writer.h"
 #include "plot_data.h"
 #include "print_summary.h"
+#include "remedy/remedy.h"
 #include "series_options.h"
 
 struct plot_values {

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "auto_part.h"
 #include "cli.h"
 #include "phema/claims.h"
 #include "phema/cli.h"
@@ -14,9 +13,10 @@
 #include "phema/sink.h"
 #include "phema/writer.h"
 #include "print_summary.h"
+#include "processes/auto_part.h"
+#include "processes/team_plan.h"
+#include "processes/team_synth.h"
 #include "replay_options.h"
-#include "team_plan.h"
-#include "team_synth.h"
 
 /* ---- Outputs, on stdout ---- */
 

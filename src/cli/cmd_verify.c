@@ -11,10 +11,10 @@
 #include "phema/cli.h"
 #include "phema/json.h"
 #include "print_summary.h"
+#include "processes/team_plan.h"
+#include "processes/team_synth.h"
+#include "processes/team_verify.h"
 #include "replay_options.h"
-#include "team_plan.h"
-#include "team_synth.h"
-#include "team_verify.h"
 
 /* The text names at most this many tensors and snapshots. */
 #define MAX_NAMED 10

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "phema/number.h"
+#include "remedy/remedy.h"
 
 struct parse {
     const struct cli_verb *verb;

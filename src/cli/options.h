@@ -117,6 +117,10 @@ bool cli_is_operand(const struct cli_opt *option);
 
 /* The first of the choices "a|b|c" at *at, which moves to the next one; NULL after the last. */
 struct phema_span cli_next_choice(const char **at);
+/* The option of that name, of so many bytes; NULL: none. */
+const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size);
+const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter);
+
 /* The index of text in choices; SIZE_MAX when it is absent, or choices is NULL. */
 size_t cli_find_choice(const char *choices, const char *text);
 
@@ -154,42 +158,8 @@ struct cli_words {
 PHEMA_FALLIBLE cli_split_words(struct cli_words *out, struct phema_arena *arena,
                                const char *command, int n_more, struct phema_error *err);
 
-/* ---- remedy.c, remedy_values.c: from what is wrong to a command that works ---- */
+/* ---- number_list.c ---- */
 
-/* The option of that name, of so many bytes; NULL: none. */
-const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size);
-const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter);
-
-/* Proposes a value in place of one that cannot be read, or to leave the option out. */
-void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text);
-/* Proposes the word of "a|b|c" that is nearest, else the first. name: "--dtype" or "KIND" */
-void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
-                        const char *text);
-
-/* Proposes the command line with another word in place of argv[at]; -o FILE at its end as OUT; the
- * operands as they were meant. */
-void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word);
-/* n words from argv[at] on are replaced by words, which are quoted. */
-void cli_suggest_words(struct phema_error *err, int argc, char **argv, int at, int n,
-                       const char *words);
-void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at);
-/* "--into run out.pt", where OUT is missing: without the option whose value was forgotten. */
-bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_verb *verb, int argc,
-                                 char **argv);
-/* Writes the value of an option and the next word as one value, if both make one: "0.1 0.2" is
- * "0.1,0.2", and "64 MB" is "64MB". */
-bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, const char *value,
-                     const char *next);
-void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
-                          char **argv);
-
-/* Makes a remedy of options and operands (error.h) a whole command: the command line with these
- * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with
- * a similar name, or the command without the option that the message begins with. */
-void cli_complete_remedy(struct phema_error *err, enum phema_status status,
-                         const struct cli_verb *verb, int argc, char **argv);
-
-/* number_list.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err);
 

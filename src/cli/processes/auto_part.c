@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* auto_part.c - --part I/N and --part auto. */
-#include "auto_part.h"
+#include "processes/auto_part.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "join_outputs.h"
-#include "launcher.h"
 #include "phema/cli.h"
+#include "processes/join_outputs.h"
+#include "processes/launcher.h"
 
 /* ---- The option ---- */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* launcher.c - rank and size from the variables of the launchers. */
-#include "launcher.h"
+#include "processes/launcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -46,7 +46,7 @@ void command_edit_remedy(struct phema_error *err, struct phema_arena *arena,
 bool path_exists(const char *path);
 bool path_is_directory(const char *path);
 
-/* ---- remedy_paths.c ---- */
+/* ---- paths.c ---- */
 
 /* A file that is not there: one with a similar name. A directory in place of a file: one in it. */
 void remedy_suggest_path(struct phema_error *err, const struct cli_verb *verb, int argc,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* team_progress.c - adds up what the processes of a team have read. The bytes of all runs are
  * unknown until they are made: they are estimated from the shares of runs that are done. */
-#include "team_progress.h"
+#include "processes/team_progress.h"
 
 #include "phema/clock.h"
 

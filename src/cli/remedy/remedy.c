@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* remedy.c - the command after "try:": the command line of the user with one thing changed. */
+#include "remedy/remedy.h"
+
 #include <string.h>
 
-#include "command_edit.h"
+#include "remedy/command_edit.h"
 
 /* Options whose absence would give another result, or none. */
 static bool is_needed(const struct cli_opt *option)

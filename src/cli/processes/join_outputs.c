@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* join_outputs.c - for the verb join, and for the last process of synth --part auto. */
-#include "join_outputs.h"
+#include "processes/join_outputs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* remedy_values.c - guesses the value of an option that was meant by one that cannot be read. */
+/* values.c - guesses the value of an option that was meant by one that cannot be read. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "options.h"
 #include "phema/number.h"
+#include "remedy/remedy.h"
 
 struct choices {
     char names[16][32];

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* team_synth.c - the processes of a team take runs of the outputs until none is left. */
-#include "team_synth.h"
+#include "processes/team_synth.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "join_outputs.h"
 #include "phema/cli.h"
 #include "phema/clock.h"
-#include "team_progress.h"
+#include "processes/join_outputs.h"
+#include "processes/team_progress.h"
 
 /* Bytes of a run in one output. Runs of a large output take a second or so, and small outputs have
  * enough of them for a slow process to take fewer. */

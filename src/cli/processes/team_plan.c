@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* team_plan.c - sends the plan of rank 0 to the other processes, which look for no snapshots, read
  * no headers and solve nothing. */
-#include "team_plan.h"
+#include "processes/team_plan.h"
 
 #include <stdlib.h>
 

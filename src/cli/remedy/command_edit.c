@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* command_edit.c - the command line of the user with some options and operands changed. */
-#include "command_edit.h"
+#include "remedy/command_edit.h"
+#include "remedy/remedy.h"
 
 #include <stdlib.h>
 #include <string.h>

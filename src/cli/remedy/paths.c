@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* remedy_paths.c - the file or directory that was meant by one that is not there. */
+/* paths.c - the file or directory that was meant by one that is not there. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "command_edit.h"
 #include "phema/array.h"
 #include "phema/formats.h"
+#include "remedy/command_edit.h"
+#include "remedy/remedy.h"
 
 /* The names in a directory. */
 struct names {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* remedy_operands.c - operands and values that stand in wrong places or in pieces. */
+/* operands.c - operands and values that stand in wrong places or in pieces. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "command_edit.h"
 #include "phema/number.h"
+#include "remedy/command_edit.h"
+#include "remedy/remedy.h"
 
 /* -o FILE, -oFILE, --output FILE or --output=FILE, where OUT is the last argument. */
 void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at)

@@ -5,7 +5,7 @@
 #ifndef CLI_TEAM_SYNTH_H
 #define CLI_TEAM_SYNTH_H
 
-#include "auto_part.h"
+#include "processes/auto_part.h"
 
 /* The team of this process; NULL: it is alone. */
 const struct phema_team *team_of(const struct cli_common *common);

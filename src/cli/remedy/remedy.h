@@ -1,0 +1,36 @@
+/* remedy.h - from what is wrong with a command line to a command that works, after "try:". */
+#ifndef CLI_REMEDY_REMEDY_H
+#define CLI_REMEDY_REMEDY_H
+
+#include "options.h"
+
+/* Proposes a value in place of one that cannot be read, or to leave the option out. */
+void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text);
+/* Proposes the word of "a|b|c" that is nearest, else the first. name: "--dtype" or "KIND" */
+void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
+                        const char *text);
+
+/* Proposes the command line with another word in place of argv[at]; -o FILE at its end as OUT; the
+ * operands as they were meant. */
+void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word);
+/* n words from argv[at] on are replaced by words, which are quoted. */
+void cli_suggest_words(struct phema_error *err, int argc, char **argv, int at, int n,
+                       const char *words);
+void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at);
+/* "--into run out.pt", where OUT is missing: without the option whose value was forgotten. */
+bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_verb *verb, int argc,
+                                 char **argv);
+/* Writes the value of an option and the next word as one value, if both make one: "0.1 0.2" is
+ * "0.1,0.2", and "64 MB" is "64MB". */
+bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, const char *value,
+                     const char *next);
+void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
+                          char **argv);
+
+/* Makes a remedy of options and operands (error.h) a whole command: the command line with these
+ * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with
+ * a similar name, or the command without the option that the message begins with. */
+void cli_complete_remedy(struct phema_error *err, enum phema_status status,
+                         const struct cli_verb *verb, int argc, char **argv);
+
+#endif
