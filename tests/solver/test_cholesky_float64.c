@@ -48,7 +48,7 @@ static void the_upper_half_is_not_touched(void **state)
     make(l);
     for (size_t i = 0; i < N; i++)
         for (size_t j = i + 1; j < N; j++)
-            l[i][j] = NAN;
+            l[i][j] = (double)NAN;
     assert_true(phema_float64_factor(&l[0][0], N));
     for (size_t i = 0; i < N; i++)
         for (size_t j = 0; j < N; j++)
@@ -82,7 +82,7 @@ static void solutions_and_inverses_multiply_back(void **state)
 static void what_is_not_positive_definite_is_refused(void **state)
 {
     (void)state;
-    static const double pivots[] = {0, -1, NAN, INFINITY};
+    static const double pivots[] = {0, -1, (double)NAN, HUGE_VAL};
     for (size_t p = 0; p < ARRAY_LEN(pivots); p++) {
         double a[4] = {1, 0, 0.5, 0.25 + pivots[p]};
         assert_false(phema_float64_factor(a, 2));
