@@ -55,19 +55,26 @@ void phema_strbuf_puts(struct phema_strbuf *text, const char *string)
 
 void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...)
 {
+    if (!reserve(text, 0))
+        return;
     va_list args;
     va_start(args, format);
     va_list again;
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    /* into the free bytes, and once more where they are too few */
+    size_t n_free = text->capacity - text->size;
+    int size = vsnprintf(text->data + text->size, n_free, format, args);
     va_end(args);
     if (size < 0)
         text->is_failed = true;
+    else if ((size_t)size < n_free)
+        text->size += (size_t)size;
     else if (reserve(text, (size_t)size)) {
         (void)vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
         text->size += (size_t)size;
     }
     va_end(again);
+    text->data[text->size] = '\0'; /* of a text that could not grow */
 }
 
 PHEMA_FALLIBLE phema_strbuf_check(const struct phema_strbuf *text, struct phema_error *err)
@@ -151,7 +158,11 @@ static size_t show_character(char out[SHOWN_CHARACTER], const uint8_t *bytes, si
         return length;
     }
     if (length == 1 && bytes[0] >= ' ' && bytes[0] != 0x7F) {
-        (void)snprintf(out, SHOWN_CHARACTER, strchr(escaped, bytes[0]) ? "\\%c" : "%c", bytes[0]);
+        char *end = out;
+        if (strchr(escaped, bytes[0]))
+            *end++ = '\\';
+        *end++ = (char)bytes[0];
+        *end = '\0';
         return 1;
     }
     if (bytes[0] == '\n' || bytes[0] == '\t')

@@ -309,7 +309,7 @@ static bool merge(struct pickle_node **items, const struct key *keys, size_t n)
 
 static void drop_merged(struct pickle_items *items)
 {
-    size_t n = 0;
+    uint32_t n = 0;
     for (size_t i = 0; i + 1 < items->n; i += 2) {
         if (!items->at[i])
             continue;

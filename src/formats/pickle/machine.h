@@ -79,7 +79,7 @@ struct pickle_tensor {
 
 struct pickle_items {
     struct pickle_node **at;
-    size_t n, capacity;
+    uint32_t n, capacity;
 };
 
 struct pickle_global {

@@ -4,6 +4,13 @@
 
 #include "pickle/machine.h"
 
+#define PICKLE_GLOBALS_KEPT 16
+
+struct pickle_named_global {
+    struct phema_span module, name;
+    struct pickle_node *node; /* NULL: unused */
+};
+
 struct pickle_machine {
     struct phema_span bytes;
     size_t at;
@@ -20,6 +27,9 @@ struct pickle_machine {
     size_t n_memo, memo_capacity;
     struct pickle_node **dicts; /* dicts of several keys */
     size_t n_dicts, dicts_capacity;
+    /* Globals that were named last: writers without a memo name the same ten for every tensor. */
+    struct pickle_named_global globals[PICKLE_GLOBALS_KEPT];
+    size_t n_globals; /* named so far */
     bool is_done;
 };
 

@@ -22,10 +22,29 @@ static enum phema_status fail_global(const char *name, const char *why, struct p
         phema_name_escape(&shown, name, size), phema_name_escape(&again, name, size));
 }
 
+static bool spans_are_equal(struct phema_span a, struct phema_span b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* The node of a global that was named before, and is allowed; NULL: it is not kept. */
+static struct pickle_node *find_named(const struct pickle_machine *machine,
+                                      struct phema_span module, struct phema_span name)
+{
+    for (size_t i = 0; i < PICKLE_GLOBALS_KEPT && machine->globals[i].node; i++)
+        if (spans_are_equal(machine->globals[i].name, name) &&
+            spans_are_equal(machine->globals[i].module, module))
+            return machine->globals[i].node;
+    return NULL;
+}
+
 /* Refuses attribute paths in the name ("Linear.forward"), which could reach anything. */
 static enum phema_status push_global(struct pickle_machine *machine, struct phema_span module,
                                      struct phema_span name, struct phema_error *err)
 {
+    struct pickle_node *known = find_named(machine, module, name);
+    if (known)
+        return pickle_push(machine, known, err);
     char *joined = pickle_alloc(machine, module.size + name.size + 2);
     struct pickle_global *global = pickle_alloc(machine, sizeof(*global));
     if (!joined || !global)
@@ -46,7 +65,11 @@ static enum phema_status push_global(struct pickle_machine *machine, struct phem
         return fail_global(joined, why, err);
     global->name = joined;
     const struct pickle_node node = {.kind = PICKLE_GLOBAL, .global = global};
-    return pickle_push_new(machine, &node, err);
+    enum phema_status status = pickle_push_new(machine, &node, err);
+    if (!status)
+        machine->globals[machine->n_globals++ % PICKLE_GLOBALS_KEPT] =
+            (struct pickle_named_global){module, name, machine->stack[machine->n_stack - 1]};
+    return status;
 }
 
 static enum phema_status read_line(struct phema_span *out, struct pickle_machine *machine,

@@ -106,7 +106,7 @@ static enum phema_status make_tensor(struct pickle_node **out, struct pickle_mac
     size_t v = (size_t)(version - ACTION_TENSOR_V1);
     if (args->items.n < counts[v].least || args->items.n > counts[v].most)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, found %zu", counts[v].least,
-                          args->items.n);
+                          (size_t)args->items.n);
     if (!pickle_is(arg(args, 0), PICKLE_STORAGE) || !is_size(arg(args, 1)))
         return fail_args(err, "a storage and an offset of 0 or more");
     if (!pickle_holds_sizes(arg(args, 2)) || !pickle_holds_sizes(arg(args, 3)) ||

@@ -97,9 +97,11 @@ enum phema_status pickle_append(struct pickle_machine *machine, struct pickle_it
                                 struct pickle_node *const *added, size_t n, struct phema_error *err)
 {
     if (n > items->capacity - items->n) {
-        size_t capacity = items->capacity * 2;
+        size_t capacity = (size_t)items->capacity * 2;
         if (capacity < items->n + n) /* no overflow: both count nodes in memory */
             capacity = items->n + n;
+        if (capacity > UINT32_MAX)
+            return phema_fail(err, PHEMA_ERR_FILE, "has a container of more than 2^31 items");
         struct pickle_node **larger =
             pickle_alloc(machine, capacity * sizeof(struct pickle_node *));
         if (!larger)
@@ -107,10 +109,10 @@ enum phema_status pickle_append(struct pickle_machine *machine, struct pickle_it
         if (items->n)
             memcpy(larger, items->at, items->n * sizeof(struct pickle_node *));
         items->at = larger;
-        items->capacity = capacity;
+        items->capacity = (uint32_t)capacity;
     }
     if (n)
         memcpy(items->at + items->n, added, n * sizeof(struct pickle_node *));
-    items->n += n;
+    items->n += (uint32_t)n;
     return PHEMA_OK;
 }

@@ -87,7 +87,7 @@ static enum phema_status read_item(struct checkpointing_item *item, struct phema
         return fail_expected(err, "dicts nested_path_to_metadata and rank_to_layout_info");
     if (item->files->items.n != 2 * n_processes)
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "rank_to_layout_info: expected %llu processes, found %zu",
+                          "rank_to_layout_info: expected %llu processes, found %u",
                           (unsigned long long)n_processes, item->files->items.n / 2);
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < item->tensors->items.n / 2 && !status; i++)

@@ -33,7 +33,7 @@ static enum phema_status check_chunks(struct distributed *distributed,
                                       const struct pickle_items *chunks, struct phema_error *err)
 {
     if (chunks->n > MAX_CHUNKS)
-        return phema_fail(err, PHEMA_ERR_FILE, "has %zu pieces, expected %u at most", chunks->n,
+        return phema_fail(err, PHEMA_ERR_FILE, "has %u pieces, expected %u at most", chunks->n,
                           MAX_CHUNKS);
     if (chunks->n > distributed->chunks_left)
         return phema_fail(err, PHEMA_ERR_FILE,

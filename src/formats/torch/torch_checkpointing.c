@@ -336,7 +336,7 @@ static enum phema_status read_safetensors(struct checkpointing *reading,
     size_t n = checkpoint->n_tensors;
     checkpoint->n_tensors = 0; /* these were the parts */
     if (!status && n != member->metadata->tensors->items.n / 2)
-        status = phema_fail(err, PHEMA_ERR_FILE, "has %zu tensors, but metadata.pkl %zu", n,
+        status = phema_fail(err, PHEMA_ERR_FILE, "has %zu tensors, but metadata.pkl %u", n,
                             member->metadata->tensors->items.n / 2);
     return status ? status : add_parts(reading, member, n, err);
 }
