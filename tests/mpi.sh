@@ -52,12 +52,21 @@ for form in "pieces --ranks 3" "shards --shard-size 100k" "packed"; do
     done
     check "snapshots in $name" 3 of-"$name".safetensors --sigma-rel 0.1 "$name"
 done
+# copies, whose provenance is beside them
+ema=(--input-sigma "0.05,0.28" --update-every 100 "$fixtures/ema_pytorch/snapshots")
+check "copies" "1 2 3 5" '{sigma}.pt' --sigma-rel 0.05,0.1 "${ema[@]}"
+check "read-back copies" 2 '{sigma}.pt' --verify --sigma-rel 0.05,0.1 "${ema[@]}"
+check "copies of times" 3 '{time}-{sigma}.pt' --sigma-rel 0.05,0.1 --at 200,300 "${ema[@]}"
+check "pickles" "2 5" '{sigma}.pkl' --sigma-rel 0.05,0.1 "$fixtures/edm2/snapshots"
+check "copies of safetensors" "1 2 3 5" 'c{sigma}.safetensors' --into run/snapshot-0000300-0.050.safetensors --sigma-rel 0.03,0.1 run
+mkdir zips
+python3 "$fixtures/../tests/support/torch_zips.py" zips
+printf 'a.1.pt 0.5\na.2.pt 0.25\n' >weights
+zips=(--name-regex 'a[.](?<time>\d+)' --weights weights zips)
+check "records that runs share" "1 2 3 5" zip.pt "${zips[@]}"
 # forms that one process makes as a whole
 check "compressed outputs" "1 2 3 5" '{sigma}.safetensors.zst' --sigma-rel 0.03,0.15,0.25 run
 check "one compressed output" 3 z.safetensors.zst --sigma-rel 0.1 run
-check "copies" "1 2 3" '{sigma}.pt' --input-sigma 0.05,0.28 --update-every 100 --sigma-rel 0.05,0.1 "$fixtures/ema_pytorch/snapshots"
-check "read-back copies" 2 '{sigma}.pt' --verify --input-sigma 0.05,0.28 --update-every 100 --sigma-rel 0.05,0.1 "$fixtures/ema_pytorch/snapshots"
-check "copies of safetensors" 2 'c{sigma}.safetensors' --into run/snapshot-0000300-0.050.safetensors --sigma-rel 0.03,0.1 run
 check "outputs that are read back" 2 verified.safetensors --verify --sigma-rel 0.1 run
 
 # the runs are those of all, and each is made once
@@ -78,6 +87,22 @@ for at in 1 2 3 4 6 9 13 18 24 30; do
     RANK=none team $((1 + at % 4)) synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run killed/ >/dev/null 2>said ||
         fail "after the kill at $at: $(cat said)"
     diff -r one killed >&2 || fail "after the kill at $at: other bytes"
+done
+
+# the same of a copy, and of a join that is killed before and after its provenance is there
+posthoc-ema synth -q --no-sync "${zips[@]}" one.pt >/dev/null
+for at in pwrite,pwrite64:1 pwrite,pwrite64:5 pwrite,pwrite64:12 pwrite,pwrite64:22 rename,renameat2:1 rename,renameat2:2 unlink:1 unlink:9; do
+    rank=0 # which joins
+    [[ $at = pwrite* ]] && rank=$((${at#*:} % 3))
+    RANK=$rank FAULT_CALLS=${at%:*} FAULT_WITH=KILL FAULT_AT=${at#*:} \
+        team 3 synth -q --no-sync -j1 "${zips[@]}" killed.pt >/dev/null 2>&1
+    [ ! -e killed.pt ] || { cmp one.pt killed.pt && cmp one.pt.json killed.pt.json; } >&2 || fail "a copy, killed at $at, is torn"
+    RANK=none team $((2 + ${at#*:} % 2)) synth -q --no-sync -j1 "${zips[@]}" killed.pt >/dev/null 2>said ||
+        fail "a copy, after the kill at $at: $(cat said)"
+    { cmp one.pt killed.pt && cmp one.pt.json killed.pt.json; } >&2 || fail "a copy, after the kill at $at: other bytes"
+    rm -f killed.pt killed.pt.json
+    ls killed.pt* >/dev/null 2>&1 && fail "a copy, after the kill at $at: there is $(echo killed.pt*)"
+    rm -f killed.pt*
 done
 
 # the same of outputs that one process makes as a whole

@@ -154,10 +154,14 @@ struct phema_output_traits {
     bool is_compressed;       /* written plain, and compressed when all tensors are written */
     bool has_finish; /* sink_finish reads the output again: to compress it, or for checksums */
     const char *plain_suffix;    /* tensors are written to PATH, this suffix, and ".partial" */
-    const char *no_parts_reason; /* "PATH is ..." for --part; NULL: processes can write parts */
+    const char *no_parts_reason; /* as phema_outputs_no_parts_reason, of all outputs of the form */
 };
 
 const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs);
+
+/* "PATH is ...", why processes cannot write parts of these outputs; NULL: they can. */
+const char *phema_outputs_no_parts_reason(const struct phema_plan *plan,
+                                          const struct phema_outputs *outputs);
 
 /* Digests that each thread of a run can hold: 8 MiB. Above snapshots x (rules + 2) = 2^19, digests
  * are disabled. */

@@ -108,6 +108,19 @@ PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_er
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err);
 void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */
 
+/* PATH.json, the sidecar of a file at PATH: its provenance, which is published with it.
+ * PHEMA_ERR_OUTPUT when it exists, unless a killed run has published it before PATH. */
+PHEMA_FALLIBLE phema_writer_check_sidecar_absent(const char *path, struct phema_error *err);
+/* Opens it with this text, in place of the one that a killed run has left. */
+PHEMA_FALLIBLE phema_writer_open_sidecar(struct phema_writer **out, const char *path,
+                                         struct phema_span text,
+                                         const struct phema_writer_options *options,
+                                         struct phema_error *err);
+/* Publishes both, the sidecar first, and frees both in any case. Where the file cannot be published,
+ * the old sidecar comes back. */
+PHEMA_FALLIBLE phema_writer_commit_both(struct phema_writer *sidecar, struct phema_writer *writer,
+                                        struct phema_error *err);
+
 /* true when PATH.partial existed: the leftover of a killed run was taken over. */
 bool phema_writer_took_over(const struct phema_writer *writer);
 
@@ -201,15 +214,17 @@ struct phema_writer_part_file {
 /* A sum over the data that a part has read (phema/checksum.h). join adds the sums of all parts and
  * writes the digits at offset. */
 struct phema_writer_part_sum {
-    uint64_t offset; /* in the first file */
+    uint64_t offset; /* in the sidecar, or else in the first file */
     struct phema_hash_sum sum;
 };
 
 /* A part's share of the CRC-32 of bytes that several parts write (phema_crc32_share). join writes
- * the exclusive or of all shares to both places, as four bytes little-endian. */
+ * the exclusive or of all shares to each place, as four bytes little-endian. */
+#define PHEMA_PART_CRC_PLACES 3 /* of one checksum, at most: two headers and a descriptor */
 struct phema_writer_part_crc {
     size_t file;
-    uint64_t at[2]; /* in the file */
+    uint64_t at[PHEMA_PART_CRC_PLACES]; /* [n_places] in the file */
+    unsigned n_places;                  /* at least 1 */
     uint32_t crc;
 };
 
@@ -219,6 +234,7 @@ struct phema_writer_part_options {
     bool is_directory;
     const struct phema_writer_part_file *files; /* [n_files] all files of the output */
     size_t n_files;
+    const char *sidecar; /* text of PATH.json, which the first part keeps for join; NULL: none */
     const struct phema_writer_part_sum *sums; /* [n_sums] known when the part is finished */
     size_t n_sums;
     const struct phema_writer_part_crc *crcs; /* [n_crcs] known then, too */

@@ -53,7 +53,8 @@ static struct team_share find_share(const struct phema_plan *plan,
                                     const struct phema_forecast *forecast, uint64_t n_processes,
                                     double prepared_s)
 {
-    struct team_share share = {.n_processes = n_processes, .n_shares = team_count_shares(outputs)};
+    struct team_share share = {.n_processes = n_processes,
+                               .n_shares = team_count_shares(plan, outputs)};
     uint64_t most = n_processes ? (share.n_shares + n_processes - 1) / n_processes : 0;
     double part = share.n_shares ? (double)most / (double)share.n_shares : 0;
     double work_s = forecast->seconds > prepared_s ? forecast->seconds - prepared_s : 0;

@@ -469,6 +469,7 @@ static enum phema_status prepare(struct cli_prepared *prepared, struct memory_re
     const struct phema_plan_options *wanted = &run->plan.options;
     size_t n_widths = wanted->n_sigma_rels + wanted->n_gammas + wanted->n_profiles;
     bool is_new = !run->synth.replaces && !run->synth.resumes && !args->skips_existing &&
+                  !run->synth.n_parts && !args->common.team && /* these may have to finish a join */
                   is_outside(run->outputs.out, wanted->series.snapshots);
     *prepared = (struct cli_prepared){.plan = NULL};
     struct phema_plan_options checked;
@@ -476,7 +477,7 @@ static enum phema_status prepare(struct cli_prepared *prepared, struct memory_re
     if (status)
         return status;
     status = phema_outputs_check_out(&run->outputs, n_widths * (wanted->n_ats ? wanted->n_ats : 1),
-                                     is_new && !run->synth.n_parts, err);
+                                     is_new, err);
     if (status)
         return status;
     status = cli_prepare_plan(prepared, &args->common, run, memory->profile, err);

@@ -11,13 +11,7 @@ static const struct phema_output_traits forms[] = {
                                    "compressed as a whole, by one process; write .safetensors in "
                                    "parts, join them, and compress that with synth --convert"},
     [PHEMA_FORM_SHARDED] = {.is_directory = true, .plain_suffix = ""},
-    [PHEMA_FORM_TEMPLATE] = {.is_copy = true,
-                             .has_finish = true,
-                             .plain_suffix = "",
-                             .no_parts_reason =
-                                 "a copy of a checkpoint, which one process changes; write "
-                                 ".safetensors in parts, join them, and put that into a copy with "
-                                 "synth --convert --into"},
+    [PHEMA_FORM_TEMPLATE] = {.is_copy = true, .has_finish = true, .plain_suffix = ""},
     [PHEMA_FORM_DISTRIBUTED] = {.is_directory = true,
                                 .has_provenance_file = true,
                                 .plain_suffix = ""},

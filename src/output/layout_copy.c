@@ -82,8 +82,9 @@ struct replacement {
 static int by_offset(const void *a, const void *b)
 {
     const struct replaced *left = a, *right = b;
-    return (left->tensor.offset > right->tensor.offset) -
-           (left->tensor.offset < right->tensor.offset);
+    if (left->tensor.offset != right->tensor.offset)
+        return left->tensor.offset < right->tensor.offset ? -1 : 1;
+    return (left->index > right->index) - (left->index < right->index);
 }
 
 static void mark_replaced(struct replacement *replacement)
@@ -161,6 +162,23 @@ static enum phema_status check_overlaps(const struct replacement *replacement,
     return are_alike(replacement) ? PHEMA_OK : fail_overlap(template, pair, false, err);
 }
 
+/* Of several names of one tensor, one is written. Of tensors that share a place in the template
+ * alone, the last one written stays. */
+static void leave_out_repeated(const struct replacement *replacement)
+{
+    const struct phema_series_tensor *tensors = replacement->draft->plan->series->tensors;
+    struct phema_outputs *outputs = replacement->draft->outputs;
+    for (size_t x = 1; x < replacement->n; x++) {
+        const struct replaced *before = &replacement->items[x - 1], *item = &replacement->items[x];
+        if (!same_view(&before->tensor, &item->tensor))
+            continue;
+        if (tensors[before->index].same_as == tensors[item->index].same_as)
+            outputs->is_replaced[item->index] = false;
+        else
+            outputs->is_in_order = true;
+    }
+}
+
 /* A tensor that is expanded in the template must be expanded in every snapshot. */
 static enum phema_status check_expanded(const struct replacement *replacement,
                                         const struct replaced *item, struct phema_error *err)
@@ -208,6 +226,7 @@ static enum phema_status check_replacement(struct replacement *replacement,
     }
     qsort(replacement->items, replacement->n, sizeof(*replacement->items), by_offset);
     mark_replaced(replacement);
+    leave_out_repeated(replacement);
     return check_overlaps(replacement, err);
 }
 

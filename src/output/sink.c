@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/cleanup.h"
 #include "sink_internal.h"
 
 #define DEFAULT_LEVEL 3
@@ -226,14 +225,12 @@ PHEMA_FALLIBLE sink_try_finish(const struct phema_outputs *outputs, const uint8_
 
 static enum phema_status update_checksums(struct sink *sink, struct phema_error *err)
 {
-    struct phema_extent *extents = NULL;
-    size_t n = 0, output = (size_t)(sink->output - sink->outputs->items);
-    enum phema_status status =
-        phema_output_extents(&extents, &n, sink->plan, sink->outputs, output, err);
+    struct phema_record *records = NULL;
+    size_t n = 0;
+    enum phema_status status = zip_changed_records(&records, &n, sink, err);
     if (!status)
-        status = zip_checksums_update(sink->writers, sink->output->template, extents, n,
-                                      sink->options.n_threads, err);
-    free(extents);
+        status = zip_checksums_update(sink, records, n, sink->options.n_threads, err);
+    free(records);
     return status;
 }
 
@@ -241,13 +238,10 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 {
     if (sink->compressed)
         return compress(sink, err);
-    if (sink->form->is_copy)
+    if (sink->form->is_copy && !sink->part)
         return update_checksums(sink, err);
-    if (sink->form->is_directory) {
-        enum phema_status status = sink_finish_pieces(sink, err);
-        return status ? status : sink_add_side_files(sink, true, err);
-    }
-    return PHEMA_OK;
+    enum phema_status status = sink_finish_pieces(sink, err);
+    return status || !sink->form->is_directory ? status : sink_add_side_files(sink, true, err);
 }
 
 /* ---- Publishing ---- */
@@ -288,30 +282,13 @@ static enum phema_status commit_files(struct sink *sink, struct phema_error *err
     return status;
 }
 
-/* The sidecar appears first: without its provenance the copy would pass for a snapshot. Where the
- * copy then cannot be published, the sidecar before it comes back. */
 static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
 {
     if (!sink->sidecar)
         return commit(&sink->writers[0], err);
-    enum phema_status status = phema_writer_finish(sink->sidecar, err);
-    if (!status)
-        status = phema_writer_finish(sink->writers[0], err);
-    if (status)
-        return status;
-    phema_cleanup_hold();
-    status = phema_writer_publish(sink->sidecar, err);
-    if (!status)
-        status = commit(&sink->writers[0], err);
-    if (sink->is_published) { /* also when syncing its directory failed */
-        struct phema_error later;
-        enum phema_status kept = commit(&sink->sidecar, status ? &later : err);
-        status = status ? status : kept;
-    }
-    phema_writer_abandon(sink->sidecar);
-    sink->sidecar = NULL;
-    phema_cleanup_resume();
-    return status;
+    struct phema_writer *sidecar = sink->sidecar, *copy = sink->writers[0];
+    sink->sidecar = sink->writers[0] = NULL; /* both are freed also when this fails */
+    return phema_writer_commit_both(sidecar, copy, err);
 }
 
 /* Removes the plain file before the rename: a kill after the rename would leave it forever. */
@@ -368,6 +345,7 @@ void sink_abandon(struct sink *sink)
     free(sink->part_sums);
     free(sink->part_crcs);
     free(sink->pieces);
+    free(sink->records);
     phema_writer_directory_abandon(sink->directory);
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);

@@ -9,10 +9,13 @@
 #include "phema/sink.h"
 #include "phema/writer.h"
 
-/* A piece while its data arrive. */
+/* Data with a CRC-32 in the output: a box of a new distributed checkpoint, or a record of a copied
+ * zip that several processes write. */
 struct sink_piece {
-    _Atomic uint64_t n_bytes; /* written by this run, or found done */
-    _Atomic uint32_t crc;     /* the shares of these bytes */
+    size_t file;
+    uint64_t data_at, size_bytes; /* in the file */
+    _Atomic uint64_t n_bytes;     /* written by this run, or found done */
+    _Atomic uint32_t crc;         /* the shares of these bytes */
 };
 
 struct sink {
@@ -34,15 +37,16 @@ struct sink {
     struct phema_writer_part_sum *part_sums; /* of the data that were read for the part */
     struct phema_writer_part_crc *part_crcs; /* of pieces that other parts write as well */
     char digest[PHEMA_PART_DIGEST];
-    uint8_t *map;      /* of a copy with strided tensors */
-    bool is_published; /* a copy has its name */
+    uint8_t *map; /* of a copy with strided tensors */
     uint64_t size_bytes;
     /* [n_tensors] hashes of all data written to each tensor, less those reread: a sum that does not
      * depend on the order. NULL: nothing will be reread */
     _Atomic uint64_t *sums;
     bool is_verifying;
-    struct sink_piece *pieces; /* [n_pieces] of a distributed checkpoint; else NULL */
-    uint8_t *scratch;          /* [scratch_size] for rereading */
+    struct sink_piece *pieces; /* [n_pieces] sorted by file and place in a copy; or NULL */
+    size_t n_pieces;
+    struct phema_record *records; /* [n_pieces] in a copy; else NULL */
+    uint8_t *scratch;             /* [scratch_size] for rereading */
     size_t scratch_size;
 };
 
@@ -65,7 +69,11 @@ PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_
  * (sink_files.c). */
 PHEMA_FALLIBLE sink_add_side_files(struct sink *sink, bool are_last, struct phema_error *err);
 
-/* ---- sink_pieces.c: tensors in several places, and the zips of a distributed checkpoint ---- */
+/* Restores from the template what no replaced tensor holds, and of a part its share of that
+ * (sink_template.c). */
+PHEMA_FALLIBLE sink_restore_template(struct sink *sink, struct phema_error *err);
+
+/* ---- sink_pieces.c: tensors in several places, and data with checksums ---- */
 
 /* Writes elements [first, first + n) of tensor i to their places. */
 PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n,
@@ -77,7 +85,12 @@ PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint6
 
 PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err);
 
-/* Writes the headers and ends of the zips when all data of this process are written. */
+/* Bytes that were written to a file of a copy, or found there: adds their shares to the checksums of
+ * the pieces that hold them. */
+void sink_note_bytes(struct sink *sink, size_t file, uint64_t offset, const void *data,
+                     size_t size);
+
+/* Writes checksums, and of new zips headers and ends, when all data of this process are written. */
 PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err);
 
 /* Rereads what sink_finish_pieces has written.  is_same: out */
@@ -100,20 +113,21 @@ static inline uint64_t sink_hash(const struct sink *sink, size_t i, uint64_t off
 
 /* ---- zip_checksum_update.c ---- */
 
+/* The records of the template that hold a replaced tensor and have a CRC-32, sorted by file and
+ * place. out: [n] the caller's (free)
+ * PHEMA_ERR_FILE      the template was changed since it was opened, and is damaged
+ * PHEMA_ERR_RESOURCE  out of memory */
+PHEMA_FALLIBLE zip_changed_records(struct phema_record **out, size_t *n, const struct sink *sink,
+                                   struct phema_error *err);
+
 /* State of each thread of zip_checksums_update. */
 #define ZIP_CHECKSUMS_THREAD_BYTES ((size_t)1 << 20)
 
-/* Recomputes the CRC-32 of every record of the template that holds a replaced tensor, from what was
- * written, on n_threads threads.
- *   writers  of the files
- *   extents  [n] of the replaced tensors (phema_output_extents)
- * PHEMA_ERR_FILE      the template was changed since it was opened, and is damaged
+/* Recomputes the CRC-32 of these records of a copy from what was written, on n_threads threads.
  * PHEMA_ERR_OUTPUT    the copy cannot be read or written
  * PHEMA_ERR_RESOURCE  out of memory */
-PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *const *writers,
-                                    const struct phema_checkpoint *template,
-                                    const struct phema_extent *extents, size_t n,
-                                    unsigned n_threads, struct phema_error *err);
+PHEMA_FALLIBLE zip_checksums_update(const struct sink *sink, const struct phema_record *records,
+                                    size_t n, unsigned n_threads, struct phema_error *err);
 
 /* Whether such a copy has checksums at all. */
 bool zip_has_checksums(const struct phema_checkpoint *template);

@@ -13,8 +13,6 @@
 
 #include "sink_internal.h"
 
-#define CHUNK_BYTES ((uint64_t)1 << 20)
-
 /* ---- Names ---- */
 
 /* ".part-2-of-8" where the output is not written whole, and another suffix */
@@ -116,43 +114,6 @@ PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t outp
 
 /* ---- Preconditions ---- */
 
-static bool exists(const char *path, const char *end)
-{
-    char *full = sink_path(path, end, "", NULL);
-    struct stat st;
-    bool is_found = full && lstat(full, &st) == 0;
-    free(full);
-    return is_found;
-}
-
-/* Whether PATH.json is a provenance of this program that belongs to this user. */
-static bool is_provenance(const char *path)
-{
-    struct stat st;
-    char begin[32] = "";
-    char *full = sink_path(path, ".json", "", NULL);
-    if (!full)
-        return false;
-    bool is_own = lstat(full, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
-    int descriptor =
-        !is_own ? -1 : open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    free(full);
-    if (descriptor < 0)
-        return false;
-    bool is_ours = fstat(descriptor, &st) == 0 && st.st_uid == geteuid() &&
-                   pread(descriptor, begin, sizeof(begin) - 1, 0) > 0 &&
-                   strstr(begin, "\"posthoc_ema.") != NULL;
-    (void)close(descriptor);
-    return is_ours;
-}
-
-/* PATH.json and PATH.partial exist, and PATH does not: a run was killed after it had published the
- * sidecar, which the next run may replace. */
-static bool is_sidecar_left(const char *path)
-{
-    return exists(path, ".partial") && !exists(path, "") && is_provenance(path);
-}
-
 /* An average never replaces one of its snapshots, nor the directory of one. */
 static enum phema_status check_names(const struct phema_plan *plan,
                                      const struct phema_outputs *outputs,
@@ -167,16 +128,6 @@ static enum phema_status check_names(const struct phema_plan *plan,
                       : phema_fail_memory(err);
         free(path);
     }
-    return status;
-}
-
-static enum phema_status check_sidecar_absent(const char *path, struct phema_error *err)
-{
-    if (is_sidecar_left(path))
-        return PHEMA_OK;
-    char *full = sink_path(path, ".json", "", NULL);
-    enum phema_status status = full ? phema_writer_check_absent(full, err) : phema_fail_memory(err);
-    free(full);
     return status;
 }
 
@@ -206,7 +157,7 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
     status = phema_writer_check_absent(item->path, err);
     if (status || !item->sidecar)
         return status;
-    return check_sidecar_absent(item->path, err);
+    return phema_writer_check_sidecar_absent(item->path, err);
 }
 
 /* Whether a replaced tensor is scattered over the copy. */
@@ -224,6 +175,21 @@ bool sink_can_resume(const struct phema_plan *plan, const struct phema_outputs *
 {
     return !phema_output_traits(outputs)->is_copy ||
            (!outputs->is_in_order && !is_any_strided(plan, outputs, &outputs->items[output]));
+}
+
+const char *phema_outputs_no_parts_reason(const struct phema_plan *plan,
+                                          const struct phema_outputs *outputs)
+{
+    const char *reason = phema_output_traits(outputs)->no_parts_reason;
+    if (!reason && outputs->has_new_scales)
+        reason = "fp8 with new scales, which one process finds; leave out --part, or --dtype same";
+    for (size_t j = 0; j < outputs->m && !reason; j++) {
+        if (!sink_can_resume(plan, outputs, j))
+            reason = "a copy of a checkpoint whose tensors are strided or overlap, which one "
+                     "process writes in order; write .safetensors in parts, join them, and put "
+                     "that into a copy with synth --convert --into";
+    }
+    return reason;
 }
 
 /* ---- New files ---- */
@@ -336,6 +302,7 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
     }
     sink->part_options = (struct phema_writer_part_options){
         .part = sink->options.part,
+        .sidecar = sink->output->sidecar,
         .n_parts = sink->options.n_parts,
         .digest = sink->digest,
         .is_directory = sink->form->is_directory,
@@ -346,7 +313,7 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
     return PHEMA_OK;
 }
 
-/* The first part also writes the headers and side files. */
+/* The first part also writes the headers and side files, and each part its share of a template. */
 static enum phema_status open_part(struct sink *sink, struct phema_error *err)
 {
     bool is_first = sink->options.part == 1;
@@ -363,27 +330,22 @@ static enum phema_status open_part(struct sink *sink, struct phema_error *err)
         if (status)
             return status;
     }
-    return sink_add_side_files(sink, false, err);
+    status = sink_add_side_files(sink, false, err);
+    return status || !sink->form->is_copy ? status : sink_restore_template(sink, err);
 }
 
 /* ---- Copies ---- */
-
-static enum phema_status open_sidecar(struct sink *sink, struct phema_error *err)
-{
-    const char *text = sink->output->sidecar;
-    bool replaces = sink->options.replaces || is_sidecar_left(sink->output->path);
-    enum phema_status status =
-        open_file(&sink->sidecar, sink, ".json", strlen(text), replaces, false, err);
-    return status ? status : phema_writer_write(sink->sidecar, 0, text, strlen(text), err);
-}
 
 static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
 {
     bool is_strided = is_any_strided(sink->plan, sink->outputs, sink->output);
     struct phema_writer_options options = writer_options(sink);
     options.owns_blocks = is_strided; /* elements are scattered through a mapping */
-    options.is_published = &sink->is_published;
-    enum phema_status status = sink->output->sidecar ? open_sidecar(sink, err) : PHEMA_OK;
+    const char *text = sink->output->sidecar;
+    const struct phema_span sidecar = {(const uint8_t *)text, text ? strlen(text) : 0};
+    enum phema_status status =
+        text ? phema_writer_open_sidecar(&sink->sidecar, sink->output->path, sidecar, &options, err)
+             : PHEMA_OK;
     if (status)
         return status;
     status =
@@ -403,53 +365,6 @@ static bool are_all_resumed(const struct sink *sink)
     return are_all;
 }
 
-/* Writes only bytes that differ: a copy may share blocks with its template. */
-static enum phema_status restore_range(struct sink *sink, size_t f, uint8_t *chunk, uint64_t first,
-                                       uint64_t end, struct phema_error *err)
-{
-    struct phema_span wanted = phema_file_span(phema_checkpoint_file(sink->output->template, f));
-    for (uint64_t at = first; at < end; at += CHUNK_BYTES) {
-        size_t size = (size_t)(end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES);
-        enum phema_status status = phema_writer_read(sink->writers[f], at, chunk, size, err);
-        if (!status && memcmp(chunk, wanted.data + at, size) != 0)
-            status = phema_writer_write(sink->writers[f], at, wanted.data + at, size, err);
-        if (status)
-            return status;
-    }
-    return PHEMA_OK;
-}
-
-/* extents: [n] sorted, of all files; *x: the first one of this file, then the first behind it */
-static enum phema_status restore_file(struct sink *sink, size_t f, uint8_t *chunk,
-                                      const struct phema_extent *extents, size_t n, size_t *x,
-                                      struct phema_error *err)
-{
-    uint64_t at = 0, size_bytes = sink->output->files[f].size_bytes;
-    enum phema_status status = PHEMA_OK;
-    for (; *x < n && extents[*x].file == f && !status; ++*x) {
-        status = restore_range(sink, f, chunk, at, extents[*x].start, err);
-        at = extents[*x].end > at ? extents[*x].end : at;
-    }
-    return status ? status : restore_range(sink, f, chunk, at, size_bytes, err);
-}
-
-/* Restores every byte outside the replaced tensors from the template, updated checksums as well. */
-static enum phema_status restore_template(struct sink *sink, struct phema_error *err)
-{
-    struct phema_extent *extents = NULL;
-    size_t n = 0, x = 0, output = (size_t)(sink->output - sink->outputs->items);
-    uint8_t *chunk = malloc((size_t)CHUNK_BYTES);
-    if (!chunk)
-        return phema_fail_memory(err);
-    enum phema_status status =
-        phema_output_extents(&extents, &n, sink->plan, sink->outputs, output, err);
-    for (size_t f = 0; f < phema_checkpoint_n_files(sink->output->template) && !status; f++)
-        status = restore_file(sink, f, chunk, extents, n, &x, err);
-    free(extents);
-    free(chunk);
-    return status;
-}
-
 static enum phema_status begin_journal(struct sink *sink, const char *path, struct phema_error *err)
 {
     if (!sink->options.resumes) {
@@ -466,7 +381,9 @@ static enum phema_status begin_journal(struct sink *sink, const char *path, stru
         return status;
     if (sink->found_journal == PHEMA_WRITER_JOURNAL_OURS)
         sink_keep(sink, is_resumed);
-    return is_resumed && sink->form->is_copy ? restore_template(sink, err) : PHEMA_OK;
+    bool is_stale =
+        is_resumed && sink->form->is_copy && !sink->part; /* a part has restored its own */
+    return is_stale ? sink_restore_template(sink, err) : PHEMA_OK;
 }
 
 /* ---- Opening ---- */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sink_pieces.c - Tensors that lie in several places of the output, and the zips of a new
- * distributed checkpoint. A zip's headers need the CRC of its data, which arrive in any order and
- * from any thread: each block adds its share (phema_crc32_share). So data are read once, headers
- * are written last, and nothing but a number is held for each piece. Of a piece that several
- * parts write, each part records its share, and join adds them up. */
+/* sink_pieces.c - Tensors that lie in several places of the output, and data with a checksum: the
+ * zips of a new distributed checkpoint, and the records of a zip that several processes copy. Data
+ * arrive in any order and from any thread: each block adds its share of the CRC
+ * (phema_crc32_share). So data are read once, headers are written last, and nothing but a number is
+ * held for each piece. Of a piece that several parts write, each part records its share, and join
+ * adds them up. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +23,55 @@ struct transfer {
     bool is_done;  /* what was read counts as written */
 };
 
-static void note_block(struct sink *sink, size_t piece, uint64_t offset, const void *data,
-                       size_t size)
+static void note_block(struct sink_piece *piece, uint64_t offset, const void *data, size_t size)
 {
-    const struct phema_piece *place = &sink->outputs->pieces[piece];
-    struct sink_piece *state = &sink->pieces[piece];
-    uint64_t behind = place->data_at + place->size_bytes - (offset + size);
+    uint64_t behind = piece->data_at + piece->size_bytes - (offset + size);
     uint32_t share = phema_crc32_share(phema_crc32(0, data, size), behind);
-    atomic_fetch_xor_explicit(&state->crc, share, memory_order_relaxed);
-    atomic_fetch_add_explicit(&state->n_bytes, size, memory_order_relaxed);
+    atomic_fetch_xor_explicit(&piece->crc, share, memory_order_relaxed);
+    atomic_fetch_add_explicit(&piece->n_bytes, size, memory_order_relaxed);
+}
+
+/* The first piece of a copy that ends behind this place, or n_pieces. */
+static size_t find_piece(const struct sink *sink, size_t file, uint64_t offset)
+{
+    size_t low = 0, high = sink->n_pieces;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct sink_piece *piece = &sink->pieces[middle];
+        if (piece->file < file ||
+            (piece->file == file && piece->data_at + piece->size_bytes <= offset))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void sink_note_bytes(struct sink *sink, size_t file, uint64_t offset, const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+    uint64_t end = offset + size;
+    for (size_t p = find_piece(sink, file, offset);
+         p < sink->n_pieces && sink->pieces[p].file == file && sink->pieces[p].data_at < end; p++) {
+        struct sink_piece *piece = &sink->pieces[p];
+        uint64_t piece_end = piece->data_at + piece->size_bytes;
+        uint64_t first = piece->data_at > offset ? piece->data_at : offset;
+        uint64_t last = piece_end < end ? piece_end : end;
+        note_block(piece, first, bytes + (first - offset), (size_t)(last - first));
+    }
+}
+
+static void note_run(const struct transfer *transfer, const struct phema_run *run, const void *data,
+                     size_t size)
+{
+    struct sink *sink = transfer->sink;
+    if (!sink->pieces || !(transfer->written || transfer->is_done))
+        return;
+    if (sink->records)
+        sink_note_bytes(sink, run->file, run->offset, data, size);
+    else
+        note_block(&sink->pieces[sink->outputs->first_piece[transfer->tensor] + run->chunk],
+                   run->offset, data, size);
 }
 
 static enum phema_status transfer_run(void *context, const struct phema_run *run,
@@ -45,9 +86,9 @@ static enum phema_status transfer_run(void *context, const struct phema_run *run
     enum phema_status status =
         transfer->read ? phema_writer_read(writer, run->offset, transfer->read + at, size, err)
                        : phema_writer_write(writer, run->offset, transfer->written + at, size, err);
-    if (!status && sink->pieces && (transfer->written || transfer->is_done))
-        note_block(sink, sink->outputs->first_piece[transfer->tensor] + run->chunk, run->offset,
-                   transfer->read ? transfer->read + at : transfer->written + at, size);
+    if (!status)
+        note_run(transfer, run, transfer->read ? transfer->read + at : transfer->written + at,
+                 size);
     return status;
 }
 
@@ -86,26 +127,65 @@ PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint6
     return transfer_range(&transfer, n, err);
 }
 
-/* ---- Zips ---- */
+/* ---- Checksums ---- */
 
-static size_t n_pieces(const struct sink *sink)
+static enum phema_status make_pieces(struct sink *sink, size_t n, struct phema_error *err)
 {
-    return sink->outputs->first_piece[sink->plan->series->n_tensors];
+    sink->n_pieces = n;
+    sink->pieces = calloc(n + 1, sizeof(*sink->pieces));
+    return sink->pieces ? PHEMA_OK : phema_fail_memory(err);
+}
+
+static enum phema_status open_new_zips(struct sink *sink, struct phema_error *err)
+{
+    size_t n = sink->outputs->first_piece[sink->plan->series->n_tensors];
+    enum phema_status status = make_pieces(sink, n, err);
+    for (size_t p = 0; p < n && !status; p++) {
+        const struct phema_piece *piece = &sink->outputs->pieces[p];
+        sink->pieces[p].file = piece->file;
+        sink->pieces[p].data_at = piece->data_at;
+        sink->pieces[p].size_bytes = piece->size_bytes;
+    }
+    return status;
+}
+
+static enum phema_status open_records(struct sink *sink, struct phema_error *err)
+{
+    size_t n = 0;
+    enum phema_status status = zip_changed_records(&sink->records, &n, sink, err);
+    if (status || !n)
+        return status;
+    status = make_pieces(sink, n, err);
+    for (size_t p = 0; p < n && !status; p++) {
+        const struct phema_record *record = &sink->records[p];
+        sink->pieces[p].file = record->file;
+        sink->pieces[p].data_at = record->offset;
+        sink->pieces[p].size_bytes = record->size_bytes;
+    }
+    return status;
 }
 
 PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err)
 {
-    if (!sink->outputs->pieces)
-        return PHEMA_OK;
-    sink->pieces = calloc(n_pieces(sink), sizeof(*sink->pieces));
-    return sink->pieces ? PHEMA_OK : phema_fail_memory(err);
+    if (sink->outputs->pieces)
+        return open_new_zips(sink, err);
+    return sink->form->is_copy && sink->options.n_parts ? open_records(sink, err) : PHEMA_OK;
 }
 
-/* The parts of a piece's frame, in the file or as they ought to be. */
+/* What a piece's checksum determines, in the file or as it ought to be: headers and end of a new
+ * zip, or the places of a checksum. */
 struct frame_place {
     const uint8_t *bytes;
     uint64_t at;
     size_t size;
+};
+
+struct piece_frame {
+    struct frame_place places[PHEMA_PART_CRC_PLACES]; /* [n] */
+    unsigned n;
+    struct phema_writer_part_crc crc; /* its places, and the share of this process */
+    struct dcp_frame zip;             /* of a new zip; reused for others */
+    uint8_t checksum[4];
 };
 
 /* How much of a piece is this process' own. Zips without data are those of the first part. */
@@ -113,7 +193,7 @@ enum piece_share { PIECE_OF_OTHERS, PIECE_SHARED, PIECE_OWN };
 
 static enum piece_share share_of(const struct sink *sink, size_t p)
 {
-    uint64_t size = sink->outputs->pieces[p].size_bytes;
+    uint64_t size = sink->pieces[p].size_bytes;
     uint64_t n_bytes = atomic_load(&sink->pieces[p].n_bytes);
     if (size == 0)
         return sink->options.part > 1 ? PIECE_OF_OTHERS : PIECE_OWN;
@@ -122,34 +202,66 @@ static enum piece_share share_of(const struct sink *sink, size_t p)
     return n_bytes ? PIECE_SHARED : PIECE_OF_OTHERS;
 }
 
-/* The checksum of a shared piece stays 0 until join knows it. */
-static enum phema_status make_frame(struct frame_place places[2], struct dcp_frame *frame,
-                                    const struct sink *sink, size_t p, struct phema_error *err)
+static enum phema_status make_zip(struct piece_frame *frame, const struct sink *sink, size_t p,
+                                  uint32_t crc, struct phema_error *err)
 {
     const struct phema_piece *piece = &sink->outputs->pieces[p];
-    bool is_own = share_of(sink, p) == PIECE_OWN;
+    struct dcp_frame *zip = &frame->zip;
     unsigned rank = sink->plan->series->tensors[piece->tensor].tensor.rank;
     enum phema_status status =
-        dcp_frame_make(frame, sink->outputs->dtypes[piece->tensor], piece->size, rank,
-                       is_own ? atomic_load(&sink->pieces[p].crc) : 0, err);
+        dcp_frame_make(zip, sink->outputs->dtypes[piece->tensor], piece->size, rank, crc, err);
     if (status)
         return status;
-    const uint8_t *bytes = (const uint8_t *)frame->bytes.data;
-    size_t n_behind = frame->bytes.size - frame->data_at;
-    places[0] = (struct frame_place){bytes, piece->zip_at, frame->data_at};
-    places[1] =
-        (struct frame_place){bytes + frame->data_at, piece->data_at + piece->size_bytes, n_behind};
+    const uint8_t *bytes = (const uint8_t *)zip->bytes.data;
+    size_t n_behind = zip->bytes.size - zip->data_at;
+    frame->places[0] = (struct frame_place){bytes, piece->zip_at, zip->data_at};
+    frame->places[1] =
+        (struct frame_place){bytes + zip->data_at, piece->data_at + piece->size_bytes, n_behind};
+    frame->n = frame->crc.n_places = 2;
+    for (unsigned x = 0; x < frame->n; x++)
+        frame->crc.at[x] = piece->zip_at + zip->crc_at[x];
     return PHEMA_OK;
 }
 
-static enum phema_status write_frame(struct dcp_frame *frame, const struct sink *sink, size_t p,
+static void make_checksum(struct piece_frame *frame, const struct phema_record *record,
+                          uint32_t crc)
+{
+    _Static_assert(PHEMA_RECORD_CRCS == PHEMA_PART_CRC_PLACES, "join writes all of them");
+    phema_store_u32(frame->checksum, crc);
+    frame->n = frame->crc.n_places = record->n_crc;
+    for (unsigned x = 0; x < frame->n; x++) {
+        frame->crc.at[x] = record->crc_at[x];
+        frame->places[x] =
+            (struct frame_place){frame->checksum, record->crc_at[x], sizeof(frame->checksum)};
+    }
+}
+
+/* The checksum of a shared piece stays 0 until join knows it. */
+static enum phema_status make_frame(struct piece_frame *frame, const struct sink *sink, size_t p,
+                                    struct phema_error *err)
+{
+    frame->crc.file = sink->pieces[p].file;
+    frame->crc.crc = atomic_load(&sink->pieces[p].crc);
+    uint32_t known = share_of(sink, p) == PIECE_OWN ? frame->crc.crc : 0;
+    if (!sink->records)
+        return make_zip(frame, sink, p, known, err);
+    make_checksum(frame, &sink->records[p], known);
+    return PHEMA_OK;
+}
+
+static void clear_frame(struct piece_frame *frame)
+{
+    phema_strbuf_clear(&frame->zip.bytes);
+}
+
+static enum phema_status write_frame(struct piece_frame *frame, const struct sink *sink, size_t p,
                                      struct phema_error *err)
 {
-    struct frame_place places[2];
-    struct phema_writer *writer = sink->writers[sink->outputs->pieces[p].file];
-    enum phema_status status = make_frame(places, frame, sink, p, err);
-    for (size_t x = 0; x < ARRAY_LEN(places) && !status; x++)
-        status = phema_writer_write(writer, places[x].at, places[x].bytes, places[x].size, err);
+    struct phema_writer *writer = sink->writers[sink->pieces[p].file];
+    enum phema_status status = make_frame(frame, sink, p, err);
+    for (unsigned x = 0; x < frame->n && !status; x++)
+        status = phema_writer_write(writer, frame->places[x].at, frame->places[x].bytes,
+                                    frame->places[x].size, err);
     return status;
 }
 
@@ -159,8 +271,8 @@ enum { PIECES_PER_TASK = 256 };
 static enum phema_status finish_pieces(void *context, size_t task, struct phema_error *err)
 {
     const struct sink *sink = context;
-    struct dcp_frame frame = {0};
-    size_t first = task * PIECES_PER_TASK, n = n_pieces(sink);
+    struct piece_frame frame = {.n = 0};
+    size_t first = task * PIECES_PER_TASK, n = sink->n_pieces;
     enum phema_status status = PHEMA_OK;
     for (size_t p = first; p < n && p < first + PIECES_PER_TASK && !status; p++) {
         enum piece_share share = share_of(sink, p);
@@ -168,39 +280,34 @@ static enum phema_status finish_pieces(void *context, size_t task, struct phema_
             status = phema_fail(err, PHEMA_BUG, "%s: %llu of %llu bytes of a piece were written",
                                 sink->output->path,
                                 (unsigned long long)atomic_load(&sink->pieces[p].n_bytes),
-                                (unsigned long long)sink->outputs->pieces[p].size_bytes);
+                                (unsigned long long)sink->pieces[p].size_bytes);
         else if (share != PIECE_OF_OTHERS)
             status = write_frame(&frame, sink, p, err);
     }
-    phema_strbuf_clear(&frame.bytes);
+    clear_frame(&frame);
     return status;
 }
 
 /* A part is a contiguous range of the elements: few of its pieces are shared. */
 static enum phema_status list_shared(struct sink *sink, struct phema_error *err)
 {
-    size_t n = 0, n_all = n_pieces(sink);
+    size_t n = 0, n_all = sink->n_pieces;
     for (size_t p = 0; p < n_all; p++)
         n += share_of(sink, p) == PIECE_SHARED;
     sink->part_crcs = calloc(n + 1, sizeof(*sink->part_crcs));
     if (!sink->part_crcs)
         return phema_fail_memory(err);
-    struct dcp_frame frame = {0};
-    struct frame_place places[2];
+    struct piece_frame frame = {.n = 0};
     enum phema_status status = PHEMA_OK;
     n = 0;
     for (size_t p = 0; p < n_all && !status; p++) {
         if (share_of(sink, p) != PIECE_SHARED)
             continue;
-        const struct phema_piece *piece = &sink->outputs->pieces[p];
-        status = make_frame(places, &frame, sink, p, err);
+        status = make_frame(&frame, sink, p, err);
         if (!status)
-            sink->part_crcs[n++] = (struct phema_writer_part_crc){
-                piece->file,
-                {piece->zip_at + frame.crc_at[0], piece->zip_at + frame.crc_at[1]},
-                atomic_load(&sink->pieces[p].crc)};
+            sink->part_crcs[n++] = frame.crc;
     }
-    phema_strbuf_clear(&frame.bytes);
+    clear_frame(&frame);
     sink->part_options.crcs = sink->part_crcs;
     sink->part_options.n_crcs = n;
     return status;
@@ -210,36 +317,36 @@ PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err)
 {
     if (!sink->pieces)
         return PHEMA_OK;
-    size_t n_tasks = (n_pieces(sink) + PIECES_PER_TASK - 1) / PIECES_PER_TASK;
+    size_t n_tasks = (sink->n_pieces + PIECES_PER_TASK - 1) / PIECES_PER_TASK;
     enum phema_status status =
         phema_parallel_try(n_tasks, sink->options.n_threads, finish_pieces, sink, err);
     return status || !sink->options.n_parts ? status : list_shared(sink, err);
 }
 
 /* is_same: out */
-static enum phema_status check_frame(bool *is_same, struct dcp_frame *frame, uint8_t *scratch,
+static enum phema_status check_frame(bool *is_same, struct piece_frame *frame, uint8_t *scratch,
                                      const struct sink *sink, size_t p, struct phema_error *err)
 {
-    struct frame_place places[2];
-    struct phema_writer *writer = sink->writers[sink->outputs->pieces[p].file];
-    enum phema_status status = make_frame(places, frame, sink, p, err);
+    struct phema_writer *writer = sink->writers[sink->pieces[p].file];
+    enum phema_status status = make_frame(frame, sink, p, err);
     *is_same = true;
-    for (size_t x = 0; x < ARRAY_LEN(places) && !status; x++) {
-        status = phema_writer_read(writer, places[x].at, scratch, places[x].size, err);
-        *is_same = *is_same && !status && memcmp(scratch, places[x].bytes, places[x].size) == 0;
+    for (unsigned x = 0; x < frame->n && !status; x++) {
+        const struct frame_place *place = &frame->places[x];
+        status = phema_writer_read(writer, place->at, scratch, place->size, err);
+        *is_same = *is_same && !status && memcmp(scratch, place->bytes, place->size) == 0;
     }
     return status;
 }
 
 PHEMA_FALLIBLE sink_check_pieces(bool *is_same, struct sink *sink, struct phema_error *err)
 {
-    struct dcp_frame frame = {0};
+    struct piece_frame frame = {.n = 0};
     uint8_t scratch[4096]; /* a half of a frame has 128 sizes at most */
     enum phema_status status = PHEMA_OK;
     *is_same = true;
-    for (size_t p = 0; sink->pieces && p < n_pieces(sink) && *is_same && !status; p++)
+    for (size_t p = 0; p < sink->n_pieces && *is_same && !status; p++)
         if (share_of(sink, p) != PIECE_OF_OTHERS)
             status = check_frame(is_same, &frame, scratch, sink, p, err);
-    phema_strbuf_clear(&frame.bytes);
+    clear_frame(&frame);
     return status;
 }

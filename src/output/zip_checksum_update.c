@@ -12,7 +12,6 @@
 struct checksum_update {
     struct phema_writer *const *writers; /* of the files */
     const struct phema_record *records;  /* [n] */
-    const bool *is_changed;              /* [n] */
     size_t n;
     _Atomic size_t next;
 };
@@ -31,8 +30,8 @@ static enum phema_status update_record(struct phema_writer *writer,
             crc = phema_crc32(crc, chunk, size);
         done += size;
     }
-    const uint8_t bytes[4] = {(uint8_t)crc, (uint8_t)(crc >> 8), (uint8_t)(crc >> 16),
-                              (uint8_t)(crc >> 24)};
+    uint8_t bytes[4];
+    phema_store_u32(bytes, crc);
     for (unsigned i = 0; i < record->n_crc && !status; i++)
         status = phema_writer_write(writer, record->crc_at[i], bytes, sizeof(bytes), err);
     return status;
@@ -50,54 +49,62 @@ static enum phema_status update_records(void *context, size_t thread, struct phe
         size_t i = atomic_fetch_add(&update->next, 1);
         if (i >= update->n)
             break;
-        if (update->is_changed[i])
-            status = update_record(update->writers[update->records[i].file], &update->records[i],
-                                   chunk, err);
+        status = update_record(update->writers[update->records[i].file], &update->records[i], chunk,
+                               err);
     }
     free(chunk);
     return status;
 }
 
-/* Marks the records that hold one of the extents. Both are sorted. */
-static void mark_changed(bool *is_changed, const struct phema_record *records, size_t n_records,
-                         const struct phema_extent *extents, size_t n)
+PHEMA_FALLIBLE zip_checksums_update(const struct sink *sink, const struct phema_record *records,
+                                    size_t n, unsigned n_threads, struct phema_error *err)
 {
-    size_t x = 0;
+    struct checksum_update update = {sink->writers, records, n, 0};
+    return phema_parallel_try(n_threads, n_threads, update_records, &update, err);
+}
+
+/* ---- Which records change ---- */
+
+/* Keeps the records that hold one of the extents, and were written with checksums. Both lists are
+ * sorted. Returns how many are left. */
+static size_t keep_changed(struct phema_record *records, size_t n_records,
+                           const struct phema_extent *extents, size_t n,
+                           const struct phema_checkpoint *template)
+{
+    size_t x = 0, n_kept = 0;
     for (size_t r = 0; r < n_records; r++) {
         const struct phema_record *record = &records[r];
         while (x < n && (extents[x].file < record->file ||
                          (extents[x].file == record->file && extents[x].start < record->offset)))
             x++;
-        is_changed[r] = x < n && extents[x].file == record->file &&
-                        extents[x].start - record->offset < record->size_bytes;
+        bool is_changed = x < n && extents[x].file == record->file &&
+                          extents[x].start - record->offset < record->size_bytes;
+        if (is_changed &&
+            !phema_record_is_switched_off(
+                record, phema_file_span(phema_checkpoint_file(template, record->file))))
+            records[n_kept++] = *record;
     }
+    return n_kept;
 }
 
-PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *const *writers,
-                                    const struct phema_checkpoint *template,
-                                    const struct phema_extent *extents, size_t n,
-                                    unsigned n_threads, struct phema_error *err)
+PHEMA_FALLIBLE zip_changed_records(struct phema_record **out, size_t *n, const struct sink *sink,
+                                   struct phema_error *err)
 {
+    const struct phema_checkpoint *template = sink->output->template;
+    struct phema_extent *extents = NULL;
     struct phema_record *records = NULL;
-    size_t n_records = 0;
+    size_t n_extents = 0, n_records = 0, output = (size_t)(sink->output - sink->outputs->items);
+    *n = 0;
     enum phema_status status = phema_checkpoint_records(&records, &n_records, template, err);
-    if (status || n_records == 0)
+    if (status || n_records == 0) {
+        *out = records;
         return status;
-    bool *is_changed = calloc(n_records, sizeof(*is_changed));
-    if (!is_changed)
-        status = phema_fail_memory(err);
-    else
-        mark_changed(is_changed, records, n_records, extents, n);
-    for (size_t r = 0; r < n_records && !status; r++)
-        is_changed[r] =
-            is_changed[r] &&
-            !phema_record_is_switched_off(
-                &records[r], phema_file_span(phema_checkpoint_file(template, records[r].file)));
-    struct checksum_update update = {writers, records, is_changed, n_records, 0};
+    }
+    status = phema_output_extents(&extents, &n_extents, sink->plan, sink->outputs, output, err);
     if (!status)
-        status = phema_parallel_try(n_threads, n_threads, update_records, &update, err);
-    free(is_changed);
-    free(records);
+        *n = keep_changed(records, n_records, extents, n_extents, template);
+    free(extents);
+    *out = records;
     return status;
 }
 

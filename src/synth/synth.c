@@ -20,19 +20,15 @@
 
 /* ---- Opening ---- */
 
-static enum phema_status check_form(const struct phema_outputs *outputs,
+static enum phema_status check_form(const struct phema_plan *plan,
+                                    const struct phema_outputs *outputs,
                                     const struct phema_synth_options *options,
                                     struct phema_error *err)
 {
     const char *path = outputs->m ? outputs->items[0].path : "";
-    const char *no_parts_reason = phema_output_traits(outputs)->no_parts_reason;
-    if (options->n_parts && no_parts_reason)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--part: %s is %s", path, no_parts_reason);
-    if (options->n_parts && outputs->has_new_scales)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--part: %s is fp8 with new scales, which one process finds; leave out "
-                          "--part, or --dtype same",
-                          path);
+    const char *reason = options->n_parts ? phema_outputs_no_parts_reason(plan, outputs) : NULL;
+    if (reason)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--part: %s is %s", path, reason);
     if (options->verifies && outputs->is_in_order)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--verify: %s is a copy of a checkpoint in which elements have several "
@@ -249,7 +245,7 @@ static void append_recovery_hint(const struct run *run, struct phema_error *err)
 static enum phema_status execute(struct run *run, struct phema_cleanup_entry **made_directory,
                                  struct phema_error *err)
 {
-    enum phema_status status = check_form(run->outputs, &run->options, err);
+    enum phema_status status = check_form(run->plan, run->outputs, &run->options, err);
     if (status)
         return status;
     status = run_prepare(run, err);

@@ -14,23 +14,12 @@
 #include <unistd.h>
 
 #include "directory.h"
-#include "part.h"
+#include "join.h"
 #include "partial.h"
 #include "phema/path.h"
 #include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
-
-struct phema_writer_join {
-    char *path, *partial_path;
-    struct phema_writer_options options;
-    uint64_t n_parts, size_bytes;
-    struct part_marker first; /* the first part that is done; the others agree with it */
-    int descriptor;           /* of PATH.partial, or -1 */
-    mode_t usual_write;       /* as of a writer */
-    bool is_begun;            /* a part is being written, or was when its run ended */
-    bool is_published;        /* an earlier join was stopped after the rename */
-};
 
 /* ---- The parts ---- */
 
@@ -119,7 +108,8 @@ static enum phema_status fail_missing(const struct phema_writer_join *join,
 static bool is_alike(const struct part_marker *a, const struct part_marker *b)
 {
     bool is_alike = strcmp(a->digest, b->digest) == 0 && a->is_directory == b->is_directory &&
-                    a->n_files == b->n_files && a->n_sums == b->n_sums;
+                    a->n_files == b->n_files && a->n_sums == b->n_sums &&
+                    a->sidecar_bytes == b->sidecar_bytes;
     for (size_t f = 0; is_alike && f < a->n_files; f++) {
         const char *name = a->files[f].name, *other = b->files[f].name;
         is_alike = a->files[f].size_bytes == b->files[f].size_bytes && !name == !other &&
@@ -343,6 +333,16 @@ static enum phema_status check_partial(struct phema_writer_join *join, struct ph
     return check_no_other_files(join, err);
 }
 
+/* All parts are done, so that the first of them is part 1, which keeps the text. */
+static enum phema_status check_sidecar(const struct phema_writer_join *join,
+                                       struct phema_error *err)
+{
+    if (!join->first.sidecar_bytes || join->first.sidecar)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: part 1 lacks the text of %s.json; run it again",
+                      join->path, phema_path_last_name(join->path));
+}
+
 /* true when an earlier join has renamed PATH.partial to PATH. That join only has to be finished,
  * and may have removed some of the markers. PATH.partial may be the directory that PATH has
  * replaced, and must not be mistaken for its parts. */
@@ -383,11 +383,17 @@ static enum phema_status check(struct phema_writer_join *join, struct phema_erro
     if (!is_locked)
         return writer_fail_locked(err, join->path);
     status = check_partial(join, err);
+    if (!status)
+        status = check_sidecar(join, err);
     if (status)
         return status;
     if (join->first.is_directory)
         return phema_writer_directory_check(join->path, join->options.replaces, false, err);
-    return join->options.replaces ? PHEMA_OK : phema_writer_check_absent(join->path, err);
+    if (join->options.replaces)
+        return PHEMA_OK;
+    status = phema_writer_check_absent(join->path, err);
+    return status || !join->first.sidecar ? status
+                                          : phema_writer_check_sidecar_absent(join->path, err);
 }
 
 /* ---- Opening ---- */
@@ -407,7 +413,6 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
         phema_writer_join_abandon(join);
         return status;
     }
-    join->usual_write = permissions_usual_write(join->path);
     *out = join;
     return PHEMA_OK;
 }
@@ -429,107 +434,34 @@ uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join)
 
 /* ---- Publishing ---- */
 
-/* Only digits may be overwritten: the header reserves them for this. */
-static enum phema_status check_digits(const struct phema_writer_join *join, int descriptor,
-                                      uint64_t offset, struct phema_error *err)
+static enum phema_status publish_file(struct phema_writer_join *join, struct phema_error *err)
 {
-    char digits[PHEMA_DIGEST] = "";
-    struct phema_hash_sum ignored;
-    if (file_read_fully(descriptor, digits, PHEMA_DIGEST - 1, offset) < 0)
-        return writer_fail_errno(err, join->partial_path, "cannot be read", errno);
-    if (phema_hash_sum_read(&ignored, digits))
-        return PHEMA_OK;
-    return phema_fail(
-        err, PHEMA_ERR_OUTPUT,
-        "%s: expected 32 hexadecimal digits at byte %llu, as its parts say; remove it "
-        "and all %s.part-*, and write all parts again",
-        join->partial_path, (unsigned long long)offset, join->path);
-}
-
-static enum phema_status write_digits(const struct phema_writer_join *join, int descriptor,
-                                      struct phema_error *err)
-{
-    for (size_t k = 0; k < join->first.n_sums; k++) {
-        enum phema_status status = check_digits(join, descriptor, join->first.sums[k].offset, err);
-        if (status)
-            return status;
-    }
-    for (size_t k = 0; k < join->first.n_sums; k++) {
-        const struct phema_writer_part_sum *sum = &join->first.sums[k];
-        char digits[PHEMA_DIGEST];
-        phema_hash_sum_show(digits, &sum->sum);
-        if (file_write_fully(descriptor, digits, PHEMA_DIGEST - 1, sum->offset))
-            return writer_fail_errno(err, join->partial_path, "cannot be written", errno);
-    }
-    return PHEMA_OK;
-}
-
-/* Writes the sums over the data of all parts into the header that the first part has written. The
- * next join writes the same bytes when this one is stopped here. */
-static enum phema_status write_sums(const struct phema_writer_join *join, struct phema_error *err)
-{
-    const struct part_marker *wanted = &join->first;
-    if (!wanted->n_sums)
-        return PHEMA_OK;
-    if (!wanted->is_directory)
-        return write_digits(join, join->descriptor, err);
-    int descriptor = openat(join->descriptor, wanted->files[0].name,
-                            O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0)
-        return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
-    enum phema_status status = write_digits(join, descriptor, err);
-    if (!status && join->options.syncs && file_sync(descriptor))
-        status = writer_fail_errno(err, join->path, "cannot be synced", errno);
-    (void)close(descriptor);
+    struct phema_writer *writer = NULL, *sidecar = NULL;
+    int descriptor = join->descriptor;
+    join->descriptor = -1;
+    enum phema_status status = writer_adopt(&writer, join->path, descriptor, &join->options, err);
+    if (status || !join->first.sidecar)
+        return status ? status : phema_writer_commit(writer, err);
+    status = join_open_sidecar(&sidecar, join, err);
+    if (!status)
+        return phema_writer_commit_both(sidecar, writer, err);
+    phema_writer_abandon(writer);
     return status;
 }
 
-/* Writes the checksums of what several parts have written into one file: crcs [n]. */
-static enum phema_status write_file_crcs(const struct phema_writer_join *join, int descriptor,
-                                         const struct phema_writer_part_crc *crcs, size_t n,
-                                         struct phema_error *err)
+/* An earlier join was killed after it had exchanged the sidecar with an old one. */
+static enum phema_status remove_old_sidecar(const struct phema_writer_join *join,
+                                            struct phema_error *err)
 {
-    for (size_t k = 0; k < n; k++) {
-        uint32_t crc = crcs[k].crc;
-        const uint8_t bytes[4] = {(uint8_t)crc, (uint8_t)(crc >> 8), (uint8_t)(crc >> 16),
-                                  (uint8_t)(crc >> 24)};
-        for (size_t x = 0; x < ARRAY_LEN(crcs[k].at); x++)
-            if (file_write_fully(descriptor, bytes, sizeof(bytes), crcs[k].at[x]))
-                return writer_fail_errno(err, join->partial_path, "cannot be written", errno);
-    }
-    if (join->options.syncs && file_sync(descriptor))
-        return writer_fail_errno(err, join->path, "cannot be synced", errno);
-    return PHEMA_OK;
-}
-
-/* Again, a later join writes the same bytes. The crcs are sorted by file. */
-static enum phema_status write_crcs(const struct phema_writer_join *join, struct phema_error *err)
-{
-    const struct part_marker *all = &join->first;
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0, end = 0; k < all->n_crcs && !status; k = end) {
-        while (end < all->n_crcs && all->crcs[end].file == all->crcs[k].file)
-            end++;
-        const char *name = all->files[all->crcs[k].file].name;
-        int descriptor = !name ? -1
-                               : openat(join->descriptor, name,
-                                        O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-        if (descriptor < 0)
-            return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
-        status = write_file_crcs(join, descriptor, &all->crcs[k], end - k, err);
-        (void)close(descriptor);
-    }
+    struct phema_writer *writer = NULL;
+    struct phema_writer_options options = {.replaces = true};
+    const struct phema_span nothing = {NULL, 0};
+    if (!join->first.sidecar_bytes)
+        return PHEMA_OK;
+    enum phema_status status =
+        phema_writer_open_sidecar(&writer, join->path, nothing, &options, err);
+    phema_writer_abandon(writer);
     return status;
-}
-
-static enum phema_status publish_file(const struct phema_writer_join *join, struct phema_error *err)
-{
-    if (join->options.syncs && file_sync(join->descriptor))
-        return writer_fail_errno(err, join->path, "cannot be synced", errno);
-    if (writer_publish(join->partial_path, join->path, join->options.replaces))
-        return writer_fail_publish(err, join->path, errno);
-    permissions_open_file(join->descriptor, join->usual_write);
-    return join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
 }
 
 static enum phema_status publish_directory(struct phema_writer_join *join, struct phema_error *err)
@@ -545,15 +477,17 @@ static enum phema_status publish_directory(struct phema_writer_join *join, struc
 static enum phema_status publish(struct phema_writer_join *join, struct phema_error *err)
 {
     if (!join->is_published) {
-        enum phema_status status = write_sums(join, err);
+        enum phema_status status = join_write_sums(join, err);
         if (!status)
-            status = write_crcs(join, err);
+            status = join_write_crcs(join, err);
         if (status)
             return status;
         return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
     }
     enum phema_status status =
         join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
+    if (!status)
+        status = remove_old_sidecar(join, err);
     if (!status && join->first.is_directory && join->descriptor >= 0)
         status = directory_remove_replaced(join->path, join->partial_path, err);
     return status;

@@ -22,8 +22,8 @@
 #include "write_error.h"
 #include "writer_internal.h"
 
-/* The marker of a directory of a hundred thousand files. Larger files were not written by this
- * program. */
+/* The marker of a directory of a hundred thousand files, or of a sidecar as long as those. Larger
+ * files were not written by this program. */
 #define MAX_MARKER_BYTES ((size_t)16 << 20)
 
 /* ---- Names ---- */
@@ -255,12 +255,30 @@ static enum phema_status read_files(struct part_marker *marker, const struct phe
     return marker->is_directory || n == 1 ? PHEMA_OK : PHEMA_NO;
 }
 
-/* PHEMA_NO: incomplete, or an offset outside of the first file. */
+/* PHEMA_NO: incomplete. */
+static enum phema_status read_sidecar(struct part_marker *marker, const struct phema_json *document,
+                                      struct phema_error *err)
+{
+    size_t size = 0;
+    const struct phema_json *bytes = phema_json_get(document, "sidecar_bytes");
+    const char *text = phema_json_string(phema_json_get(document, "sidecar"), &size);
+    if (!bytes)
+        return text ? PHEMA_NO : PHEMA_OK;
+    if (marker->is_directory || !phema_json_u64(&marker->sidecar_bytes, bytes) ||
+        !marker->sidecar_bytes || (text && (size != marker->sidecar_bytes || strlen(text) != size)))
+        return PHEMA_NO;
+    marker->sidecar = text ? strdup(text) : NULL;
+    return text && !marker->sidecar ? phema_fail_memory(err) : PHEMA_OK;
+}
+
+/* PHEMA_NO: incomplete, or an offset outside of the sidecar or the first file. */
 static enum phema_status read_sums(struct part_marker *marker, const struct phema_json *sums,
                                    struct phema_error *err)
 {
     size_t n = phema_json_length(sums);
-    uint64_t end = 0, size_bytes = marker->n_files ? marker->files[0].size_bytes : 0;
+    uint64_t end = 0, size_bytes = marker->sidecar_bytes ? marker->sidecar_bytes
+                                   : marker->n_files     ? marker->files[0].size_bytes
+                                                         : 0;
     marker->sums = calloc(n + 1, sizeof(*marker->sums));
     if (!marker->sums)
         return phema_fail_memory(err);
@@ -289,16 +307,20 @@ static enum phema_status read_crcs(struct part_marker *marker, const struct phem
     for (size_t k = 0; k < n; k++) {
         const struct phema_json *item = phema_json_at(crcs, k);
         struct phema_writer_part_crc *crc = &marker->crcs[marker->n_crcs++];
+        const struct phema_json *places = phema_json_get(item, "at");
+        size_t n_places = phema_json_length(places);
         uint64_t file = 0, value = 0;
         if (!phema_json_u64(&file, phema_json_get(item, "file")) || file >= marker->n_files ||
-            !phema_json_u64(&crc->at[0], phema_json_get(item, "at")) ||
-            !phema_json_u64(&crc->at[1], phema_json_get(item, "and_at")) ||
+            n_places < 1 || n_places > ARRAY_LEN(crc->at) ||
             !phema_json_u64(&value, phema_json_get(item, "crc")) || value > UINT32_MAX)
             return PHEMA_NO;
         uint64_t size_bytes = marker->files[file].size_bytes;
-        for (size_t x = 0; x < ARRAY_LEN(crc->at); x++)
-            if (size_bytes < sizeof(crc->crc) || crc->at[x] > size_bytes - sizeof(crc->crc))
+        for (; crc->n_places < n_places; crc->n_places++) {
+            uint64_t *at = &crc->at[crc->n_places];
+            if (!phema_json_u64(at, phema_json_at(places, crc->n_places)) ||
+                size_bytes < sizeof(crc->crc) || *at > size_bytes - sizeof(crc->crc))
                 return PHEMA_NO;
+        }
         crc->file = (size_t)file;
         crc->crc = (uint32_t)value;
     }
@@ -317,6 +339,8 @@ static enum phema_status read_document(struct part_marker *marker,
     if (!phema_json_u64(&marker->inode, phema_json_get(document, "inode")))
         marker->inode = 0;
     enum phema_status status = read_files(marker, phema_json_get(document, "files"), err);
+    if (!status)
+        status = read_sidecar(marker, document, err);
     if (!status)
         status = read_sums(marker, phema_json_get(document, "sums"), err);
     if (!status)
@@ -395,6 +419,7 @@ void part_marker_clear(struct part_marker *marker)
     for (size_t f = 0; f < marker->n_files; f++)
         free(marker->files[f].name);
     free(marker->files);
+    free(marker->sidecar);
     free(marker->sums);
     free(marker->crcs);
     *marker = (struct part_marker){0};
@@ -428,8 +453,10 @@ static void write_crcs(struct phema_json_out *out, const struct phema_writer_par
     for (size_t k = 0; k < options->n_crcs; k++) {
         phema_json_out_open(out, NULL, '{');
         phema_json_out_u64(out, "file", options->crcs[k].file);
-        phema_json_out_u64(out, "at", options->crcs[k].at[0]);
-        phema_json_out_u64(out, "and_at", options->crcs[k].at[1]);
+        phema_json_out_open(out, "at", '[');
+        for (unsigned x = 0; x < options->crcs[k].n_places; x++)
+            phema_json_out_u64(out, NULL, options->crcs[k].at[x]);
+        phema_json_out_close(out, ']');
         phema_json_out_u64(out, "crc", options->crcs[k].crc);
         phema_json_out_close(out, '}');
     }
@@ -459,6 +486,11 @@ static void write_text(struct phema_strbuf *text, const struct phema_writer_part
         phema_json_out_close(&out, '}');
     }
     phema_json_out_close(&out, ']');
+    if (options->sidecar) {
+        phema_json_out_u64(&out, "sidecar_bytes", strlen(options->sidecar));
+        if (options->part == 1)
+            phema_json_out_string(&out, "sidecar", options->sidecar);
+    }
     write_sums(&out, options, is_done);
     write_crcs(&out, options, is_done);
     phema_json_out_close(&out, '}');
@@ -485,6 +517,11 @@ PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
     struct phema_strbuf text = {0};
     write_text(&text, options, inode, is_done);
     enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status && text.size > MAX_MARKER_BYTES)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: would hold %zu bytes, expected %zu at most; write the output "
+                            "without --part",
+                            path, text.size, MAX_MARKER_BYTES);
     if (!status)
         status = replace_contents(descriptor, path, &text, options->syncs, err);
     phema_strbuf_clear(&text);

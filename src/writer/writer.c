@@ -191,6 +191,31 @@ PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
     return writer_hand_over(out, writer, begin(writer, err));
 }
 
+static enum phema_status adopt(struct phema_writer *writer, struct phema_error *err)
+{
+    writer->partial_path = path_partial(writer->path);
+    if (!writer->partial_path)
+        return writer_fail_memory(err, writer->path);
+    writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
+    if (writer->lock < 0)
+        return writer_fail_errno(err, writer->path, "cannot be published", errno);
+    writer->usual_write = permissions_usual_write(writer->path);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE writer_adopt(struct phema_writer **out, const char *path, int descriptor,
+                            const struct phema_writer_options *options, struct phema_error *err)
+{
+    struct phema_writer *writer = writer_new(path, options);
+    if (!writer) {
+        (void)close(descriptor);
+        return writer_fail_memory(err, path);
+    }
+    writer->descriptor = descriptor;
+    writer->is_kept = true;
+    return writer_hand_over(out, writer, adopt(writer, err));
+}
+
 /* Opens the file that an ended run has left in the directory; descriptor -1 where the run left
  * none. Removes anything but a plain file of one name. */
 static enum phema_status open_left_inside(struct phema_writer *writer, struct phema_error *err)

@@ -56,6 +56,11 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
                                    const struct phema_writer_options *options,
                                    struct phema_error *err);
 
+/* A writer of PATH.partial that parts have filled. Nothing is written to it, and it stays where it
+ * is not published. Owns the descriptor, which holds the lock, in any case. */
+PHEMA_FALLIBLE writer_adopt(struct phema_writer **out, const char *path, int descriptor,
+                            const struct phema_writer_options *options, struct phema_error *err);
+
 /* The last step of each function that opens a writer. Hands it to the caller, or abandons it where
  * status is a failure. Returns status. */
 enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,

@@ -209,6 +209,27 @@ static void all_names_of_a_tensor_are_replaced_together(void **state)
     assert_int_equal(made.plan->series->n_tensors, 1);
     assert_false(made.outputs.is_in_order); /* written once */
     clear_made(&made);
+    accept(&made, &(struct wanted){.snapshots = "tied", .out = "o.pt"});
+    assert_int_equal(made.plan->series->n_tensors, 2);
+    assert_false(made.outputs.is_in_order);
+    assert_true(made.outputs.is_replaced[0]);
+    assert_false(made.outputs.is_replaced[1]);
+    assert_null(phema_outputs_no_parts_reason(made.plan, &made.outputs));
+    clear_made(&made);
+
+    /* tied in the file alone: the last average of both stays, as one process writes them */
+    static const struct view untied[] = {VECTOR("a", '0', 6, 0, 6), VECTOR("b", '1', 6, 0, 6)};
+    WRITE("untied", untied);
+    accept(&made, &(struct wanted){.snapshots = "untied", .into = "tied", .out = "o.pt"});
+    assert_true(made.outputs.is_in_order);
+    assert_non_null(phema_outputs_no_parts_reason(made.plan, &made.outputs));
+    clear_made(&made);
+    /* apart in the file alone: both are written */
+    accept(&made, &(struct wanted){.snapshots = "tied", .into = "untied", .out = "o.pt"});
+    assert_false(made.outputs.is_in_order);
+    assert_true(made.outputs.is_replaced[0]);
+    assert_true(made.outputs.is_replaced[1]);
+    clear_made(&made);
 
     /* tied in the snapshots, two dtypes in the file */
     static const struct view two[] = {OF_TYPE("a", '0', "Float", 6), OF_TYPE("b", '1', "Half", 6)};

@@ -423,6 +423,67 @@ static void an_existing_output_is_kept_unless_replacing(void **state)
     free(path);
 }
 
+/* The sidecar that a copy has, and shares of a checksum that has three places. */
+struct copy_share {
+    struct phema_writer_part_sum sum;
+    struct phema_writer_part_crc crc;
+};
+
+static const char sidecar[] = "{\"posthoc_ema.of\": 00000000000000000000000000000000}";
+
+static enum phema_status write_copy_part(const char *path, uint64_t part, struct phema_error *err)
+{
+    struct copy_share share = {.sum = {19, {.low = part, .high = 1}},
+                               .crc = {0, {4, 90, 50}, 3, UINT32_C(0x01020304) << part}};
+    struct phema_writer_part_options options = part_of(part, N_PARTS);
+    options.sidecar = sidecar;
+    options.sums = &share.sum;
+    options.crcs = &share.crc;
+    options.n_sums = options.n_crcs = 1;
+    struct phema_writer_part *opened = NULL;
+    struct phema_writer *writer = NULL;
+    enum phema_status status = phema_writer_part_open(&opened, path, &options, err);
+    if (status)
+        return status;
+    status = phema_writer_part_file(&writer, opened, 0, err);
+    if (!status)
+        status = put_share(writer, part, err);
+    if (!status)
+        status = phema_writer_commit(writer, err);
+    assert_ok(status, err);
+    return phema_writer_part_finish(opened, err);
+}
+
+static void a_sidecar_appears_with_its_file(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("copy"), *sidecar_path = with_end(path, ".json");
+    for (uint64_t part = N_PARTS; part >= 1; part--)
+        assert_ok(write_copy_part(path, part, &err), &err);
+    assert_false(exists(sidecar_path));
+    support_write(sidecar_path, "{}", 2);
+    assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err, "copy.json: exists already");
+    assert_ok(join(path, &forced, &err), &err);
+
+    size_t size = 0;
+    uint8_t *data = support_read(path, &size);
+    uint32_t crc = 0;
+    for (unsigned part = 1; part <= N_PARTS; part++)
+        crc ^= UINT32_C(0x01020304) << part;
+    static const size_t places[] = {4, 90, 50};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        assert_int_equal(phema_load_u32(data + places[i]), crc);
+    free(data);
+    data = support_read(sidecar_path, &size);
+    static const char joined[] = "{\"posthoc_ema.of\": 0000000000000004000000000000000a}";
+    assert_int_equal(size, strlen(joined));
+    assert_memory_equal(data, joined, size);
+    free(data);
+    free(sidecar_path);
+    free(path);
+}
+
 static void only_markers_are_found(void **state)
 {
     (void)state;
@@ -568,6 +629,7 @@ int main(void)
         cmocka_unit_test(parts_whose_file_is_gone_are_refused),
         cmocka_unit_test(an_incomplete_marker_is_unfinished),
         cmocka_unit_test(an_existing_output_is_kept_unless_replacing),
+        cmocka_unit_test(a_sidecar_appears_with_its_file),
         cmocka_unit_test(only_markers_are_found),
         cmocka_unit_test(directories_are_written_in_parts),
     };

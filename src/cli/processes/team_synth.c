@@ -51,9 +51,18 @@ PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct ph
     return PHEMA_OK;
 }
 
-uint64_t team_count_runs(const struct phema_outputs *outputs)
+/* Headers and templates differ in size from output to output. */
+static uint64_t tensor_bytes(const struct phema_series *series, const struct phema_outputs *outputs)
 {
-    uint64_t bytes = outputs->items[0].size_bytes;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        bytes += phema_dtype_bytes(outputs->dtypes[i], series->tensors[i].tensor.n_elems);
+    return bytes;
+}
+
+uint64_t team_count_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
+{
+    uint64_t bytes = tensor_bytes(plan->series, outputs);
     uint64_t n = bytes / RUN_BYTES + (bytes % RUN_BYTES != 0), small = bytes / LEAST_RUN;
     small = small < FEW_RUNS ? FEW_RUNS : small > SMALL_RUNS ? SMALL_RUNS : small;
     n = n > small ? n : small;
@@ -95,14 +104,16 @@ static enum phema_status is_run_done(bool *out, struct cli_prepared *prepared,
 }
 
 /* Forms of outputs that one process writes as a whole: then each output is a run. */
-static bool has_whole_runs(const struct phema_outputs *outputs)
+static bool has_whole_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
 {
-    return phema_output_traits(outputs)->no_parts_reason || outputs->has_new_scales;
+    return phema_outputs_no_parts_reason(plan, outputs) != NULL;
 }
 
-uint64_t team_count_shares(const struct phema_outputs *outputs)
+uint64_t team_count_shares(const struct phema_plan *plan, const struct phema_outputs *outputs)
 {
-    return !outputs->m ? 0 : has_whole_runs(outputs) ? outputs->m : team_count_runs(outputs);
+    if (!outputs->m)
+        return 0;
+    return has_whole_runs(plan, outputs) ? outputs->m : team_count_runs(plan, outputs);
 }
 
 static enum phema_status make_output(struct phema_synth_result *result,
@@ -270,11 +281,8 @@ PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_sy
     struct team_progress progress;
     *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
     enum phema_status status = PHEMA_OK;
-    bool is_whole = has_whole_runs(outputs);
-    team_progress_init(&progress, &args->common,
-                       !outputs->m ? 0
-                       : is_whole  ? outputs->m
-                                   : team_count_runs(outputs),
+    bool is_whole = has_whole_runs(prepared->plan, outputs);
+    team_progress_init(&progress, &args->common, team_count_shares(prepared->plan, outputs),
                        is_whole ? PROGRESS_KEEPS_NOTHING : PROGRESS_KEEPS_TILES);
     if (outputs->m)
         status = is_whole ? make_outputs(result, &progress, prepared, err)

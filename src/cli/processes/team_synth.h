@@ -20,10 +20,10 @@ PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct ph
 
 /* The number of runs. It depends on neither the team nor the targets, which --skip-existing may
  * leave out. */
-uint64_t team_count_runs(const struct phema_outputs *outputs);
+uint64_t team_count_runs(const struct phema_plan *plan, const struct phema_outputs *outputs);
 
 /* What processes can share: runs, or whole outputs of a form that one process writes. */
-uint64_t team_count_shares(const struct phema_outputs *outputs);
+uint64_t team_count_shares(const struct phema_plan *plan, const struct phema_outputs *outputs);
 
 /* Makes runs until none is left, and rank 0 joins them. A failure of one is that of all.
  *   result  added up over all processes */
