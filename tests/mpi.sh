@@ -64,6 +64,7 @@ python3 "$fixtures/../tests/support/torch_zips.py" zips
 printf 'a.1.pt 0.5\na.2.pt 0.25\n' >weights
 zips=(--name-regex 'a[.](?<time>\d+)' --weights weights zips)
 check "records that runs share" "1 2 3 5" zip.pt "${zips[@]}"
+check "copies of directories" "2 3" copy --into pieces/snapshot-0000300-0.050 --sigma-rel 0.1 pieces
 # forms that one process makes as a whole
 check "compressed outputs" "1 2 3 5" '{sigma}.safetensors.zst' --sigma-rel 0.03,0.15,0.25 run
 check "one compressed output" 3 z.safetensors.zst --sigma-rel 0.1 run

@@ -214,7 +214,7 @@ struct phema_writer_part_file {
 /* A sum over the data that a part has read (phema/checksum.h). join adds the sums of all parts and
  * writes the digits at offset. */
 struct phema_writer_part_sum {
-    uint64_t offset; /* in the sidecar, or else in the first file */
+    uint64_t offset; /* in the sidecar, or else in file sums_file */
     struct phema_hash_sum sum;
 };
 
@@ -235,6 +235,7 @@ struct phema_writer_part_options {
     const struct phema_writer_part_file *files; /* [n_files] all files of the output */
     size_t n_files;
     const char *sidecar; /* text of PATH.json, which the first part keeps for join; NULL: none */
+    size_t sums_file;    /* index of the file that holds the digits; 0 with a sidecar */
     const struct phema_writer_part_sum *sums; /* [n_sums] known when the part is finished */
     size_t n_sums;
     const struct phema_writer_part_crc *crcs; /* [n_crcs] known then, too */

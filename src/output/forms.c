@@ -19,11 +19,7 @@ static const struct phema_output_traits forms[] = {
                                          .is_copy = true,
                                          .has_provenance_file = true,
                                          .has_finish = true,
-                                         .plain_suffix = "",
-                                         .no_parts_reason =
-                                             "a copy of a checkpoint, which one process changes; "
-                                             "write with --ranks in parts, join them, and put that "
-                                             "into a copy with synth --convert --into"},
+                                         .plain_suffix = ""},
 };
 
 const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs)

@@ -188,6 +188,10 @@ const char *phema_outputs_no_parts_reason(const struct phema_plan *plan,
             reason = "a copy of a checkpoint whose tensors are strided or overlap, which one "
                      "process writes in order; write .safetensors in parts, join them, and put "
                      "that into a copy with synth --convert --into";
+        else if (outputs->items[j].template && has_folders(outputs, &outputs->items[j]))
+            reason = "a copy of a directory with folders, which one process makes; write with "
+                     "--ranks in parts, join them, and put that into a copy with synth --convert "
+                     "--into";
     }
     return reason;
 }
@@ -308,6 +312,7 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
         .is_directory = sink->form->is_directory,
         .files = sink->part_files,
         .n_files = n_files + n_side_files,
+        .sums_file = sink->output->provenance_file,
         .syncs = sink->options.syncs,
     };
     return PHEMA_OK;

@@ -109,7 +109,7 @@ static bool is_alike(const struct part_marker *a, const struct part_marker *b)
 {
     bool is_alike = strcmp(a->digest, b->digest) == 0 && a->is_directory == b->is_directory &&
                     a->n_files == b->n_files && a->n_sums == b->n_sums &&
-                    a->sidecar_bytes == b->sidecar_bytes;
+                    a->sums_file == b->sums_file && a->sidecar_bytes == b->sidecar_bytes;
     for (size_t f = 0; is_alike && f < a->n_files; f++) {
         const char *name = a->files[f].name, *other = b->files[f].name;
         is_alike = a->files[f].size_bytes == b->files[f].size_bytes && !name == !other &&

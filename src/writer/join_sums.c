@@ -54,7 +54,7 @@ PHEMA_FALLIBLE join_write_sums(const struct phema_writer_join *join, struct phem
         return PHEMA_OK;
     if (!wanted->is_directory)
         return write_digits(join, join->descriptor, err);
-    int descriptor = openat(join->descriptor, wanted->files[0].name,
+    int descriptor = openat(join->descriptor, wanted->files[wanted->sums_file].name,
                             O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
         return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);

@@ -51,6 +51,7 @@ struct part_marker {
     size_t n_files;
     uint64_t sidecar_bytes; /* 0: the output has no PATH.json */
     char *sidecar;          /* [sidecar_bytes] in the first part's marker; NULL in others */
+    size_t sums_file;
     struct phema_writer_part_sum *sums; /* [n_sums] of a part that is done, by ascending offsets */
     size_t n_sums;
     struct phema_writer_part_crc *crcs; /* [n_crcs] of a part that is done */

@@ -271,14 +271,20 @@ static enum phema_status read_sidecar(struct part_marker *marker, const struct p
     return text && !marker->sidecar ? phema_fail_memory(err) : PHEMA_OK;
 }
 
-/* PHEMA_NO: incomplete, or an offset outside of the sidecar or the first file. */
-static enum phema_status read_sums(struct part_marker *marker, const struct phema_json *sums,
+/* PHEMA_NO: incomplete, or an offset outside of the sidecar or the file. */
+static enum phema_status read_sums(struct part_marker *marker, const struct phema_json *document,
                                    struct phema_error *err)
 {
+    const struct phema_json *sums = phema_json_get(document, "sums");
     size_t n = phema_json_length(sums);
-    uint64_t end = 0, size_bytes = marker->sidecar_bytes ? marker->sidecar_bytes
-                                   : marker->n_files     ? marker->files[0].size_bytes
-                                                         : 0;
+    uint64_t end = 0, file = 0;
+    if (n &&
+        (!phema_json_u64(&file, phema_json_get(document, "sums_file")) || file >= marker->n_files))
+        return PHEMA_NO;
+    marker->sums_file = (size_t)file;
+    uint64_t size_bytes = marker->sidecar_bytes ? marker->sidecar_bytes
+                          : n                   ? marker->files[file].size_bytes
+                                                : 0;
     marker->sums = calloc(n + 1, sizeof(*marker->sums));
     if (!marker->sums)
         return phema_fail_memory(err);
@@ -342,7 +348,7 @@ static enum phema_status read_document(struct part_marker *marker,
     if (!status)
         status = read_sidecar(marker, document, err);
     if (!status)
-        status = read_sums(marker, phema_json_get(document, "sums"), err);
+        status = read_sums(marker, document, err);
     if (!status)
         status = read_crcs(marker, phema_json_get(document, "crcs"), err);
     if (status)
@@ -432,6 +438,7 @@ static void write_sums(struct phema_json_out *out, const struct phema_writer_par
 {
     if (!is_done || !options->n_sums)
         return;
+    phema_json_out_u64(out, "sums_file", options->sums_file);
     phema_json_out_open(out, "sums", '[');
     for (size_t k = 0; k < options->n_sums; k++) {
         char digits[PHEMA_DIGEST];
