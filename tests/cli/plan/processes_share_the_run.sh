@@ -22,5 +22,6 @@ plan --processes 1 run
 plan --processes 3 run
 plan --processes 16 run
 plan --processes 16 run '{sigma}.safetensors.zst'
+plan --processes 16 --into run/snapshot-0004096-0.050.safetensors run '{sigma}.safetensors'
 "$phema" plan --quiet --sigma-rel 0.1 --processes 3 run | tr '\n' ' ' | grep -o 'shared *by 3 processes in 8 runs: each reads'
 "$phema" plan --processes 0 --sigma-rel 0.1 run
