@@ -2,6 +2,8 @@
 #ifndef PHEMA_PATH_H
 #define PHEMA_PATH_H
 
+#include <stdbool.h>
+
 /* The provenance of an output that is a directory of zips, and in it. Files of other formats
  * without metadata have it in PATH.json. */
 #define PHEMA_PROVENANCE_FILE "posthoc_ema.json"
@@ -12,7 +14,10 @@ char *phema_path_trim(const char *path);
 /* The directory that holds the path's last name, whatever slashes follow; "." for a bare name. */
 char *phema_path_directory(const char *path);
 
-/* Why a path is not there: strerror(number), or for "s3://..." that no URL is read. */
+/* Whether a path begins as a URL does: "s3://..." */
+bool phema_path_is_url(const char *path);
+
+/* Why a path cannot be read: strerror(number); of a URL how to download it, if number is ENOENT. */
 const char *phema_path_reason(const char *path, int number);
 
 /* The last name of a path without slashes at its end; borrowed from the path. */

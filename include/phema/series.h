@@ -174,10 +174,6 @@ struct phema_series_options {
     uint64_t max_ram_bytes; /* of anonymous memory; 0: no limit */
     /* with is_alone: the checkpoint, which outlives the series; NULL: the series opens it */
     struct phema_checkpoint *opened;
-
-    /* for messages that complete the command line */
-    const char *command;
-    const char *command_tail; /* the part of command after the verb */
 };
 
 /* Opens a series. The caller closes it.

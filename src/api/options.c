@@ -49,8 +49,7 @@ static enum phema_status copy_to_arena(struct api_options *kept, struct phema_er
         api_keep_texts(arena, &o->includes, o->n_includes) &&
         api_keep_texts(arena, &o->excludes, o->n_excludes) &&
         api_keep_texts(arena, &o->checkpoint.allow_globals, o->checkpoint.n_allow_globals) &&
-        api_keep_texts(arena, &o->resets, o->n_resets) && api_keep_text(arena, &kept->command) &&
-        api_keep_text(arena, &o->command_tail);
+        api_keep_texts(arena, &o->resets, o->n_resets) && api_keep_text(arena, &kept->command);
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -170,7 +169,6 @@ static enum phema_status convert(struct phema_series_options *out, const char *s
         .excludes = o.excludes,
         .n_excludes = o.n_excludes,
         .checkpoint = {.allow_globals = o.allow_globals, .n_allow_globals = o.n_allow_globals},
-        .command = "posthoc-ema synth",
     };
     return PHEMA_OK;
 }
@@ -185,7 +183,7 @@ PHEMA_FALLIBLE api_options_keep(struct api_options *kept, const char *snapshots,
     struct phema_strbuf command = {0};
     write_command(&command, &kept->options);
     status = phema_strbuf_check(&command, err);
-    kept->command = kept->options.command_tail = command.data;
+    kept->command = command.data;
     if (!status)
         status = copy_to_arena(kept, err);
     phema_strbuf_clear(&command);

@@ -3,8 +3,9 @@
 #include "phema/path.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
+
+#include "phema/span.h"
 
 static size_t trimmed_size(const char *path)
 {
@@ -25,12 +26,31 @@ char *phema_path_directory(const char *path)
     return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
-const char *phema_path_reason(const char *path, int number)
+bool phema_path_is_url(const char *path)
 {
     size_t size = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
-    bool is_url = size > 0 && strncmp(path + size, "://", 3) == 0;
-    return is_url && number == ENOENT ? "only local paths are read and written, no URLs"
-                                      : strerror(number);
+    return size > 0 && strncmp(path + size, "://", 3) == 0;
+}
+
+const char *phema_path_reason(const char *path, int number)
+{
+    static const char *const reasons[][2] = {
+        {"file://", "URLs are not read; give the path without file://"},
+        {"hf://", "URLs are not read; download it first, for example with 'hf download'"},
+        {"https://huggingface.co/",
+         "URLs are not read; download it first, for example with 'hf download'"},
+        {"http", "URLs are not read; download it first, for example with 'curl -LO'"},
+        {"s3://", "URLs are not read; download it first, for example with 'aws s3 cp', or 'aws s3 "
+                  "sync' for a directory"},
+        {"gs://",
+         "URLs are not read; download it first, for example with 'gcloud storage cp', with "
+         "-r for a directory"}};
+    if (number != ENOENT || !phema_path_is_url(path))
+        return strerror(number);
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (strncmp(path, reasons[i][0], strlen(reasons[i][0])) == 0)
+            return reasons[i][1];
+    return "URLs are not read; download it first";
 }
 
 const char *phema_path_last_name(const char *path)

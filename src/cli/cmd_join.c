@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_join.c - publishes outputs that several processes have written in parts. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +22,14 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
     char **beside = NULL, *directory = phema_path_directory(out);
     size_t n = 0;
     struct phema_error ignored = {""};
-    enum phema_status status = phema_fail(
-        err, PHEMA_ERR_OUTPUT,
-        path_exists(out) ? "%s: exists, but has no parts to join; synth --part I/N writes them"
-                         : "%s: no parts found; make them with synth --part I/N",
-        out);
+    enum phema_status status =
+        phema_path_is_url(out)
+            ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s", out, phema_path_reason(out, ENOENT))
+            : phema_fail(err, PHEMA_ERR_OUTPUT,
+                         path_exists(out)
+                             ? "%s: exists, but has no parts to join; synth --part I/N writes them"
+                             : "%s: no parts found; make them with synth --part I/N",
+                         out);
     if (directory && !phema_writer_find_parts(&beside, &n, directory, &ignored) && n)
         (void)phema_suggest(err, status, "OUT",
                             strncmp(beside[0], "./", 2) == 0 ? beside[0] + 2 : beside[0]);

@@ -287,6 +287,9 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         cli_suggest_value(err, option, text);
         return phema_fail_in(err, status, "--%s", option->name);
     }
+    status = cli_check_output(option, text, err);
+    if (status)
+        return status;
     parse->is_given[option - parse->options] = true;
     if (option->flags & CLI_SHAPES_BYTES)
         repeat(&parse->repeated, option, text);
@@ -316,12 +319,16 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
     struct cli_reals reals = {0};
     if (widths)
         memcpy(&reals, field(parse, widths), sizeof(reals));
-    enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing", parse->verb->name, operand->name);
+    bool is_join = operand->kind == CLI_OPERANDS && strcmp(operand->name, "OUT") == 0;
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_USAGE, "%s: %s is missing%s", parse->verb->name, operand->name,
+        is_join ? "; give an output of synth --part, or a directory of such outputs" : "");
     if (parse->argc == 3 && strcmp(parse->argv[2], "help") == 0)
         phema_error_set_remedy(err, "posthoc-ema help %s", parse->verb->name);
     else if (cli_suggest_forgotten_value(err, parse->verb, parse->argc, parse->argv))
         return status;
+    else if (is_join && cli_has_parts("."))
+        phema_error_set_remedy(err, "%s=.", operand->name);
     else if (strcmp(operand->name, "OUT") == 0 && has_operand(parse, "SNAPSHOTS"))
         phema_error_set_remedy(err, "OUT=%s", reals.n > 1 ? "averages/" : "out.safetensors");
     else if (strcmp(operand->name, "DIR") == 0)

@@ -208,7 +208,7 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
  * for all else. */
 #define LEAST_LIMIT (4 * (uint64_t)PHEMA_MOST_KEPT_DESCRIPTORS)
 
-PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct cli_common *common,
+PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out,
                                   const struct cli_plan_values *values, struct phema_error *err)
 {
     uint64_t limit = 0;
@@ -216,8 +216,6 @@ PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct
     out->checkpoint.keeps_descriptors = phema_raise_fd_limit(LEAST_LIMIT, &limit);
     if (cli_check_widths(out->input_sigmas, out->n_input_sigmas, "--input-sigma", err))
         return PHEMA_ERR_INPUTS;
-    out->command = common->command;
-    out->command_tail = common->command_tail;
     return PHEMA_OK;
 }
 
@@ -259,7 +257,7 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
     status = cli_check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);
     if (status)
         return status;
-    status = cli_series_options(&out->series, common, values, err);
+    status = cli_series_options(&out->series, values, err);
     out->series.needs_no_profiles = out->weights_file != NULL;
     out->series.may_be_sampled = true;
     return status;

@@ -26,7 +26,7 @@ extern const struct cli_opt cli_series_rows[], cli_average_rows[], cli_rule_rows
     cli_metric_rows[], cli_solve_rows[], cli_target_rows[];
 
 /* values -> options of plan.h; borrowed from the values. */
-PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct cli_common *common,
+PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out,
                                   const struct cli_plan_values *values, struct phema_error *err);
 PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli_common *common,
                                 const struct cli_plan_values *values, struct phema_error *err);

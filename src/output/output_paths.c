@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "phema/path.h"
 #include "phema/writer.h"
 
 #include "outputs.h"
@@ -220,8 +221,8 @@ PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *optio
     const char *end = NULL;
     struct stat st;
     if (options->into && stat(options->into, &st) != 0)
-        return phema_fail_in(err, phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno),
-                             "%s", options->into);
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", options->into,
+                          phema_path_reason(options->into, errno));
     if (!names_file(&form, &end, options) || options->shard_bytes || options->ranks)
         return strchr(options->out, '{') ? PHEMA_OK : check_parent(options->out, false, err);
     enum phema_status status = check_one_file(options->out, n, err);

@@ -54,19 +54,17 @@ PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct
     const struct layout *layout = builder->candidates.layout;
     if (!layout->is_labelled_only || options->needs_no_profiles || has_all_widths(builder))
         return PHEMA_OK;
-    char every[64] = "";
-    char sigmas[64] = "";
-    if (!options->n_input_sigmas && !options->n_input_profiles)
-        (void)snprintf(sigmas, sizeof(sigmas), " --input-sigma %s", layout->default_sigmas);
-    if (!options->update_every)
-        (void)snprintf(every, sizeof(every), " --update-every %llu",
-                       (unsigned long long)layout->default_update_every);
+    char every[32] = "";
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_INPUTS,
                    "%s: %s writes neither sigma_rel nor update_every into its files, and without "
                    "them the weights would be wrong; give --input-sigma and --update-every",
                    options->snapshots, layout->library);
-    phema_error_set_remedy(err, "%s%s%s%s", options->command, sigmas, every, options->command_tail);
+    (void)snprintf(every, sizeof(every), "%llu", (unsigned long long)layout->default_update_every);
+    if (!options->n_input_sigmas && !options->n_input_profiles)
+        (void)phema_suggest(err, status, "--input-sigma", layout->default_sigmas);
+    if (!options->update_every)
+        (void)phema_suggest(err, status, "--update-every", every);
     return status;
 }
 
@@ -158,14 +156,13 @@ static enum phema_status complete_width(const struct series_builder *builder,
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "has no width, in its name or metadata; give --input-sigma, or "
                               "--input-profile for another shape, such as raw parameters");
-        enum phema_status status =
+        return phema_suggest(
+            err,
             phema_fail(err, PHEMA_ERR_INPUTS, /* averages are rare in these layouts */
                        "has no width, in its name or metadata; are these raw weights? add "
-                       "--input-profile raw; "
-                       "for averages give --input-sigma, or their --input-profile");
-        phema_error_set_remedy(err, "%s --input-profile raw%s", options->command,
-                               options->command_tail);
-        return status;
+                       "--input-profile raw; for averages give --input-sigma, or their "
+                       "--input-profile"),
+            "--input-profile", "raw");
     }
     if (!(candidate->gamma > -0.5) || !(candidate->gamma < 1e9))
         return phema_fail(err, PHEMA_ERR_INPUTS, "gamma %g is not above -0.5", candidate->gamma);

@@ -58,8 +58,8 @@ PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *e
     if (stat(parent, &st))
         status =
             errno != ENOENT ? PHEMA_OK
-            : strstr(path, "://")
-                ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s", path, phema_path_reason(path, ENOENT))
+            : phema_path_is_url(path)
+                ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is a URL, expected a local path", path)
                 : phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its directory does not exist", path);
     else if (S_ISREG(st.st_mode))
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: '%s' is a file, expected a directory", path,

@@ -34,16 +34,25 @@ static void slashes_at_the_end_do_not_count(void **state)
 static void no_url_is_a_path(void **state)
 {
     (void)state;
-    static const char *const urls[] = {"s3://bucket/run", "https://host/a.safetensors",
-                                       "file:///a"};
+    static const char *const urls[][2] = {
+        {"s3://bucket/run", "'aws s3 cp'"},
+        {"gs://bucket/run", "'gcloud storage cp'"},
+        {"http://host/a.safetensors", "'curl -LO'"},
+        {"https://host/a.safetensors", "'curl -LO'"},
+        {"https://huggingface.co/org/model", "'hf download'"},
+        {"hf://org/model", "'hf download'"},
+        {"abfs://container/run", "URLs are not read; download it first"},
+        {"file:///a", "without file://"}};
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
-        assert_string_equal(phema_path_reason(urls[i], ENOENT),
-                            "only local paths are read and written, no URLs");
-        assert_string_equal(phema_path_reason(urls[i], EACCES), strerror(EACCES));
+        assert_true(phema_path_is_url(urls[i][0]));
+        assert_non_null(strstr(phema_path_reason(urls[i][0], ENOENT), urls[i][1]));
+        assert_string_equal(phema_path_reason(urls[i][0], EACCES), strerror(EACCES));
     }
     static const char *const paths[] = {"s3:/bucket", "://a", "a b://c", "dir/s3://c"};
-    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        assert_false(phema_path_is_url(paths[i]));
         assert_string_equal(phema_path_reason(paths[i], ENOENT), strerror(ENOENT));
+    }
 }
 
 int main(void)

@@ -70,9 +70,7 @@ static inline enum phema_status make_outputs(struct made *made, const struct wan
                                                     .n_includes = wanted->include != NULL,
                                                     .excludes = &wanted->exclude,
                                                     .n_excludes = wanted->exclude != NULL,
-                                                    .needs_no_profiles = true,
-                                                    .command = "",
-                                                    .command_tail = ""},
+                                                    .needs_no_profiles = true},
                                          .weights_file = weights};
     if (wanted->is_conversion) {
         options.is_conversion = options.series.is_conversion = options.series.is_alone = true;

@@ -208,18 +208,14 @@ static struct phema_plan *make_plan(const double *sigma_rels, size_t n, const ch
     static const double ats[] = {100, 200};
     char *path = support_tmp_path("manifest.json");
     support_write(path, manifest, sizeof(manifest) - 1);
-    struct phema_plan_options options = {.series = {.snapshots = path,
-                                                    .from = -HUGE_VAL,
-                                                    .to = HUGE_VAL,
-                                                    .needs_no_tensors = true,
-                                                    .command = "",
-                                                    .command_tail = ""},
-                                         .sigma_rels = sigma_rels,
-                                         .n_sigma_rels = n,
-                                         .ats = ats,
-                                         .n_ats = 2,
-                                         .rules = rules,
-                                         .n_rules = n_rules};
+    struct phema_plan_options options = {
+        .series = {.snapshots = path, .from = -HUGE_VAL, .to = HUGE_VAL, .needs_no_tensors = true},
+        .sigma_rels = sigma_rels,
+        .n_sigma_rels = n,
+        .ats = ats,
+        .n_ats = 2,
+        .rules = rules,
+        .n_rules = n_rules};
     struct phema_error err = {""};
     struct phema_plan *plan = NULL;
     assert_ok(phema_plan_make(&plan, &options, &err), &err);

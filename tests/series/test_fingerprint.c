@@ -34,12 +34,8 @@ static struct phema_series *open_series(int64_t n_rows)
     }
     struct phema_error err = {""};
     struct phema_series *series = NULL;
-    struct phema_series_options options = {.snapshots = directory,
-                                           .from = -HUGE_VAL,
-                                           .to = HUGE_VAL,
-                                           .may_be_sampled = true,
-                                           .command = "",
-                                           .command_tail = ""};
+    struct phema_series_options options = {
+        .snapshots = directory, .from = -HUGE_VAL, .to = HUGE_VAL, .may_be_sampled = true};
     assert_ok(phema_series_open(&series, &options, &err), &err);
     assert_int_equal(series->n, N_SNAPSHOTS);
     free(directory);

@@ -30,9 +30,7 @@ static struct phema_series *open_path(const char *path, bool may_be_sampled, con
                                            .needs_no_tensors = true,
                                            .may_be_sampled = may_be_sampled,
                                            .excludes = &exclude,
-                                           .n_excludes = exclude != NULL,
-                                           .command = "",
-                                           .command_tail = ""};
+                                           .n_excludes = exclude != NULL};
     assert_ok(phema_series_open(&series, &options, &err), &err);
     return series;
 }

@@ -127,12 +127,8 @@ static enum phema_status open_series(struct phema_series **out, const char *mani
 {
     char *path = support_tmp_path("series.json");
     support_write(path, manifest, strlen(manifest));
-    struct phema_series_options options = {.snapshots = path,
-                                           .key = key,
-                                           .from = PHEMA_UNKNOWN,
-                                           .to = PHEMA_UNKNOWN,
-                                           .command = "",
-                                           .command_tail = ""};
+    struct phema_series_options options = {
+        .snapshots = path, .key = key, .from = PHEMA_UNKNOWN, .to = PHEMA_UNKNOWN};
     *out = NULL;
     enum phema_status status = phema_series_open(out, &options, err);
     free(path);

@@ -104,9 +104,7 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
                    .to = HUGE_VAL,
                    .includes = &request->include,
                    .n_includes = request->include != NULL,
-                   .needs_no_profiles = list != NULL,
-                   .command = "",
-                   .command_tail = ""},
+                   .needs_no_profiles = list != NULL},
         .sigma_rels = request->sigma_rels ? request->sigma_rels : &request->sigma_rel,
         .n_sigma_rels = list                  ? 0
                         : request->sigma_rels ? request->n_sigma_rels

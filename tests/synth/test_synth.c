@@ -225,13 +225,10 @@ static void check_changed(const char *name, const char *changed)
     write_snapshot(directory, "snapshot-0000100-0.050.safetensors", entries, 1);
     write_snapshot(directory, "into.safetensors", entries, 1);
     static const double sigma_rel = 0.05;
-    struct phema_plan_options options = {.series = {.snapshots = directory,
-                                                    .from = -HUGE_VAL,
-                                                    .to = HUGE_VAL,
-                                                    .command = "",
-                                                    .command_tail = ""},
-                                         .sigma_rels = &sigma_rel,
-                                         .n_sigma_rels = 1};
+    struct phema_plan_options options = {
+        .series = {.snapshots = directory, .from = -HUGE_VAL, .to = HUGE_VAL},
+        .sigma_rels = &sigma_rel,
+        .n_sigma_rels = 1};
     struct phema_plan *plan = NULL;
     assert_ok(phema_plan_make(&plan, &options, &err), &err);
     char *out = support_tmp_path("changing.safetensors"), *path = NULL, *into = NULL;

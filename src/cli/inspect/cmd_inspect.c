@@ -81,8 +81,6 @@ static struct phema_series_options series_options(const struct inspect_values *v
     options.snapshots = path;
     options.from = options.to = PHEMA_UNKNOWN;
     options.needs_no_profiles = true;
-    options.command = values->common.command;
-    options.command_tail = values->common.command_tail;
     return options;
 }
 

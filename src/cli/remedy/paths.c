@@ -6,6 +6,8 @@
 
 #include "phema/array.h"
 #include "phema/formats.h"
+#include "phema/path.h"
+#include "phema/writer.h"
 #include "remedy/command_edit.h"
 #include "remedy/remedy.h"
 
@@ -82,6 +84,64 @@ static void write_last_checkpoint(struct phema_strbuf *out, const char *director
     free_names(&names);
 }
 
+bool cli_has_parts(const char *directory)
+{
+    char **parts = NULL;
+    size_t n = 0;
+    struct phema_error ignored = {""};
+    if (phema_writer_find_parts(&parts, &n, directory, &ignored))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        free(parts[i]);
+    free(parts);
+    return n > 0;
+}
+
+PHEMA_FALLIBLE cli_check_output(const struct cli_opt *option, const char *text,
+                                struct phema_error *err)
+{
+    static const char *const names[] = {"OUT", "DIR", "output"};
+    bool is_output = false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        is_output |= strcmp(option->name, names[i]) == 0 && option->kind != CLI_OPERANDS;
+    if (!is_output || !phema_path_is_url(text))
+        return PHEMA_OK;
+    char *directory = phema_path_directory(text);
+    bool is_here = !directory || path_exists(directory); /* "s3:" can be the name of a directory */
+    free(directory);
+    if (is_here)
+        return PHEMA_OK;
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_OUTPUT,
+        "%s: URLs are not written; write a local file or directory, and upload it", text);
+    const char *name = strstr(text, "://") + 3;
+    if (strncmp(text, "file://", 7) != 0 && strchr(name, '/'))
+        for (name = text + strlen(text) - 1; name[-1] != '/';)
+            name--;
+    struct phema_strbuf word = {0}, local = {0};
+    bool needs_slash = strcmp(option->name, "OUT") == 0 && !strpbrk(name, "./");
+    phema_strbuf_printf(&word, "%s%s", cli_is_operand(option) ? "" : "--", option->name);
+    phema_strbuf_printf(&local, "%s%s", name, needs_slash ? "/" : "");
+    if (*name && !word.is_failed && !local.is_failed)
+        (void)phema_suggest(err, status, word.data, local.data);
+    phema_strbuf_clear(&word);
+    phema_strbuf_clear(&local);
+    return status;
+}
+
+/* What was meant by "@DIR", by "file://PATH", or by the URL of a file that lies here; or NULL. */
+static const char *find_meant(const char *word)
+{
+    const char *name = phema_path_last_name(word);
+    if (word[0] == '@')
+        return path_is_directory(word + 1) ? word + 1 : NULL;
+    if (!phema_path_is_url(word))
+        return NULL;
+    if (strncmp(word, "file://", 7) == 0 && path_exists(word + 7))
+        return word + 7;
+    return *name && path_exists(name) ? name : NULL;
+}
+
 void remedy_suggest_path(struct phema_error *err, const struct cli_verb *verb, int argc,
                          char **argv)
 {
@@ -95,10 +155,7 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_verb *verb, i
             i += has_next;
             continue;
         }
-        const char *meant =
-            argv[i][0] == '@' && path_is_directory(argv[i] + 1) ? argv[i] + 1 : NULL;
-        if (!meant && strncmp(argv[i], "file://", 7) == 0 && path_exists(argv[i] + 7))
-            meant = argv[i] + 7;
+        const char *meant = find_meant(argv[i]);
         if (meant)
             cli_suggest_word(err, argc, argv, i, meant);
         if (meant)

@@ -2,8 +2,10 @@
 /* remedy.c - the command after "try:": the command line of the user with one thing changed. */
 #include "remedy/remedy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "phema/path.h"
 #include "remedy/command_edit.h"
 
 /* Options whose absence would give another result, or none. */
@@ -36,6 +38,31 @@ static void suggest_default(struct phema_error *err, const struct cli_verb *verb
         phema_error_set_remedy(err, "--%s ''", option->name);
 }
 
+/* Raw checkpoints of one file each: OUT without an ending, which shards have, would be the next
+ * mistake. A slash makes it right for both. */
+static void suggest_slash(struct phema_error *err, const struct cli_verb *verb, int argc,
+                          char **argv)
+{
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    struct editing editing = {.options = options.items};
+    struct phema_strbuf out = {0};
+    const char **operands = calloc((size_t)argc, sizeof(*operands));
+    size_t n = operands ? command_split_operands(&editing, operands, argc, argv) : 0;
+    bool is_bare = n == 2 && command_find_operand(options.items, "SNAPSHOTS", 9) &&
+                   command_find_operand(options.items, "OUT", 3) && !strchr(operands[1], '{') &&
+                   !strchr(phema_path_last_name(operands[1]), '.') &&
+                   !phema_ends_with(operands[1], "/") && !path_is_directory(operands[1]);
+    if (is_bare) {
+        phema_strbuf_printf(&out, "%s/", operands[1]);
+        if (!out.is_failed)
+            (void)phema_suggest(err, PHEMA_ERR_INPUTS, "OUT", out.data);
+    }
+    phema_strbuf_clear(&out);
+    phema_strbuf_clear(&editing.tail);
+    free(operands);
+}
+
 void cli_complete_remedy(struct phema_error *err, enum phema_status status,
                          const struct cli_verb *verb, int argc, char **argv)
 {
@@ -47,6 +74,8 @@ void cli_complete_remedy(struct phema_error *err, enum phema_status status,
         remedy_suggest_path(err, verb, argc, argv);
     if (!*phema_error_remedy(err) && status != PHEMA_NO && status != PHEMA_BUG)
         suggest_default(err, verb);
+    if (strstr(phema_error_remedy(err), "--input-profile raw"))
+        suggest_slash(err, verb, argc, argv);
     const char *remedy = phema_error_remedy(err);
     if (!*remedy || strncmp(remedy, whole, sizeof(whole) - 1) == 0)
         return;

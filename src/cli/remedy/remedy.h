@@ -10,6 +10,13 @@ void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, co
 void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
                         const char *text);
 
+/* Whether outputs in a directory have parts, which join finishes. */
+bool cli_has_parts(const char *directory);
+
+/* PHEMA_ERR_OUTPUT where the value of OUT, DIR or --output is a URL, which nothing can write. */
+PHEMA_FALLIBLE cli_check_output(const struct cli_opt *option, const char *text,
+                                struct phema_error *err);
+
 /* Proposes the command line with another word in place of argv[at]; -o FILE at its end as OUT; the
  * operands as they were meant. */
 void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word);

@@ -73,8 +73,7 @@ PHEMA_FALLIBLE search_identify(struct searching *searching, struct phema_error *
     const struct cli_run_values *run = &searching->values->run;
     struct phema_series_options options;
     struct phema_series *series = NULL;
-    enum phema_status status =
-        cli_series_options(&options, &searching->values->common, &run->plan, err);
+    enum phema_status status = cli_series_options(&options, &run->plan, err);
     if (status)
         return status;
     options.max_ram_bytes = run->synth.max_ram_bytes;

@@ -17,3 +17,10 @@ remedy synth --no-sync --profile sma:4 hf merged
 remedy synth --no-sync --profile sma:4 plain merged.safetensors
 remedy inspect plain
 remedy inspect odd
+# One file each: OUT without an ending gets a slash at the same time, so that the command runs.
+for step in 16 32 48 64; do
+    mkdir -p single/checkpoint-$step
+    mv plain/step_$step.safetensors single/checkpoint-$step/model.safetensors
+done
+remedy synth --no-sync --profile sma:4 single averaged
+remedy plan --profile sma:4 single averaged.d/out
