@@ -20,7 +20,7 @@ unset COLUMNS
 
 mask() {
     sed -E -e 's/[0-9.]+ (m?s)([ :,;)]|$)/N \1\2/g' \
-        -e 's/[0-9.]+ (B|[KMGT]i?B)\/s/N B\/s/g' \
+        -e 's/, [0-9.]+ (B|[KMGT]i?B)\/s//g' -e 's/[0-9.]+ (B|[KMGT]i?B)\/s/N B\/s/g' \
         -e 's/resident [0-9.]+ ([KMG]i)?B/resident N/g' -e 's/[0-9.]+ ([KMG]i)?B memory/N memory/g' "$1"
 }
 
@@ -44,7 +44,7 @@ while IFS= read -r line || [ -n "$line" ]; do
         [ -n "$command" ] && command+=$'\n'$line || command=${line#'$ '}
         [[ $line = *\\ ]] && continue
         eval "$command" >"$work/printed" 2>&1 </dev/null 3>&-
-        sed '/^ *[0-9]* %  /d' "$work/printed" >&3 # progress, on a slow machine
+        sed -E '/^ *[0-9]+ %  |^[a-z ]+, [0-9]+ s$/d' "$work/printed" >&3 # progress, on a slow machine
         command=''
     fi
 done <"$file"
