@@ -340,6 +340,17 @@ void read_ahead_begin_tile(struct read_ahead *ahead, uint64_t tile)
     fill(ahead);
 }
 
+bool read_ahead_has_next(struct read_ahead *ahead)
+{
+    if (!ahead || ahead->n_taken == ahead->n_used)
+        return true;
+    const struct slot *slot = slot_at(ahead, ahead->n_taken);
+    struct phema_read *read;
+    while (!slot->has_ended && (read = phema_read_queue_poll(ahead->queue)))
+        note_ended(ahead, read);
+    return slot->has_ended;
+}
+
 void read_ahead_release(struct read_ahead *ahead, uint64_t tile)
 {
     if (!ahead)

@@ -36,6 +36,9 @@ void read_ahead_begin_tile(struct read_ahead *ahead, uint64_t tile);
 PHEMA_FALLIBLE read_ahead_take(const uint8_t **data, struct read_ahead *ahead, size_t k,
                                const struct tile_range *range, struct phema_error *err);
 
+/* false: the next input that is taken is waited for. */
+bool read_ahead_has_next(struct read_ahead *ahead);
+
 /* All that was taken is summed: slots whose last tile this is can be used again. */
 void read_ahead_release(struct read_ahead *ahead, uint64_t tile);
 

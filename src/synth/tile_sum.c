@@ -152,7 +152,16 @@ static void add_batch(struct worker *worker, const struct tile_range *range, siz
     }
 }
 
-/* Some inputs have to be copied: as many at a time as there are slots. */
+/* Then the buffers of a batch serve reads again. */
+static void release_batch(struct worker *worker, uint64_t tile, const struct tile_range *range,
+                          size_t end)
+{
+    add_batch(worker, range, end);
+    read_ahead_release(worker->ahead, tile);
+}
+
+/* Some inputs have to be copied: as many at a time as there are slots. A batch does not wait for
+ * more inputs while others could be read into its buffers. */
 static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
                                       const struct tile_range *range, struct phema_error *err)
 {
@@ -165,6 +174,11 @@ static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
     }
     for (size_t k = 0; k < run->plan->series->n; k++) {
         const uint8_t *data = NULL;
+        bool is_full = n_batch == run->budget.buffers.n_slots;
+        if (is_full || (n_batch && !read_ahead_has_next(worker->ahead))) {
+            release_batch(worker, tile, range, k);
+            n_batch = 0;
+        }
         enum phema_status status = tile_read_in_order(
             &data, worker, k, tile, tile_claim_input(worker, k), range, n_batch, err);
         if (status || worker->is_abandoned)
@@ -172,14 +186,9 @@ static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
         if (!data)
             continue;
         worker->inputs[k] = data;
-        if (++n_batch == run->budget.buffers.n_slots) {
-            add_batch(worker, range, k + 1);
-            read_ahead_release(worker->ahead, tile);
-            n_batch = 0;
-        }
+        n_batch++;
     }
-    add_batch(worker, range, run->plan->series->n);
-    read_ahead_release(worker->ahead, tile);
+    release_batch(worker, tile, range, run->plan->series->n);
     enum phema_status status = PHEMA_OK;
     for (size_t g = 0; g < worker->rule->n_groups && !status; g++)
         status = finish_group(worker, g, range, err);
