@@ -38,22 +38,13 @@ struct headers {
     size_t n, capacity;
 };
 
-/* The headers of a compressed file lie all over it. Each says where the next one is. */
-static void prefetch_frames(const struct phema_file *file)
-{
-    struct phema_error ignored;
-    struct zstd_frames *frames = NULL;
-    if (zstd_frames_new(&frames, file, &ignored) == PHEMA_OK)
-        zstd_frames_free(frames);
-}
-
 static void prefetch_file(const char *path)
 {
     struct phema_error ignored;
     struct phema_file *file = NULL;
     if (phema_file_open(&file, path, &ignored) == PHEMA_OK) {
         header_prefetch(file);
-        prefetch_frames(file); /* of other formats: ends at the first byte */
+        zstd_frames_prefetch(file); /* headers of frames and blocks lie all over the file */
     }
     phema_file_close(file);
 }

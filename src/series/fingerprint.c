@@ -191,6 +191,22 @@ static struct tensor_run move_window(const struct fingerprinting *fingerprinting
         .tensor = window.tensor, .first = first, .n = left < WINDOW_ELEMS ? left : WINDOW_ELEMS};
 }
 
+/* Requests the windows of a compressed snapshot; none from the last snapshot on. */
+static void prefetch_windows(const struct fingerprinting *fingerprinting, size_t k)
+{
+    const struct phema_series *series = fingerprinting->series;
+    const struct windows *windows = &fingerprinting->decoded;
+    uint64_t entry = UINT64_MAX;
+    if (k >= series->n || !series->snapshots[k].is_compressed || windows->is_all ||
+        !phema_checkpoint_can_seek(series->snapshots[k].checkpoint))
+        return;
+    for (size_t w = 0; w < windows->n; w++) {
+        struct tensor_run window = move_window(fingerprinting, k, windows->items[w], &entry);
+        struct phema_tensor tensor = phema_series_tensor_in(series, k, window.tensor);
+        phema_tensor_prefetch(series->snapshots[k].checkpoint, &tensor, window.first, window.n);
+    }
+}
+
 static enum phema_status hash_windows(const struct part *part, size_t k, struct phema_error *err)
 {
     const struct fingerprinting *fingerprinting = part->fingerprinting;
@@ -249,9 +265,12 @@ static enum phema_status identify_part(void *context, size_t index, struct phema
     const struct fingerprinting *fingerprinting = context;
     size_t n = fingerprinting->series->n, n_parts = fingerprinting->n_parts;
     enum phema_status status = PHEMA_OK;
-    for (size_t k = index * n / n_parts; !status && k < (index + 1) * n / n_parts; k++) {
+    size_t first = index * n / n_parts;
+    prefetch_windows(fingerprinting, first);
+    for (size_t k = first; !status && k < (index + 1) * n / n_parts; k++) {
         if (atomic_load_explicit(&fingerprinting->is_abandoned, memory_order_relaxed))
             return PHEMA_OK;
+        prefetch_windows(fingerprinting, k + 1);
         status = identify(&fingerprinting->parts[index], k, err);
     }
     return status;

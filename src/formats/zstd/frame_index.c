@@ -281,34 +281,31 @@ void zstd_frames_free(struct zstd_frames *frames)
     free(frames);
 }
 
-/* The entries of the seek table in the last frame; NULL when that is no seek table for exactly
- * these frames. */
-static const uint8_t *find_table(const struct zstd_frames *frames, size_t *entry_size)
+/* The n entries of the seek table at the end of a file; NULL: there is none. */
+static const uint8_t *find_table(size_t *n, size_t *entry_size, struct phema_span file)
 {
-    size_t n = frames->n_frames - 1; /* the table does not count itself */
-    struct phema_span table = {frames->bytes.data + frames->last,
-                               frames->bytes.size - (size_t)frames->last};
-    if (phema_load_u32(table.data) != SEEK_TABLE_MAGIC || table.size < 8 + SEEK_FOOTER_BYTES)
+    if (file.size < 8 + SEEK_FOOTER_BYTES)
         return NULL;
-    const uint8_t *footer = table.data + table.size - SEEK_FOOTER_BYTES;
+    const uint8_t *footer = file.data + file.size - SEEK_FOOTER_BYTES;
     uint8_t descriptor = footer[4];
+    *n = phema_load_u32(footer);
     *entry_size = descriptor & 0x80 ? 12 : 8; /* with a checksum of the content */
-    if (phema_load_u32(footer + 5) != SEEK_FOOTER_MAGIC || descriptor & 0x7C ||
-        phema_load_u32(footer) != n || table.size != 8 + n * *entry_size + SEEK_FOOTER_BYTES)
+    uint64_t size = 8 + (uint64_t)*n * *entry_size + SEEK_FOOTER_BYTES;
+    if (phema_load_u32(footer + 5) != SEEK_FOOTER_MAGIC || descriptor & 0x7C || size > file.size)
         return NULL;
-    return table.data + 8;
+    const uint8_t *table = file.data + (file.size - (size_t)size);
+    return phema_load_u32(table) == SEEK_TABLE_MAGIC ? table + 8 : NULL;
 }
 
 /* Uses the sizes of a seek table that agrees with every frame and with the total. A decoder may
  * ignore the table, so a table that disagrees is ignored. */
 static bool accept_table(struct zstd_frames *frames, uint64_t content_size)
 {
-    size_t entry_size = 0;
-    const uint8_t *entries = find_table(frames, &entry_size);
-    if (!entries)
-        return false;
+    size_t n = 0, entry_size = 0;
+    const uint8_t *entries = find_table(&n, &entry_size, frames->bytes);
+    if (!entries || entries != frames->bytes.data + frames->last + 8 || n + 1 != frames->n_frames)
+        return false; /* the table does not count itself */
     uint64_t sum = 0; /* at most 2^20 numbers of 32 bits */
-    size_t n = frames->n_frames - 1;
     for (size_t i = 0; i < n; i++) {
         const struct frame *frame = &frames->frames[i];
         uint64_t content = phema_load_u32(entries + i * entry_size + 4);
@@ -417,5 +414,95 @@ uint64_t zstd_frames_estimate(const struct zstd_frames *frames, uint64_t offset)
                        ? zstd_frames_find(frames, place.end).file_offset
                        : frames->bytes.size;
     double part = (double)(offset - place.first) / (double)(place.end - place.first);
-    return place.file_offset + (uint64_t)(part * (double)(end - place.file_offset));
+    uint64_t at = place.file_offset + (uint64_t)(part * (double)(end - place.file_offset));
+    return end - at > MAX_BLOCK_BYTES ? at + MAX_BLOCK_BYTES : end;
+}
+
+/* ---- Requests before a walk ---- */
+
+/* Chains of headers that are followed at once; the least and most bytes that are read of a header.
+ */
+enum { MAX_CHAINS = 64, LEAST_BYTES = 4, HEADER_BYTES = 14, PAGE_BYTES = 4096 };
+
+/* The next header in [at, end) of the file: that of a frame, or inside one that of a block. */
+struct chain {
+    uint64_t at, end;
+    bool is_inside, has_checksum;
+};
+
+/* Goes on to the next header. false: there is none, or it is damaged. */
+static bool step(struct chain *chain, struct phema_span bytes)
+{
+    struct phema_span rest = {bytes.data + chain->at, (size_t)(chain->end - chain->at)};
+    struct frame_header header = {0};
+    struct phema_error ignored;
+    uint32_t start = phema_load_u32(rest.data);
+    if (chain->is_inside) {
+        bool is_last = start & 1, is_repeated = (start >> 1 & 3) == 1;
+        chain->at += 3 + (is_repeated ? 1 : (start & 0xFFFFFFu) >> 3);
+        chain->at += is_last && chain->has_checksum ? 4 : 0;
+        chain->is_inside = !is_last;
+    } else if (is_skippable(start)) {
+        if (rest.size < 8)
+            return false;
+        chain->at += 8 + (uint64_t)phema_load_u32(rest.data + 4);
+    } else {
+        if (start != FRAME_MAGIC || read_header(&header, rest, chain->at, &ignored))
+            return false;
+        chain->at += header.size;
+        chain->is_inside = true;
+        chain->has_checksum = header.has_checksum;
+    }
+    return chain->at + LEAST_BYTES <= chain->end;
+}
+
+/* Goes on to the next header in another page. */
+static bool leave_page(struct chain *chain, struct phema_span bytes)
+{
+    for (uint64_t page = chain->at / PAGE_BYTES; chain->at / PAGE_BYTES == page;)
+        if (!step(chain, bytes))
+            return false;
+    return true;
+}
+
+static void follow_all(const struct phema_file *file, struct chain *chains, size_t n)
+{
+    while (n) {
+        size_t n_left = 0;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t left = chains[i].end - chains[i].at;
+            phema_file_prefetch(file, chains[i].at, left < HEADER_BYTES ? left : HEADER_BYTES);
+        }
+        for (size_t i = 0; i < n; i++)
+            if (leave_page(&chains[i], phema_file_span(file)))
+                chains[n_left++] = chains[i];
+        n = n_left;
+    }
+}
+
+void zstd_frames_prefetch(const struct phema_file *file)
+{
+    struct phema_span bytes = phema_file_span(file);
+    struct chain chains[MAX_CHAINS] = {{.end = bytes.size}};
+    size_t n = 0, n_chains = 0, entry_size = 0;
+    if (bytes.size < LEAST_BYTES ||
+        (phema_load_u32(bytes.data) != FRAME_MAGIC && !is_skippable(phema_load_u32(bytes.data))))
+        return;
+    const uint8_t *entries = find_table(&n, &entry_size, bytes);
+    if (!entries) {
+        follow_all(file, chains, 1);
+        return;
+    }
+    phema_file_prefetch(file, (uint64_t)(entries - bytes.data), (uint64_t)n * entry_size);
+    uint64_t at = 0, end = 0;
+    for (size_t i = 0; i < n && end <= bytes.size; i++, at = end) {
+        end = at + phema_load_u32(entries + i * entry_size);
+        if (end <= bytes.size && end - at >= LEAST_BYTES)
+            chains[n_chains++] = (struct chain){.at = at, .end = end};
+        if (n_chains == MAX_CHAINS) {
+            follow_all(file, chains, n_chains);
+            n_chains = 0;
+        }
+    }
+    follow_all(file, chains, n_chains);
 }

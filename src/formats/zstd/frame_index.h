@@ -17,6 +17,10 @@ PHEMA_FALLIBLE zstd_frames_new(struct zstd_frames **out, const struct phema_file
                                struct phema_error *err);
 void zstd_frames_free(struct zstd_frames *frames); /* takes NULL */
 
+/* Reads the pages that zstd_frames_new looks at, those of many frames at once where a seek table
+ * says where frames begin. Does nothing for a file that is not zstd. */
+void zstd_frames_prefetch(const struct phema_file *file);
+
 /* Called once the length of the content is known: builds the index where sizes are known.
  * PHEMA_ERR_FILE      the frames cannot hold that much, or hold more
  * PHEMA_ERR_RESOURCE  no memory */
@@ -42,7 +46,8 @@ struct zstd_place {
 
 /* For offset < content size, with an index. */
 struct zstd_place zstd_frames_find(const struct zstd_frames *frames, uint64_t offset);
-/* About where the file is read for the byte, if its frame is compressed evenly. */
+/* About how far the file is read for the byte, if its frame is compressed evenly: a block is read
+ * whole. */
 uint64_t zstd_frames_estimate(const struct zstd_frames *frames, uint64_t offset);
 
 #endif

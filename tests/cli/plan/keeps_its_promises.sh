@@ -44,8 +44,8 @@ direct=direct # where the directory's filesystem can
 "$phema" synth -q --io direct --sigma-rel 0.1 small probe.safetensors >/dev/null 2>probe || direct="read"
 compare "past the page cache" -j2 --io $direct --sigma-rel 0.1 run out.safetensors
 compare "a sweep past the page cache" -j2 --io $direct --sigma-rel 0.05:0.25:0.01 run sweep/
-# There are fewer reads than buffers.
-slack=10485760 compare "small tensors past the page cache" --io $direct --sigma-rel 0.1 small out.safetensors
+# There are fewer reads than buffers; on a busy machine one thread makes them all.
+slack=16777216 compare "small tensors past the page cache" --io $direct --sigma-rel 0.1 small out.safetensors
 compare "four reads in flight" -j2 --io $direct --io-depth 4 --sigma-rel 0.1 run out.safetensors
 compare "tight past the page cache" -j1 --io $direct --max-ram "$((6 + ${sanitize:+400}0))M" --sigma-rel 0.05,0.1 run out/
 compare "EDM2" --sigma-rel 0.1 "$fixtures/edm2/snapshots" out.pkl

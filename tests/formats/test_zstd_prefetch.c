@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The requests of pages that the walk over the frames of a compressed file will look at: those of
+ * headers, few others, and nothing worse than that whatever the file holds. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "build.h"
+#include "phema/file_reader.h"
+#include "zstd/frame_index.h"
+
+/* Blocks lie five pages apart. */
+enum { N_FRAMES = 3, N_BLOCKS = 30, BLOCK_BYTES = 20000, MOST_HEADERS = N_FRAMES * (N_BLOCKS + 2) };
+
+/* Where headers begin. */
+struct headers {
+    size_t at[MOST_HEADERS];
+    size_t n;
+};
+
+static void put_header(struct headers *headers, struct phema_strbuf *out, uint64_t value,
+                       unsigned width)
+{
+    headers->at[headers->n++] = out->size;
+    put_int(out, value, width);
+}
+
+/* Raw blocks in a window of 1 MiB, and the place of a checksum. */
+static void put_frame(struct headers *headers, struct phema_strbuf *out)
+{
+    static const char zeros[BLOCK_BYTES];
+    put_header(headers, out, 0xFD2FB528u, 4);
+    put_int(out, 0x5004, 2);
+    for (unsigned b = 0; b < N_BLOCKS; b++) {
+        put_header(headers, out, BLOCK_BYTES << 3 | (b + 1 == N_BLOCKS), 3);
+        put(out, zeros, sizeof(zeros));
+    }
+    put_int(out, 0, 4);
+}
+
+/* Frames with a seek table, or with skippable frames between them instead. */
+static void put_frames(struct headers *headers, struct phema_strbuf *out, bool has_table)
+{
+    static const char zeros[BLOCK_BYTES];
+    size_t sizes[N_FRAMES];
+    for (unsigned i = 0; i < N_FRAMES; i++) {
+        size_t start = out->size;
+        put_frame(headers, out);
+        sizes[i] = out->size - start;
+        if (has_table)
+            continue;
+        put_header(headers, out, 0x184D2A50, 4);
+        put_int(out, BLOCK_BYTES, 4);
+        put(out, zeros, BLOCK_BYTES);
+    }
+    if (!has_table)
+        return;
+    put_int(out, 0x184D2A5E, 4);
+    put_int(out, N_FRAMES * 8 + 9, 4);
+    for (unsigned i = 0; i < N_FRAMES; i++) {
+        put_int(out, sizes[i], 4);
+        put_int(out, (uint64_t)N_BLOCKS * BLOCK_BYTES, 4);
+    }
+    put_int(out, N_FRAMES, 4);
+    put_int(out, 0, 1);
+    put_int(out, 0x8F92EAB1, 4);
+}
+
+/* Takes the file out of the page cache. false: it stays there, as on tmpfs. */
+static bool cool(const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(descriptor >= 0);
+    assert_int_equal(fsync(descriptor), 0);
+    assert_int_equal(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
+    (void)close(descriptor);
+    struct phema_error err = {""};
+    struct phema_file *file = NULL;
+    assert_ok(phema_file_open(&file, path, &err), &err);
+    bool is_cold = !phema_file_is_cached(file);
+    phema_file_close(file);
+    return is_cold;
+}
+
+static void assert_headers_arrive(const char *path, const struct headers *headers)
+{
+    struct phema_error err = {""};
+    struct phema_file *file = NULL;
+    assert_ok(phema_file_open(&file, path, &err), &err);
+    phema_file_expect_sparse(file, true);
+    zstd_frames_prefetch(file);
+    size_t n_between = 0;
+    for (size_t i = 0; i < headers->n; i++) {
+        assert_true(phema_file_is_cached_at(file, headers->at[i]));
+        n_between += phema_file_is_cached_at(file, headers->at[i] + BLOCK_BYTES / 2);
+    }
+    assert_true(n_between < headers->n / 4);
+    phema_file_close(file);
+}
+
+static void headers_are_requested_and_little_else(void **state)
+{
+    (void)state;
+    for (int has_table = 0; has_table < 2; has_table++) {
+        struct headers headers = {.n = 0};
+        struct phema_strbuf content = {0};
+        put_frames(&headers, &content, has_table);
+        const char *path = as_file(content.data, content.size);
+        phema_strbuf_clear(&content);
+        if (!cool(path))
+            skip();
+        assert_headers_arrive(path, &headers);
+    }
+}
+
+static void prefetch(const uint8_t *data, size_t size)
+{
+    struct phema_error err = {""};
+    struct phema_file *file = NULL;
+    if (size == 0)
+        return;
+    assert_ok(phema_file_open(&file, as_file(data, size), &err), &err);
+    zstd_frames_prefetch(file);
+    phema_file_close(file);
+}
+
+/* Cut in headers, or with any of their bytes changed. */
+static void damaged_files_end_the_requests(void **state)
+{
+    (void)state;
+    for (int has_table = 0; has_table < 2; has_table++) {
+        struct headers headers = {.n = 0};
+        struct phema_strbuf content = {0};
+        put_frames(&headers, &content, has_table);
+        uint8_t *data = (uint8_t *)content.data;
+        headers.at[headers.n - 1] = content.size - 24; /* in the table */
+        for (size_t i = 0; i < headers.n; i += i % N_BLOCKS ? 14 : 1) {
+            size_t end = headers.at[i] + 24 < content.size ? headers.at[i] + 24 : content.size;
+            for (size_t at = headers.at[i]; at < end; at++) {
+                prefetch(data, at);
+                data[at] ^= 0xFF;
+                prefetch(data, content.size);
+                data[at] ^= 0xFF;
+            }
+        }
+        phema_strbuf_clear(&content);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_are_requested_and_little_else),
+        cmocka_unit_test(damaged_files_end_the_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
