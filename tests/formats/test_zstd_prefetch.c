@@ -112,6 +112,33 @@ static void headers_are_requested_and_little_else(void **state)
     }
 }
 
+/* To the end of its block at least, and to that of its frame at most. */
+static void bytes_need_the_file_as_far_as_their_block(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct headers headers = {.n = 0};
+    struct phema_strbuf content = {0};
+    put_frames(&headers, &content, true);
+    struct phema_file *file = NULL;
+    struct zstd_frames *frames = NULL;
+    assert_ok(phema_file_open(&file, as_file(content.data, content.size), &err), &err);
+    assert_ok(zstd_frames_new(&frames, file, &err), &err);
+    uint64_t frame_content = (uint64_t)N_BLOCKS * BLOCK_BYTES;
+    assert_ok(zstd_frames_settle(frames, N_FRAMES * frame_content, &err), &err);
+    for (unsigned i = 0; i < N_FRAMES * N_BLOCKS; i++) {
+        unsigned frame = i / N_BLOCKS;
+        const size_t *of_frame = &headers.at[(size_t)frame * (N_BLOCKS + 1)];
+        uint64_t block_end = of_frame[i % N_BLOCKS + 1] + 3 + BLOCK_BYTES;
+        uint64_t frame_end = frame + 1 < N_FRAMES ? of_frame[N_BLOCKS + 1] : content.size;
+        uint64_t estimate = zstd_frames_estimate(frames, (uint64_t)i * BLOCK_BYTES);
+        assert_in_range(estimate, block_end, frame_end);
+    }
+    zstd_frames_free(frames);
+    phema_file_close(file);
+    phema_strbuf_clear(&content);
+}
+
 static void prefetch(const uint8_t *data, size_t size)
 {
     struct phema_error err = {""};
@@ -150,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_are_requested_and_little_else),
+        cmocka_unit_test(bytes_need_the_file_as_far_as_their_block),
         cmocka_unit_test(damaged_files_end_the_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
