@@ -87,21 +87,22 @@ void phema_cholesky_clear(struct phema_cholesky *cholesky)
  * entries are shifted down; the error stays small relative to the largest. */
 struct growing {
     phema_fixed *at;
-    phema_quad unit;  /* the number is at[i] * unit */
-    phema_quad bound; /* |at[i]| <= bound */
+    int exponent;    /* the number is at[i] 2^exponent */
+    phema_quad most; /* no number is larger */
 };
 
 /* Stores x at index; the entries from..to are filled already. */
 static void store_entry(struct growing *vector, size_t index, phema_quad x, size_t from, size_t to)
 {
     unsigned shift = 0;
-    while (phema_quad_abs(x) > vector->unit * vector->bound) {
-        vector->unit *= 2;
+    while (phema_quad_abs(x) > vector->most) {
+        vector->most *= 2;
         shift++;
     }
+    vector->exponent += (int)shift;
     for (size_t i = from; shift && i < to; i++)
         vector->at[i] = shift < 127 ? vector->at[i] >> shift : 0;
-    vector->at[index] = phema_fixed_from_quad(x / vector->unit);
+    vector->at[index] = phema_fixed_from_quad(phema_quad_shifted(x, -vector->exponent));
 }
 
 /* Entries first .. n - 1, those of b before first being 0. */
@@ -110,17 +111,19 @@ static void solve_from(const struct phema_cholesky *cholesky, size_t first, phem
 {
     size_t n = cholesky->n;
     phema_quad bound = (phema_quad)ldexpl(1, -(int)phema_fixed_headroom(n));
-    struct growing forward = {scratch, 1, bound};
+    struct growing forward = {scratch, 0, bound};
     for (size_t i = first; i < n; i++) {
         const phema_fixed *row = cholesky->factor + i * n;
-        phema_quad known = forward.unit * phema_fixed_dot(row + first, scratch + first, i - first);
+        phema_quad known = phema_quad_shifted(
+            phema_fixed_dot(row + first, scratch + first, i - first), forward.exponent);
         x[i] = (b[i] - known) * cholesky->inverses[i];
         store_entry(&forward, i, x[i], first, i);
     }
-    struct growing backward = {scratch, 1, bound};
+    struct growing backward = {scratch, 0, bound};
     for (size_t i = n; i-- > first;) {
         const phema_fixed *above = cholesky->factor + i * n + i + 1;
-        phema_quad known = backward.unit * phema_fixed_dot(above, scratch + i + 1, n - i - 1);
+        phema_quad known = phema_quad_shifted(phema_fixed_dot(above, scratch + i + 1, n - i - 1),
+                                              backward.exponent);
         x[i] = (x[i] - known) * cholesky->inverses[i];
         store_entry(&backward, i, x[i], i + 1, n);
     }

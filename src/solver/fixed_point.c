@@ -29,8 +29,8 @@ phema_quad phema_fixed_dot(const phema_fixed *a, const phema_fixed *b, size_t n)
         upper += (int64_t)(rest >> 64);
         lower += (uint64_t)rest;
     }
-    return (phema_quad)(high + upper) * (phema_quad)0x1p-124 +
-           (phema_quad)lower * (phema_quad)0x1p-188;
+    return phema_quad_shifted((phema_quad)(high + upper), -124) +
+           phema_quad_shifted((phema_quad)lower, -188);
 }
 
 unsigned phema_fixed_headroom(size_t n)

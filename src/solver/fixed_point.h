@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "phema/quad.h"
 
@@ -15,15 +16,29 @@ __extension__ typedef unsigned __int128 phema_ufixed;
 
 #define PHEMA_FIXED_ONE ((phema_fixed)1 << 126)
 
+/* x 2^exponent, for a finite x and a result that is not too large: 0 where it would be denormal. A
+ * quad has 112 bits behind its exponent of 15, and a product takes ten times as long. */
+static inline phema_quad phema_quad_shifted(phema_quad x, int exponent)
+{
+    phema_ufixed bits;
+    memcpy(&bits, &x, sizeof(bits));
+    int biased = (int)(bits >> 112) & 0x7fff; /* 0: x is 0 or denormal */
+    if (biased == 0 || biased + exponent <= 0)
+        return 0;
+    bits += (phema_ufixed)exponent << 112;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
 /* x in [-1.9, 1.9] */
 static inline phema_fixed phema_fixed_from_quad(phema_quad x)
 {
-    return (phema_fixed)(x * (phema_quad)0x1p126);
+    return (phema_fixed)phema_quad_shifted(x, 126);
 }
 
 static inline phema_quad phema_quad_from_fixed(phema_fixed x)
 {
-    return (phema_quad)x * (phema_quad)0x1p-126;
+    return phema_quad_shifted((phema_quad)x, -126);
 }
 
 /* Error: a little more than half an ulp, and at least 2^-115. */

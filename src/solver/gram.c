@@ -8,13 +8,15 @@
 
 #include "gram_closed_form.h"
 
-static bool alloc_products(struct phema_products *products, size_t n, size_t m, const bool *wanted)
+/* n_rows of row_size entries */
+static bool alloc_products(struct phema_products *products, size_t n_rows, size_t row_size,
+                           const bool *wanted)
 {
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
         if (!wanted[g])
             continue;
-        products->with[g] = calloc((n + m) * n, sizeof(phema_quad));
-        products->self[g] = calloc(n + m, sizeof(phema_quad));
+        products->with[g] = calloc(n_rows * row_size, sizeof(phema_quad));
+        products->self[g] = calloc(n_rows, sizeof(phema_quad));
         if (!products->with[g] || !products->self[g])
             return false;
     }
@@ -111,15 +113,24 @@ static void mirror_rows(void *context, size_t block)
                 matrix[i * n + j] = matrix[j * n + i];
 }
 
+/* False: no finite length, which counts as 1. */
+static bool find_length(phema_quad *length, phema_quad *inverse, struct phema_scaled *scaled,
+                        phema_quad self)
+{
+    bool has_length = self > 0 && self < (phema_quad)INFINITY;
+    *length = has_length ? phema_quad_sqrt(self) : 1;
+    *inverse = 1 / *length;
+    (void)phema_scaled_from_quad(scaled, inverse);
+    return has_length;
+}
+
 static void scale_products(struct phema_gram *gram, const phema_quad *self,
                            phema_quad *inverse_lengths, struct phema_scaled *inverses)
 {
     size_t n = gram->n;
     for (size_t i = 0; i < n + gram->m; i++) {
-        bool has_length = self[i] > 0 && self[i] < (phema_quad)INFINITY;
-        gram->lengths[i] = has_length ? phema_quad_sqrt(self[i]) : 1;
-        inverse_lengths[i] = 1 / gram->lengths[i];
-        (void)phema_scaled_from_quad(&inverses[i], &inverse_lengths[i]);
+        bool has_length =
+            find_length(&gram->lengths[i], &inverse_lengths[i], &inverses[i], self[i]);
         if (i >= n)
             gram->has_length[i - n] = has_length;
     }
@@ -158,13 +169,13 @@ static enum phema_status fail_memory(size_t n, struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
 }
 
-/* products: empty at first; the caller frees what is left of them */
+/* products: without memory at first; the caller frees what is left of them */
 static enum phema_status fill_grams(struct phema_grams *grams, struct phema_products *products,
                                     const struct phema_problem *problem, const bool *wanted,
                                     struct phema_error *err)
 {
     struct phema_gram *const all[PHEMA_N_GRAMS] = {&grams->white, &grams->walk, &grams->motion};
-    if (!alloc_products(products, problem->n, problem->m, wanted))
+    if (!alloc_products(products, problem->n + problem->m, problem->n, wanted))
         return fail_memory(problem->n, err);
     enum phema_status status = phema_products_find(products, &grams->set, problem->motion, err);
     if (status)
@@ -175,11 +186,14 @@ static enum phema_status fill_grams(struct phema_grams *grams, struct phema_prod
     return PHEMA_OK;
 }
 
-static enum phema_status build_grams(struct phema_grams *grams, const struct phema_problem *problem,
-                                     const bool *wanted, struct phema_error *err)
+enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
+                                    bool needs_walk, struct phema_error *err)
 {
+    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = true,
+                                        [PHEMA_GRAM_WALK] = needs_walk || !problem->motion,
+                                        [PHEMA_GRAM_MOTION] = problem->motion != NULL};
     *grams = (struct phema_grams){0};
-    struct phema_products products = {0};
+    struct phema_products products = {.reach = SIZE_MAX, .stride = problem->n};
     enum phema_status status = phema_profile_set_build(&grams->set, problem, err);
     if (!status)
         status = fill_grams(grams, &products, problem, wanted, err);
@@ -187,23 +201,6 @@ static enum phema_status build_grams(struct phema_grams *grams, const struct phe
     if (status)
         phema_grams_clear(grams);
     return status;
-}
-
-enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
-                                    bool needs_walk, struct phema_error *err)
-{
-    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = true,
-                                        [PHEMA_GRAM_WALK] = needs_walk || !problem->motion,
-                                        [PHEMA_GRAM_MOTION] = problem->motion != NULL};
-    return build_grams(grams, problem, wanted, err);
-}
-
-enum phema_status phema_grams_build_motion(struct phema_grams *grams,
-                                           const struct phema_problem *problem,
-                                           struct phema_error *err)
-{
-    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_MOTION] = true};
-    return build_grams(grams, problem, wanted, err);
 }
 
 static void clear_gram(struct phema_gram *gram)
@@ -220,6 +217,71 @@ void phema_grams_clear(struct phema_grams *grams)
     clear_gram(&grams->walk);
     clear_gram(&grams->motion);
     phema_profile_set_clear(&grams->set);
+}
+
+/* Products become cosines in their own places, as in scale_rows. */
+static bool scale_band(struct phema_gram_band *band, const struct phema_products *products)
+{
+    size_t n = band->n;
+    struct phema_scaled *inverses = calloc(n, sizeof(*inverses));
+    band->lengths = calloc(n, sizeof(*band->lengths));
+    for (size_t i = 0; inverses && band->lengths && i < n; i++) {
+        phema_quad inverse;
+        (void)find_length(&band->lengths[i], &inverse, &inverses[i],
+                          products->self[PHEMA_GRAM_MOTION][i]);
+    }
+    bool has_memory = inverses && band->lengths;
+    for (size_t i = 0; has_memory && i < n; i++) {
+        phema_fixed *row = band->cosines + i * band->reach;
+        const phema_quad *entries = (const phema_quad *)row;
+        row[0] = PHEMA_FIXED_ONE;
+        for (size_t k = 1; k < band->reach && i + k < n; k++)
+            row[k] = cosine(&entries[k], inverses[i], inverses[i + k]);
+    }
+    free(inverses);
+    return has_memory;
+}
+
+/* products, set: without memory at first; the caller frees what is left of them */
+static enum phema_status fill_band(struct phema_gram_band *band, struct phema_products *products,
+                                   struct phema_profile_set *set,
+                                   const struct phema_problem *problem, struct phema_error *err)
+{
+    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_MOTION] = true};
+    enum phema_status status = phema_profile_set_build(set, problem, err);
+    if (status)
+        return status;
+    if (!alloc_products(products, band->n, band->reach, wanted))
+        return fail_memory(band->n, err);
+    status = phema_products_find(products, set, problem->motion, err);
+    if (status)
+        return status;
+    band->cosines = (phema_fixed *)products->with[PHEMA_GRAM_MOTION];
+    products->with[PHEMA_GRAM_MOTION] = NULL;
+    return scale_band(band, products) ? PHEMA_OK : fail_memory(band->n, err);
+}
+
+enum phema_status phema_gram_band_build(struct phema_gram_band *band,
+                                        const struct phema_problem *problem, size_t reach,
+                                        struct phema_error *err)
+{
+    *band =
+        (struct phema_gram_band){.n = problem->n, .reach = reach < problem->n ? reach : problem->n};
+    struct phema_products products = {.reach = band->reach, .stride = band->reach - 1};
+    struct phema_profile_set set = {0};
+    enum phema_status status = fill_band(band, &products, &set, problem, err);
+    phema_profile_set_clear(&set);
+    free_products(&products);
+    if (status)
+        phema_gram_band_clear(band);
+    return status;
+}
+
+void phema_gram_band_clear(struct phema_gram_band *band)
+{
+    free(band->cosines);
+    free(band->lengths);
+    *band = (struct phema_gram_band){0};
 }
 
 struct applying {

@@ -32,10 +32,19 @@ struct phema_grams { /* must not be moved: the grams point to the set */
     struct phema_gram motion; /* empty without a known motion */
 };
 
+struct phema_gram_band { /* near snapshots alone, in the metric of the motion */
+    size_t n, reach;
+    phema_fixed *cosines; /* [n x reach] of i with i, i + 1, ...; what is beyond n is not set */
+    phema_quad *lengths;  /* [n] */
+};
+
 /* Inner products, not scaled: snapshots and targets are rows, snapshots columns; of the snapshots'
- * square the upper half (j >= i) is filled. */
+ * square the upper half (j >= i) is filled. Entry (i, j) is at i stride + j. A band has `reach`
+ * entries of a row, from the diagonal on, and the stride reach - 1: rows follow without gaps. */
 struct phema_products {
-    phema_quad *with[PHEMA_N_GRAMS]; /* [(n + m) x n], NULL: not wanted */
+    size_t reach;                    /* SIZE_MAX: all of a row; else there are no targets */
+    size_t stride;                   /* n where all of a row is there */
+    phema_quad *with[PHEMA_N_GRAMS]; /* [(n + m) x n], of a band [n x reach]; NULL: not wanted */
     phema_quad *self[PHEMA_N_GRAMS]; /* [n + m] with itself */
 };
 
@@ -43,11 +52,13 @@ struct phema_products {
  * PHEMA_ERR_INPUTS, PHEMA_ERR_TARGET, PHEMA_ERR_RESOURCE as phema_weights_solve */
 PHEMA_FALLIBLE phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
                                  bool needs_walk, struct phema_error *err);
-/* The gram of the problem's motion alone. */
-PHEMA_FALLIBLE phema_grams_build_motion(struct phema_grams *grams,
-                                        const struct phema_problem *problem,
-                                        struct phema_error *err);
 void phema_grams_clear(struct phema_grams *grams);
+
+/* The problem has a motion and no targets; reach >= 1. */
+PHEMA_FALLIBLE phema_gram_band_build(struct phema_gram_band *band,
+                                     const struct phema_problem *problem, size_t reach,
+                                     struct phema_error *err);
+void phema_gram_band_clear(struct phema_gram_band *band);
 
 /* Fills in the products that are wanted. motion may be NULL where that metric is not wanted.
  * PHEMA_ERR_INPUTS    too many steps to follow

@@ -8,7 +8,7 @@
 void phema_product_store(struct phema_products *products, const struct phema_profile_set *set,
                          size_t i, size_t j, const phema_quad *product)
 {
-    size_t n = set->n;
+    size_t n = set->n, stride = products->stride;
     size_t first = set->owners[i] < set->owners[j] ? set->owners[i] : set->owners[j];
     size_t last = set->owners[i] < set->owners[j] ? set->owners[j] : set->owners[i];
     bool is_plain = last < n; /* the factors are 1 */
@@ -17,16 +17,19 @@ void phema_product_store(struct phema_products *products, const struct phema_pro
         if (!products->with[g])
             continue;
         if (is_plain)
-            products->with[g][first * n + last] = product[g];
+            products->with[g][first * stride + last] = product[g];
         if (first == last)
             products->self[g][last] += (i == j ? 1 : 2) * factor * product[g];
         if (first < n && !is_plain)
-            products->with[g][last * n + first] += factor * product[g];
+            products->with[g][last * stride + first] += factor * product[g];
     }
 }
 
-bool phema_product_is_wanted(const struct phema_profile_set *set, size_t i, size_t j)
+bool phema_product_is_wanted(const struct phema_products *products,
+                             const struct phema_profile_set *set, size_t i, size_t j)
 {
+    if ((i < j ? j - i : i - j) >= products->reach)
+        return false;
     return i < set->n || j < set->n || set->owners[i] == set->owners[j];
 }
 
@@ -56,7 +59,7 @@ static void store_scaled(struct phema_products *products, const struct phema_pro
     const struct phema_member *b = &set->members[j];
     struct phema_scaled inverse;
     (void)phema_scaled_from_quad(&inverse, &set->inverse_kept[b->family * set->n_times + b->time]);
-    size_t at = i < j ? i * set->n + j : j * set->n + i;
+    size_t at = i < j ? i * products->stride + j : j * products->stride + i;
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             phema_quad_from_scaled(
@@ -157,7 +160,7 @@ static void find_of_families(const struct finding *finding, size_t x, size_t y)
                finding->ranks[finding->by_family[later]] < finding->ranks[i])
             later++;
         for (size_t q = later; q < finding->starts[y + 1]; q++)
-            if (phema_product_is_wanted(set, i, finding->by_family[q]))
+            if (phema_product_is_wanted(finding->products, set, i, finding->by_family[q]))
                 phema_line_store(finding->products, set, i, finding->by_family[q], &line);
     }
 }

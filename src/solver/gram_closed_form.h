@@ -6,8 +6,9 @@
 #include "gram.h"
 #include "scaled.h"
 
-/* One member is a snapshot, or both are parts of one target. */
-bool phema_product_is_wanted(const struct phema_profile_set *set, size_t i, size_t j);
+/* One member is a snapshot, or both are parts of one target; in a band both are near. */
+bool phema_product_is_wanted(const struct phema_products *products,
+                             const struct phema_profile_set *set, size_t i, size_t j);
 
 /* Stores the product [PHEMA_N_GRAMS] of members i and j. Parts of a target are summed. */
 void phema_product_store(struct phema_products *products, const struct phema_profile_set *set,

@@ -145,7 +145,7 @@ static void read_member(struct phema_products *products, struct sums *sums,
     size_t i = set->by_time[at];
     for (size_t later = at; later < set->n + set->n_parts; later++) {
         size_t j = set->by_time[later];
-        if (!phema_product_is_wanted(set, i, j))
+        if (!phema_product_is_wanted(products, set, i, j))
             continue;
         const struct phema_line *line = line_of(sums, products, i, set->members[j].family);
         if (set->is_stepwise)

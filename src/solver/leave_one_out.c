@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cholesky.h"
 #include "dot.h"
@@ -16,19 +17,27 @@
 #define WINDOW ((size_t)24)
 #define WHOLE  ((size_t)32) /* up to this many, one window holds all */
 
-static bool window_alloc(struct window *window, size_t n)
+/* The cosines of so many windows are found together: the sums over all intervals before them, which
+ * take longer than those between their snapshots, are the same for all. */
+#define STRETCH ((size_t)16)
+
+static bool window_alloc(struct window *window)
 {
+    size_t n = window->n;
     window->coefficients = calloc(n * n, sizeof(double));
     window->precision = calloc(n, sizeof(double));
-    window->residuals = malloc((n * window->sample->n_elems + 1) * sizeof(double));
+    window->distances = malloc((n * window->sample->n_elems + 1) * sizeof(double));
+    window->residuals = malloc(((n + 1) * window->sample->n_elems + 1) * sizeof(double));
     window->has_residual = calloc(n, sizeof(bool));
-    return window->coefficients && window->precision && window->residuals && window->has_residual;
+    return window->coefficients && window->precision && window->distances && window->residuals &&
+           window->has_residual;
 }
 
 static void window_clear(struct window *window)
 {
     free(window->coefficients);
     free(window->precision);
+    free(window->distances);
     free(window->residuals);
     free(window->has_residual);
 }
@@ -37,6 +46,7 @@ static void window_clear(struct window *window)
  * Cholesky factor is of S (C + R) S with S = (1 + R)^-1/2, so that K^-1 has its inverse between
  * S / L. */
 struct scaled_system {
+    phema_fixed *cosines;   /* [n x n] C */
     phema_quad *shrink;     /* [n] S */
     phema_quad *scale;      /* [n] S / L */
     phema_quad *inverse;    /* [n x n] of S (C + R) S: the upper half */
@@ -47,16 +57,19 @@ struct scaled_system {
 
 static bool system_alloc(struct scaled_system *system, size_t n)
 {
+    system->cosines = calloc(n * n, sizeof(*system->cosines));
     system->shrink = calloc(n, sizeof(*system->shrink));
     system->scale = calloc(n, sizeof(*system->scale));
     system->inverse = calloc(n * n, sizeof(*system->inverse));
     system->sums = calloc(n, sizeof(*system->sums));
     system->scratch = calloc(n, sizeof(*system->scratch));
-    return system->shrink && system->scale && system->inverse && system->sums && system->scratch;
+    return system->cosines && system->shrink && system->scale && system->inverse && system->sums &&
+           system->scratch;
 }
 
 static void system_clear(struct scaled_system *system)
 {
+    free(system->cosines);
     free(system->shrink);
     free(system->scale);
     free(system->inverse);
@@ -64,12 +77,17 @@ static void system_clear(struct scaled_system *system)
     free(system->scratch);
 }
 
-static void system_fill(struct scaled_system *system, const struct phema_gram *gram,
-                        const double *rounding)
+/* first: of the window's snapshots, among those of the band and of the rounding */
+static void system_fill(struct scaled_system *system, const struct phema_gram_band *band,
+                        size_t first, size_t n, const double *rounding)
 {
-    for (size_t i = 0; i < gram->n; i++) {
-        phema_quad length = gram->lengths[i];
-        double rounded = rounding ? fmax(rounding[i], PHEMA_FLOAT32_FLOOR) : PHEMA_FLOAT32_FLOOR;
+    for (size_t i = 0; i < n; i++) {
+        const phema_fixed *row = band->cosines + (first + i) * band->reach;
+        for (size_t j = i; j < n; j++)
+            system->cosines[i * n + j] = system->cosines[j * n + i] = row[j - i];
+        phema_quad length = band->lengths[first + i];
+        double rounded =
+            rounding ? fmax(rounding[first + i], PHEMA_FLOAT32_FLOOR) : PHEMA_FLOAT32_FLOOR;
         phema_quad noise = (phema_quad)rounded / length;
         system->shrink[i] = 1 / phema_quad_sqrt(1 + noise * noise);
         system->scale[i] = system->shrink[i] / length;
@@ -77,14 +95,13 @@ static void system_fill(struct scaled_system *system, const struct phema_gram *g
 }
 
 /* PHEMA_NO, without a message: snapshots depend on each other. */
-static enum phema_status system_invert(struct scaled_system *system, const struct phema_gram *gram,
+static enum phema_status system_invert(struct scaled_system *system, size_t n,
                                        struct phema_error *err)
 {
-    size_t n = gram->n;
     struct phema_cholesky cholesky = {0};
     size_t dependent = 0;
-    enum phema_status status =
-        phema_cholesky_factor(&cholesky, gram->matrix, system->shrink, n, false, &dependent, err);
+    enum phema_status status = phema_cholesky_factor(&cholesky, system->cosines, system->shrink, n,
+                                                     false, &dependent, err);
     if (status)
         return status;
     for (size_t i = 0; i < n; i++)
@@ -122,29 +139,17 @@ static void window_project(struct window *window, struct scaled_system *system)
     }
 }
 
-static enum phema_status window_fill(struct window *window, const struct phema_problem *problem,
-                                     struct phema_error *err)
+static void window_measure(struct window *window)
 {
-    struct phema_problem part = *problem;
-    part.snapshots += window->first;
-    part.rounding = problem->rounding ? problem->rounding + window->first : NULL;
-    part.n = window->n;
-    struct phema_grams grams;
-    enum phema_status status = phema_grams_build_motion(&grams, &part, err);
-    if (status)
-        return status;
-    struct scaled_system system = {0};
-    if (!system_alloc(&system, window->n) || !window_alloc(window, window->n)) {
-        status = phema_fail_memory(err);
-    } else {
-        system_fill(&system, &grams.motion, part.rounding);
-        status = system_invert(&system, &grams.motion, err);
-        if (!status)
-            window_project(window, &system);
+    size_t n_elems = window->sample->n_elems;
+    const double *newest = window_row(window, window->n - 1);
+    double *distance = window->distances;
+    for (size_t i = 0; i < window->n; i++) {
+        const double *row = window_row(window, i);
+        for (size_t e = 0; e < n_elems; e++)
+            *distance++ = row[e] - newest[e];
     }
-    system_clear(&system);
-    phema_grams_clear(&grams);
-    return status;
+    memset(window->has_residual, false, window->n * sizeof(*window->has_residual));
 }
 
 /* ---- Residuals ---- */
@@ -178,15 +183,11 @@ static double largest_without(const struct window *window, size_t i)
     return z_score(window, largest);
 }
 
-static struct window window_at(const struct comparison *comparison, size_t index)
+/* The first snapshot of a window. */
+static size_t window_begin(const struct comparison *comparison, size_t index)
 {
     size_t n = comparison->problem->n, first = index * (WINDOW / 2);
-    struct window window = {.n = n, .sample = comparison->sample};
-    if (n <= WHOLE)
-        return window;
-    window.first = first + WINDOW < n ? first : n - WINDOW;
-    window.n = WINDOW;
-    return window;
+    return n <= WHOLE ? 0 : first + WINDOW < n ? first : n - WINDOW;
 }
 
 static size_t count_windows(size_t n)
@@ -201,10 +202,8 @@ static bool is_own(const struct comparison *comparison, size_t index, const stru
     bool is_last = index + 1 == comparison->n_windows;
     bool is_begun = index == 0 || i >= WINDOW / 4;
     bool is_late = !is_last && i >= WINDOW * 3 / 4;
-    if (is_last && index > 0) {
-        struct window before = window_at(comparison, index - 1);
-        is_begun = window->first + i >= before.first + WINDOW * 3 / 4;
-    }
+    if (is_last && index > 0)
+        is_begun = window->first + i >= window_begin(comparison, index - 1) + WINDOW * 3 / 4;
     return is_begun && !is_late;
 }
 
@@ -216,13 +215,11 @@ static double square_sum(const double *numbers, size_t n)
     return sum;
 }
 
-/* Sum over the elements of the residual times the distance from the reference. */
-static double product_sum(const double *residual, const double *row, const double *reference,
-                          size_t n)
+static double product_sum(const double *a, const double *b, size_t n)
 {
     double sum = 0;
-    for (size_t e = 0; e < n; e++)
-        sum += residual[e] * (row[e] - reference[e]);
+    for (size_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
     return sum;
 }
 
@@ -238,25 +235,21 @@ static double find_likelihood(const struct window *window)
     double trace = 0;
     for (size_t i = 0; i < window->n; i++)
         trace +=
-            window->precision[i] * product_sum(window_residual(window, i), window_row(window, i),
-                                               window_reference(window), window->sample->n_elems);
+            window->precision[i] * product_sum(window_residual(window, i),
+                                               window_distance(window, i), window->sample->n_elems);
     return likelihood_of(window, trace);
 }
 
-/* The same without residuals, in the products of the rows: half of the work, and fewer digits,
- * which are enough for a comparison. The place of the residuals holds the distances. */
+/* The same without residuals, in the products of the distances: half of the work, and fewer digits,
+ * which are enough for a comparison. */
 static double estimate_likelihood(const struct window *window)
 {
     size_t n_elems = window->sample->n_elems, n = window->n;
-    const double *reference = window_reference(window);
     double trace = 0;
     for (size_t i = 0; i < n; i++) {
-        const double *row = window_row(window, i);
-        double *distance = window->residuals + i * n_elems;
-        for (size_t e = 0; e < n_elems; e++)
-            distance[e] = row[e] - reference[e];
         for (size_t j = 0; j <= i; j++) {
-            double product = phema_dot(distance, window->residuals + j * n_elems, n_elems);
+            double product =
+                phema_dot(window_distance(window, i), window_distance(window, j), n_elems);
             trace +=
                 (i == j ? 1 : 2) * window->precision[i] * window->coefficients[i * n + j] * product;
         }
@@ -286,20 +279,71 @@ static void compare_snapshots(const struct comparison *comparison, struct window
     result->likelihood = comparison->out->only_z ? PHEMA_UNKNOWN : find_likelihood(window);
 }
 
-static enum phema_status compare_window(void *context, size_t index, struct phema_error *err)
+/* Windows whose cosines are found together. */
+struct stretch {
+    const struct comparison *comparison;
+    size_t begin, end;         /* windows */
+    struct phema_problem part; /* of their snapshots */
+    struct phema_gram_band band;
+    struct scaled_system system; /* of the window that is looked at */
+    struct window window;
+};
+
+static enum phema_status compare_window(struct stretch *stretch, size_t index,
+                                        struct phema_error *err)
+{
+    const struct comparison *comparison = stretch->comparison;
+    struct window *window = &stretch->window;
+    struct window_result *result = &comparison->results[index];
+    window->first = window_begin(comparison, index);
+    system_fill(&stretch->system, &stretch->band,
+                window->first - window_begin(comparison, stretch->begin), window->n,
+                stretch->part.rounding);
+    enum phema_status status = system_invert(&stretch->system, window->n, err);
+    if (status) {
+        result->likelihood = PHEMA_UNKNOWN;
+        return status == PHEMA_NO ? PHEMA_OK : status;
+    }
+    window_project(window, &stretch->system);
+    window_measure(window);
+    if (comparison->out->z)
+        compare_snapshots(comparison, result, window, index);
+    else
+        result->likelihood = estimate_likelihood(window);
+    return PHEMA_OK;
+}
+
+static enum phema_status compare_windows(struct stretch *stretch, struct phema_error *err)
+{
+    size_t n = stretch->window.n;
+    enum phema_status status = phema_gram_band_build(&stretch->band, &stretch->part, n, err);
+    if (!status && (!system_alloc(&stretch->system, n) || !window_alloc(&stretch->window)))
+        status = phema_fail_memory(err);
+    for (size_t w = stretch->begin; !status && w < stretch->end; w++)
+        status = compare_window(stretch, w, err);
+    return status;
+}
+
+static enum phema_status compare_stretch(void *context, size_t index, struct phema_error *err)
 {
     const struct comparison *comparison = context;
-    struct window_result *result = &comparison->results[index];
-    struct window window = window_at(comparison, index);
-    enum phema_status status = window_fill(&window, comparison->problem, err);
-    if (status)
-        result->likelihood = PHEMA_UNKNOWN;
-    else if (comparison->out->z)
-        compare_snapshots(comparison, result, &window, index);
-    else
-        result->likelihood = estimate_likelihood(&window);
-    window_clear(&window);
-    return status == PHEMA_NO ? PHEMA_OK : status;
+    const struct phema_problem *problem = comparison->problem;
+    size_t begin = index * STRETCH, n_left = comparison->n_windows - begin;
+    struct stretch stretch = {
+        .comparison = comparison,
+        .begin = begin,
+        .end = begin + (n_left < STRETCH ? n_left : STRETCH),
+        .part = *problem,
+        .window = {.n = problem->n <= WHOLE ? problem->n : WINDOW, .sample = comparison->sample}};
+    size_t first = window_begin(comparison, begin);
+    stretch.part.snapshots += first;
+    stretch.part.rounding = problem->rounding ? problem->rounding + first : NULL;
+    stretch.part.n = window_begin(comparison, stretch.end - 1) + stretch.window.n - first;
+    enum phema_status status = compare_windows(&stretch, err);
+    phema_gram_band_clear(&stretch.band);
+    system_clear(&stretch.system);
+    window_clear(&stretch.window);
+    return status;
 }
 
 static void add_result(struct phema_leave_one_out *out, const struct window_result *result)
@@ -327,8 +371,9 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
     comparison.results = calloc(comparison.n_windows, sizeof(*comparison.results));
     if (!comparison.results)
         return phema_fail_memory(err);
-    enum phema_status status = phema_parallel_try(comparison.n_windows, phema_threads_for(n),
-                                                  compare_window, &comparison, err);
+    enum phema_status status =
+        phema_parallel_try((comparison.n_windows + STRETCH - 1) / STRETCH, phema_threads_for(n),
+                           compare_stretch, &comparison, err);
     out->likelihood = status ? PHEMA_UNKNOWN : 0;
     for (size_t w = 0; !status && w < comparison.n_windows; w++)
         add_result(out, &comparison.results[w]);

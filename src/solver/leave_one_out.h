@@ -11,8 +11,11 @@ struct window {
     double *coefficients; /* [n x n] P_ij / P_ii */
     double *precision;    /* [n] P_ii, of relative squares */
     double log_volume;    /* log |K| + log 1' K^-1 1 */
-    double *residuals;    /* [n x n_elems] (P X)_i / P_ii, of those that were asked for */
-    bool *has_residual;   /* [n] */
+    /* [n x n_elems] X. P removes what all snapshots share, so their distances from the newest one do
+     * as well as they do. Being small, distances lose fewer digits. */
+    double *distances;
+    double *residuals;  /* [(n + 1) x n_elems] (P X)_i / P_ii, of those that were asked for */
+    bool *has_residual; /* [n] */
     const struct phema_sample_rows *sample;
 };
 
@@ -23,11 +26,9 @@ static inline const double *window_row(const struct window *window, size_t i)
     return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
 }
 
-/* P removes what all snapshots share, so their distances from the newest one do as well as they
- * do. Being small, distances lose fewer digits. */
-static inline const double *window_reference(const struct window *window)
+static inline const double *window_distance(const struct window *window, size_t i)
 {
-    return window_row(window, window->n - 1);
+    return window->distances + i * window->sample->n_elems;
 }
 
 /* leave_one_out_residuals.c: found when it is asked for first. */

@@ -82,6 +82,8 @@ static void check_products(const struct phema_profile *snapshots, size_t n,
     phema_quad *memory = calloc(2 * (n + m) * (n + 1), sizeof(*memory));
     assert_non_null(memory);
     struct phema_products products = {
+        .reach = SIZE_MAX,
+        .stride = n,
         .with = {memory, memory + (n + m) * n},
         .self = {memory + 2 * (n + m) * n, memory + 2 * (n + m) * n + (n + m)}};
     struct phema_mix *mixes = mixes_of(targets, m);
