@@ -68,10 +68,14 @@ extern const struct phema_float_layout phema_float_layouts[PHEMA_N_DTYPES];
 
 /* Element i of data at any address. F4 stores even elements in the low nibbles. */
 double phema_element_widen(enum phema_dtype dtype, const uint8_t *data, size_t i);
+/* out [n]: the first n elements */
+void phema_elements_widen(double *out, enum phema_dtype dtype, const uint8_t *data, size_t n);
 
 /* Distance between neighbouring numbers of the dtype, from the power of two at or below |x| on.
  * Rounding errors are uniform, up to half of it. Below the smallest normal number, and for 0, the
  * distance of subnormal numbers. x is finite. */
 double phema_element_spacing(enum phema_dtype dtype, double x);
+/* out [n]: those of x [n] */
+void phema_element_spacings(double *out, enum phema_dtype dtype, const double *x, size_t n);
 
 #endif

@@ -117,19 +117,21 @@ static double decode(const struct phema_float_layout *layout, uint32_t code)
 {
     uint32_t sign_bit = 1U << (layout->bits - 1);
     uint32_t magnitude = code & (sign_bit - 1);
+    int exponent = (int)(magnitude >> layout->mantissa_bits);
+    if (exponent && magnitude <= layout->max_code) { /* a normal number, as a double too */
+        uint64_t rebiased = (uint64_t)(DOUBLE_BIAS - layout->bias) << DOUBLE_MANTISSA_BITS;
+        uint64_t sign = (uint64_t)(code & sign_bit) << (64 - layout->bits);
+        return double_from_bits(
+            sign |
+            (rebiased + ((uint64_t)magnitude << (DOUBLE_MANTISSA_BITS - layout->mantissa_bits))));
+    }
     if (layout->is_unsigned_zero && code == sign_bit)
         return (double)NAN;
     double sign = code & sign_bit ? -1.0 : 1.0;
     if (magnitude > layout->max_code)
         return layout->has_infinity && magnitude == layout->max_code + 1 ? sign * (double)INFINITY
                                                                          : (double)NAN;
-    int exponent = (int)(magnitude >> layout->mantissa_bits);
-    uint32_t mantissa = magnitude & ((1U << layout->mantissa_bits) - 1);
-    if (exponent)
-        mantissa |= 1U << layout->mantissa_bits;
-    else
-        exponent = 1;
-    return sign * mantissa * power_of_two(exponent - layout->bias - (int)layout->mantissa_bits);
+    return sign * magnitude * power_of_two(1 - layout->bias - (int)layout->mantissa_bits);
 }
 
 double phema_element_widen(enum phema_dtype dtype, const uint8_t *data, size_t i)
@@ -158,6 +160,16 @@ double phema_element_widen(enum phema_dtype dtype, const uint8_t *data, size_t i
     }
 }
 
+void phema_elements_widen(double *out, enum phema_dtype dtype, const uint8_t *data, size_t n)
+{
+    if (dtype == PHEMA_F16 || dtype == PHEMA_BF16)
+        for (size_t i = 0; i < n; i++)
+            out[i] = decode(&phema_float_layouts[dtype], phema_load_u16(data + 2 * i));
+    else
+        for (size_t i = 0; i < n; i++)
+            out[i] = phema_element_widen(dtype, data, i);
+}
+
 /* Exponent of the smallest normal number. */
 static int least_exponent(enum phema_dtype dtype)
 {
@@ -173,12 +185,20 @@ static int least_exponent(enum phema_dtype dtype)
     }
 }
 
+void phema_element_spacings(double *out, enum phema_dtype dtype, const double *x, size_t n)
+{
+    int least = least_exponent(dtype), mantissa_bits = (int)phema_dtype_mantissa_bits(dtype);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &x[i], sizeof(bits));
+        int exponent = (int)(bits >> DOUBLE_MANTISSA_BITS & DOUBLE_EXPONENT_MASK) - DOUBLE_BIAS;
+        out[i] = power_of_two((exponent > least ? exponent : least) - mantissa_bits);
+    }
+}
+
 double phema_element_spacing(enum phema_dtype dtype, double x)
 {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof(bits));
-    int exponent = (int)(bits >> DOUBLE_MANTISSA_BITS & DOUBLE_EXPONENT_MASK) - DOUBLE_BIAS;
-    int least = least_exponent(dtype);
-    return power_of_two((exponent > least ? exponent : least) -
-                        (int)phema_dtype_mantissa_bits(dtype));
+    double spacing;
+    phema_element_spacings(&spacing, dtype, &x, 1);
+    return spacing;
 }

@@ -43,7 +43,8 @@ struct sample_part {
     struct tensor_run *ordered; /* [choice.n] in the order of locations */
     const struct phema_tensor_location *locations;
     uint8_t *scratch;
-    double *spacings; /* [n_elems] the largest of its snapshots */
+    double *spacings; /* [n_elems] of the snapshot that is looked at */
+    double *largest;  /* [n_elems] of those of its snapshots */
     struct phema_reader *reader;
 };
 
@@ -109,7 +110,8 @@ static bool allocate_parts(struct sampling *sampling)
         part->ordered = calloc(sampling->choice.n + 1, sizeof(*part->ordered));
         part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, sampling->scratch_bytes);
         part->spacings = calloc(sampling->sample->n_elems + 1, sizeof(double));
-        if (!part->ordered || !part->scratch || !part->spacings)
+        part->largest = calloc(sampling->sample->n_elems + 1, sizeof(double));
+        if (!part->ordered || !part->scratch || !part->spacings || !part->largest)
             return false;
     }
     return sampling->parts != NULL;
@@ -121,6 +123,7 @@ static void free_parts(struct sampling *sampling)
         free(sampling->parts[p].ordered);
         free(sampling->parts[p].scratch);
         free(sampling->parts[p].spacings);
+        free(sampling->parts[p].largest);
     }
     free(sampling->parts);
 }
@@ -215,8 +218,7 @@ static enum phema_status read_run(struct sample_part *part, size_t k, const stru
     enum phema_dtype dtype = number_dtype(tensor.dtype);
     size_t n = (size_t)(run->n * numbers_per_element(tensor.dtype));
     double *row = sampling->sample->values + k * sampling->sample->n_elems;
-    for (size_t i = 0; i < n; i++)
-        row[run->column + i] = phema_element_widen(dtype, data, i);
+    phema_elements_widen(row + run->column, dtype, data, n);
     return PHEMA_OK;
 }
 
@@ -328,23 +330,40 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
     return PHEMA_OK;
 }
 
-/* Multiplies the values of snapshot k. Sets the sums of the squares of its values and of its
- * spacings, and raises the largest spacings. */
-static void weigh_row(double *spacings, const struct sampling *sampling, size_t k)
+/* Of snapshot k, tensor by tensor. */
+static void find_spacings(struct sample_part *part, size_t k)
 {
-    const struct phema_sample *sample = sampling->sample;
-    double *row = sample->values + k * sample->n_elems, squares = 0, rounding = 0;
+    const struct sampling *sampling = part->sampling;
+    size_t n = sampling->sample->n_elems;
+    const double *row = sampling->sample->values + k * n;
     const struct phema_tensor_location *locations = sampling->series->snapshots[k].locations;
-    for (size_t i = 0; i < sample->n_elems; i++) {
+    for (size_t i = 0, end; i < n; i = end) {
         const struct column *column = &sampling->columns[i];
         const struct phema_tensor_location *location = &locations[column->tensor];
         enum phema_dtype dtype = location->is_widened ? location->stored_dtype : column->dtype;
-        double spacing = column->scaled_spacing > 0 ? column->scaled_spacing * fabs(row[i])
-                                                    : phema_element_spacing(dtype, row[i]);
-        spacing *= column->root;
-        spacings[i] = fmax(spacings[i], spacing);
+        for (end = i + 1; end < n && sampling->columns[end].tensor == column->tensor;)
+            end++;
+        if (column->scaled_spacing > 0)
+            for (size_t e = i; e < end; e++)
+                part->spacings[e] = column->scaled_spacing * fabs(row[e]);
+        else
+            phema_element_spacings(part->spacings + i, dtype, row + i, end - i);
+    }
+}
+
+/* Multiplies the values of snapshot k. Sets the sums of the squares of its values and of its
+ * spacings, and raises the largest spacings. */
+static void weigh_row(struct sample_part *part, size_t k)
+{
+    const struct sampling *sampling = part->sampling;
+    const struct phema_sample *sample = sampling->sample;
+    double *row = sample->values + k * sample->n_elems, squares = 0, rounding = 0;
+    find_spacings(part, k);
+    for (size_t i = 0; i < sample->n_elems; i++) {
+        double root = sampling->columns[i].root, spacing = part->spacings[i] * root;
+        part->largest[i] = spacing > part->largest[i] ? spacing : part->largest[i];
         rounding += spacing * spacing;
-        row[i] *= column->root;
+        row[i] *= root;
         squares += row[i] * row[i];
     }
     sample->rounding[k] = rounding;
@@ -356,7 +375,7 @@ static void weigh_part(void *context, size_t index)
     const struct sampling *sampling = context;
     size_t n = sampling->series->n, n_parts = sampling->n_parts;
     for (size_t k = index * n / n_parts; k < (index + 1) * n / n_parts; k++)
-        weigh_row(sampling->parts[index].spacings, sampling, k);
+        weigh_row(&sampling->parts[index], k);
 }
 
 /* Multiplies the values by the roots of their weights, with which plain means over the sample
@@ -375,7 +394,7 @@ static void weigh_values(struct sampling *sampling)
     phema_parallel(sampling->n_parts, (unsigned)sampling->n_parts, weigh_part, sampling);
     for (size_t p = 0; p < sampling->n_parts; p++)
         for (size_t i = 0; i < n; i++)
-            sample->spacings[i] = fmax(sample->spacings[i], sampling->parts[p].spacings[i]);
+            sample->spacings[i] = fmax(sample->spacings[i], sampling->parts[p].largest[i]);
 }
 
 /* A rounding error is uniform over the spacing of numbers, so its variance is spacing^2 / 12. */

@@ -54,17 +54,32 @@ static void multiply(const struct lanczos *l, double *x)
 /* Rows of a triangle that are solved together, in one pass through the vector. */
 #define ROWS ((size_t)4)
 
+/* Two numbers in one register, said outright: left to itself, gcc 12 shuffles them. */
+__extension__ typedef double phema_two __attribute__((vector_size(16)));
+
+static phema_two load_two(const double *x)
+{
+    phema_two both;
+    memcpy(&both, x, sizeof(both));
+    return both;
+}
+
 /* The known part of the products of rows [i, i + ROWS) with x: dot products of length i. */
 static void dot_rows(double *sums, const double *lower, const double *x, size_t i, size_t n)
 {
-    double lanes[ROWS][4] = {{0}};
+    phema_two lanes[ROWS][2] = {{{0}}};
     size_t j = 0;
-    for (; j + 4 <= i; j += 4)
-        for (size_t r = 0; r < ROWS; r++)
-            for (size_t k = 0; k < 4; k++)
-                lanes[r][k] += lower[(i + r) * n + j + k] * x[j + k];
+    for (; j + 4 <= i; j += 4) {
+        phema_two left = load_two(x + j), right = load_two(x + j + 2);
+        for (size_t r = 0; r < ROWS; r++) {
+            const double *row = lower + (i + r) * n + j;
+            lanes[r][0] += load_two(row) * left;
+            lanes[r][1] += load_two(row + 2) * right;
+        }
+    }
     for (size_t r = 0; r < ROWS; r++) {
-        sums[r] = (lanes[r][0] + lanes[r][2]) + (lanes[r][1] + lanes[r][3]);
+        phema_two sum = lanes[r][0] + lanes[r][1];
+        sums[r] = sum[0] + sum[1];
         for (size_t k = j; k < i; k++)
             sums[r] += lower[(i + r) * n + k] * x[k];
     }

@@ -33,6 +33,17 @@ phema_quad phema_fixed_dot(const phema_fixed *a, const phema_fixed *b, size_t n)
            phema_quad_shifted((phema_quad)lower, -188);
 }
 
+phema_quad phema_fixed_dot_whole(const phema_fixed *a, const int64_t *b, size_t n)
+{
+    phema_fixed high = 0, low = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct halves x = halves_of(a[i]);
+        high += (phema_fixed)x.high * b[i];
+        low += (phema_fixed)x.low * b[i];
+    }
+    return phema_quad_shifted((phema_quad)high, -62) + phema_quad_shifted((phema_quad)low, -126);
+}
+
 unsigned phema_fixed_headroom(size_t n)
 {
     unsigned headroom = 0;

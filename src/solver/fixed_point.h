@@ -50,6 +50,9 @@ static inline double phema_double_from_fixed(phema_fixed x)
 /* Sum of a_i b_i, to n 2^-187 and a quad; no partial sum may leave [-7, 7]. */
 phema_quad phema_fixed_dot(const phema_fixed *a, const phema_fixed *b, size_t n);
 
+/* The same where b are whole numbers and sum |b_i| <= 2^62: half as many multiplications. */
+phema_quad phema_fixed_dot_whole(const phema_fixed *a, const int64_t *b, size_t n);
+
 /* The largest |x_i|, 0 for none */
 phema_quad phema_quad_largest(const phema_quad *x, size_t n);
 

@@ -308,6 +308,26 @@ void phema_gram_apply(const struct phema_gram *gram, phema_quad *out, const phem
     phema_parallel(count_blocks(gram->n), phema_threads_for(gram->n), apply_rows, &applying);
 }
 
+struct applying_whole {
+    const struct phema_gram *gram;
+    const int64_t *x;
+    phema_quad *out;
+};
+
+static void apply_rows_whole(void *context, size_t block)
+{
+    const struct applying_whole *applying = context;
+    size_t n = applying->gram->n;
+    for (size_t i = block * BLOCK; i < end_of_block(n, block); i++)
+        applying->out[i] = phema_fixed_dot_whole(applying->gram->matrix + i * n, applying->x, n);
+}
+
+void phema_gram_apply_whole(const struct phema_gram *gram, phema_quad *out, const int64_t *x)
+{
+    struct applying_whole applying = {gram, x, out};
+    phema_parallel(count_blocks(gram->n), phema_threads_for(gram->n), apply_rows_whole, &applying);
+}
+
 /* With u_i = p_i / |p_i| and x_i = w_i |p_i| / |target|: 1 - 2 x b + x A x. */
 enum phema_status phema_gram_error(phema_quad *squared, const struct phema_gram *gram,
                                    size_t target, const double *weights, struct phema_error *err)

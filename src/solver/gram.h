@@ -78,6 +78,9 @@ static inline unsigned phema_threads_for(size_t n)
 void phema_gram_apply(const struct phema_gram *gram, phema_quad *out, const phema_quad *x,
                       phema_fixed *scratch);
 
+/* out = matrix x for whole numbers with sum |x_i| <= 2^62, which takes half as long */
+void phema_gram_apply_whole(const struct phema_gram *gram, phema_quad *out, const int64_t *x);
+
 /* |target - sum w_i p_i|^2 / |target|^2, never negative. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE phema_gram_error(phema_quad *squared, const struct phema_gram *gram, size_t target,
                                 const double *weights, struct phema_error *err);

@@ -217,22 +217,6 @@ const char *phema_system_solver(const struct phema_system *system)
     return system->cholesky.factor ? "quad" : system->float64_by;
 }
 
-/* rest = b - S (A + R) S x; S (1 + R) S is 1 */
-static void find_residual(const struct phema_system *system, phema_quad *rest, const phema_quad *x,
-                          const phema_quad *b, phema_quad *inner)
-{
-    size_t n = system->gram->n;
-    for (size_t i = 0; i < n; i++)
-        inner[i] = system->shrink ? system->shrink[i] * x[i] : x[i];
-    phema_gram_apply(system->gram, rest, inner, system->scratch);
-    for (size_t i = 0; i < n; i++) {
-        phema_quad off_diagonal = rest[i] - inner[i];
-        if (system->shrink)
-            off_diagonal *= system->shrink[i];
-        rest[i] = b[i] - off_diagonal - x[i];
-    }
-}
-
 /* x of L L^T x = x, in float64 */
 static void solve_lower(const struct phema_system *system, double *x)
 {
@@ -240,31 +224,98 @@ static void solve_lower(const struct phema_system *system, double *x)
     phema_lower_solve_transposed(system->lower, x, system->gram->n);
 }
 
+struct refinement {
+    phema_quad *rest;  /* [n] b - S (A + R) S x */
+    double *step;      /* [n] */
+    phema_quad *moved; /* [n] of x */
+    int64_t *whole;    /* [n] S moved, in whole units */
+    phema_quad unit;
+    phema_quad *scratch; /* [n] */
+};
+
+static bool refinement_alloc(struct refinement *work, size_t n)
+{
+    work->rest = malloc(n * sizeof(*work->rest));
+    work->step = malloc(n * sizeof(*work->step));
+    work->moved = malloc(n * sizeof(*work->moved));
+    work->whole = malloc(n * sizeof(*work->whole));
+    work->scratch = malloc(n * sizeof(*work->scratch));
+    return work->rest && work->step && work->moved && work->whole && work->scratch;
+}
+
+static void refinement_clear(struct refinement *work)
+{
+    free(work->rest);
+    free(work->step);
+    free(work->moved);
+    free(work->whole);
+    free(work->scratch);
+}
+
+/* Moves x by the step, which is in units of scale. S moved is rounded to some 50 bits, so that its
+ * product with the matrix takes half as long; the next step makes up for that. false: the step is
+ * not finite. */
+static bool take_step(const struct phema_system *system, struct refinement *work, phema_quad *x,
+                      phema_quad scale)
+{
+    size_t n = system->gram->n;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (system->shrink)
+            work->step[i] *= (double)system->shrink[i];
+        sum += fabs(work->step[i]);
+    }
+    if (!isfinite(sum))
+        return false;
+    int exponent = 0; /* sum < 2^exponent */
+    (void)frexp(sum, &exponent);
+    work->unit = scale * (phema_quad)ldexpl(1, exponent - 61);
+    for (size_t i = 0; i < n; i++) {
+        work->whole[i] = (int64_t)ldexp(work->step[i], 61 - exponent);
+        work->moved[i] = (phema_quad)work->whole[i] * work->unit;
+        if (system->shrink)
+            work->moved[i] /= system->shrink[i];
+        x[i] += work->moved[i];
+    }
+    return true;
+}
+
+/* Of what was moved; S (1 + R) S is 1 */
+static void update_rest(const struct phema_system *system, struct refinement *work)
+{
+    size_t n = system->gram->n;
+    phema_gram_apply_whole(system->gram, work->scratch, work->whole);
+    for (size_t i = 0; i < n; i++) {
+        phema_quad off_diagonal = (work->scratch[i] - (phema_quad)work->whole[i]) * work->unit;
+        if (system->shrink)
+            off_diagonal *= system->shrink[i];
+        work->rest[i] -= off_diagonal + work->moved[i];
+    }
+}
+
 /* Adds the float64 solution for the residual to x until it is negligible. false when a step is not
  * at most half of the one before: the factor is too rough for this matrix. */
-static bool refine(const struct phema_system *system, phema_quad *x, const phema_quad *b,
-                   phema_quad *rest, phema_quad *inner, double *step)
+static bool refine(const struct phema_system *system, struct refinement *work, phema_quad *x,
+                   const phema_quad *b)
 {
     size_t n = system->gram->n;
     phema_quad step_before = 0;
     for (size_t i = 0; i < n; i++) {
         x[i] = 0;
-        rest[i] = b[i];
+        work->rest[i] = b[i];
     }
     for (int round = 0; round < MAX_REFINEMENTS; round++) {
         if (round)
-            find_residual(system, rest, x, b, inner);
-        phema_quad scale = phema_quad_largest(rest, n);
+            update_rest(system, work);
+        phema_quad scale = phema_quad_largest(work->rest, n);
         if (scale == 0)
             return true;
         for (size_t i = 0; i < n; i++)
-            step[i] = (double)(rest[i] / scale);
-        solve_lower(system, step);
-        for (size_t i = 0; i < n; i++) {
-            rest[i] = (phema_quad)step[i] * scale;
-            x[i] += rest[i];
-        }
-        phema_quad length = phema_quad_largest(rest, n);
+            work->step[i] = (double)(work->rest[i] / scale);
+        solve_lower(system, work->step);
+        if (!take_step(system, work, x, scale))
+            return false;
+        phema_quad length = phema_quad_largest(work->moved, n);
         if (length <= phema_quad_largest(x, n) * (phema_quad)1e-25)
             return true;
         if (round && !(length <= step_before / 2))
@@ -274,29 +325,31 @@ static bool refine(const struct phema_system *system, phema_quad *x, const phema
     return false;
 }
 
+/* Float64 alone */
+static void solve_roughly(const struct phema_system *system, double *step, phema_quad *x,
+                          const phema_quad *b)
+{
+    size_t n = system->gram->n;
+    for (size_t i = 0; i < n; i++)
+        step[i] = (double)b[i];
+    solve_lower(system, step);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (phema_quad)step[i];
+}
+
 /* Float64, refined or not. PHEMA_NO: it does not converge. */
 static enum phema_status solve_float64(const struct phema_system *system, phema_quad *x,
                                        const phema_quad *b, struct phema_error *err)
 {
-    size_t n = system->gram->n;
-    phema_quad *rest = malloc(n * sizeof(*rest));
-    phema_quad *inner = malloc(n * sizeof(*inner));
-    double *step = malloc(n * sizeof(*step));
+    struct refinement work = {0};
     enum phema_status status = PHEMA_OK;
-    if (!rest || !inner || !step) {
+    if (!refinement_alloc(&work, system->gram->n))
         status = fail_memory(system, err);
-    } else if (system->refines) {
-        status = refine(system, x, b, rest, inner, step) ? PHEMA_OK : PHEMA_NO;
-    } else {
-        for (size_t i = 0; i < n; i++)
-            step[i] = (double)b[i];
-        solve_lower(system, step);
-        for (size_t i = 0; i < n; i++)
-            x[i] = (phema_quad)step[i];
-    }
-    free(rest);
-    free(inner);
-    free(step);
+    else if (system->refines)
+        status = refine(system, &work, x, b) ? PHEMA_OK : PHEMA_NO;
+    else
+        solve_roughly(system, work.step, x, b);
+    refinement_clear(&work);
     return status;
 }
 

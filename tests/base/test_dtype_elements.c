@@ -35,6 +35,27 @@ static void spacing_leads_to_the_next_number(void **state)
     }
 }
 
+/* All codes of two bytes: rows are what single elements are. */
+static void rows_widen_as_single_elements(void **state)
+{
+    (void)state;
+    static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F8_E4M3, PHEMA_F4};
+    enum { N = 0x10000 };
+    static uint8_t data[2 * N];
+    static double row[N];
+    for (size_t code = 0; code < N; code++) {
+        data[2 * code] = (uint8_t)code;
+        data[2 * code + 1] = (uint8_t)(code >> 8);
+    }
+    for (size_t d = 0; d < ARRAY_LEN(dtypes); d++) {
+        phema_elements_widen(row, dtypes[d], data, N);
+        for (size_t i = 0; i < N; i++) {
+            double single = phema_element_widen(dtypes[d], data, i);
+            assert_memory_equal(&row[i], &single, sizeof(single));
+        }
+    }
+}
+
 static void spacing_of_wide_floats_agrees_with_the_processor(void **state)
 {
     (void)state;
@@ -53,6 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spacing_leads_to_the_next_number),
+        cmocka_unit_test(rows_widen_as_single_elements),
         cmocka_unit_test(spacing_of_wide_floats_agrees_with_the_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,73 @@ static void products_far_apart_are_zero(void **state)
     phema_grams_clear(&grams);
 }
 
+/* The entries near the diagonal, whatever the order of the times, and with one row for all. */
+static void a_band_is_cut_from_the_matrix(void **state)
+{
+    (void)state;
+    enum { N = ARRAY_LEN(powers) };
+    struct phema_profile snapshots[N];
+    for (size_t i = 0; i < N; i++)
+        snapshots[i] = (struct phema_profile){.gamma = powers[i].gamma, .t = powers[i].t};
+    double ends[] = {300, 1000}, wander[] = {2e-5, 1e-5}, jitter[] = {0, 1e-3};
+    const struct phema_motion motion = {
+        .n_intervals = 2, .ends = ends, .wander = wander, .jitter = jitter};
+    const struct phema_problem problem = {.snapshots = snapshots, .n = N, .motion = &motion};
+    struct phema_grams grams;
+    struct phema_error err = {""};
+    assert_ok(phema_grams_build(&grams, &problem, false, &err), &err);
+    for (size_t reach = 1; reach <= N + 1; reach++) {
+        struct phema_gram_band band;
+        assert_ok(phema_gram_band_build(&band, &problem, reach, &err), &err);
+        assert_int_equal(band.reach, reach < N ? reach : N);
+        assert_memory_equal(band.lengths, grams.motion.lengths, N * sizeof(*band.lengths));
+        for (size_t i = 0; i < N; i++)
+            for (size_t k = 0; k < band.reach && i + k < N; k++)
+                assert_true(band.cosines[i * band.reach + k] == grams.motion.matrix[i * N + i + k]);
+        phema_gram_band_clear(&band);
+    }
+    phema_grams_clear(&grams);
+}
+
+/* As multiplication does, but for denormal numbers. */
+static void shifts_multiply_by_powers_of_two(void **state)
+{
+    (void)state;
+    static const int exponents[] = {-188, -126, -1, 0, 1, 126, 4000};
+    const phema_quad numbers[] = {1, -1, (phema_quad)1 / 3, (phema_quad)-1e-30L, 7};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        for (size_t e = 0; e < ARRAY_LEN(exponents); e++)
+            assert_true(phema_quad_shifted(numbers[i], exponents[e]) ==
+                        numbers[i] * (phema_quad)ldexpl(1, exponents[e]));
+    assert_true(phema_quad_shifted(0, 126) == 0 && phema_quad_shifted(0, -126) == 0);
+    phema_quad tiny = (phema_quad)LDBL_MIN;
+    assert_true(phema_quad_shifted(-tiny, -126) == 0 && phema_quad_shifted(tiny, 1) == 2 * tiny);
+}
+
+static void dot_products_with_whole_numbers_are_exact(void **state)
+{
+    (void)state;
+    enum { N = 700 };
+    static phema_fixed a[N];
+    static int64_t b[N];
+    phema_quad sum = 0;
+    uint64_t random = 1;
+    for (size_t i = 0; i < N; i++) {
+        random = random * 6364136223846793005U + 1442695040888963407U;
+        a[i] = phema_fixed_from_quad((phema_quad)random / (phema_quad)0x1p63 - 1);
+        a[i] += (phema_fixed)(random >> 5); /* all low bits in use, of both signs */
+        random = random * 6364136223846793005U + 1442695040888963407U;
+        b[i] = (int64_t)(random >> 12) - ((int64_t)1 << 51);
+        sum += phema_quad_from_fixed(a[i]) * (phema_quad)b[i];
+    }
+    phema_quad error = phema_fixed_dot_whole(a, b, N) - sum;
+    assert_true(phema_quad_abs(error) < (phema_quad)0x1p56 * (phema_quad)0x1p-110);
+    a[0] = -PHEMA_FIXED_ONE;
+    b[0] = -((int64_t)1 << 62);
+    assert_true(phema_fixed_dot_whole(a, b, 1) == (phema_quad)0x1p62);
+    assert_true(phema_fixed_dot_whole(a, b, 0) == 0);
+}
+
 static void fixed_dot_products_are_exact(void **state)
 {
     (void)state;
@@ -159,6 +226,9 @@ int main(void)
         cmocka_unit_test(closed_forms_are_the_integrals),
         cmocka_unit_test(matrices_hold_cosines),
         cmocka_unit_test(products_far_apart_are_zero),
+        cmocka_unit_test(a_band_is_cut_from_the_matrix),
+        cmocka_unit_test(shifts_multiply_by_powers_of_two),
+        cmocka_unit_test(dot_products_with_whole_numbers_are_exact),
         cmocka_unit_test(fixed_dot_products_are_exact),
         cmocka_unit_test(a_quad_has_113_bits),
     };
