@@ -280,7 +280,24 @@ static bool take_step(const struct phema_system *system, struct refinement *work
     return true;
 }
 
-/* Of what was moved; S (1 + R) S is 1 */
+/* What is left of b for all of x; S (1 + R) S is 1 */
+static void find_rest(const struct phema_system *system, struct refinement *work,
+                      const phema_quad *x, const phema_quad *b)
+{
+    size_t n = system->gram->n;
+    phema_quad *inner = work->moved;
+    for (size_t i = 0; i < n; i++)
+        inner[i] = system->shrink ? system->shrink[i] * x[i] : x[i];
+    phema_gram_apply(system->gram, work->rest, inner, system->scratch);
+    for (size_t i = 0; i < n; i++) {
+        phema_quad off_diagonal = work->rest[i] - inner[i];
+        if (system->shrink)
+            off_diagonal *= system->shrink[i];
+        work->rest[i] = b[i] - off_diagonal - x[i];
+    }
+}
+
+/* The same from the rest before, for what was moved. Errors of quads add up unseen. */
 static void update_rest(const struct phema_system *system, struct refinement *work)
 {
     size_t n = system->gram->n;
@@ -294,18 +311,22 @@ static void update_rest(const struct phema_system *system, struct refinement *wo
 }
 
 /* Adds the float64 solution for the residual to x until it is negligible. false when a step is not
- * at most half of the one before: the factor is too rough for this matrix. */
+ * at most half of the one before: the factor is too rough for this matrix. The step that should be
+ * the last one, if steps go on as they did, has the residual of all of x. */
 static bool refine(const struct phema_system *system, struct refinement *work, phema_quad *x,
                    const phema_quad *b)
 {
     size_t n = system->gram->n;
     phema_quad step_before = 0;
+    bool is_last = false;
     for (size_t i = 0; i < n; i++) {
         x[i] = 0;
         work->rest[i] = b[i];
     }
     for (int round = 0; round < MAX_REFINEMENTS; round++) {
-        if (round)
+        if (is_last)
+            find_rest(system, work, x, b);
+        else if (round)
             update_rest(system, work);
         phema_quad scale = phema_quad_largest(work->rest, n);
         if (scale == 0)
@@ -316,10 +337,12 @@ static bool refine(const struct phema_system *system, struct refinement *work, p
         if (!take_step(system, work, x, scale))
             return false;
         phema_quad length = phema_quad_largest(work->moved, n);
-        if (length <= phema_quad_largest(x, n) * (phema_quad)1e-25)
+        phema_quad negligible = phema_quad_largest(x, n) * (phema_quad)1e-25;
+        if (length <= negligible && is_last)
             return true;
         if (round && !(length <= step_before / 2))
             return false;
+        is_last = is_last || (round && length * length <= negligible * step_before);
         step_before = length;
     }
     return false;
