@@ -3,6 +3,7 @@
  * a factor for every interval (docs/numerics.md, N21 and N22). */
 #include "motion_intervals.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -161,6 +162,18 @@ static double model_pair(const struct phema_motion *motion, const struct phema_m
     return modelled;
 }
 
+/* Of the intervals of one pair, in ascending order; shares: parts over their sum. */
+static void add_pulls(double *restrict pulls, double *restrict loads, const double *restrict parts,
+                      size_t n, double inverse, double missing)
+{
+    for (size_t s = 0; s < n; s++) {
+        double share = parts[s] * inverse;
+        pulls[s] += share * missing;
+        loads[s] += share;
+    }
+}
+
+/* The terms of a pair are those of successive intervals, the last one first. */
 void phema_motion_scale_intervals(struct phema_motion *motion, struct phema_motion_work *work)
 {
     const struct phema_motion_terms *terms = &work->terms;
@@ -171,17 +184,16 @@ void phema_motion_scale_intervals(struct phema_motion *motion, struct phema_moti
         size_t n = terms->starts[p + 1] - terms->starts[p];
         double modelled = 0;
         for (size_t s = 0; s < n; s++) {
-            work->parts[s] = part_of(motion, &items[s]);
-            modelled += work->parts[s];
+            double part = part_of(motion, &items[s]);
+            work->parts[n - 1 - s] = part;
+            modelled += part;
         }
         if (!(modelled > 0))
             continue;
-        double missing = phema_motion_log(work->seen[p] / modelled), inverse = 1 / modelled;
-        for (size_t s = 0; s < n; s++) {
-            double term = work->parts[s] * inverse;
-            work->pulls[items[s].interval] += term * missing;
-            work->loads[items[s].interval] += term;
-        }
+        size_t first = items[n - 1].interval;
+        assert(items[0].interval - first == n - 1);
+        add_pulls(work->pulls + first, work->loads + first, work->parts, n, 1 / modelled,
+                  phema_motion_log(work->seen[p] / modelled));
     }
     for (size_t k = 0; k < motion->n_intervals; k++) {
         double factor = phema_motion_exp(work->pulls[k] / (work->loads[k] + RELUCTANCE));

@@ -51,9 +51,10 @@ static const double *row_of(const struct phema_motion_work *work,
     return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
 }
 
-/* Products of the differences: these are small, and lose fewer digits. */
-static void find_seen(struct phema_motion_window *window, const struct phema_motion_work *work,
-                      const struct phema_motion_data *data)
+/* Products of the differences: these are small, and lose fewer digits.
+ *   differences  scratch memory [N_MOST x n_elems] */
+static void find_seen(struct phema_motion_window *window, double *differences,
+                      const struct phema_motion_work *work, const struct phema_motion_data *data)
 {
     const struct phema_sample_rows *sample = data->sample;
     size_t m = window->n - 1;
@@ -63,15 +64,19 @@ static void find_seen(struct phema_motion_window *window, const struct phema_mot
         rounded = fmax(rounded, PHEMA_FLOAT32_FLOOR);
         noise[i] = rounded * rounded;
     }
+    for (size_t i = 0; i < m; i++) {
+        const double *row = row_of(work, sample, window->first + i);
+        const double *next = row_of(work, sample, window->first + i + 1);
+        for (size_t e = 0; e < sample->n_elems; e++)
+            differences[i * sample->n_elems + e] = row[e] - next[e];
+    }
     for (size_t i = 0, at = 0; i < m; i++) {
-        const double *a = row_of(work, sample, window->first + i);
-        const double *a_next = row_of(work, sample, window->first + i + 1);
+        const double *a = differences + i * sample->n_elems;
         for (size_t j = i; j < m; j++, at++) {
-            const double *b = row_of(work, sample, window->first + j);
-            const double *b_next = row_of(work, sample, window->first + j + 1);
+            const double *b = differences + j * sample->n_elems;
             double sum = 0;
             for (size_t e = 0; e < sample->n_elems; e++)
-                sum += (a[e] - a_next[e]) * (b[e] - b_next[e]);
+                sum += a[e] * b[e];
             window->seen[at] = sum / ((double)sample->n_elems * sample->mean_square);
             window->noise[at] = i == j ? noise[i] + noise[i + 1] : i + 1 == j ? -noise[j] : 0;
         }
@@ -184,14 +189,16 @@ PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
     windows->n = n <= WINDOW ? 1 : (n - WINDOW + STRIDE - 1) / STRIDE + 1;
     windows->items = phema_arena_array(memory, windows->n, sizeof(*windows->items));
     windows->derivatives = phema_arena_array(memory, 2 * WINDOW * MOST_PRODUCTS, sizeof(double));
+    double *differences =
+        phema_arena_array(memory, N_MOST * data->sample->n_elems, sizeof(*differences));
     enum phema_status status =
-        windows->items && windows->derivatives ? PHEMA_OK : phema_fail_memory(err);
+        windows->items && windows->derivatives && differences ? PHEMA_OK : phema_fail_memory(err);
     for (size_t w = 0; !status && w < windows->n; w++) {
         struct phema_motion_window *window = &windows->items[w];
         window->n_pieces = work->n_pieces;
         window->n = n < WINDOW ? n : WINDOW;
         window->first = w * STRIDE + window->n < n ? w * STRIDE : n - window->n;
-        find_seen(window, work, data);
+        find_seen(window, differences, work, data);
         find_moved(window, work);
         status = find_products(window, work, memory, err);
     }
