@@ -78,7 +78,7 @@ enum posthoc_ema_status {
     POSTHOC_EMA_ERR_TARGET = 5,   /* the target cannot be reached from these snapshots */
     POSTHOC_EMA_ERR_OUTPUT = 6,   /* an output exists, cannot be written, no space */
     POSTHOC_EMA_ERR_RESOURCE = 7, /* not enough memory within the limit, or no threads */
-    POSTHOC_EMA_CANCELLED = 8,    /* the progress callback stopped the run */
+    POSTHOC_EMA_CANCELLED = 8,    /* the progress callback stopped the call */
     POSTHOC_EMA_BUG = 70
 };
 
@@ -383,6 +383,9 @@ struct posthoc_ema_read_options {
     size_t size;
     const char *dtype, *overflow, *io; /* as in struct posthoc_ema_run_options */
     unsigned threads;                  /* 0: the processors this process may use */
+    /* As in struct posthoc_ema_run_options; a result other than 0 ends the reading. */
+    int (*progress)(void *context, const struct posthoc_ema_progress *progress);
+    void *context;
 };
 
 /* Makes tensor i of target j in memory, with the bytes that a run writes. Reads this tensor of the
@@ -390,7 +393,7 @@ struct posthoc_ema_read_options {
  * run is faster for all tensors.
  *   data  out: [size] C order, in the dtype of posthoc_ema_plan_tensor; undefined after a failure
  *   size  the tensor's bytes
- * All statuses above, without those of outputs. */
+ * All statuses above, without those of outputs; CANCELLED. */
 POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
 posthoc_ema_read(const struct posthoc_ema_plan *plan, size_t j, size_t i,
                  const struct posthoc_ema_read_options *options, void *data, size_t size,

@@ -156,16 +156,6 @@ class TensorInfo(_Sized):
     ]
 
 
-class ReadOptions(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("dtype", c_char_p),
-        ("overflow", c_char_p),
-        ("io", c_char_p),
-        ("threads", c_uint),
-    ]
-
-
 class ProgressInfo(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -178,6 +168,18 @@ class ProgressInfo(Structure):
 
 
 ProgressCallback = CFUNCTYPE(c_int, c_void_p, POINTER(ProgressInfo))
+
+
+class ReadOptions(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("dtype", c_char_p),
+        ("overflow", c_char_p),
+        ("io", c_char_p),
+        ("threads", c_uint),
+        ("progress", ProgressCallback),
+        ("context", c_void_p),
+    ]
 
 
 class RunOptions(_Sized):

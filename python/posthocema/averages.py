@@ -13,7 +13,7 @@ import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _library as c
-from .errors import UsageError, error_of
+from .errors import Cancelled, UsageError, error_of
 
 PathLike = Union[str, "os.PathLike[str]"]
 Numbers = Union[float, Sequence[float]]
@@ -161,6 +161,10 @@ class _Signals:
     def _note(self, number: int, frame: Any) -> None:
         self.arrived.append(number)
 
+    def stops(self, *_: Any) -> int:
+        """A callback of the library: other than 0 where a signal has arrived."""
+        return len(self.arrived)
+
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -189,7 +193,8 @@ def interruptible(function: Callable[[], R]) -> R:
 
     thread = threading.Thread(target=run, name="posthocema", daemon=True)
     thread.start()
-    thread.join()
+    while thread.is_alive():
+        thread.join(0.1)  # a signal that arrives just before a wait, or in another thread, does not end the wait
     if errors:
         raise errors.pop()
     return results.pop()
@@ -473,12 +478,29 @@ class Plan(_Handle):
         *,
         dtype: Optional[str] = None,
         overflow: Optional[str] = None,
+        io: Optional[str] = None,
         threads: int = 0,
     ) -> None:
-        """Makes a tensor at an address of ``size`` bytes, in C order: those of ``tensors(dtype)``."""
+        """Makes a tensor at an address of ``size`` bytes, in C order: those of ``tensors(dtype)``.
+
+        Ctrl-C ends it within a tenth of a second; the memory then holds nothing of use.
+        """
         info = self._find(name, dtype)
-        options = c.ReadOptions(dtype=c.text(dtype), overflow=c.text(overflow), threads=threads)
-        c.call("read", self._open, target, info.index, ctypes.byref(options), address, size)
+        while True:
+            signals = _Signals()
+            options = c.ReadOptions(
+                dtype=c.text(dtype), overflow=c.text(overflow), io=c.text(io), threads=threads,
+                progress=c.ProgressCallback(signals.stops),
+            )  # fmt: skip
+            with signals:
+                status, message = c.status_of(
+                    "read", self._open, target, info.index, ctypes.byref(options), address, size
+                )
+            if status != Cancelled.status:
+                break
+            # by a signal whose handler raised nothing: the tensor is still wanted
+        if status:
+            raise error_of(status, message)
 
     def tensor(
         self, name: str, target: int = 0, *, dtype: Optional[str] = None, kind: str = "numpy", **options: Any

@@ -40,6 +40,22 @@ struct api_choices {
 PHEMA_FALLIBLE api_choose(struct api_choices *out, const char *dtype, const char *overflow,
                           const char *io, unsigned threads, struct phema_error *err);
 
+/* The caller's callback, which sees the progress of a run or of one tensor and may stop it. */
+struct api_watch {
+    int (*progress)(void *context, const struct posthoc_ema_progress *progress); /* or NULL */
+    void *context;
+    locale_t callers; /* callbacks run in it */
+    bool is_stopped;
+    struct posthoc_ema_progress read; /* the last report of reading; size 0: none yet */
+};
+
+/* Makes a run with these options report to the watch, which outlives it. */
+void api_watch_run(struct api_watch *watch, struct phema_synth_options *options);
+
+/* The status of the public call: CANCELLED where the callback stopped the run. */
+enum posthoc_ema_status api_watch_end(const struct api_watch *watch,
+                                      enum posthoc_ema_status status);
+
 struct posthoc_ema_plan {
     struct api_options series_options;
     struct phema_plan *plan;

@@ -1,44 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c - runs a plan. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "plan.h"
-
-/* Progress and cancellation of a run. */
-struct watch {
-    const struct posthoc_ema_run_options *options;
-    locale_t callers; /* callbacks run in it */
-    bool is_stopped;
-    struct posthoc_ema_progress read; /* the last report of reading; size 0: none yet */
-};
-
-static void report(void *context, const struct phema_progress *progress)
-{
-    struct watch *watch = context;
-    if (watch->is_stopped)
-        return;
-    if (!progress->stage) /* afterwards what was read last is reported */
-        watch->read = (struct posthoc_ema_progress){
-            .size = sizeof(watch->read),
-            .done_bytes = progress->done_bytes,
-            .total_bytes = progress->total_bytes,
-            .elapsed_s = progress->elapsed_s,
-            .tensor = progress->tensor,
-            .tensor_size = progress->tensor_size,
-        };
-    if (!watch->read.size)
-        return;
-    const struct posthoc_ema_progress known = watch->read;
-    locale_t own = uselocale(watch->callers);
-    watch->is_stopped = watch->options->progress(watch->options->context, &known) != 0;
-    (void)uselocale(own);
-}
-
-static bool is_stopped(void *context)
-{
-    return ((const struct watch *)context)->is_stopped;
-}
 
 /* ---- Options ---- */
 
@@ -111,7 +73,7 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
 
 static enum phema_status execute(struct posthoc_ema_plan *plan, struct phema_outputs *outputs,
                                  const struct posthoc_ema_run_options *o,
-                                 const struct choices *choices, struct watch *watch,
+                                 const struct choices *choices, struct api_watch *watch,
                                  struct phema_synth_result *result, struct phema_error *err)
 {
     struct phema_synth_options options = choices->of_tensors.synth;
@@ -121,9 +83,9 @@ static enum phema_status execute(struct posthoc_ema_plan *plan, struct phema_out
     options.max_ram_bytes = plan->max_ram_bytes;
     options.verifies = o->verifies != 0;
     options.refuses_nan = o->refuses_nan != 0;
-    options.report = o->progress ? report : NULL;
-    options.is_stopped = o->progress ? is_stopped : NULL;
-    options.context = watch;
+    watch->progress = o->progress;
+    watch->context = o->context;
+    api_watch_run(watch, &options);
     return phema_synth_run(result, plan->plan, outputs, &options, err);
 }
 
@@ -146,7 +108,7 @@ static enum phema_status fill_result(struct posthoc_ema_result *out,
 }
 
 static enum phema_status run(struct posthoc_ema_plan *plan, const char *out,
-                             const struct posthoc_ema_run_options *o, struct watch *watch,
+                             const struct posthoc_ema_run_options *o, struct api_watch *watch,
                              struct posthoc_ema_result *result, struct phema_error *err)
 {
     struct choices choices;
@@ -182,11 +144,10 @@ enum posthoc_ema_status posthoc_ema_run(struct posthoc_ema_plan *plan, const cha
 {
     struct call call = call_begin();
     struct posthoc_ema_run_options o;
-    struct watch watch = {.options = &o, .callers = call.before};
+    struct api_watch watch = {.callers = call.before};
     enum phema_status status =
         call_read_struct(&o, sizeof(o), options, "posthoc_ema_run_options", &call.err);
     if (!status)
         status = run(plan, out, &o, &watch, result, &call.err);
-    enum posthoc_ema_status given = call_end(&call, status, error);
-    return given == POSTHOC_EMA_NO && watch.is_stopped ? POSTHOC_EMA_CANCELLED : given;
+    return api_watch_end(&watch, call_end(&call, status, error));
 }

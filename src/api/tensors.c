@@ -98,8 +98,9 @@ enum posthoc_ema_status posthoc_ema_plan_tensor(const struct posthoc_ema_plan *p
 }
 
 static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t j, size_t i,
-                                     const struct posthoc_ema_read_options *given, void *data,
-                                     size_t size, struct phema_error *err)
+                                     const struct posthoc_ema_read_options *given,
+                                     struct api_watch *watch, void *data, size_t size,
+                                     struct phema_error *err)
 {
     struct posthoc_ema_read_options o;
     struct api_choices choices;
@@ -122,6 +123,9 @@ static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t
                           "size: expected %llu bytes for tensor %zu, found %zu",
                           (unsigned long long)bytes, i, data ? size : 0);
     choices.synth.max_ram_bytes = plan->max_ram_bytes;
+    watch->progress = o.progress;
+    watch->context = o.context;
+    api_watch_run(watch, &choices.synth);
     return phema_synth_tensor(data, plan->plan, j, i, dtype, &choices.synth, err);
 }
 
@@ -130,6 +134,7 @@ enum posthoc_ema_status posthoc_ema_read(const struct posthoc_ema_plan *plan, si
                                          size_t size, struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    enum phema_status status = read_tensor(plan, j, i, options, data, size, &call.err);
-    return call_end(&call, status, error);
+    struct api_watch watch = {.callers = call.before};
+    enum phema_status status = read_tensor(plan, j, i, options, &watch, data, size, &call.err);
+    return api_watch_end(&watch, call_end(&call, status, error));
 }

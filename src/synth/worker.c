@@ -123,6 +123,11 @@ static void prefetch_next(struct worker *worker, uint64_t job)
     worker->has_prefetched = true;
 }
 
+static bool is_stopped(const struct run *run)
+{
+    return atomic_load_explicit(&run->is_stopped, memory_order_relaxed);
+}
+
 static enum phema_status run_job(struct worker *worker, uint64_t job, struct phema_error *err)
 {
     struct run *run = worker->run;
@@ -134,6 +139,8 @@ static enum phema_status run_job(struct worker *worker, uint64_t job, struct phe
     if (!run->options.sample && !is_done(run, first, end))
         prefetch_next(worker, job);
     for (uint64_t t = first; t < end && !worker->is_abandoned; t++) {
+        if (is_stopped(run)) /* a job may be many seconds of reading */
+            return PHEMA_OK;
         struct tile_range range = tiling_tile(&run->tiling, t, &hint);
         bool is_included = run_includes_tile(run, t, &range);
         enum phema_status status =
@@ -163,7 +170,7 @@ static enum phema_status run_job(struct worker *worker, uint64_t job, struct phe
 void worker_run(struct worker *worker)
 {
     struct run *run = worker->run;
-    while (!worker->status && !atomic_load_explicit(&run->is_stopped, memory_order_relaxed)) {
+    while (!worker->status && !is_stopped(run)) {
         uint64_t job = worker->ahead
                            ? read_ahead_next_job(worker->ahead)
                            : atomic_fetch_add_explicit(&run->next_job, 1, memory_order_relaxed);

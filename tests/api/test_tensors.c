@@ -2,6 +2,7 @@
 /* test_tensors.c - tensors in memory have the bytes that a run writes, and the search finds the
  * width that a score prefers. */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,6 +117,46 @@ static void tensors_equal_those_of_a_run(void **state)
     check_series("trainers/fp8_block", RAW, NULL, NULL); /* codes with scales become bf16 */
 }
 
+static int count_and_stop(void *context, const struct posthoc_ema_progress *progress)
+{
+    size_t *n_left = context;
+    assert_true(progress->size >= sizeof(*progress));
+    assert_true(progress->done_bytes <= progress->total_bytes && progress->total_bytes > 0);
+    assert_true(progress->tensor_size > 0);
+    return --*n_left == 0;
+}
+
+static void a_tensor_is_reported_and_can_be_stopped(void **state)
+{
+    (void)state;
+    struct posthoc_ema_plan *plan = plan_of("edm2/snapshots", LABELLED, NULL);
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_tensor tensor = {.size = sizeof(tensor)};
+    size_t n_left = SIZE_MAX;
+    struct posthoc_ema_read_options options = {
+        .size = sizeof(options), .progress = count_and_stop, .context = &n_left};
+    assert_fine(posthoc_ema_plan_tensor(plan, 0, NULL, &tensor, &error), error);
+    size_t size = (size_t)tensor.bytes;
+    uint8_t *quiet = malloc(size), *data = malloc(size);
+    assert_non_null(quiet);
+    assert_non_null(data);
+    assert_fine(posthoc_ema_read(plan, 0, 0, NULL, quiet, size, &error), error);
+    assert_fine(posthoc_ema_read(plan, 0, 0, &options, data, size, &error), error);
+    assert_memory_equal(data, quiet, size);
+    assert_true(n_left < SIZE_MAX);
+    n_left = 1;
+    assert_int_equal(posthoc_ema_read(plan, 0, 0, &options, data, size, &error),
+                     POSTHOC_EMA_CANCELLED);
+    assert_int_equal(n_left, 0);
+    /* a caller that knows of no progress */
+    options.size = offsetof(struct posthoc_ema_read_options, progress);
+    assert_fine(posthoc_ema_read(plan, 0, 0, &options, data, size, &error), error);
+    assert_int_equal(n_left, 0);
+    free(data);
+    free(quiet);
+    posthoc_ema_plan_free(plan);
+}
+
 static void wrong_tensors_and_sizes_are_refused(void **state)
 {
     (void)state;
@@ -212,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_equal_those_of_a_run),
+        cmocka_unit_test(a_tensor_is_reported_and_can_be_stopped),
         cmocka_unit_test(wrong_tensors_and_sizes_are_refused),
         cmocka_unit_test(a_plan_tells_whether_labels_fit),
         cmocka_unit_test(the_search_ends_near_the_best_width),

@@ -278,9 +278,10 @@ class Stopping(Case):
         self.assertEqual(sorted(os.listdir(self.dir)), before)
 
     def interrupt(self, lines, calls, path, pause_ms, is_due):
-        """What a program prints that gets SIGINT from outside, once is_due(its process id). Calls on a path pause."""
+        """What a program prints that gets SIGINT from outside, once is_due(its process id), if that is given. Calls on a
+        path pause."""
         program = [
-            "import os, pathlib, signal, sys, threading",
+            "import os, pathlib, signal, sys, threading, time",
             "signal.signal(signal.SIGINT, signal.default_int_handler)",  # a launcher may ignore it
             f"sys.path.insert(0, {str(SOURCE / 'python')!r})",
             "import posthocema as ph",
@@ -293,14 +294,17 @@ class Stopping(Case):
         environment = {
             **os.environ, "LD_PRELOAD": os.path.join(os.path.dirname(PROGRAM), "tests/libfaults.so"), "FAULT_CALLS": calls,
             "FAULT_PATH": path, "FAULT_PAUSE": str(pause_ms), "MALLOC_PERTURB_": "165",
+            "OPENBLAS_NUM_THREADS": "1",  # NumPy's would count as calls
         }  # fmt: skip
         child = subprocess.Popen(
             [sys.executable, "-c", "\n".join(program)], cwd=self.dir, env=environment, stdout=subprocess.PIPE
         )
-        while child.poll() is None and not is_due(child.pid):
-            time.sleep(0.01)
-        self.assertIsNone(child.poll(), "the program ended by itself")
-        child.send_signal(signal.SIGINT)
+        self.addCleanup(child.kill)
+        if is_due:
+            while child.poll() is None and not is_due(child.pid):
+                time.sleep(0.01)
+            self.assertIsNone(child.poll(), "the program ended by itself")
+            child.send_signal(signal.SIGINT)
         said = child.communicate(timeout=300)[0]
         self.assertEqual(child.returncode, 0)
         return said.decode().split()
@@ -348,6 +352,45 @@ class Stopping(Case):
             said = self.interrupt(lines, calls, "snapshot-", 600_000, self.is_called)
             (self.dir / "begun").unlink()
             self.assertEqual(said, ["interrupted", "1"], call)
+
+    def test_ctrl_c_that_another_thread_gets_does_not_wait_either(self):
+        lines = [
+            "def elsewhere():",
+            "    while not calls(): time.sleep(0.01)",
+            "    time.sleep(0.2)",
+            "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)",
+            "threading.Thread(target=elsewhere, daemon=True).start()",
+            "try: ph.open('run')",
+            "except KeyboardInterrupt: print('interrupted')",
+        ]
+        self.assertEqual(self.interrupt(lines, "open", "snapshot-", 600_000, None), ["interrupted"])
+
+    def test_ctrl_c_does_not_wait_for_a_tensor(self):
+        phema("gen", "-q", "--count", "2", "--params", "8M", "--steps", "30", "--no-sync", "large", cwd=self.dir)
+        lines = [
+            "plan = ph.open('large').plan(0.1)",
+            "largest = max(plan.tensors(), key=lambda t: t.bytes).name",  # 416 reads of 128 KiB
+            "os.rename('large', 'slow'); os.symlink('slow', 'large')",  # only from here on reads pause
+            "begin()",
+        ]
+        for call in ("plan.tensor(largest, io='read', threads=1, kind='buffer')", "plan.state_dict(io='read', kind='buffer')"):
+            tries = [f"try: {call}", "except KeyboardInterrupt: print('interrupted')"]
+            said = self.interrupt([*lines, *tries], "pread", "slow/", 2000, self.is_called)
+            (self.dir / "begun").unlink()
+            (self.dir / "large").unlink()
+            (self.dir / "slow").rename(self.dir / "large")
+            self.assertEqual(said, ["interrupted"], call)
+
+    def test_a_handler_that_raises_nothing_gets_the_tensor(self):
+        lines = [
+            "signal.signal(signal.SIGINT, lambda *_: print('noted'))",
+            "plan = ph.open('run').plan(0.1)",
+            "begin()",
+            "data = [t.tobytes() for t in plan.state_dict(io='read', kind='buffer').values()]",
+            "print(data == [t.tobytes() for t in plan.state_dict(kind='buffer').values()])",
+        ]
+        said = self.interrupt(lines, "pread", "snapshot-", 20, self.is_called)
+        self.assertEqual(said, ["noted", "True"])
 
     def test_a_plan_that_nobody_waits_for_may_use_its_series(self):
         lines = [
