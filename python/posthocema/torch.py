@@ -154,6 +154,7 @@ class Recorder:
                 place = id(tensor)
             self._first[name] = seen.setdefault(place, name)
         self._names = [name for name, first in self._first.items() if name == first]
+        self._sharded = [_shards.is_sharded(floats[name]) for name in self._names]
         places = _find_places(self.model, entries)
         self._places = None if places is None else [places[name] for name in self._names]
         if self._keeps:
@@ -209,9 +210,9 @@ class Recorder:
 
     def _live(self) -> List[torch.Tensor]:
         """The parameters and buffers as they are now, or the shards of this process."""
-        if self._places is not None:
-            tensors = [table[key] for table, key in self._places]
-        else:
+        tensors = [] if self._places is None else [table[key] for table, key in self._places]
+        # After an evaluation fully_shard may leave whole parameters in the modules; state_dict() shards them again.
+        if self._places is None or (self.is_sharded and [_shards.is_sharded(t) for t in tensors] != self._sharded):
             entries = _entries(self.model)
             tensors = [entries[name] for name in self._names]
         if self.is_sharded:
@@ -370,12 +371,17 @@ class Recorder:
         if wanted not in self.widths:
             raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
         averages = dict(zip(self._names, self._averages[self.widths.index(wanted)]))
-        entries = {n: _shards.local(t.detach()) for n, t in _entries(unwrap(model)).items()}
-        own = {name: entries[name] for name in self._names if name in entries}
-        before = {name: tensor.clone() for name, tensor in own.items()}
+
+        def own() -> Dict[str, torch.Tensor]:
+            """The tensors of the model; state_dict() also drops whole copies that fully_shard has made of shards."""
+            entries = _entries(unwrap(model))
+            return {name: _shards.local(entries[name].detach()) for name in self._names if name in entries}
+
+        held = own()
+        before = {name: tensor.clone() for name, tensor in held.items()}
         try:
             with torch.no_grad():
-                for name, tensor in own.items():
+                for name, tensor in held.items():
                     if self._keeps:
                         tensor.copy_(averages[name])
                     if broadcast and not self.is_sharded:
@@ -383,5 +389,5 @@ class Recorder:
             yield model
         finally:
             with torch.no_grad():
-                for name, tensor in own.items():
+                for name, tensor in own().items():
                     tensor.copy_(before[name])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorder in two processes (gloo): DistributedDataParallel, and sharded parameters (DTensor) with distributed
-checkpoints. Each part is a training of its own, which new processes continue.
+"""The recorder in two processes (gloo): DistributedDataParallel, sharded parameters (DTensor) and those of fully_shard
+with distributed checkpoints. Each part is a training of its own, which new processes continue.
 
     tests/python/test_distributed.py PROGRAM LIBRARY
 
@@ -31,7 +31,13 @@ try:
     from torch.distributed import tensor
 except ImportError:
     dcp = tensor = None
+try:
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+except ImportError:
+    fully_shard = None
 N_RANKS, STEPS, EVERY = 2, 40, 10
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+DTYPES = {"fsdp": torch.float32, "fsdp-bf16": torch.bfloat16}  # of parameters under fully_shard; it computes in bf16
 
 
 class Model(torch.nn.Module):
@@ -61,18 +67,23 @@ def shard(name, module, mesh):
 class Training:
     def __init__(self, kind, directory):
         torch.manual_seed(1)
-        plain = Model()
+        plain = Model().to(DTYPES.get(kind, torch.float32))
         self.kind = kind
-        if kind == "shards":  # as FSDP2 has them between steps, which needs a GPU or torch 2.7 itself
-            mesh = dist.device_mesh.init_device_mesh("cpu", (N_RANKS,))
+        mesh = None if kind == "ddp" else dist.device_mesh.init_device_mesh("cpu", (N_RANKS,))
+        if kind == "shards":  # as FSDP2 has them between steps
             self.model = tensor.distribute_module(plain, mesh, shard)
             plain.again.weight = plain.tied.weight
+        elif kind in DTYPES:  # the outer module keeps its whole parameters after a forward pass
+            policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+            fully_shard(plain.first, mesh=mesh, mp_policy=policy)
+            self.model = fully_shard(plain, mesh=mesh, mp_policy=policy)
         else:
             self.model = torch.nn.parallel.DistributedDataParallel(plain)
         self.plain = plain
         self.optimizer = torch.optim.SGD([p for p in self.model.parameters() if p.requires_grad], lr=0.05, momentum=0.9)
         self.recorder = Recorder(self.model, (0.05, 0.1), dir=directory, every=EVERY)
-        self.recorder.attach(self.optimizer)
+        if kind not in DTYPES:
+            self.recorder.attach(self.optimizer)
         self.truth = {}
 
     def whole(self):
@@ -81,9 +92,21 @@ class Training:
             for n, t in self.plain.state_dict().items()
         }
 
+    def evaluate(self, x):
+        """The model computes with the average inside of the block, and with its own parameters after it."""
+        own = self.model(x)
+        reference = Model().to(torch.bfloat16)
+        averages = self.recorder.state_dict()["averages"][1]
+        whole = {n: a.full_tensor() if hasattr(a, "full_tensor") else a for n, a in averages.items()}
+        reference.load_state_dict(whole, strict=False)
+        with self.recorder.copy_to(self.model, 0.1):
+            assert torch.equal(self.model(x), reference(x.bfloat16()))
+        assert not torch.equal(own, reference(x.bfloat16()))
+        assert torch.equal(self.model(x), own)
+
     def advance(self, first, last):
         for step in range(first, last + 1):
-            torch.manual_seed(1000 * step + (dist.get_rank() if self.kind == "ddp" else 0))
+            torch.manual_seed(1000 * step + (0 if self.kind == "shards" else dist.get_rank()))
             x = torch.randn(16, 7)
             y = x[:, :1].sin()
             if self.kind == "shards":
@@ -92,6 +115,14 @@ class Training:
             ((self.model(x) - y) ** 2).mean().backward()
             self.plain.count += 1
             self.optimizer.step()
+            if self.kind in DTYPES:
+                # A run that is not continued does neither: both leave no trace in its snapshots.
+                with torch.no_grad():
+                    if first > 1:
+                        self.model(x)
+                    self.recorder.step()
+                    if first > 1:
+                        self.evaluate(x)
             weight = 1 - (1 - 1 / step) ** (ph.gamma(0.1) + 1)
             for name, value in self.whole().items():
                 old = self.truth.setdefault(name, torch.zeros_like(value))
@@ -111,7 +142,7 @@ def train(kind, directory, first, last, state, before):
     }
     parameters = training.optimizer.param_groups[0]["params"]
     if first > 1:
-        if kind == "shards":
+        if kind != "ddp":
             dcp.load(held, checkpoint_id=before)
         else:
             held = torch.load(f"{before}.pt")
@@ -144,11 +175,11 @@ def train(kind, directory, first, last, state, before):
         "ema": training.recorder.state_dict(),
         "truth": training.truth,
     }
-    if kind == "shards":
+    if kind != "ddp":
         dcp.save(held, checkpoint_id=state)
     elif rank == 0:
         torch.save(held, f"{state}.pt")
-    if kind == "shards":  # a failure in one process is one in all, and leaves nothing
+    if kind != "ddp":  # a failure in one process is one in all, and leaves nothing
         training.recorder.dtype = torch.float16
         if rank:
             training.recorder._averages[1][0] += 1e6
@@ -205,7 +236,7 @@ class Processes(unittest.TestCase):
             first, before = last + 1, state
         return directory, state
 
-    def check(self, directory, truth):
+    def check(self, directory, truth, dtype=torch.float32):
         with ph.open(directory) as series, series.plan(0.1) as plan:
             self.assertEqual(len(series), 2 * STEPS // EVERY)
             self.assertEqual({s.sigma_rel for s in series.snapshots}, {0.05, 0.1})
@@ -217,9 +248,8 @@ class Processes(unittest.TestCase):
                 self.assertLess(float((made[name].double() - value).norm() / value.norm()), 1e-6, name)
         self.assertEqual(int(made["count"]), STEPS)
         torch.manual_seed(1)
-        self.assertTrue(torch.equal(made["frozen.weight"], Model().frozen.weight))
+        self.assertTrue(torch.equal(made["frozen.weight"], Model().frozen.weight.to(dtype).float()))
         self.assertTrue(torch.equal(made["tied.weight"], made["again.weight"]))
-        return made
 
     def tensors(self, directory):
         """Every snapshot, whole."""
@@ -242,16 +272,26 @@ class Processes(unittest.TestCase):
             same = [(d / name).read_bytes().split(b"}}", 1)[1] for d in (directory, once)]
             self.assertEqual(same[0], same[1], name)
 
+    def check_shards(self, kind):
+        directory, state = self.train(kind, kind, [17, STEPS])
+        truth = {"truth": {name: torch.zeros(t.shape, dtype=torch.float64) for name, t in Model().state_dict().items()}}
+        dcp.load(truth, checkpoint_id=str(state))
+        self.check(directory, truth["truth"], DTYPES.get(kind, torch.float32))
+        once, _ = self.train(kind, kind + "-once", [STEPS])
+        self.assertEqual(sorted(p.name for p in directory.iterdir()), sorted(p.name for p in once.iterdir()))
+        self.assertEqual(self.tensors(directory), self.tensors(once))
+
     def test_each_process_writes_its_shards_and_a_resumed_run_is_the_same(self):
         if not hasattr(tensor, "distribute_module"):
             self.skipTest("needs torch 2.5 or later")
-        directory, state = self.train("shards", "shards", [17, STEPS])
-        truth = {"truth": {name: torch.zeros(t.shape, dtype=torch.float64) for name, t in Model().state_dict().items()}}
-        dcp.load(truth, checkpoint_id=str(state))
-        self.check(directory, truth["truth"])
-        once, _ = self.train("shards", "once", [STEPS])
-        self.assertEqual(sorted(p.name for p in directory.iterdir()), sorted(p.name for p in once.iterdir()))
-        self.assertEqual(self.tensors(directory), self.tensors(once))
+        self.check_shards("shards")
+
+    def test_a_model_of_fully_shard_is_averaged_in_its_shards(self):
+        if not fully_shard or TORCH < (2, 7):
+            self.skipTest("fully_shard computes on the processor from torch 2.7 on")
+        for kind in DTYPES:
+            with self.subTest(kind):
+                self.check_shards(kind)
 
 
 if __name__ == "__main__":
