@@ -173,6 +173,28 @@ class PostHocEMA:
             _load(made, tensors)
         return SynthesizedEMA(made.requires_grad_(False))
 
+    def reconstruction_error(
+        self,
+        target_sigma_rel_range: Optional[Tuple[float, float]] = None,
+        num_target_points: int = 100,
+        step: Optional[int] = None,
+    ) -> Tuple[List[float], List[float]]:
+        """Widths, and the predicted error of the average of each, at the newest snapshot or at a step.
+
+        Errors are relative to the norm of all parameters; NaN where they are unknown. target_sigma_rel_range: default
+        (0.05, 0.28). ``posthoc-ema plot errors`` draws the same.
+        """
+        first, last = target_sigma_rel_range or (0.05, 0.28)
+        if num_target_points < 2 or not first < last:
+            raise UsageError(
+                f"target_sigma_rel_range, num_target_points: expected a range and 2 or more, found {first}, {last} "
+                f"and {num_target_points}"
+            )
+        steps = num_target_points - 1
+        widths = [first + (last - first) * i / steps for i in range(steps)] + [last]
+        with self.open() as series, series.plan(widths, at=step) as plan:
+            return [t.sigma_rel for t in plan.targets], [t.predicted_error for t in plan.targets]
+
     # ---- As in pytorch-posthoc-ema ----
 
     @classmethod

@@ -136,6 +136,28 @@ class Compat(unittest.TestCase):
             with ema.model(torch.nn.Linear(6, 6), sigma_rel=0.2):
                 pass
 
+    def test_predicted_errors_are_those_that_averages_have(self):
+        emas = PostHocEMA(
+            self.model, sigma_rels=(0.05, 0.2), checkpoint_every_num_steps=20, checkpoint_folder=self.dir,
+            checkpoint_dtype=torch.float32, update_every=1,
+        )  # fmt: skip
+        self.move(200, emas.update)
+        widths, errors = emas.reconstruction_error((0.05, 0.2), 4)
+        for width, expected in zip(widths, (0.05, 0.1, 0.15, 0.2)):
+            self.assertAlmostEqual(width, expected, delta=1e-9)
+        self.assertLess(max(errors[0], errors[3]), 1e-6)
+        for width, error in list(zip(widths, errors))[1:3]:
+            state = emas.synthesize_ema_model(sigma_rel=width).ema_model.state_dict()
+            norm = sum(float(t.double().square().sum()) for t in state.values() if t.is_floating_point()) ** 0.5
+            real = float((state["linear.weight"].double() - self.truth(width, 200)).norm()) / norm
+            self.assertTrue(real / 3 < error < real * 3, (width, error, real))
+        widths, earlier = emas.reconstruction_error(step=100)
+        self.assertEqual((len(widths), widths[0], widths[-1]), (100, 0.05, 0.28))
+        self.assertLess(earlier[0], 1e-6)
+        for wrong in ({"num_target_points": 1}, {"target_sigma_rel_range": (0.2, 0.1)}):
+            with self.assertRaises(ph.UsageError):
+                emas.reconstruction_error(**wrong)
+
     def test_files_of_ema_pytorch_are_read(self):
         reader = PostHocEMA.from_path(SOURCE / "fixtures/ema_pytorch/snapshots", sigma_rels=(0.05, 0.28), update_every=5)
         with reader.open() as series:
