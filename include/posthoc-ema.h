@@ -200,7 +200,7 @@ struct posthoc_ema_series_options {
         *allow_globals; /* [n] further globals that pickles may name, read as inert objects */
     size_t n_allow_globals;
     /* [n] "T" or "T,counter": the training was resumed at T with averages that were copies of the
-     * weights; counter: their step count began anew */
+     * weights; counter: their step count restarted */
     const char *const *resets;
     size_t n_resets;
     double time_offset; /* the averages end so much later than the names say */

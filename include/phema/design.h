@@ -27,7 +27,7 @@ enum phema_design_moving {
 
 struct phema_design_motion {
     enum phema_design_moving moving;
-    const struct phema_motion *seen; /* SEEN: borrowed; behind its end the walk goes on as b t^-q */
+    const struct phema_motion *seen; /* SEEN: borrowed; after its end the rate is b t^-q */
     double stretch;                  /* SEEN: time of this training over time of that one */
 };
 

@@ -350,7 +350,7 @@ bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *re
 PHEMA_FALLIBLE phema_reader_complete(const uint8_t **data, const struct phema_read *read,
                                      const struct phema_tensor *tensor, struct phema_error *err);
 
-/* Where one element begins. false: not told, of a strided, compressed or converted tensor. */
+/* Where one element begins. false: unknown, for a strided, compressed or converted tensor. */
 bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
                        uint64_t element);
 

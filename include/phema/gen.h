@@ -5,7 +5,7 @@
  * 1/c)^(gamma+1), or for snapshots with update_every U > 1 that of ema-pytorch. Exponential
  * averages and tables start from the parameters before training; windows and the like are one
  * average for each time. Only integer arithmetic, IEEE +-*, sqrt and fma: the same bytes on every
- * machine. After a reset the averages of snapshots, not the exact ones, go on as copies of the
+ * machine. After a reset the averages of snapshots, not the exact ones, continue as copies of the
  * parameters (phema_profile_reset); files of the step of the reset are from before it. */
 #ifndef PHEMA_GEN_H
 #define PHEMA_GEN_H

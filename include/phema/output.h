@@ -101,11 +101,11 @@ struct phema_outputs {
                              was chosen */
     const char *into_names; /* where they have a suffix too: "ema.state.NAME.ema_params"; or NULL */
     bool *is_replaced;      /* [series->n_tensors] in copies, where other tensors stay; else NULL */
-    bool has_new_scales;    /* fp8 numbers are written as codes, and their scales are made anew */
-    bool is_in_order;       /* an element has several places or names in a template: the last one
+    bool has_new_scales; /* fp8 numbers are written as codes, and their scales are computed again */
+    bool is_in_order;    /* an element has several places or names in a template: the last one
                              written stays, so one thread writes all, in order */
-    int level;              /* of compression */
-    char *made_directory;   /* the directory to create for the outputs; NULL: it exists */
+    int level;           /* of compression */
+    char *made_directory;      /* the directory to create for the outputs; NULL: it exists */
     struct phema_arena memory; /* of the arrays above */
 };
 

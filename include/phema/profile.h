@@ -59,7 +59,7 @@ struct phema_profile {
 };
 
 /* A training that was resumed at a time without its averages: they became copies of the
- * parameters, and went on with the step count, or with a count that began anew. */
+ * parameters, and continued with the step count, or with a count that restarted. */
 struct phema_reset {
     double at; /* [time] */
     bool restarts_count;

@@ -24,7 +24,7 @@ struct sink_options {
 enum sink_start_state {
     SINK_NEW,
     SINK_RESUMED, /* files of an interrupted run; its journal must be checked against them */
-    SINK_STALE    /* the journal is for other snapshots, weights or options: started anew */
+    SINK_STALE    /* the journal is for other snapshots, weights or options: started again */
 };
 
 /* ---- Before the output is opened ---- */

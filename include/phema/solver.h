@@ -195,7 +195,7 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m);
  * stores them (docs/numerics.md). */
 #define PHEMA_FLOAT32_FLOOR 3e-7
 
-/* The residuals of damaged tensors are so many times as large as those of the same tensor in other
+/* The residuals of damaged tensors are this many times as large as those of the same tensor in other
  * snapshots, at least (docs/numerics.md). */
 #define PHEMA_TENSOR_OUTLIER 10
 

@@ -25,7 +25,7 @@ enum phema_sums { PHEMA_SUMS_F64, PHEMA_SUMS_F32, PHEMA_SUMS_AUTO };
 
 struct phema_progress {
     uint64_t done_bytes, total_bytes; /* of input; of a stage: of its output, total 0: unknown */
-    double elapsed_s;                 /* since the begin of the run, or of the stage */
+    double elapsed_s;                 /* since the start of the run, or of the stage */
     const char *tensor;               /* in progress; NULL in a stage */
     size_t tensor_size;
     const char *stage;      /* "compressing", "checking", "storing" an output; NULL: reading */

@@ -33,22 +33,35 @@ static const struct cli_verb *find_verb(const char *name)
     return NULL;
 }
 
+static void write_verb(struct phema_strbuf *out, const char *name, const char *summary)
+{
+    phema_strbuf_printf(out, "  %-9s ", name);
+    cli_write_help_text(out, summary, 12);
+    phema_strbuf_puts(out, "\n");
+}
+
 static void write_overview(struct phema_strbuf *out)
 {
+    struct phema_strbuf text = {0};
     phema_strbuf_puts(
-        out, "usage: posthoc-ema VERB [options] ...\n\n"
-             "Makes an EMA of any length after the training is over, from stored snapshots.\n\n"
-             "Examples\n"
-             "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
-             "      one averaged checkpoint from a directory of snapshots\n"
-             "  posthoc-ema inspect ckpts/\n"
-             "      what is in that directory\n\n"
-             "Verbs\n");
+        &text, "usage: posthoc-ema VERB [options] ...\n\n"
+               "Makes an EMA of any length after the training is over, from stored snapshots.\n\n"
+               "Examples\n"
+               "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
+               "      one averaged checkpoint from a directory of snapshots\n"
+               "  posthoc-ema inspect ckpts/\n"
+               "      what is in that directory\n\n"
+               "Verbs\n");
     for (size_t i = 0; cli_verbs[i]; i++)
-        phema_strbuf_printf(out, "  %-9s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
-    phema_strbuf_puts(out, "  help      this text, or help on a verb: posthoc-ema help VERB\n\n"
-                           "posthoc-ema VERB -h shows examples and the options of every day, "
-                           "--help all of\nthem; posthoc-ema --version the version.\n");
+        write_verb(&text, cli_verbs[i]->name, cli_verbs[i]->summary);
+    write_verb(&text, "help", "this text, or help on a verb: posthoc-ema help VERB");
+    phema_strbuf_puts(&text, "\nposthoc-ema VERB -h      examples, options of every day\n"
+                             "posthoc-ema VERB --help  all options\n"
+                             "posthoc-ema --version    the version\n");
+    if (text.data)
+        cli_fit_help(out, text.data);
+    out->is_failed |= text.is_failed;
+    phema_strbuf_clear(&text);
 }
 
 /* Verbs that other programs have for the same. */

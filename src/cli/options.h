@@ -138,6 +138,10 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
 
 /* ---- help.c ---- */
 
+/* Appends lines of help, broken at words where the terminal is narrower; commands stay whole. */
+void cli_fit_help(struct phema_strbuf *out, const char *text);
+/* Appends a text whose lines begin at a column, the first of which is there already. */
+void cli_write_help_text(struct phema_strbuf *out, const char *text, size_t column);
 /* is_short: examples and the options of every day */
 void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short);
 

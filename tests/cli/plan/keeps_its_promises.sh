@@ -1,22 +1,29 @@
 # synth does what plan forecasts. Bytes are equal; peak memory is at most the forecast, and little less.
-# Sanitizers keep memory of their own, so only bytes are compared under them.
+# A run needs less where some of its threads are done before others begin, as on a busy machine: then it is made again,
+# and the largest peak counts. No run may exceed the forecast. Sanitizers keep memory of their own, so only bytes are
+# compared under them.
 set -e
 number() { grep -o "\"$1\": [0-9]*" "$2" | head -n 1 | sed 's/.*: //'; }
+is_near() { awk -v p="$1" -v m="$2" -v slack="${slack-2097152}" 'BEGIN { exit !(p <= 1.05 * m + slack) }'; }
 compare() { # name, arguments of both
     local name=$1
     shift
     "$phema" plan -q --no-sync --json "$@" >plan.json
-    "$phema" synth -q --no-sync --force --json "$@" >synth.json
-    local planned measured
+    local planned measured=0 peak
     planned=$(number peak_ram_bytes plan.json)
-    measured=$(number peak_anonymous_bytes synth.json)
-    [ -n "${sanitize-}" ] && planned=0 measured=0
+    for _ in 1 2 3 4 5 6 7 8; do
+        "$phema" synth -q --no-sync --force --json "$@" >synth.json
+        peak=$(number peak_anonymous_bytes synth.json)
+        [ "$peak" -gt "$measured" ] && measured=$peak
+        [ -n "${sanitize-}" ] && planned=0 measured=0
+        is_near "$planned" "$measured" && break
+    done
     awk -v name="$name" -v r0="$(number read_bytes plan.json)" -v r1="$(number read_bytes synth.json)" \
         -v w0="$(number write_bytes plan.json)" -v w1="$(number written_bytes synth.json)" \
-        -v p="$planned" -v m="$measured" -v slack="${slack-2097152}" 'BEGIN {
+        -v p="$planned" -v m="$measured" -v near="$(is_near "$planned" "$measured" && echo 1)" 'BEGIN {
         read = r0 == r1 ? "read" : "read " r0 " " r1
         written = w0 == w1 ? "written" : "written " w0 " " w1
-        memory = m <= p && p <= 1.05 * m + slack ? "memory" : "memory " p " " m
+        memory = m <= p && near ? "memory" : "memory " p " " m
         print name ": " read ", " written ", " memory }'
 }
 "$phema" gen -q --count 8 --steps 40 --params 4M --dtype f16 --no-sync run >/dev/null
@@ -27,8 +34,7 @@ for file in pair/*.safetensors; do
     zstd -q "$file" -o "packed/$(basename "$file").zst"
 done
 compare "one target" --sigma-rel 0.1 run out.safetensors
-# On a busy machine some threads are done before others begin.
-slack=10485760 compare "threads" -j7 --sigma-rel 0.1 run out.safetensors
+compare "threads" -j7 --sigma-rel 0.1 run out.safetensors
 compare "a sweep" --sigma-rel 0.05:0.25:0.01 run sweep/
 compare "two times" --sigma-rel 0.05,0.1 --at 30,40 run times/
 compare "float32" --dtype f32 --sigma-rel 0.1 run out.safetensors
