@@ -284,7 +284,7 @@ struct stretch {
     const struct comparison *comparison;
     size_t begin, end;         /* windows */
     struct phema_problem part; /* of their snapshots */
-    struct phema_gram_band band;
+    const struct phema_gram_band *band;
     struct scaled_system system; /* of the window that is looked at */
     struct window window;
 };
@@ -296,7 +296,7 @@ static enum phema_status compare_window(struct stretch *stretch, size_t index,
     struct window *window = &stretch->window;
     struct window_result *result = &comparison->results[index];
     window->first = window_begin(comparison, index);
-    system_fill(&stretch->system, &stretch->band,
+    system_fill(&stretch->system, stretch->band,
                 window->first - window_begin(comparison, stretch->begin), window->n,
                 stretch->part.rounding);
     enum phema_status status = system_invert(&stretch->system, window->n, err);
@@ -315,12 +315,13 @@ static enum phema_status compare_window(struct stretch *stretch, size_t index,
 
 static enum phema_status compare_windows(struct stretch *stretch, struct phema_error *err)
 {
-    size_t n = stretch->window.n;
-    enum phema_status status = phema_gram_band_build(&stretch->band, &stretch->part, n, err);
-    if (!status && (!system_alloc(&stretch->system, n) || !window_alloc(&stretch->window)))
+    enum phema_status status = PHEMA_OK;
+    if (!system_alloc(&stretch->system, stretch->window.n) || !window_alloc(&stretch->window))
         status = phema_fail_memory(err);
     for (size_t w = stretch->begin; !status && w < stretch->end; w++)
         status = compare_window(stretch, w, err);
+    system_clear(&stretch->system);
+    window_clear(&stretch->window);
     return status;
 }
 
@@ -329,20 +330,22 @@ static enum phema_status compare_stretch(void *context, size_t index, struct phe
     const struct comparison *comparison = context;
     const struct phema_problem *problem = comparison->problem;
     size_t begin = index * STRETCH, n_left = comparison->n_windows - begin;
+    struct phema_gram_band band;
     struct stretch stretch = {
         .comparison = comparison,
         .begin = begin,
         .end = begin + (n_left < STRETCH ? n_left : STRETCH),
         .part = *problem,
+        .band = &band,
         .window = {.n = problem->n <= WHOLE ? problem->n : WINDOW, .sample = comparison->sample}};
     size_t first = window_begin(comparison, begin);
     stretch.part.snapshots += first;
     stretch.part.rounding = problem->rounding ? problem->rounding + first : NULL;
     stretch.part.n = window_begin(comparison, stretch.end - 1) + stretch.window.n - first;
-    enum phema_status status = compare_windows(&stretch, err);
-    phema_gram_band_clear(&stretch.band);
-    system_clear(&stretch.system);
-    window_clear(&stretch.window);
+    enum phema_status status = phema_gram_band_build(&band, &stretch.part, stretch.window.n, err);
+    if (!status)
+        status = compare_windows(&stretch, err);
+    phema_gram_band_clear(&band);
     return status;
 }
 
