@@ -280,6 +280,12 @@ static bool take_step(const struct phema_system *system, struct refinement *work
     return true;
 }
 
+/* Entry i of S x */
+static phema_quad shrunk(const struct phema_system *system, size_t i, phema_quad x)
+{
+    return system->shrink ? x * system->shrink[i] : x;
+}
+
 /* What is left of b for all of x; S (1 + R) S is 1 */
 static void find_rest(const struct phema_system *system, struct refinement *work,
                       const phema_quad *x, const phema_quad *b)
@@ -287,13 +293,11 @@ static void find_rest(const struct phema_system *system, struct refinement *work
     size_t n = system->gram->n;
     phema_quad *inner = work->moved;
     for (size_t i = 0; i < n; i++)
-        inner[i] = system->shrink ? system->shrink[i] * x[i] : x[i];
+        inner[i] = shrunk(system, i, x[i]);
     phema_gram_apply(system->gram, work->rest, inner, system->scratch);
     for (size_t i = 0; i < n; i++) {
         phema_quad off_diagonal = work->rest[i] - inner[i];
-        if (system->shrink)
-            off_diagonal *= system->shrink[i];
-        work->rest[i] = b[i] - off_diagonal - x[i];
+        work->rest[i] = b[i] - shrunk(system, i, off_diagonal) - x[i];
     }
 }
 
@@ -304,9 +308,7 @@ static void update_rest(const struct phema_system *system, struct refinement *wo
     phema_gram_apply_whole(system->gram, work->scratch, work->whole);
     for (size_t i = 0; i < n; i++) {
         phema_quad off_diagonal = (work->scratch[i] - (phema_quad)work->whole[i]) * work->unit;
-        if (system->shrink)
-            off_diagonal *= system->shrink[i];
-        work->rest[i] -= off_diagonal + work->moved[i];
+        work->rest[i] -= shrunk(system, i, off_diagonal) + work->moved[i];
     }
 }
 
