@@ -538,8 +538,10 @@ class Plan(_Handle):
 def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
     """An array for a tensor, and its address."""
     if kind == "numpy":
-        import numpy
-
+        try:
+            import numpy
+        except ImportError as error:
+            raise ImportError('NumPy is not installed; kind="buffer" needs nothing') from error
         if info.dtype not in _NUMPY:
             raise UsageError(
                 f"tensor '{info.name}': NumPy has no {info.dtype}; give dtype=\"f32\" or kind=\"torch\""
@@ -547,8 +549,10 @@ def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
         array = numpy.empty(info.shape, numpy.dtype(_NUMPY[info.dtype]))
         return array, array.ctypes.data
     if kind == "torch":
-        import torch
-
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError('torch is not installed; kind="buffer" needs nothing') from error
         dtype = getattr(torch, _TORCH.get(info.dtype, ""), None)
         if dtype is None:
             raise UsageError(

@@ -138,6 +138,13 @@ class Averages(Case):
         self.assertEqual(tensors_of(out), tensors_of(self.dir / "program.safetensors"))
         phema("verify", "-q", str(out), cwd=self.dir)
 
+    @unittest.skipIf(HAS_NUMPY, "NumPy is there")
+    def test_numpy_that_is_missing_is_named(self):
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            with self.assertRaisesRegex(ImportError, 'NumPy is not installed; kind="buffer" needs nothing'):
+                plan.state_dict()
+            self.assertEqual(len(plan.state_dict(kind="buffer")), len(plan.tensors()))
+
     def test_tensors_in_memory_are_those_of_files(self):
         for dtype in (None, "f32"):
             out = self.dir / f"WIDTH-{dtype}.safetensors"
@@ -366,19 +373,19 @@ class Stopping(Case):
         self.assertEqual(self.interrupt(lines, "open", "snapshot-", 600_000, None), ["interrupted"])
 
     def test_ctrl_c_does_not_wait_for_a_tensor(self):
-        phema("gen", "-q", "--count", "2", "--params", "8M", "--steps", "30", "--no-sync", "large", cwd=self.dir)
+        phema("gen", "-q", "--count", "2", "--params", "8M", "--steps", "30", "--no-sync", "wide", cwd=self.dir)
         lines = [
-            "plan = ph.open('large').plan(0.1)",
+            "plan = ph.open('wide').plan(0.1)",
             "largest = max(plan.tensors(), key=lambda t: t.bytes).name",  # 416 reads of 128 KiB
-            "os.rename('large', 'slow'); os.symlink('slow', 'large')",  # only from here on reads pause
+            "os.rename('wide', 'slow'); os.symlink('slow', 'wide')",  # only from here on reads pause
             "begin()",
         ]
         for call in ("plan.tensor(largest, io='read', threads=1, kind='buffer')", "plan.state_dict(io='read', kind='buffer')"):
             tries = [f"try: {call}", "except KeyboardInterrupt: print('interrupted')"]
             said = self.interrupt([*lines, *tries], "pread", "slow/", 2000, self.is_called)
             (self.dir / "begun").unlink()
-            (self.dir / "large").unlink()
-            (self.dir / "slow").rename(self.dir / "large")
+            (self.dir / "wide").unlink()
+            (self.dir / "slow").rename(self.dir / "wide")
             self.assertEqual(said, ["interrupted"], call)
 
     def test_a_handler_that_raises_nothing_gets_the_tensor(self):
