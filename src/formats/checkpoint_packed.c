@@ -40,6 +40,7 @@ void phema_checkpoint_pack(struct phema_strbuf *out, const struct phema_checkpoi
     for (size_t f = 0; f < checkpoint->n_files; f++) {
         phema_pack_text(out, phema_file_path(checkpoint->files[f].file));
         phema_pack_text(out, checkpoint->files[f].label);
+        phema_pack_u64(out, checkpoint->files[f].is_metadata);
         pack_identity(out, checkpoint->files[f].file);
     }
 }
@@ -50,6 +51,7 @@ static enum phema_status unpack_file(struct phema_checkpoint *checkpoint, struct
     struct checkpoint_file *file = &checkpoint->files[checkpoint->n_files];
     const char *path = phema_unpack_text(in, NULL);
     char *label = phema_unpack_owned(in, NULL);
+    file->is_metadata = phema_unpack_bool(in);
     struct phema_file_identity identity = unpack_identity(in);
     enum phema_status status = phema_unpack_check(in, err);
     if (!status && !path)
