@@ -184,17 +184,23 @@ def interruptible(function: Callable[[], R]) -> R:
         return function()
     results: List[R] = []
     errors: List[BaseException] = []
+    begun = threading.Event()
 
     def run() -> None:
+        begun.set()
         try:
             results.append(function())
         except BaseException as error:  # raised by the thread that waits
             errors.append(error)
 
     thread = threading.Thread(target=run, name="posthocema", daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.1)  # a signal that arrives just before a wait, or in another thread, does not end the wait
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.1)  # a signal that arrives just before a wait, or in another thread, does not end the wait
+    except BaseException:
+        begun.wait(1)  # Python crashes when it ends while a thread begins
+        raise
     if errors:
         raise errors.pop()
     return results.pop()
