@@ -73,7 +73,7 @@ PHEMA_FALLIBLE sink_add_side_files(struct sink *sink, bool are_last, struct phem
  * (sink_template.c). */
 PHEMA_FALLIBLE sink_restore_template(struct sink *sink, struct phema_error *err);
 
-/* ---- sink_pieces.c: tensors in several places, and data with checksums ---- */
+/* ---- sink_runs.c: elements and their places ---- */
 
 /* Writes elements [first, first + n) of tensor i to their places. */
 PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n,
@@ -83,12 +83,17 @@ PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint
 PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n, bool is_done,
                               void *data, struct phema_error *err);
 
+/* ---- sink_pieces.c: data with checksums ---- */
+
 PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err);
 
 /* Bytes that were written to a file of a copy, or found there: adds their shares to the checksums of
  * the pieces that hold them. */
 void sink_note_bytes(struct sink *sink, size_t file, uint64_t offset, const void *data,
                      size_t size);
+/* The same for a run of tensor i, also of a new zip. */
+void sink_note_run(struct sink *sink, size_t i, const struct phema_run *run, const void *data,
+                   size_t size);
 
 /* Writes checksums, and of new zips headers and ends, when all data of this process are written. */
 PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sink_pieces.c - Tensors that lie in several places of the output, and data with a checksum: the
- * zips of a new distributed checkpoint, and the records of a zip that several processes copy. Data
- * arrive in any order and from any thread: each block adds its share of the CRC
- * (phema_crc32_share). So data are read once, headers are written last, and nothing but a number is
- * held for each piece. Of a piece that several parts write, each part records its share, and join
- * adds them up. */
+/* sink_pieces.c - Data with a checksum: the zips of a new distributed checkpoint, and the records of a
+ * zip that several processes copy. Data arrive in any order and from any thread: each block adds its
+ * share of the CRC (phema_crc32_share). So data are read once, headers are written last, and nothing
+ * but a number is held for each piece. Of a piece that several parts write, each part records its
+ * share, and join adds them up. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,16 +11,7 @@
 #include "phema/parallel.h"
 #include "sink_internal.h"
 
-/* ---- Runs ---- */
-
-struct transfer {
-    struct sink *sink;
-    size_t tensor;
-    uint64_t first; /* the element at data */
-    const uint8_t *written;
-    uint8_t *read; /* one of both */
-    bool is_done;  /* what was read counts as written */
-};
+/* ---- Bytes that were written ---- */
 
 static void note_block(struct sink_piece *piece, uint64_t offset, const void *data, size_t size)
 {
@@ -61,70 +51,16 @@ void sink_note_bytes(struct sink *sink, size_t file, uint64_t offset, const void
     }
 }
 
-static void note_run(const struct transfer *transfer, const struct phema_run *run, const void *data,
-                     size_t size)
+void sink_note_run(struct sink *sink, size_t i, const struct phema_run *run, const void *data,
+                   size_t size)
 {
-    struct sink *sink = transfer->sink;
-    if (!sink->pieces || !(transfer->written || transfer->is_done))
+    if (!sink->pieces)
         return;
     if (sink->records)
         sink_note_bytes(sink, run->file, run->offset, data, size);
     else
-        note_block(&sink->pieces[sink->outputs->first_piece[transfer->tensor] + run->chunk],
-                   run->offset, data, size);
-}
-
-static enum phema_status transfer_run(void *context, const struct phema_run *run,
-                                      struct phema_error *err)
-{
-    const struct transfer *transfer = context;
-    struct sink *sink = transfer->sink;
-    enum phema_dtype dtype = sink->outputs->dtypes[transfer->tensor];
-    uint64_t at = phema_dtype_bytes(dtype, run->first - transfer->first);
-    size_t size = (size_t)phema_dtype_bytes(dtype, run->n);
-    struct phema_writer *writer = sink->writers[run->file];
-    enum phema_status status =
-        transfer->read ? phema_writer_read(writer, run->offset, transfer->read + at, size, err)
-                       : phema_writer_write(writer, run->offset, transfer->written + at, size, err);
-    if (!status)
-        note_run(transfer, run, transfer->read ? transfer->read + at : transfer->written + at,
-                 size);
-    return status;
-}
-
-static enum phema_status transfer_range(struct transfer *transfer, uint64_t n,
-                                        struct phema_error *err)
-{
-    const struct sink *sink = transfer->sink;
-    size_t i = transfer->tensor;
-    const struct phema_tensor_location *location = &sink->output->locations[i];
-    struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
-    tensor.dtype = sink->outputs->dtypes[i];
-    tensor.chunks = location->chunks;
-    tensor.n_chunks = location->n_chunks;
-    if (location->chunks)
-        return phema_tensor_visit_runs(&tensor, transfer->first, n, transfer_run, transfer, err);
-    const struct phema_run all = {.file = location->file,
-                                  .offset = sink_tensor_offset(sink, i) +
-                                            phema_dtype_bytes(tensor.dtype, transfer->first),
-                                  .first = transfer->first,
-                                  .n = n};
-    return transfer_run(transfer, &all, err);
-}
-
-PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n,
-                               const void *data, struct phema_error *err)
-{
-    struct transfer transfer = {.sink = sink, .tensor = i, .first = first, .written = data};
-    return transfer_range(&transfer, n, err);
-}
-
-PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n, bool is_done,
-                              void *data, struct phema_error *err)
-{
-    struct transfer transfer = {
-        .sink = sink, .tensor = i, .first = first, .read = data, .is_done = is_done};
-    return transfer_range(&transfer, n, err);
+        note_block(&sink->pieces[sink->outputs->first_piece[i] + run->chunk], run->offset, data,
+                   size);
 }
 
 /* ---- Checksums ---- */

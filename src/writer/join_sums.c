@@ -10,6 +10,30 @@
 #include "write_error.h"
 #include "writer_internal.h"
 
+/* A file of a directory, or the one that is joined. */
+static enum phema_status open_file(int *descriptor, const struct phema_writer_join *join,
+                                   size_t file, struct phema_error *err)
+{
+    const char *name = join->first.files[file].name;
+    *descriptor = name ? openat(join->descriptor, name,
+                                O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+                       : join->descriptor;
+    return *descriptor < 0 ? writer_fail_errno(err, join->partial_path, "cannot be opened", errno)
+                           : PHEMA_OK;
+}
+
+/* Syncs and closes a file of a directory. The joined one is synced when it is published. */
+static enum phema_status close_file(const struct phema_writer_join *join, int descriptor,
+                                    enum phema_status status, struct phema_error *err)
+{
+    if (descriptor == join->descriptor)
+        return status;
+    if (!status && join->options.syncs && file_sync(descriptor))
+        status = writer_fail_errno(err, join->path, "cannot be synced", errno);
+    (void)close(descriptor);
+    return status;
+}
+
 /* ---- Digests ---- */
 
 /* Only digits may be overwritten: the header reserves them for this. */
@@ -49,20 +73,11 @@ static enum phema_status write_digits(const struct phema_writer_join *join, int 
 
 PHEMA_FALLIBLE join_write_sums(const struct phema_writer_join *join, struct phema_error *err)
 {
-    const struct part_marker *wanted = &join->first;
-    if (!wanted->n_sums || wanted->sidecar)
+    int descriptor = -1;
+    if (!join->first.n_sums || join->first.sidecar)
         return PHEMA_OK;
-    if (!wanted->is_directory)
-        return write_digits(join, join->descriptor, err);
-    int descriptor = openat(join->descriptor, wanted->files[wanted->sums_file].name,
-                            O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0)
-        return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
-    enum phema_status status = write_digits(join, descriptor, err);
-    if (!status && join->options.syncs && file_sync(descriptor))
-        status = writer_fail_errno(err, join->path, "cannot be synced", errno);
-    (void)close(descriptor);
-    return status;
+    enum phema_status status = open_file(&descriptor, join, join->first.sums_file, err);
+    return status ? status : close_file(join, descriptor, write_digits(join, descriptor, err), err);
 }
 
 /* ---- Checksums ---- */
@@ -79,8 +94,6 @@ static enum phema_status write_file_crcs(const struct phema_writer_join *join, i
             if (file_write_fully(descriptor, bytes, sizeof(bytes), crcs[k].at[x]))
                 return writer_fail_errno(err, join->partial_path, "cannot be written", errno);
     }
-    if (join->options.syncs && join->first.is_directory && file_sync(descriptor))
-        return writer_fail_errno(err, join->path, "cannot be synced", errno);
     return PHEMA_OK;
 }
 
@@ -92,15 +105,12 @@ PHEMA_FALLIBLE join_write_crcs(const struct phema_writer_join *join, struct phem
     for (size_t k = 0, end = 0; k < all->n_crcs && !status; k = end) {
         while (end < all->n_crcs && all->crcs[end].file == all->crcs[k].file)
             end++;
-        const char *name = all->files[all->crcs[k].file].name;
-        int descriptor = !name ? join->descriptor
-                               : openat(join->descriptor, name,
-                                        O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-        if (descriptor < 0)
-            return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
-        status = write_file_crcs(join, descriptor, &all->crcs[k], end - k, err);
-        if (name)
-            (void)close(descriptor);
+        int descriptor = -1;
+        status = open_file(&descriptor, join, all->crcs[k].file, err);
+        if (!status)
+            status =
+                close_file(join, descriptor,
+                           write_file_crcs(join, descriptor, &all->crcs[k], end - k, err), err);
     }
     return status;
 }

@@ -159,6 +159,11 @@ static void shifts_multiply_by_powers_of_two(void **state)
     assert_true(phema_quad_shifted(-tiny, -126) == 0 && phema_quad_shifted(tiny, 1) == 2 * tiny);
 }
 
+static uint64_t next_random(uint64_t random)
+{
+    return random * 6364136223846793005U + 1442695040888963407U;
+}
+
 static void dot_products_with_whole_numbers_are_exact(void **state)
 {
     (void)state;
@@ -168,10 +173,10 @@ static void dot_products_with_whole_numbers_are_exact(void **state)
     phema_quad sum = 0;
     uint64_t random = 1;
     for (size_t i = 0; i < N; i++) {
-        random = random * 6364136223846793005U + 1442695040888963407U;
+        random = next_random(random);
         a[i] = phema_fixed_from_quad((phema_quad)random / (phema_quad)0x1p63 - 1);
         a[i] += (phema_fixed)(random >> 5); /* all low bits in use, of both signs */
-        random = random * 6364136223846793005U + 1442695040888963407U;
+        random = next_random(random);
         b[i] = (int64_t)(random >> 12) - ((int64_t)1 << 51);
         sum += phema_quad_from_fixed(a[i]) * (phema_quad)b[i];
     }
@@ -194,7 +199,7 @@ static void fixed_dot_products_are_exact(void **state)
     for (size_t i = 0; i < N; i++) {
         phema_quad x[2];
         for (size_t k = 0; k < 2; k++) {
-            random = random * 6364136223846793005U + 1442695040888963407U;
+            random = next_random(random);
             /* both signs, magnitudes down to 1e-30, all low bits in use */
             x[k] = ((phema_quad)(random >> 11) / (phema_quad)0x1p52 - 1) / 3;
             x[k] = i % 7 == 0 ? x[k] * (phema_quad)1e-30 : x[k] / 9;

@@ -67,17 +67,18 @@ static enum phema_status put_share(struct phema_writer *writer, uint64_t part,
     return phema_writer_write(writer, first, data, PART_SIZE, err);
 }
 
-static enum phema_status write_part(const char *path, uint64_t part, struct phema_error *err)
+static enum phema_status write_part_with(const char *path,
+                                         const struct phema_writer_part_options *options,
+                                         struct phema_error *err)
 {
-    struct phema_writer_part_options options = part_of(part, N_PARTS);
     struct phema_writer_part *opened = NULL;
     struct phema_writer *writer = NULL;
-    enum phema_status status = phema_writer_part_open(&opened, path, &options, err);
+    enum phema_status status = phema_writer_part_open(&opened, path, options, err);
     if (status)
         return status;
     status = phema_writer_part_file(&writer, opened, 0, err);
     if (!status)
-        status = put_share(writer, part, err);
+        status = put_share(writer, options->part, err);
     if (status) {
         phema_writer_abandon(writer);
         phema_writer_part_abandon(opened);
@@ -88,6 +89,12 @@ static enum phema_status write_part(const char *path, uint64_t part, struct phem
         return phema_writer_part_finish(opened, err);
     phema_writer_part_abandon(opened);
     return status;
+}
+
+static enum phema_status write_part(const char *path, uint64_t part, struct phema_error *err)
+{
+    const struct phema_writer_part_options options = part_of(part, N_PARTS);
+    return write_part_with(path, &options, err);
 }
 
 static void write_parts(const char *path)
@@ -440,18 +447,7 @@ static enum phema_status write_copy_part(const char *path, uint64_t part, struct
     options.sums = &share.sum;
     options.crcs = &share.crc;
     options.n_sums = options.n_crcs = 1;
-    struct phema_writer_part *opened = NULL;
-    struct phema_writer *writer = NULL;
-    enum phema_status status = phema_writer_part_open(&opened, path, &options, err);
-    if (status)
-        return status;
-    status = phema_writer_part_file(&writer, opened, 0, err);
-    if (!status)
-        status = put_share(writer, part, err);
-    if (!status)
-        status = phema_writer_commit(writer, err);
-    assert_ok(status, err);
-    return phema_writer_part_finish(opened, err);
+    return write_part_with(path, &options, err);
 }
 
 static void a_sidecar_appears_with_its_file(void **state)
