@@ -184,7 +184,7 @@ def interruptible(function: Callable[[], R]) -> R:
         return function()
     results: List[R] = []
     errors: List[BaseException] = []
-    begun = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def run() -> None:
         begun.set()
@@ -192,12 +192,15 @@ def interruptible(function: Callable[[], R]) -> R:
             results.append(function())
         except BaseException as error:  # raised by the thread that waits
             errors.append(error)
+        ended.set()
 
     thread = threading.Thread(target=run, name="posthocema", daemon=True)
     try:
         thread.start()
-        while thread.is_alive():
-            thread.join(0.1)  # a signal that arrives just before a wait, or in another thread, does not end the wait
+        # A signal that arrives just before a wait, or in another thread, does not end it. After a join that is
+        # interrupted, CPython 3.11 takes a running thread for one that has ended.
+        while not ended.wait(0.1):
+            pass
     except BaseException:
         begun.wait(1)  # Python crashes when it ends while a thread begins
         raise
