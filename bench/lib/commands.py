@@ -38,6 +38,12 @@ class Commands:
                         "--sigma-rel", self.widths(n_targets), self.data.path(name), out],
                        [out, out + ".json"])
 
+    def team(self, name, n_targets, n_processes):
+        """synth by several processes of Open MPI, of one thread each."""
+        synth = self.synth(name, n_targets)
+        mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", n_processes]
+        return Command([*mpirun, self.program + "-mpi.openmpi", *synth.argv[1:], "-j", 1], synth.outputs)
+
     def verb(self, verb, name):
         """A verb that makes no output."""
         return Command([self.program, verb, "--quiet", "--json", "--sigma-rel", "0.1", self.data.path(name)])

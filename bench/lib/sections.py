@@ -2,8 +2,10 @@
 """The tables of bench/run, one function each. A row is measured in turn with its references; bench.ratios
 receives the ratios for the summary."""
 import os
+import shutil
 import statistics
 import subprocess
+import sys
 
 from lib.measure import Command, Failed, cool, interleave, is_cached, warm, watch
 from lib.tables import Table, shown_bytes, shown_seconds
@@ -231,6 +233,25 @@ def opening(bench):
     bench.ratios["opening %d tensors on 64 ranks [s]" % n] = (times.median("dcp"), 1)
 
 
+def processes(bench):
+    """The start of MPI is in the figures, and in a column of its own."""
+    name, on = bench.data.usual(), bench.in_memory
+    if not shutil.which("mpirun.openmpi") or not os.path.exists(on.program + "-mpi.openmpi"):
+        print("skipped: processes, for lack of Open MPI", file=sys.stderr)
+        return
+    table = Table("Processes (%s)" % name, ["targets", "two threads [s]", "two processes [s]", "start of MPI [s]",
+                                            "two processes / two threads"],
+                  "Outputs on tmpfs, files in the page cache: `mpirun -n 2 posthoc-ema-mpi` beside `posthoc-ema -j 2`.")
+    warm(bench.data.files(name))
+    for n in (1, 8):
+        team = on.team(name, n, 2)
+        start = Command([*team.argv[:6], "--version"])
+        times = interleave({"threads": on.synth(name, n, threads=2), "processes": team, "start": start}, bench.n_runs)
+        ratio = times.ratio("processes", "threads")
+        table.row(n, *(shown_seconds(times, which) for which in ("threads", "processes", "start")), "%.2f" % ratio)
+        bench.ratios["two processes / two threads, %d targets" % n] = (ratio, 1.05)
+
+
 def small(bench):
     one, many, on = bench.data.one_tensor(), bench.data.small_tensors(), bench.in_memory
     table = Table("Small tensors", ["snapshots", "synth [s]", "minimal [s]", "`cat` [s]", "/ minimal", "/ `cat`",
@@ -368,5 +389,5 @@ def startup(bench):
 
 
 SECTIONS = {"dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
-            "latency": latency, "warm": warm_files, "write": write, "distributed": distributed, "small": small, "formats": formats,
+            "latency": latency, "warm": warm_files, "write": write, "distributed": distributed, "processes": processes, "small": small, "formats": formats,
             "many": many, "memory": memory, "startup": startup}
