@@ -230,7 +230,7 @@ static enum phema_status list_tensor(struct walk *walk, const struct pickle_tens
     if (!walk->n_parts)
         name = (struct phema_span){(const uint8_t *)"tensor", strlen("tensor")};
     struct phema_tensor tensor = {.kind = kind, .name_size = name.size};
-    enum phema_status status = spend(walk, name.size + 16 * view->sizes->items.n, err);
+    enum phema_status status = spend(walk, name.size + UINT64_C(16) * view->sizes->items.n, err);
     if (!status)
         status = torch_place_tensor(&tensor, &walk->checkpoint->arena, view, err);
     if (status)
