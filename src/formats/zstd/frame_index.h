@@ -17,10 +17,6 @@ PHEMA_FALLIBLE zstd_frames_new(struct zstd_frames **out, const struct phema_file
                                struct phema_error *err);
 void zstd_frames_free(struct zstd_frames *frames); /* takes NULL */
 
-/* Reads the pages that zstd_frames_new looks at, those of many frames at once where a seek table
- * says where frames begin. Does nothing for a file that is not zstd. */
-void zstd_frames_prefetch(const struct phema_file *file);
-
 /* Called once the length of the content is known: builds the index where sizes are known.
  * PHEMA_ERR_FILE      the frames cannot hold that much, or hold more
  * PHEMA_ERR_RESOURCE  no memory */

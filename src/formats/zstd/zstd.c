@@ -5,6 +5,7 @@
 
 #include "format.h"
 #include "zstd/decoder.h"
+#include "zstd/frame_header.h"
 
 /* The buffer of the header grows with the bytes that arrive, not with the claimed length. */
 #define HEADER_STEP_BYTES ((size_t)64 << 10)
@@ -14,7 +15,7 @@ static bool probe(struct phema_span content)
     if (content.size < 4)
         return false;
     uint32_t magic = phema_load_u32(content.data);
-    return magic == 0xFD2FB528u || (magic & 0xFFFFFFF0u) == 0x184D2A50u;
+    return zstd_is_data(magic) || zstd_is_skippable(magic);
 }
 
 /* Reads the length of the JSON, if the content looks like safetensors. */
