@@ -232,19 +232,12 @@ PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *optio
     return status || !is_new ? status : phema_writer_check_absent(options->out, err);
 }
 
-/* OUT as a template of the names of all targets; sets the form. */
-static enum phema_status choose_template(struct phema_strbuf *template, struct draft *draft,
-                                         struct phema_error *err)
+/* What OUT and the options ask for together. is_file: OUT names a file */
+static enum phema_status check_options(const struct phema_outputs_options *options, bool is_file,
+                                       size_t m, struct phema_error *err)
 {
-    const struct phema_outputs_options *options = draft->options;
-    const char *out = options->out, *end = NULL;
-    size_t size = strlen(out), m = draft->plan->m;
-    if (size == 0)
-        return fail_empty(err);
-    enum phema_output_form *form = &draft->outputs->form;
-    bool is_template = strchr(out, '{') != NULL;
-    bool is_slashed = out[size - 1] == '/';
-    bool is_file = names_file(form, &end, options);
+    const char *out = options->out, *end;
+    enum phema_output_form named;
     if (options->into && options->shard_bytes)
         return phema_fail(
             err, PHEMA_ERR_USAGE,
@@ -263,14 +256,48 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
                              "OUT", "model/");
     if (is_file && check_one_file(out, m, err))
         return PHEMA_ERR_USAGE;
-    enum phema_output_form named;
-    if (copies_directory(options) && !is_slashed && find_form(&named, &end, out))
+    if (copies_directory(options) && !phema_ends_with(out, "/") && find_form(&named, &end, out))
         return phema_suggest(err,
                              phema_fail(err, PHEMA_ERR_USAGE,
                                         "%s: is named as a file, and a copy of %s is a directory; "
                                         "end OUT in /",
                                         out, options->into),
                              "OUT", "model/");
+    return PHEMA_OK;
+}
+
+/* An OUT that names no file and no checkpoint of several files: a directory, or a template. */
+static enum phema_status check_names(const struct phema_outputs_options *options, size_t m,
+                                     struct phema_error *err)
+{
+    const char *out = options->out;
+    bool is_template = strchr(out, '{') != NULL, is_slashed = phema_ends_with(out, "/");
+    if (is_template ? is_slashed : m > 1 || is_slashed || is_directory(out))
+        return PHEMA_OK;
+    return outputs_fail_name(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "%s: unknown format; end OUT in .safetensors, "
+                                        ".safetensors.zst, .pt, .ckpt or .pkl, or in / for a "
+                                        "directory",
+                                        out),
+                             out);
+}
+
+/* OUT as a template of the names of all targets; sets the form. */
+static enum phema_status choose_template(struct phema_strbuf *template, struct draft *draft,
+                                         struct phema_error *err)
+{
+    const struct phema_outputs_options *options = draft->options;
+    const char *out = options->out, *end = NULL;
+    size_t size = strlen(out), m = draft->plan->m;
+    if (size == 0)
+        return fail_empty(err);
+    enum phema_output_form *form = &draft->outputs->form;
+    bool is_template = strchr(out, '{') != NULL;
+    bool is_file = names_file(form, &end, options);
+    enum phema_status status = check_options(options, is_file, m, err);
+    if (status)
+        return status;
     if (!is_file)
         choose_form(form, &end, draft);
     bool is_checkpoint = phema_output_traits(draft->outputs)->is_directory;
@@ -281,15 +308,10 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
                                             "format to write, such as .safetensors",
                                             out),
                                  out);
-    if (!is_file && !is_checkpoint &&
-        (is_template ? !is_slashed : m == 1 && !is_slashed && !is_directory(out)))
-        return outputs_fail_name(err,
-                                 phema_fail(err, PHEMA_ERR_USAGE,
-                                            "%s: unknown format; end OUT in .safetensors, "
-                                            ".safetensors.zst, .pt, .ckpt or .pkl, or in / for a "
-                                            "directory",
-                                            out),
-                                 out);
+    if (!is_file && !is_checkpoint)
+        status = check_names(options, m, err);
+    if (status)
+        return status;
     while (is_checkpoint && size > 1 && out[size - 1] == '/')
         size--;
     phema_strbuf_append(template, out, size);

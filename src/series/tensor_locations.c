@@ -315,24 +315,76 @@ static enum phema_status fail_twice(const struct phema_snapshot *snapshot,
                       snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size));
 }
 
+/* Keeps the strides and scales of a location in the series' memory, or shares those of the first
+ * snapshot that are equal; first: NULL in that one. false: no memory */
+static bool keep_details(struct phema_tensor_location *location,
+                         const struct phema_tensor_location *first, unsigned rank,
+                         struct phema_arena *memory)
+{
+    if (first && tensor_same_dimensions(location->stride, first->stride, rank))
+        location->stride = first->stride;
+    else if (!tensor_copy_dimensions(memory, &location->stride, rank))
+        return false;
+    if (first && same_scale_place(location->scaling, first->scaling))
+        location->scaling = first->scaling;
+    else if (!tensor_copy_scaling(memory, &location->scaling))
+        return false;
+    return true;
+}
+
+/* Whether a location is that of the first snapshot, `shift` bytes later. */
+static bool is_shifted(const struct phema_tensor_location *location,
+                       const struct phema_tensor_location *first, uint64_t shift)
+{
+    return !location->chunks && !first->chunks && location->is_widened == first->is_widened &&
+           location->stride == first->stride && location->scaling == first->scaling &&
+           location->file == first->file && location->offset == first->offset + shift;
+}
+
+/* Where the snapshot has entry i of the series: in its tensor j. */
+static enum phema_status find_location(struct tensor_table *tensor_table,
+                                       struct phema_snapshot *snapshot, size_t i, size_t j,
+                                       struct phema_error *err)
+{
+    struct phema_series *series = tensor_table->series;
+    const struct phema_tensor *listed = &phema_checkpoint_tensors(snapshot->checkpoint)[j];
+    const struct phema_tensor *wanted = &series->tensors[i].tensor;
+    struct phema_tensor tensor = tensor_as_read(tensor_table, listed);
+    if (!fits_entry(tensor_table, &tensor, wanted))
+        return fail_differs(tensor_table, snapshot, wanted, listed, err);
+    if (series->became) /* a file may hold several snapshots */
+        series->became[j] = i + 1;
+    if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
+        subtract_left_out(tensor_table, listed, j);
+    struct phema_tensor_location *location = &tensor_table->locations[i];
+    if (location->file != SIZE_MAX)
+        return fail_twice(snapshot, listed, err);
+    enum phema_status status = set_location(tensor_table, location, &tensor, wanted, err);
+    if (status)
+        return status;
+    const struct phema_tensor_location *first = tensor_table->first;
+    if (!keep_details(location, first ? &first[i] : NULL, wanted->rank, &series->memory))
+        return phema_fail_memory(err);
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
                                      struct phema_snapshot *snapshot, bool *is_alike,
                                      struct phema_error *err)
 {
-    struct phema_series *series = tensor_table->series;
+    const struct phema_series *series = tensor_table->series;
     const struct phema_tensor_location *first = tensor_table->first;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
     size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
-    enum phema_status scaled = check_scalings(tensor_table, snapshot, err);
-    if (scaled)
-        return scaled;
+    enum phema_status status = check_scalings(tensor_table, snapshot, err);
+    if (status)
+        return status;
     *is_alike = first != NULL;
     for (size_t i = 0; i < series->n_tensors; i++)
         tensor_table->locations[i].file = SIZE_MAX; /* not found yet */
     for (size_t j = 0; j < n; j++) {
         struct tensor_role role;
-        enum phema_status status =
-            tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
+        status = tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
         if (status)
             return status;
         if (!role.name)
@@ -342,44 +394,13 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
             return fail_missing(tensor_table, snapshot, role.name, role.size, true, err);
         if (!tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
             continue;
-        const struct phema_tensor *wanted = &series->tensors[i].tensor;
-        struct phema_tensor tensor = tensor_as_read(tensor_table, &tensors[j]);
-        if (!fits_entry(tensor_table, &tensor, wanted))
-            return fail_differs(tensor_table, snapshot, wanted, &tensors[j], err);
-        if (series->became) /* a file may hold several snapshots */
-            series->became[j] = i + 1;
-        if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
-            subtract_left_out(tensor_table, &tensors[j], j);
-        struct phema_tensor_location *location = &tensor_table->locations[i];
-        if (location->file != SIZE_MAX)
-            return fail_twice(snapshot, &tensors[j], err);
-        status = set_location(tensor_table, location, &tensor, wanted, err);
+        status = find_location(tensor_table, snapshot, i, j, err);
         if (status)
             return status;
-        if (!first) {
-            if (!tensor_copy_dimensions(&series->memory, &location->stride, wanted->rank) ||
-                !tensor_copy_scaling(&series->memory, &location->scaling))
-                return phema_fail_memory(err);
-            found++;
-            continue;
-        }
-        if (tensor_same_dimensions(location->stride, first[i].stride, wanted->rank))
-            location->stride = first[i].stride;
-        else {
-            *is_alike = false;
-            if (!tensor_copy_dimensions(&series->memory, &location->stride, wanted->rank))
-                return phema_fail_memory(err);
-        }
-        if (same_scale_place(location->scaling, first[i].scaling))
-            location->scaling = first[i].scaling;
-        else if (!tensor_copy_scaling(&series->memory, &location->scaling))
-            return phema_fail_memory(err);
-        if (found == 0)
+        const struct phema_tensor_location *location = &tensor_table->locations[i];
+        if (first && found == 0)
             snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
-        *is_alike = *is_alike && !location->chunks && !first[i].chunks &&
-                    location->is_widened == first[i].is_widened &&
-                    location->scaling == first[i].scaling && location->file == first[i].file &&
-                    location->offset == first[i].offset + snapshot->shift;
+        *is_alike = *is_alike && is_shifted(location, &first[i], snapshot->shift);
         found++;
     }
     return found == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
