@@ -393,6 +393,27 @@ static enum phema_status consider_likeliest(struct choice *choice, struct phema_
     return status;
 }
 
+/* The motion with jitter. Its walk has the shape of the learning rate, where that is known.
+ *   memory  amplitudes that may be overwritten */
+static enum phema_status consider_jitter(struct choice *choice, const struct phema_motion *memory,
+                                         struct phema_motion_fitting *fitting,
+                                         struct phema_error *err)
+{
+    struct phema_motion_work *work = &fitting->work;
+    struct phema_motion shaped = fitting->both;
+    size_t size = shaped.n_intervals * sizeof(double);
+    if (!choice->data->schedule)
+        return consider(choice, &shaped, work, err);
+    shaped.wander = memcpy(memory->wander, shaped.wander, size);
+    shaped.jitter = memcpy(memory->jitter, shaped.jitter, size);
+    memcpy(work->shape, work->known, work->pieces.n_intervals * sizeof(*work->shape));
+    join_pieces(work);
+    (void)phema_motion_fit_intervals(&shaped, work);
+    enum phema_status status = consider(choice, &shaped, work, err);
+    set_even(work);
+    return status;
+}
+
 static enum phema_status choose_motion(struct choice *choice, struct phema_motion_fitting *fitting,
                                        enum phema_motion_kind kind, struct phema_error *err)
 {
@@ -409,7 +430,10 @@ static enum phema_status choose_motion(struct choice *choice, struct phema_motio
     choice->is_compared = fitting->is_jittery || !is_likeliest;
     enum phema_status status = is_likeliest ? consider_likeliest(choice, &found, fitting, err)
                                             : consider_shapes(choice, &found, fitting, err);
-    return status || !fitting->is_jittery ? status : consider(choice, both, work, err);
+    if (status || !fitting->is_jittery)
+        return status;
+    return is_likeliest ? consider_jitter(choice, &found, fitting, err)
+                        : consider(choice, both, work, err);
 }
 
 /* Motion that is even within the intervals. */

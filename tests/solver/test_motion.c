@@ -310,6 +310,12 @@ static void too_few_distances_are_refused(void **state)
 #define N_STEPS 800
 #define N_ELEMS ((size_t)400)
 
+static double coin(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 63 ? 1 : -1;
+}
+
 /* Elements that walk with variance v at each step, and the averages of the series. */
 static void walk_elements(double *values, const struct phema_profile *snapshots,
                           double variance_of(double))
@@ -318,8 +324,7 @@ static void walk_elements(double *values, const struct phema_profile *snapshots,
     for (size_t e = 0; e < N_ELEMS; e++) {
         double x = 1, averages[N] = {0};
         for (int step = 1; step <= N_STEPS; step++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            x += (state >> 63 ? 1 : -1) * sqrt(variance_of(step - 0.5));
+            x += coin(&state) * sqrt(variance_of(step - 0.5));
             for (size_t i = 0; i < N; i++) {
                 double beta = pow(1 - 1.0 / step, snapshots[i].gamma + 1);
                 if (step <= (int)snapshots[i].t)
@@ -390,17 +395,12 @@ static void assert_kinds_are_shared(const struct phema_motion_data *data)
     phema_motion_fitting_close(fitting);
 }
 
-static void fit_walk(struct phema_motion *motion, double variance_of(double),
-                     const struct phema_schedule *schedule)
+static void fit_values(struct phema_motion *motion, const struct phema_profile *snapshots,
+                       const double *values, const struct phema_schedule *schedule)
 {
-    struct phema_profile snapshots[N];
     struct phema_error err = {""};
     size_t n_pairs = 0;
     struct phema_distance *pairs = NULL;
-    double *values = calloc(N * N_ELEMS, sizeof(*values));
-    assert_non_null(values);
-    make_series(snapshots);
-    walk_elements(values, snapshots, variance_of);
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
     for (size_t p = 0; p < n_pairs; p++) {
         const double *a = values + pairs[p].i * N_ELEMS, *b = values + pairs[p].j * N_ELEMS;
@@ -417,6 +417,17 @@ static void fit_walk(struct phema_motion *motion, double variance_of(double),
     assert_ok(phema_motion_fit(motion, &data, PHEMA_MOTION_LIKELIEST, &err), &err);
     assert_kinds_are_shared(&data);
     free(pairs);
+}
+
+static void fit_walk(struct phema_motion *motion, double variance_of(double),
+                     const struct phema_schedule *schedule)
+{
+    struct phema_profile snapshots[N];
+    double *values = calloc(N * N_ELEMS, sizeof(*values));
+    assert_non_null(values);
+    make_series(snapshots);
+    walk_elements(values, snapshots, variance_of);
+    fit_values(motion, snapshots, values, schedule);
     free(values);
 }
 
@@ -471,10 +482,8 @@ static void a_step_within_an_interval_is_a_steep_slope(void **state)
     phema_motion_clear(&motion);
 }
 
-static void a_known_learning_rate_is_followed(void **state)
+static struct phema_schedule *stepping_schedule(void)
 {
-    (void)state;
-    struct phema_motion motion;
     struct phema_schedule *schedule = NULL;
     struct phema_error err = {""};
     FILE *file = fopen("test_motion_schedule.csv", "w");
@@ -482,12 +491,55 @@ static void a_known_learning_rate_is_followed(void **state)
     (void)fputs("step,lr\n0,1\n650,1\n651,0.1\n800,0.1\n", file);
     assert_int_equal(fclose(file), 0);
     assert_ok(phema_schedule_parse(&schedule, "test_motion_schedule.csv", N_STEPS, &err), &err);
+    assert_int_equal(remove("test_motion_schedule.csv"), 0);
+    return schedule;
+}
+
+static void a_known_learning_rate_is_followed(void **state)
+{
+    (void)state;
+    struct phema_motion motion;
+    struct phema_schedule *schedule = stepping_schedule();
     fit_walk(&motion, stepping, schedule);
     assert_follows(&motion, stepping, 600, 1.3);
     assert_follows(&motion, stepping, 700, 1.3);
     phema_motion_clear(&motion);
     phema_schedule_free(schedule);
-    assert_int_equal(remove("test_motion_schedule.csv"), 0);
+}
+
+/* Parameters themselves, with white noise of the size of 200 steps of the walk. */
+static void shake_elements(double *values, const struct phema_profile *snapshots)
+{
+    uint64_t state = 5;
+    for (size_t e = 0; e < N_ELEMS; e++) {
+        double x = 1;
+        for (int step = 1, i = 0; step <= N_STEPS; step++) {
+            x += coin(&state) * sqrt(stepping(step - 0.5));
+            if (step == (int)snapshots[i].t)
+                values[(size_t)i++ * N_ELEMS + e] = x + coin(&state) * sqrt(200 * stepping(0));
+        }
+    }
+}
+
+static void a_known_learning_rate_is_followed_where_parameters_jitter(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    double *values = calloc(N * N_ELEMS, sizeof(*values));
+    assert_non_null(values);
+    for (size_t i = 0; i < N; i++)
+        snapshots[i] =
+            (struct phema_profile){.shape = PHEMA_SHAPE_RAW, .t = 200 + 40.0 * (double)i};
+    shake_elements(values, snapshots);
+    struct phema_motion motion;
+    struct phema_schedule *schedule = stepping_schedule();
+    fit_values(&motion, snapshots, values, schedule);
+    assert_true(motion.jitter[0] > 0);
+    double before = wander_at(&motion, 648), behind = wander_at(&motion, 660);
+    assert_true(before > 50 * behind); /* even: the same */
+    phema_motion_clear(&motion);
+    phema_schedule_free(schedule);
+    free(values);
 }
 
 static void an_even_walk_stays_even(void **state)
@@ -626,6 +678,7 @@ int main(void)
         cmocka_unit_test(a_walk_may_end_as_a_power_of_the_time_that_is_left),
         cmocka_unit_test(a_step_within_an_interval_is_a_steep_slope),
         cmocka_unit_test(a_known_learning_rate_is_followed),
+        cmocka_unit_test(a_known_learning_rate_is_followed_where_parameters_jitter),
         cmocka_unit_test(an_even_walk_stays_even),
         cmocka_unit_test(peaks_are_flat),
         cmocka_unit_test(the_metric_is_the_expected_error),
