@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "phema/cleanup.h"
@@ -67,18 +69,34 @@ int file_truncate(int descriptor, uint64_t size_bytes)
     return result;
 }
 
-/* Filesystems that cannot reserve blocks find out about a full disk later. */
-int file_reserve(int descriptor, uint64_t size_bytes)
+/* Blocks of a file in memory are pages: the threads and processes that write them allocate them
+ * faster than one call, and a call over pages that are there walks all of them. */
+static bool is_in_memory(int descriptor)
 {
-    if (!size_bytes)
-        return 0;
-    struct stat st;
+    struct statfs filesystem;
+    return fstatfs(descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC;
+}
+
+static int allocate_blocks(int descriptor, uint64_t size_bytes)
+{
     int result = 0;
     do
         result = fallocate(descriptor, 0, 0, (off_t)size_bytes);
     while (result && errno == EINTR);
-    if (!result || (errno != EOPNOTSUPP && errno != ENOSYS))
-        return result;
+    return result;
+}
+
+/* Filesystems that cannot reserve blocks find out about a full disk later. */
+int file_reserve(int descriptor, uint64_t size_bytes)
+{
+    struct stat st;
+    if (!size_bytes)
+        return 0;
+    if (!is_in_memory(descriptor)) {
+        int result = allocate_blocks(descriptor, size_bytes);
+        if (!result || (errno != EOPNOTSUPP && errno != ENOSYS))
+            return result;
+    }
     bool is_large_enough = fstat(descriptor, &st) == 0 && (uint64_t)st.st_size >= size_bytes;
     return is_large_enough ? 0 : file_truncate(descriptor, size_bytes);
 }

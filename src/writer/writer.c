@@ -6,11 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "part.h"
@@ -92,14 +90,9 @@ PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
     if (file_truncate(writer->descriptor, 0))
         return writer_fail_errno(err, writer->path, "cannot be emptied", errno);
-    /* blocks of a file in memory are pages, which many threads allocate faster than one */
-    struct statfs filesystem;
-    int result = 0;
-    if (fstatfs(writer->descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC)
-        result = file_truncate(writer->descriptor, size_bytes);
-    else
-        result = file_reserve(writer->descriptor, size_bytes);
-    return result ? writer_fail_size(err, writer->path, size_bytes, errno) : PHEMA_OK;
+    return file_reserve(writer->descriptor, size_bytes)
+               ? writer_fail_size(err, writer->path, size_bytes, errno)
+               : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE writer_make_fresh(struct phema_writer *writer, uint64_t size_bytes,
