@@ -77,8 +77,9 @@ void phema_file_expect_sparse(const struct phema_file *file, bool is_sparse);
  * again. Bounds the resident size after a reader has passed. */
 void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t size);
 
-/* Whether most of the file is in the page cache; true where the kernel does not tell. */
-bool phema_file_is_cached(const struct phema_file *file);
+/* Whether most of the file is in the page cache, judged by a few pages in so many places at most;
+ * true where the kernel does not tell. */
+bool phema_file_is_cached(const struct phema_file *file, uint64_t most_looks);
 
 void phema_file_close(struct phema_file *file); /* takes NULL */
 

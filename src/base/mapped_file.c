@@ -315,7 +315,7 @@ void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_
 
 /* Pages that are looked at together, in each so many pages; evenly over a file. To look at all
  * would take a tenth of the time of reading them. */
-enum { PAGES_AT_ONCE = 16, PAGES_OF_LOOK = 256, MAX_LOOKS = 64 };
+enum { PAGES_AT_ONCE = 16, PAGES_OF_LOOK = 256 };
 
 /* Pages [first, first + n) that are in the page cache; all where the kernel does not tell. */
 static uint64_t count_cached(const struct phema_file *file, int descriptor, uint64_t first,
@@ -332,12 +332,12 @@ static uint64_t count_cached(const struct phema_file *file, int descriptor, uint
     return n_cached;
 }
 
-bool phema_file_is_cached(const struct phema_file *file)
+bool phema_file_is_cached(const struct phema_file *file, uint64_t most_looks)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n_asked = 0, n_cached = 0;
     uint64_t n_pages = (file->span.size + page - 1) / page;
     uint64_t n_looks = n_pages / PAGES_OF_LOOK + 1;
-    n_looks = n_looks < MAX_LOOKS ? n_looks : MAX_LOOKS;
+    n_looks = n_looks < most_looks ? n_looks : most_looks;
     if (!file->map)
         return true;
     int descriptor = phema_file_take_descriptor(file, false);

@@ -14,6 +14,10 @@
 #define MAX_PREFETCH_BYTES ((uint64_t)64 << 20)
 /* Smaller snapshots are read in a few system calls. */
 #define MIN_AHEAD_BYTES ((uint64_t)1 << 20)
+/* Places of a file that are looked at in the page cache. Each of many parts reads a share of the file
+ * and looks at a share of the places. */
+#define MOST_LOOKS  64
+#define LEAST_LOOKS 8
 /* Other open files of the process: standard streams, a directory now and then. */
 #define OTHER_DESCRIPTORS 32
 
@@ -22,6 +26,12 @@
 static size_t n_files_of(const struct phema_snapshot *snapshot)
 {
     return phema_checkpoint_n_files(snapshot->checkpoint);
+}
+
+static uint64_t count_looks(const struct run *run)
+{
+    uint64_t n_parts = run->options.n_parts ? run->options.n_parts : 1;
+    return n_parts < MOST_LOOKS / LEAST_LOOKS ? MOST_LOOKS / n_parts : LEAST_LOOKS;
 }
 
 /* Large snapshots of which most is not in the page cache are read past it, many requests at a time.
@@ -38,7 +48,8 @@ static bool is_read_ahead(const struct run *run, const struct phema_snapshot *sn
             continue;
         file = next;
         bytes += phema_file_span(file).size;
-        cold_bytes += phema_file_is_cached(file) ? 0 : phema_file_span(file).size;
+        bool is_cached = phema_file_is_cached(file, count_looks(run));
+        cold_bytes += is_cached ? 0 : phema_file_span(file).size;
     }
     return file && bytes >= MIN_AHEAD_BYTES && cold_bytes >= bytes / 2 &&
            phema_file_can_be_direct(file);

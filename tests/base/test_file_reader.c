@@ -196,7 +196,7 @@ static void a_file_that_was_cut_is_noticed(void **state)
 /* In the page cache or not, by cachestat and, where the kernel lacks it, by mincore. */
 static void check_cached(struct opened *opened)
 {
-    assert_true(phema_file_is_cached(opened->file));
+    assert_true(phema_file_is_cached(opened->file, 64));
     assert_true(phema_file_is_cached_at(opened->file, SIZE - 1));
     int descriptor = open(opened->path, O_RDONLY | O_CLOEXEC);
     assert_true(descriptor >= 0);
@@ -206,12 +206,12 @@ static void check_cached(struct opened *opened)
     uint8_t byte;
     bool may_drop = preadv2(descriptor, &(struct iovec){&byte, 1}, 1, 1, RWF_NOWAIT) < 0;
     if (may_drop) { /* not on tmpfs */
-        assert_false(phema_file_is_cached(opened->file));
+        assert_false(phema_file_is_cached(opened->file, 64));
         assert_false(phema_file_is_cached_at(opened->file, SIZE - 1));
     }
     assert_int_equal(pread(descriptor, opened->data, SIZE, 0), SIZE);
     (void)close(descriptor);
-    assert_true(phema_file_is_cached(opened->file));
+    assert_true(phema_file_is_cached(opened->file, 64));
 }
 
 static void files_in_the_page_cache_are_known(void **state)

@@ -351,7 +351,7 @@ static void an_expected_file_is_opened_on_demand(void **state)
     phema_file_prefetch(file, 0, 6);
     phema_file_evict(file, 0, 6);
     phema_file_expect_sparse(file, true);
-    assert_true(phema_file_is_cached(file));
+    assert_true(phema_file_is_cached(file, 64));
     assert_ok(phema_file_check_unchanged(file, &err), &err);
     assert_ok(phema_file_demand(file, &err), &err);
     assert_memory_equal(phema_file_span(file).data, "abcdef", 6);

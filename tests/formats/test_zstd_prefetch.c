@@ -77,7 +77,7 @@ static bool cool(const char *path)
     struct phema_error err = {""};
     struct phema_file *file = NULL;
     assert_ok(phema_file_open(&file, path, &err), &err);
-    bool is_cold = !phema_file_is_cached(file);
+    bool is_cold = !phema_file_is_cached(file, 64);
     phema_file_close(file);
     return is_cold;
 }
