@@ -12,6 +12,7 @@ struct sink_options {
     bool replaces, syncs;
     unsigned n_threads;     /* of sink_finish */
     uint64_t part, n_parts; /* 0 of 0: this process writes the whole output */
+    bool has_made_part;     /* phema_writer_part_options */
     const char *digest;     /* of everything that determines the bytes; borrowed by sink_open */
     bool drops_cache;
     bool verifies; /* the caller will reread what it writes: sink_begin_verify */

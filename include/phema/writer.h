@@ -241,6 +241,9 @@ struct phema_writer_part_options {
     const struct phema_writer_part_crc *crcs; /* [n_crcs] known then, too */
     size_t n_crcs;
     bool syncs;
+    /* This process has finished another part of the output, whose marker is there. The other parts
+     * were checked then, and later ones of another output find that marker. */
+    bool has_made_part;
 };
 
 /* path may end in slashes; options are borrowed until the part is finished or abandoned.

@@ -314,6 +314,7 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
         .n_files = n_files + n_side_files,
         .sums_file = sink->output->provenance_file,
         .syncs = sink->options.syncs,
+        .has_made_part = sink->options.has_made_part,
     };
     return PHEMA_OK;
 }

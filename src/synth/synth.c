@@ -114,6 +114,7 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
                                         .n_threads = n_finishers ? n_finishers : 1,
                                         .part = options->part,
                                         .n_parts = options->n_parts,
+                                        .has_made_part = options->has_made_part,
                                         .drops_cache = options->drops_cache,
                                         .verifies = options->verifies,
                                         .finished_bytes = &run->stage_bytes,

@@ -130,12 +130,15 @@ static enum phema_status check_listed(const struct phema_writer_part *part,
     return status;
 }
 
-/* *is_alone: no other part was found. */
+/* *is_alone: no other part was found. Where each part of a thousand looked at all others, a million
+ * markers would be read. */
 static enum phema_status check_others(bool *is_alone, const struct phema_writer_part *part,
                                       struct phema_error *err)
 {
     struct part_marker_list list = {0};
-    *is_alone = true;
+    *is_alone = !part->options->has_made_part;
+    if (part->options->has_made_part)
+        return PHEMA_OK;
     enum phema_status status = part_marker_list_make(&list, part->path, err);
     for (size_t i = 0; i < list.n && !status; i++) {
         const struct part_marker_name *name = &list.items[i];

@@ -189,8 +189,10 @@ static enum phema_status make_runs(struct phema_synth_result *sum, struct team_p
             status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &options, err);
         if (status)
             return status;
-        if (!is_done)
+        if (!is_done) {
             add_result(sum, &result);
+            options.has_made_part = true;
+        }
         team_progress_end_run(progress, is_done);
     }
     return PHEMA_OK;
