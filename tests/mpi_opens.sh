@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Of the files of snapshots, processes other than the first open those that they read, and each once; the
-# first one finds and plans for all. Counted by strace.
+# first one finds and plans for all. Markers of other runs are read once. Counted by strace.
 #   tests/mpi_opens.sh PROGRAM MPI_PROGRAM LAUNCHER
 set -u
 # shellcheck source=support/mpi.sh
@@ -44,6 +44,18 @@ for rank in 1 2; do
     opened $rank "$late" | grep -v -- '-0000200-' && fail "rank $rank opens snapshots that no output needs"
 done
 [ "$(opened 0 run/ | sort -u | grep -c '\.safetensors$')" = 24 ] || fail "rank 0 does not open all snapshots"
+
+# Open MPI looks for no network where all processes are on one machine
+grep -E '/mca_(mtl|pml_cm)[^"]*[.]so"' trace.0 && fail "a team on one machine loads modules for networks"
+
+# a process looks at the markers of other processes in the first of its runs alone
+for rank in 1 2; do
+    late=$(awk -F'"' '!/part-[0-9]+-of-8"/ { next }
+        NR == FNR { if (/O_CREAT/) own[$2]; next }
+        $2 in own { if (/O_CREAT/) n_runs++; next }
+        n_runs > 1 { print $2 }' "trace.$rank" "trace.$rank")
+    [ -z "$late" ] || fail "rank $rank reads markers of others in later runs: $late"
+done
 
 # in files of a snapshot, those that hold the runs of the rank
 mkdir shards

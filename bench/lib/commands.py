@@ -38,9 +38,9 @@ class Commands:
                         "--sigma-rel", self.widths(n_targets), self.data.path(name), out],
                        [out, out + ".json"])
 
-    def team(self, name, n_targets, n_processes):
+    def team(self, name, n_targets, n_processes, options=()):
         """synth by several processes of Open MPI, of one thread each."""
-        synth = self.synth(name, n_targets)
+        synth = self.synth(name, n_targets, options=options)
         mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", n_processes]
         return Command([*mpirun, self.program + "-mpi.openmpi", *synth.argv[1:], "-j", 1], synth.outputs)
 

@@ -117,13 +117,13 @@ class Times:
         return min(self.seconds(name)), max(self.seconds(name))
 
     def ratio(self, above, below, shift=None):
-        """Median of the ratios of each turn; shift = (a, b): commands whose times are subtracted."""
+        """Median of the ratios of each turn; shift = (a, b): commands whose times are subtracted, or None."""
         values = []
         for i in range(len(self.runs[above])):
             top, bottom = self.runs[above][i].seconds, self.runs[below][i].seconds
             if shift:
-                top -= self.runs[shift[0]][i].seconds
-                bottom -= self.runs[shift[1]][i].seconds
+                top -= self.runs[shift[0]][i].seconds if shift[0] else 0
+                bottom -= self.runs[shift[1]][i].seconds if shift[1] else 0
             values.append(top / bottom if bottom > 0 else float("nan"))
         return statistics.median(values)
 

@@ -240,15 +240,17 @@ def processes(bench):
         print("skipped: processes, for lack of Open MPI", file=sys.stderr)
         return
     table = Table("Processes (%s)" % name, ["targets", "two threads [s]", "two processes [s]", "start of MPI [s]",
-                                            "two processes / two threads"],
+                                            "two processes / two threads", "the same without the start"],
                   "Outputs on tmpfs, files in the page cache: `mpirun -n 2 posthoc-ema-mpi` beside `posthoc-ema -j 2`.")
     warm(bench.data.files(name))
-    for n in (1, 8):
-        team = on.team(name, n, 2)
+    for n, options in (1, ()), (8, ()), (25, ("--accumulate", "f64")):
+        team = on.team(name, n, 2, options)
         start = Command([*team.argv[:6], "--version"])
-        times = interleave({"threads": on.synth(name, n, threads=2), "processes": team, "start": start}, bench.n_runs)
+        threads = on.synth(name, n, threads=2, options=options)
+        times = interleave({"threads": threads, "processes": team, "start": start}, bench.n_runs)
         ratio = times.ratio("processes", "threads")
-        table.row(n, *(shown_seconds(times, which) for which in ("threads", "processes", "start")), "%.2f" % ratio)
+        table.row(" ".join([str(n), *options]), *(shown_seconds(times, which) for which in ("threads", "processes", "start")),
+                  "%.2f" % ratio, "%.2f" % times.ratio("processes", "threads", ("start", None)))
         bench.ratios["two processes / two threads, %d targets" % n] = (ratio, 1.05)
 
 

@@ -57,11 +57,10 @@ struct phema_synth_options {
     /* Resumes outputs of an interrupted run with the same snapshots, weights and options. Outputs
      * that this run leaves unfinished are kept, whatever ends it, and can be resumed. */
     bool resumes;
-    bool is_repeated; /* more parts of the same plan follow: files of snapshots stay open */
-    bool
-        has_made_part; /* of the same plan, before: the parts of other processes were checked then */
-    bool verifies;     /* outputs are reread before they are published */
-    bool refuses_nan;  /* an average that is NaN or infinite ends the run */
+    bool is_repeated;   /* more parts of the same plan follow: files of snapshots stay open */
+    bool has_made_part; /* the same plan's, before: other processes' parts were checked then */
+    bool verifies;      /* outputs are reread before they are published */
+    bool refuses_nan;   /* an average that is NaN or infinite ends the run */
     /* verify: number of tiles, spread evenly over all of them; 0: all */
     uint64_t sample;
     /* Called from the calling thread about ten times a second; may be NULL. */
