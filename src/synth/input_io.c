@@ -35,10 +35,10 @@ static uint64_t count_looks(const struct run *run)
 }
 
 /* Large snapshots of which most is not in the page cache are read past it, many requests at a time.
- * GPUs copy from slots of their own. */
+ */
 static bool is_read_ahead(const struct run *run, const struct phema_snapshot *snapshot)
 {
-    if (run->options.io != PHEMA_IO_AUTO || run->gpu_run || run->maps_local)
+    if (run->options.io != PHEMA_IO_AUTO || run->maps_local)
         return false;
     uint64_t bytes = 0, cold_bytes = 0;
     const struct phema_file *file = NULL;

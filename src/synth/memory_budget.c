@@ -211,8 +211,9 @@ static enum phema_status size_buffers(struct memory_budget *budget, const struct
         .references = needs.n_references * tile_bytes,
         .digests = (size_t)input_digests_bytes(run),
     };
-    if (run_reads_ahead(run))
-        size_ahead(budget, run, tile_bytes, n_slots);
+    bool has_batches = !run->gpu_run || gpu_leaves_tensors_to_cpu(run);
+    if (run_reads_ahead(run)) /* a lane copies one input after the other */
+        size_ahead(budget, run, tile_bytes, has_batches ? n_slots : 1);
     if (run_reads_all_ahead(run))
         budget->buffers.copied = 0;
     return PHEMA_OK;
@@ -297,6 +298,7 @@ static enum phema_status size_gpu_buffers(struct memory_budget *budget, const st
     struct phema_cuda_layout rest = *layout;
     rest.n_slots = 0;
     budget->tile_elems = (size_t)run->gpu_run->fit.tile_elems;
+    budget->n_threads = run->gpu_run->fit.n_threads;
     enum phema_status status = size_buffers(budget, run, demands, err);
     if (status)
         return status;
@@ -309,7 +311,6 @@ static enum phema_status size_gpu_buffers(struct memory_budget *budget, const st
             demands->is_any_converted ? rounded_up(budget->sum_elems * sizeof(double)) : CACHE_LINE;
         buffers->written = demands->is_any_converted ? buffers->written : 64;
     }
-    budget->n_threads = run->gpu_run->fit.n_threads;
     budget->lanes = budget->n_threads * phema_cuda_host_bytes(&rest);
     return PHEMA_OK;
 }
@@ -327,6 +328,9 @@ static enum phema_status fit_gpus(struct memory_budget *budget, const struct run
         tile_elems = budget->tile_elems < tile_elems ? budget->tile_elems : tile_elems;
         n_slots = budget->buffers.n_slots > n_slots ? budget->buffers.n_slots : n_slots;
     }
+    while (run_reads_ahead(run) &&
+           bytes_of_tile(demands->n_in, (size_t)tile_elems) > ahead_slot_bytes(budget))
+        tile_elems /= 2;
     for (;;) {
         enum phema_status status = gpu_fit(run, tile_elems, n_threads, n_slots, err);
         if (status)
@@ -337,7 +341,9 @@ static enum phema_status fit_gpus(struct memory_budget *budget, const struct run
         uint64_t needed = memory_budget_accumulate_bytes(budget);
         if (!budget->limit || needed <= budget->limit)
             return PHEMA_OK;
-        if (budget->tile_elems > PHEMA_GPU_LEAST_TILE_ELEMS)
+        if (run_reads_ahead(run) && !budget->is_tight)
+            budget->is_tight = true;
+        else if (budget->tile_elems > PHEMA_GPU_LEAST_TILE_ELEMS)
             tile_elems = budget->tile_elems / 2;
         else if (budget->n_threads > 1)
             n_threads = (budget->n_threads + 1) / 2;

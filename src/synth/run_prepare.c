@@ -177,8 +177,6 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     if (status)
         return status;
     status = gpu_run_choose(run, err);
-    if (!status && run->gpu_run) /* other files, whose data GPUs receive */
-        status = input_io_choose(run, err);
     if (status)
         return status;
     run->has_frame_jobs = frame_jobs_suit(run);

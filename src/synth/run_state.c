@@ -28,7 +28,7 @@ bool run_is_any_copied(const struct run *run)
 
 bool run_reads_ahead(const struct run *run)
 {
-    return run->n_direct && !run->gpu_run;
+    return run->n_direct > 0;
 }
 
 bool run_reads_all_ahead(const struct run *run)

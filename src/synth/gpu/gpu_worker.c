@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gpu/gpu_run.h"
+#include "read_ahead.h"
 #include "target_groups.h"
 #include "tile.h"
 
@@ -77,8 +78,9 @@ static enum phema_status copy_input(struct worker *worker, size_t k, uint64_t ti
     if (status || !data || worker->is_abandoned)
         return status;
     uint8_t *start = worker->slots + slot * slot_bytes;
-    if (data < start || data >= start + slot_bytes) /* a view of the mapped file */
+    if (data < start || data >= start + slot_bytes) /* a view of the mapped file, or read ahead */
         data = memcpy(start, data, n_bytes);
+    read_ahead_release(worker->ahead, tile);
     for (size_t g = 0; g < worker->rule->n_groups; g++) {
         size_t n_claimed = worker->states[g].n_claimed;
         if (n_claimed && worker->rule->groups[g].inputs[n_claimed - 1] == k)
