@@ -342,21 +342,26 @@ PHEMA_FALLIBLE phema_reader_read(const uint8_t **data, struct phema_reader *read
 
 /* The same read, for a queue (phema/read_queue.h), if the elements lie in one piece of a file that
  * is read past the page cache. prepare: false if they do not. Submit the read unless its size is 0,
- * and complete it when the queue has returned it.
+ * and complete it when the queue has returned it: *data are the elements as they are stored.
+ * convert makes numbers of codes, in scratch, and leaves others as they are. Pages of scales are
+ * requested by prepare.
  *   buffer  as scratch, aligned to PHEMA_INPUT_ALIGNMENT */
 bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *reader,
                           const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                           uint8_t *buffer);
 PHEMA_FALLIBLE phema_reader_complete(const uint8_t **data, const struct phema_read *read,
                                      const struct phema_tensor *tensor, struct phema_error *err);
+PHEMA_FALLIBLE phema_reader_convert(const uint8_t **data, struct phema_reader *reader,
+                                    const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                                    const uint8_t *stored, void *scratch, struct phema_error *err);
 
 /* Where one element begins. false: unknown, for a strided, compressed or converted tensor. */
 bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_tensor *tensor,
                        uint64_t element);
 
-/* Requests the pages of elements [first, first + n), without waiting; of a compressed tensor the
- * frames that hold them, as far as they are needed. Does nothing for strided tensors, and where the
- * places of frames are not known. n > 0. */
+/* Requests the pages of elements [first, first + n) and of their scales, without waiting; of a
+ * compressed tensor the frames that hold them, as far as they are needed. Does nothing for strided
+ * and widened tensors, and where the places of frames are not known. n > 0. */
 void phema_tensor_prefetch(const struct phema_checkpoint *checkpoint,
                            const struct phema_tensor *tensor, uint64_t first, uint64_t n);
 

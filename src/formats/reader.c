@@ -87,6 +87,11 @@ void phema_reader_close(struct phema_reader *reader)
     free(reader);
 }
 
+const struct phema_checkpoint *reader_checkpoint(const struct phema_reader *reader)
+{
+    return reader->checkpoint;
+}
+
 /* ---- Access to the files ---- */
 
 static enum phema_status fail_in_file(const struct phema_reader *reader, size_t file,
@@ -261,16 +266,26 @@ PHEMA_FALLIBLE reader_read_stored(const uint8_t **data, struct phema_reader *rea
     return status ? fail_in_file(reader, file, status, err) : PHEMA_OK;
 }
 
+PHEMA_FALLIBLE reader_read_scales(const uint8_t **data, struct phema_reader *reader,
+                                  const struct phema_tensor *scale, uint64_t first, uint64_t n,
+                                  void *scratch, struct phema_error *err)
+{
+    size_t file = scale->chunks ? scale->chunks[0].file : scale->file;
+    if (!reader->sources || reader->sources[file].io != PHEMA_IO_DIRECT)
+        return reader_read_stored(data, reader, scale, first, n, scratch, err);
+    struct phema_reader mapped = {.checkpoint = reader->checkpoint};
+    return reader_read_stored(data, &mapped, scale, first, n, scratch, err);
+}
+
 /* ---- Reads of a queue ---- */
 
-bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *reader,
-                          const struct phema_tensor *tensor, uint64_t first, uint64_t n,
-                          uint8_t *buffer)
+bool reader_prepare_stored(struct phema_read *read, const struct phema_reader *reader,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                           uint8_t *buffer)
 {
     size_t file = tensor->file;
     uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
-    if (!reader->sources || tensor->is_compressed || tensor->stride ||
-        phema_tensor_is_converted(tensor))
+    if (!reader->sources || tensor->is_compressed || tensor->stride || tensor->is_widened)
         return false;
     if (tensor->chunks && !chunks_find(&file, &offset, reader->checkpoint, tensor, first, n))
         return false;
@@ -317,13 +332,13 @@ bool phema_tensor_find(size_t *file, uint64_t *offset, const struct phema_tensor
     return !tensor->is_compressed && !tensor->stride;
 }
 
-void phema_tensor_prefetch(const struct phema_checkpoint *checkpoint,
-                           const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+void tensor_prefetch_stored(const struct phema_checkpoint *checkpoint,
+                            const struct phema_tensor *tensor, uint64_t first, uint64_t n)
 {
     uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
     uint64_t size = phema_dtype_bytes(tensor->dtype, n);
     const struct zstd_frames *frames = checkpoint->frames;
-    if (phema_tensor_is_converted(tensor))
+    if (tensor->is_widened)
         return;
     if (tensor->chunks) {
         chunks_prefetch(checkpoint, tensor, first, n);
@@ -364,14 +379,14 @@ static void release_rows(const struct phema_checkpoint *checkpoint,
                      phema_dtype_bytes(phema_tensor_stored_dtype(tensor), (end - row) * row_elems));
 }
 
-void phema_tensor_release(const struct phema_checkpoint *checkpoint,
-                          const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+void tensor_release_stored(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n)
 {
     if (tensor->is_compressed || n == 0)
         return;
     if (tensor->is_widened) {
         const struct phema_tensor narrow = narrow_tensor(tensor);
-        phema_tensor_release(checkpoint, &narrow, first, n);
+        tensor_release_stored(checkpoint, &narrow, first, n);
         return;
     }
     if (tensor->chunks) {

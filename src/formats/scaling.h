@@ -15,9 +15,27 @@ PHEMA_FALLIBLE scaling_find(struct phema_checkpoint *checkpoint,
  * (scaling_read.c). PHEMA_ERR_FILE: the data are corrupt */
 PHEMA_FALLIBLE scaling_load(struct phema_checkpoint *checkpoint, struct phema_error *err);
 
+const struct phema_checkpoint *reader_checkpoint(const struct phema_reader *reader);
+
 /* phema_reader_read of elements as they are in the file (reader.c). */
 PHEMA_FALLIBLE reader_read_stored(const uint8_t **data, struct phema_reader *reader,
                                   const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                   void *scratch, struct phema_error *err);
+
+/* The same for scales. They come from the mapping where the file is read past the page cache, since
+ * their pages were requested (phema_reader_prepare). */
+PHEMA_FALLIBLE reader_read_scales(const uint8_t **data, struct phema_reader *reader,
+                                  const struct phema_tensor *scale, uint64_t first, uint64_t n,
+                                  void *scratch, struct phema_error *err);
+
+/* phema_reader_prepare, phema_tensor_prefetch and phema_tensor_release of elements as they are in
+ * the file, without scales (reader.c). */
+bool reader_prepare_stored(struct phema_read *read, const struct phema_reader *reader,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                           uint8_t *buffer);
+void tensor_prefetch_stored(const struct phema_checkpoint *checkpoint,
+                            const struct phema_tensor *tensor, uint64_t first, uint64_t n);
+void tensor_release_stored(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n);
 
 #endif

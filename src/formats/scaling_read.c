@@ -71,7 +71,7 @@ static enum phema_status load_scales(struct scales *scales, uint64_t index, stru
                (size_t)scales->n * sizeof(*scales->values));
         return PHEMA_OK;
     }
-    enum phema_status status = reader_read_stored(&data, scales->reader, &scales->tensor,
+    enum phema_status status = reader_read_scales(&data, scales->reader, &scales->tensor,
                                                   scales->first, scales->n, scratch, err);
     for (size_t i = 0; i < scales->n && !status; i++)
         scales->values[i] = (float)phema_element_widen(scales->tensor.dtype, data, i);
@@ -101,10 +101,14 @@ uint64_t phema_scaling_find(uint64_t *first, uint64_t *end, const struct phema_s
     return scale_row * scaling->scale_columns + column / scaling->block_columns;
 }
 
-static enum phema_status read_multiplied(const uint8_t **data, struct phema_reader *reader,
-                                         const struct phema_tensor *tensor, uint64_t first,
-                                         uint64_t n, void *scratch, struct phema_error *err)
+PHEMA_FALLIBLE phema_reader_convert(const uint8_t **data, struct phema_reader *reader,
+                                    const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                                    const uint8_t *stored, void *scratch, struct phema_error *err)
 {
+    if (!phema_tensor_is_converted(tensor)) {
+        *data = stored;
+        return PHEMA_OK;
+    }
     struct phema_tensor codes = phema_tensor_codes(tensor);
     float values[256]; /* of the codes */
     for (unsigned code = 0; code < ARRAY_LEN(values); code++) {
@@ -114,35 +118,89 @@ static enum phema_status read_multiplied(const uint8_t **data, struct phema_read
     struct scales scales = {
         .reader = reader, .scaling = tensor->scaling, .tensor = scale_of(&codes)};
     uint8_t *out = scratch;
-    const uint8_t *from = NULL;
-    enum phema_status status = reader_read_stored(&from, reader, &codes, first, n, out, err);
-    if (status)
-        return status;
-    if (from > out && from < out + n * sizeof(float)) /* where a block of the file begins earlier */
-        from = memmove(out, from, (size_t)n);
     for (uint64_t left = n; left > 0;) {
         uint64_t begin = 0, end = 0, last = first + left - 1;
         uint64_t index = phema_scaling_find(&begin, &end, scales.scaling, last);
         uint64_t n_alike = begin < first ? left : last - begin + 1;
+        enum phema_status status = PHEMA_OK;
         if (index < scales.first || index - scales.first >= scales.n)
             status = load_scales(&scales, index, err);
         if (status)
             return status;
         left -= n_alike;
-        multiply(out + left * sizeof(float), from + left, n_alike, values,
+        multiply(out + left * sizeof(float), stored + left, n_alike, values,
                  scales.values[index - scales.first]);
     }
     *data = out;
     return PHEMA_OK;
 }
 
+static bool has_scales(const struct phema_tensor *tensor)
+{
+    return tensor->scaling && phema_tensor_is_converted(tensor);
+}
+
 enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *reader,
                                     const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                     void *scratch, struct phema_error *err)
 {
-    return tensor->scaling && phema_tensor_is_converted(tensor)
-               ? read_multiplied(data, reader, tensor, first, n, scratch, err)
-               : reader_read_stored(data, reader, tensor, first, n, scratch, err);
+    if (!has_scales(tensor))
+        return reader_read_stored(data, reader, tensor, first, n, scratch, err);
+    struct phema_tensor codes = phema_tensor_codes(tensor);
+    uint8_t *out = scratch;
+    const uint8_t *from = NULL;
+    enum phema_status status = reader_read_stored(&from, reader, &codes, first, n, out, err);
+    if (status)
+        return status;
+    if (from > out && from < out + n * sizeof(float)) /* where a block of the file begins earlier */
+        from = memmove(out, from, (size_t)n);
+    return phema_reader_convert(data, reader, tensor, first, n, from, out, err);
+}
+
+/* ---- Pages of scales ---- */
+
+typedef void visit_pages(const struct phema_checkpoint *checkpoint,
+                         const struct phema_tensor *tensor, uint64_t first, uint64_t n);
+
+/* The scales of elements [first, first + n), and those that load_scales reads with them. */
+static void visit_scales(visit_pages *visit, const struct phema_checkpoint *checkpoint,
+                         const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    const struct phema_scaling *scaling = tensor->scaling;
+    if (!has_scales(tensor) || scaling->values || n == 0)
+        return;
+    struct phema_tensor codes = phema_tensor_codes(tensor), scale = scale_of(&codes);
+    uint64_t ignored = 0, columns = scaling->scale_columns;
+    uint64_t begin = phema_scaling_find(&ignored, &ignored, scaling, first) / columns * columns;
+    uint64_t last = phema_scaling_find(&ignored, &ignored, scaling, first + n - 1);
+    begin = begin > MAX_SCALES ? begin - MAX_SCALES : 0;
+    visit(checkpoint, &scale, begin, (last / columns + 1) * columns - begin);
+}
+
+bool phema_reader_prepare(struct phema_read *read, const struct phema_reader *reader,
+                          const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                          uint8_t *buffer)
+{
+    struct phema_tensor codes = phema_tensor_codes(tensor);
+    if (!reader_prepare_stored(read, reader, &codes, first, n, buffer))
+        return false;
+    visit_scales(tensor_prefetch_stored, reader_checkpoint(reader), tensor, first, n);
+    return true;
+}
+
+void phema_tensor_prefetch(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    struct phema_tensor codes = phema_tensor_codes(tensor);
+    tensor_prefetch_stored(checkpoint, &codes, first, n);
+    visit_scales(tensor_prefetch_stored, checkpoint, tensor, first, n);
+}
+
+void phema_tensor_release(const struct phema_checkpoint *checkpoint,
+                          const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    tensor_release_stored(checkpoint, tensor, first, n);
+    visit_scales(tensor_release_stored, checkpoint, tensor, first, n);
 }
 
 /* ---- Compressed files ---- */

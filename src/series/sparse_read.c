@@ -74,7 +74,8 @@ static bool is_cached(const struct prefetching *prefetching, size_t k)
 {
     const struct phema_checkpoint *checkpoint = prefetching->series->snapshots[k].checkpoint;
     const struct tensor_run *run = &prefetching->runs[prefetching->n / 2];
-    struct phema_tensor tensor = phema_series_tensor_in(prefetching->series, k, run->tensor);
+    struct phema_tensor values = phema_series_tensor_in(prefetching->series, k, run->tensor);
+    struct phema_tensor tensor = phema_tensor_codes(&values);
     size_t file = 0;
     uint64_t offset = 0;
     return !checkpoint || !phema_tensor_find(&file, &offset, &tensor, run->first) ||

@@ -372,12 +372,13 @@ PHEMA_FALLIBLE read_ahead_take(const uint8_t **data, struct read_ahead *ahead, s
     if (slot->is_scattered)
         return PHEMA_OK;
     wait_for(ahead, slot);
+    struct phema_tensor tensor = run_tile_tensor(ahead->run, k, range);
     if (!slot->data) {
-        struct phema_tensor tensor = run_tile_tensor(ahead->run, k, range);
         enum phema_status status = phema_reader_complete(&slot->data, &slot->read, &tensor, err);
         if (status)
             return status;
     }
-    *data = slot->data + phema_dtype_bytes(range->dtype, range->first - slot->range.first);
+    *data = slot->data +
+            phema_dtype_bytes(phema_tensor_stored_dtype(&tensor), range->first - slot->range.first);
     return PHEMA_OK;
 }

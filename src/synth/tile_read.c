@@ -30,13 +30,18 @@ PHEMA_FALLIBLE tile_read(const uint8_t **data, const struct worker *worker, size
     struct phema_tensor tensor = run_tile_tensor(run, k, range);
     const uint8_t *found = NULL;
     enum phema_status status = read_ahead_take(&found, worker->ahead, k, range, err);
-    if (status || found) {
-        *data = found;
+    if (status)
         return status;
+    if (found && !phema_tensor_is_converted(&tensor)) {
+        *data = found;
+        return PHEMA_OK;
     }
     if (run_reads_ahead(run) && !run->budget.buffers.copied) /* there are no slots */
         return phema_fail(err, PHEMA_BUG, "a tile of snapshot %zu was not read ahead", k);
     uint8_t *copy = worker->slots + slot * run->budget.buffers.slot;
+    if (found)
+        return phema_reader_convert(data, worker->readers[k], &tensor, range->first, range->n_elems,
+                                    found, copy, err);
     if (tensor.is_compressed) {
         *data = copy;
         return read_compressed(worker, k, range, copy, err);

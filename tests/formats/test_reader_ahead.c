@@ -45,15 +45,18 @@ static void check_range(struct pair *pair, const struct phema_tensor *tensor, ui
 {
     struct phema_error err = {""};
     size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
+    struct phema_tensor codes = phema_tensor_codes(tensor);
     size_t whole = (size + PHEMA_INPUT_ROOM) / PHEMA_INPUT_ALIGNMENT * PHEMA_INPUT_ALIGNMENT +
                    PHEMA_INPUT_ALIGNMENT;
     uint8_t *buffer = aligned_alloc(PHEMA_INPUT_ALIGNMENT, whole), *scratch = malloc(size + 1);
+    uint8_t *numbers = malloc(size + 1);
     const uint8_t *found = NULL, *wanted = NULL;
     struct phema_read read;
     size_t file = 0;
     uint64_t offset = 0;
     assert_non_null(buffer);
     assert_non_null(scratch);
+    assert_non_null(numbers);
     assert_ok(phema_reader_read(&wanted, pair->mapped, tensor, first, n, scratch, &err), &err);
     assert_ok(phema_reader_read(&found, pair->direct, tensor, first, n, buffer, &err), &err);
     assert_memory_equal(found, wanted, size);
@@ -63,11 +66,14 @@ static void check_range(struct pair *pair, const struct phema_tensor *tensor, ui
                                 offset,
                             wanted, (size_t)phema_dtype_bytes(tensor->dtype, 2) / 2);
     else
-        assert_true(tensor->stride || tensor->is_compressed);
+        assert_true(tensor->stride || tensor->is_compressed || codes.dtype != tensor->dtype);
     if (phema_reader_prepare(&read, pair->direct, tensor, first, n, buffer)) {
         phema_read_queue_submit(pair->queue, &read);
         assert_ptr_equal(phema_read_queue_wait(pair->queue), &read);
         assert_ok(phema_reader_complete(&found, &read, tensor, &err), &err);
+        assert_ok(
+            phema_reader_convert(&found, pair->direct, tensor, first, n, found, numbers, &err),
+            &err);
         assert_memory_equal(found, wanted, size);
         pair->n_ahead++;
     } else {
@@ -75,6 +81,7 @@ static void check_range(struct pair *pair, const struct phema_tensor *tensor, ui
     }
     free(buffer);
     free(scratch);
+    free(numbers);
 }
 
 static size_t check_all(const char *name)
@@ -82,7 +89,9 @@ static size_t check_all(const char *name)
     struct pair pair;
     bool is_direct = open_pair(&pair, name);
     for (size_t i = 0; is_direct && i < phema_checkpoint_n_tensors(pair.checkpoint); i++) {
-        const struct phema_tensor *tensor = &phema_checkpoint_tensors(pair.checkpoint)[i];
+        struct phema_tensor values =
+            phema_tensor_values(&phema_checkpoint_tensors(pair.checkpoint)[i]);
+        const struct phema_tensor *tensor = &values;
         uint64_t n = tensor->n_elems;
         if (n == 0)
             continue;
@@ -113,6 +122,16 @@ static void pieces_of_a_tensor_are_read_by_a_queue(void **state)
     assert_true(check_all("dcp/two_ranks") > 10);
 }
 
+/* The numbers of codes, whose scales are requested into the page cache. */
+static void codes_are_read_by_a_queue(void **state)
+{
+    (void)state;
+    assert_true(check_all("trainers/fp8_block/checkpoint-100") > 10);
+    assert_true(check_all("trainers/fp8_block16/checkpoint-100") > 10);
+    assert_true(check_all("trainers/fp8_tensor/checkpoint-10") > 10);
+    assert_true(check_all("scaled/channel/snapshot-0001000-0.050.safetensors") > 10);
+}
+
 static void others_are_left_to_the_mapping(void **state)
 {
     (void)state;
@@ -124,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format_is_read_by_a_queue),
         cmocka_unit_test(pieces_of_a_tensor_are_read_by_a_queue),
+        cmocka_unit_test(codes_are_read_by_a_queue),
         cmocka_unit_test(others_are_left_to_the_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
