@@ -65,9 +65,14 @@ printf 'a.1.pt 0.5\na.2.pt 0.25\n' >weights
 zips=(--name-regex 'a[.](?<time>\d+)' --weights weights zips)
 check "records that runs share" "1 2 3 5" zip.pt "${zips[@]}"
 check "copies of directories" "2 3" copy --into pieces/snapshot-0000300-0.050 --sigma-rel 0.1 pieces
-# forms that one process makes as a whole
 check "compressed outputs" "1 2 3 5" '{sigma}.safetensors.zst' --sigma-rel 0.03,0.15,0.25 run
-check "one compressed output" 3 z.safetensors.zst --sigma-rel 0.1 run
+# runs of 8 MB, so that processes compress frames of 4 MiB and rank 0 those between the runs
+posthoc-ema gen -q --count 1 --steps 8 --params 16M --tensors 5 --no-sync large >/dev/null
+check "a compressed output of many frames" "1 2 3 5" z.safetensors.zst --sigma-rel 0.07 large
+check "a compressed output that is read back" 2 z.safetensors.zst --verify --sigma-rel 0.07 large
+# outputs that one process makes as a whole
+whole=(--dtype same --sigma-rel "0.05,0.1,0.2" "$fixtures/scaled/channel")
+check "outputs with new scales" "1 2 3 5" 'w{sigma}.safetensors' "${whole[@]}"
 check "outputs that are read back" 2 verified.safetensors --verify --sigma-rel 0.1 run
 
 # the runs are those of all, and each is made once
@@ -106,19 +111,35 @@ for at in pwrite,pwrite64:1 pwrite,pwrite64:5 pwrite,pwrite64:12 pwrite,pwrite64
     rm -f killed.pt*
 done
 
+# the same of a compressed output, and of rank 0 that is killed while it puts the frames together, publishes
+# them, and removes those of the runs
+posthoc-ema synth -q --no-sync --sigma-rel 0.07 large one.safetensors.zst >/dev/null
+for at in pwrite,pwrite64:1 pwrite,pwrite64:40 pwrite,pwrite64:80 rename,renameat2:2 rename,renameat2:9 unlink:1 unlink:2 unlink:7; do
+    rank=0
+    [[ $at = pwrite* ]] && rank=$((${at#*:} % 3))
+    RANK=$rank FAULT_CALLS=${at%:*} FAULT_WITH=KILL FAULT_AT=${at#*:} \
+        team 3 synth -q --no-sync -j1 --sigma-rel 0.07 large killed.safetensors.zst >/dev/null 2>&1
+    [ ! -e killed.safetensors.zst ] || cmp one.safetensors.zst killed.safetensors.zst >&2 || fail "a compressed output, killed at $at, is torn"
+    RANK=none team $((2 + ${at#*:} % 2)) synth -q --no-sync -j1 --sigma-rel 0.07 large killed.safetensors.zst >/dev/null 2>said ||
+        fail "a compressed output, after the kill at $at: $(cat said)"
+    cmp one.safetensors.zst killed.safetensors.zst >&2 || fail "a compressed output, after the kill at $at: other bytes"
+    [ "$(echo killed.*)" = killed.safetensors.zst ] || fail "a compressed output, after the kill at $at: there is $(echo killed.*)"
+    rm -f killed.*
+done
+
 # the same of outputs that one process makes as a whole
-posthoc-ema synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run 'w{sigma}.safetensors.zst' >paths
+posthoc-ema synth -q --no-sync "${whole[@]}" 'w{sigma}.safetensors' >paths
 for at in 1 3 6; do
     RANK=$((at % 3)) FAULT_CALLS=pwrite,pwrite64 FAULT_WITH=KILL FAULT_AT=$at \
-        team 3 synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run 'k{sigma}.safetensors.zst' >/dev/null 2>&1
-    RANK=none team 2 synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run 'k{sigma}.safetensors.zst' >/dev/null 2>said ||
+        team 3 synth -q --no-sync -j1 "${whole[@]}" 'k{sigma}.safetensors' >/dev/null 2>&1
+    RANK=none team 2 synth -q --no-sync -j1 "${whole[@]}" 'k{sigma}.safetensors' >/dev/null 2>said ||
         fail "whole outputs, after the kill at $at: $(cat said)"
     while read -r path; do
         cmp "$path" "k${path#w}" >&2 || fail "whole outputs, after the kill at $at: other bytes"
     done <paths
-    leftovers=$(find . -maxdepth 1 -name 'k0*' ! -name '*.zst')
+    leftovers=$(find . -maxdepth 1 -name 'k0*' ! -name '*.safetensors')
     [ -z "$leftovers" ] || fail "whole outputs, after the kill at $at there is $leftovers"
-    rm -f k*.zst
+    rm -f k0*
 done
 
 # rank 0 is killed while it publishes; the same command finishes it

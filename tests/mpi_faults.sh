@@ -21,18 +21,26 @@ team() { # N ARGUMENTS...
 
 posthoc-ema gen -q --count 5 --steps 300 --params 300k --tensors 9 --dtype f16 --no-sync run >/dev/null
 posthoc-ema synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run one/ >/dev/null
+posthoc-ema gen -q --count 1 --steps 8 --params 16M --tensors 5 --no-sync large >/dev/null # larger than frames
+mkdir packed
+posthoc-ema synth -q --no-sync --sigma-rel 0.07 large packed/z.safetensors.zst >/dev/null
 check_whole() { # WHEN
     local file
-    for file in out/*.safetensors; do
-        [ ! -e "$file" ] || cmp "$file" "one/${file#*/}" >&2 || fail "$1: $file is torn"
+    for file in out/*.safetensors out/*.zst; do
+        [ ! -e "$file" ] || cmp "$file" "$whole/${file#*/}" >&2 || fail "$1: $file is torn"
     done
 }
 for ((i = 1; i <= kills; i++)); do
     n=$((2 + RANDOM % 3))
     victim=$((RANDOM % n))
     [ $((i % 2)) = 1 ] && rm -rf out # otherwise what the last round has left is continued, or done already
+    whole=one args=(--sigma-rel "0.03,0.15,0.25" run out/)
+    if [ $(((i + 1) / 2 % 2)) = 0 ]; then
+        whole=packed args=(--sigma-rel 0.07 large out/z.safetensors.zst)
+        mkdir -p out
+    fi
     rm -f pid.*
-    team $n synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>&1 &
+    team $n synth -q --no-sync -j1 "${args[@]}" >/dev/null 2>&1 &
     running=$!
     until [ -s pid.$victim ] || ! kill -0 $running 2>/dev/null; do sleep 0.01; done
     sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
@@ -41,9 +49,9 @@ for ((i = 1; i <= kills; i++)); do
     check_whole "kill $i"
     next=$((1 + RANDOM % 4)) # a process alone replaces no output that is complete
     [ $next = 1 ] && ! compgen -G 'out/*.part-*' >/dev/null && next=2
-    team $next synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said ||
+    team $next synth -q --no-sync -j1 "${args[@]}" >/dev/null 2>said ||
         fail "after kill $i of rank $victim of $n: $(cat said)"
-    diff -r one out >&2 || fail "after kill $i of rank $victim of $n: other bytes"
+    diff -r $whole out >&2 || fail "after kill $i of rank $victim of $n: other bytes"
 done
 
 # One process fails: ERRNO CALLS PATH TEXT. Where the others have made all runs before it begins, it is tried

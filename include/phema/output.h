@@ -153,8 +153,7 @@ struct phema_output_traits {
     bool has_provenance_file; /* PHEMA_PROVENANCE_FILE in the directory */
     bool is_compressed;       /* written plain, and compressed when all tensors are written */
     bool has_finish; /* sink_finish reads the output again: to compress it, or for checksums */
-    const char *plain_suffix;    /* tensors are written to PATH, this suffix, and ".partial" */
-    const char *no_parts_reason; /* as phema_outputs_no_parts_reason, of all outputs of the form */
+    const char *plain_suffix; /* tensors are written to PATH, this suffix, and ".partial" */
 };
 
 const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs);

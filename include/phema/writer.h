@@ -59,23 +59,33 @@ PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, v
 PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, const void *data,
                                   size_t size, struct phema_error *err);
 
-/* Writes a seekable zstd file, from offset 0. Its content is the first content_size bytes of
- * another writer: independent frames with their size and a checksum, then the seek table. Frames
- * end where a tensor ends; small tensors share frames of up to 4 MiB, larger ones are cut every 4
- * MiB. The bytes depend on content, ends, level and the version of libzstd, not on the threads. The
- * file must be open with a size of 0.
+/* The frames of a seekable zstd file. Frames end where a tensor ends; small tensors share frames of
+ * up to 4 MiB, larger ones are cut every 4 MiB. */
+struct phema_writer_frames {
+    uint64_t *ends; /* [n] in the content, ascending; the caller's (free) */
+    size_t n;
+    int level;        /* of zstd: 1 to 22, negative levels are faster; levels beyond are clamped */
+    unsigned library; /* version of libzstd, which the compressed bytes depend on */
+};
+
+/* tensor_ends: [n_tensor_ends] sorted offsets in the content
+ * PHEMA_ERR_OUTPUT  too large */
+PHEMA_FALLIBLE phema_writer_cut_frames(struct phema_writer_frames *out, uint64_t content_size,
+                                       const uint64_t *tensor_ends, size_t n_tensor_ends, int level,
+                                       struct phema_error *err);
+
+/* Writes a seekable zstd file, from offset 0. Its content is that of another writer: independent
+ * frames with their size and a checksum, then the seek table. The bytes depend on the content, the
+ * frames and the version of libzstd, not on the threads. The file must be open with a size of 0.
  *   size_bytes  out: of the file
- *   ends        [n_ends] sorted offsets in the content
- *   level       of zstd: 1 to 22, negative levels are faster; levels beyond are clamped
  *   n_threads   at least 1
  *   done_bytes  the content compressed so far is added; NULL: not counted
- * PHEMA_ERR_OUTPUT    cannot be written, or too large
+ * PHEMA_ERR_OUTPUT    cannot be written
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer *writer,
-                                       struct phema_writer *plain, uint64_t content_size,
-                                       const uint64_t *ends, size_t n_ends, int level,
-                                       unsigned n_threads, _Atomic uint64_t *done_bytes,
-                                       struct phema_error *err);
+                                       struct phema_writer *plain,
+                                       const struct phema_writer_frames *frames, unsigned n_threads,
+                                       _Atomic uint64_t *done_bytes, struct phema_error *err);
 
 /* Most bytes that each thread of phema_writer_write_zstd holds. n_frames: out, their approximate
  * number. */
@@ -203,8 +213,14 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory);
 /* One process' part of PATH. All parts share PATH.partial: the first one creates it, none empties
  * it, and each writes bytes that no other part writes. The marker PATH.part-I-of-N tells how far a
  * part is. It is locked while the part is being written, records that the part is done, and is
- * removed when the part fails. An ordinary run refuses to write PATH while markers exist. */
+ * removed when the part fails. An ordinary run refuses to write PATH while markers exist.
+ *
+ * The parts of a compressed output share its content, PATH.plain.partial. Each compresses the frames
+ * of which it has written all bytes into PATH.part-I-of-N.frames. join puts these into PATH.partial,
+ * which is empty until then, and compresses the others. */
 struct phema_writer_part;
+
+#define PHEMA_PLAIN_SUFFIX ".plain"
 
 struct phema_writer_part_file {
     const char *name; /* in the directory; NULL: the output itself */
@@ -240,6 +256,9 @@ struct phema_writer_part_options {
     size_t n_sums;
     const struct phema_writer_part_crc *crcs; /* [n_crcs] known then, too */
     size_t n_crcs;
+    const struct phema_writer_frames *frames; /* of a compressed output, whose only file is its
+                                                 content; NULL: not compressed */
+    bool verifies;                            /* join is to reread a compressed output */
     bool syncs;
     /* This process has finished another part of the output, whose marker is there. The other parts
      * were checked then, and later ones of another output find that marker. */
@@ -262,6 +281,15 @@ PHEMA_FALLIBLE phema_writer_part_file(struct phema_writer **out, struct phema_wr
 PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_t f,
                                            const char *source, struct phema_error *err);
 
+/* Compresses frames of a compressed output, when all bytes of this part are written.
+ *   plain       the file of the part
+ *   is_own      [frames->n] of the options: all bytes of the frame are this part's
+ *   n_threads, done_bytes  as of phema_writer_write_zstd */
+PHEMA_FALLIBLE phema_writer_part_compress(struct phema_writer_part *part,
+                                          struct phema_writer *plain, const bool *is_own,
+                                          unsigned n_threads, _Atomic uint64_t *done_bytes,
+                                          struct phema_error *err);
+
 /* *out: an earlier run has finished this part of PATH, with this digest, and what it has written is
  * still there, joined or not. */
 PHEMA_FALLIBLE phema_writer_part_is_done(bool *out, const char *path, uint64_t part,
@@ -283,9 +311,13 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
                                       const struct phema_writer_options *options,
                                       struct phema_error *err);
 const char *phema_writer_join_path(const struct phema_writer_join *join);
+/* Puts the frames of a compressed output together. Does nothing for others. */
+PHEMA_FALLIBLE phema_writer_join_compress(struct phema_writer_join *join, struct phema_error *err);
+/* Of a compressed output known after that. */
 uint64_t phema_writer_join_bytes(const struct phema_writer_join *join);
 uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join);
-/* Frees the join in any case. A failure before the rename changes nothing. */
+/* Comes after phema_writer_join_compress. Frees the join in any case. A failure before the rename
+ * changes nothing. */
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err);
 void phema_writer_join_abandon(struct phema_writer_join *join); /* takes NULL */
 

@@ -10,8 +10,6 @@
 
 #include "sink_internal.h"
 
-#define DEFAULT_LEVEL 3
-
 /* ---- State ---- */
 
 enum sink_start_state sink_start_state(const struct sink *sink)
@@ -21,7 +19,7 @@ enum sink_start_state sink_start_state(const struct sink *sink)
 
 bool sink_needs_done_tiles(const struct sink *sink)
 {
-    return sink->sums || sink->pieces;
+    return sink->sums || sink->pieces || sink->frame_bytes;
 }
 
 bool sink_took_over(const struct sink *sink)
@@ -92,7 +90,11 @@ PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t 
         phema_tensor_write(sink->map + offset, &tensor, first, n, data);
         return PHEMA_OK;
     }
-    return phema_writer_write(sink->writers[location->file], offset, data, size, err);
+    enum phema_status status =
+        phema_writer_write(sink->writers[location->file], offset, data, size, err);
+    if (!status)
+        sink_note_frames(sink, offset, size);
+    return status;
 }
 
 /* Whether tensor b begins where a ends in the file, so that one write has the data of both. */
@@ -167,34 +169,6 @@ PHEMA_FALLIBLE sink_write_digests(struct sink *sink, const struct phema_hash_sum
                               end - first, err);
 }
 
-static int compare_sizes(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* Frames end where tensors end: a reader of one tensor then decompresses little else. */
-static enum phema_status compress(struct sink *sink, struct phema_error *err)
-{
-    const struct phema_series *series = sink->plan->series;
-    const struct phema_output_file *file = &sink->output->files[0];
-    uint64_t *ends = calloc(series->n_tensors + 1, sizeof(*ends));
-    if (!ends)
-        return phema_fail_memory(err);
-    size_t n = 0;
-    ends[n++] = file->header_size;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        ends[n++] = sink_tensor_offset(sink, i) +
-                    phema_dtype_bytes(sink->outputs->dtypes[i], series->tensors[i].tensor.n_elems);
-    qsort(ends, n, sizeof(*ends), compare_sizes);
-    enum phema_status status = phema_writer_write_zstd(
-        &sink->size_bytes, sink->compressed, sink->writers[0], file->size_bytes, ends, n,
-        sink->outputs->level ? sink->outputs->level : DEFAULT_LEVEL, sink->options.n_threads,
-        sink->options.finished_bytes, err);
-    free(ends);
-    return status;
-}
-
 uint64_t sink_finish_thread_bytes(uint64_t *n_tasks, const struct phema_outputs *outputs,
                                   size_t n_tensors)
 {
@@ -236,8 +210,8 @@ static enum phema_status update_checksums(struct sink *sink, struct phema_error 
 
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 {
-    if (sink->compressed)
-        return compress(sink, err);
+    if (sink->form->is_compressed)
+        return sink_compress(sink, err);
     if (sink->form->is_copy && !sink->part)
         return update_checksums(sink, err);
     enum phema_status status = sink_finish_pieces(sink, err);
@@ -346,6 +320,8 @@ void sink_abandon(struct sink *sink)
     free(sink->part_crcs);
     free(sink->pieces);
     free(sink->records);
+    free(sink->frames.ends);
+    free(sink->frame_bytes);
     phema_writer_directory_abandon(sink->directory);
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);

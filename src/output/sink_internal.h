@@ -45,8 +45,11 @@ struct sink {
     bool is_verifying;
     struct sink_piece *pieces; /* [n_pieces] sorted by file and place in a copy; or NULL */
     size_t n_pieces;
-    struct phema_record *records; /* [n_pieces] in a copy; else NULL */
-    uint8_t *scratch;             /* [scratch_size] for rereading */
+    struct phema_record *records;      /* [n_pieces] in a copy; else NULL */
+    struct phema_writer_frames frames; /* of a compressed output */
+    /* [frames.n] of a part: bytes of each frame that this run has written, or found done */
+    _Atomic uint64_t *frame_bytes;
+    uint8_t *scratch; /* [scratch_size] for rereading */
     size_t scratch_size;
 };
 
@@ -82,6 +85,17 @@ PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint
 /* Reads them into data.  is_done: they count as written by this run */
 PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n, bool is_done,
                               void *data, struct phema_error *err);
+
+/* ---- sink_frames.c: compressed outputs ---- */
+
+/* Cuts a compressed output into frames. */
+PHEMA_FALLIBLE sink_open_frames(struct sink *sink, struct phema_error *err);
+
+/* Bytes of a part that were written, or found done. */
+void sink_note_frames(struct sink *sink, uint64_t offset, uint64_t size);
+
+/* Compresses the output; of a part the frames that no other part writes to. */
+PHEMA_FALLIBLE sink_compress(struct sink *sink, struct phema_error *err);
 
 /* ---- sink_pieces.c: data with checksums ---- */
 

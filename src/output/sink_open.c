@@ -65,17 +65,21 @@ PHEMA_FALLIBLE sink_claim_names(const struct phema_plan *plan, const struct phem
                                 uint64_t part, uint64_t n_parts, struct phema_error *err)
 {
     struct phema_claims *claims = plan->series->claims;
-    char marker[72], journal[72];
+    bool is_compressed = phema_output_traits(outputs)->is_compressed;
+    char marker[72], journal[72], frames[72];
     format_part(marker, part, n_parts, "");
     format_part(journal, part, n_parts, ".journal");
+    format_part(frames, part, n_parts, ".frames");
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < outputs->m; j++) {
         const struct phema_output *output = &outputs->items[j];
-        const char *suffixes[4 + 2];
+        const char *suffixes[4 + 3];
         size_t n = list_suffixes(suffixes, outputs, output);
         if (n_parts) {
             suffixes[n++] = marker;
             suffixes[n++] = journal;
+            if (is_compressed)
+                suffixes[n++] = frames;
         }
         for (size_t x = 0; x < n && !status; x++)
             status = claim_name(claims, output->path, suffixes[x], NULL, err);
@@ -89,7 +93,7 @@ PHEMA_FALLIBLE sink_claim_names(const struct phema_plan *plan, const struct phem
 
 size_t sink_n_files(const struct phema_outputs *outputs, bool resumes)
 {
-    /* one more for a sidecar or a directory, and one for a journal */
+    /* one more for a sidecar, a directory or a compressed file, and one for a journal */
     return outputs->m ? outputs->items[0].n_files + 1 + resumes : 0;
 }
 
@@ -180,9 +184,10 @@ bool sink_can_resume(const struct phema_plan *plan, const struct phema_outputs *
 const char *phema_outputs_no_parts_reason(const struct phema_plan *plan,
                                           const struct phema_outputs *outputs)
 {
-    const char *reason = phema_output_traits(outputs)->no_parts_reason;
-    if (!reason && outputs->has_new_scales)
-        reason = "fp8 with new scales, which one process finds; leave out --part, or --dtype same";
+    const char *reason =
+        outputs->has_new_scales
+            ? "fp8 with new scales, which one process finds; leave out --part, or --dtype same"
+            : NULL;
     for (size_t j = 0; j < outputs->m && !reason; j++) {
         if (!sink_can_resume(plan, outputs, j))
             reason = "a copy of a checkpoint whose tensors are strided or overlap, which one "
@@ -313,6 +318,8 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
         .files = sink->part_files,
         .n_files = n_files + n_side_files,
         .sums_file = sink->output->provenance_file,
+        .frames = sink->form->is_compressed ? &sink->frames : NULL,
+        .verifies = sink->options.verifies,
         .syncs = sink->options.syncs,
         .has_made_part = sink->options.has_made_part,
     };
@@ -446,6 +453,8 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
         sink->sums = calloc(plan->series->n_tensors + 1, sizeof(*sink->sums));
     bool has_memory = sink->writers && (sink->sums || !options->verifies);
     enum phema_status status = has_memory ? sink_open_pieces(sink, err) : phema_fail_memory(err);
+    if (!status && sink->form->is_compressed)
+        status = sink_open_frames(sink, err);
     if (!status)
         status = open_with_journal(sink, err);
     if (status) {

@@ -82,6 +82,7 @@ struct run_digest run_digest_of_output(const struct run_digest *inputs,
     struct run_digest digest = *inputs;
     const struct phema_output *item = &outputs->items[output];
     add_number(&digest, outputs->form);
+    add_number(&digest, (uint64_t)outputs->level);
     add_number(&digest, item->n_files);
     for (size_t f = 0; f < item->n_files; f++) {
         add_text(&digest, item->files[f].name);

@@ -3,13 +3,11 @@
  * publishes it. PATH.partial is locked against parts and ordinary runs before the markers are read,
  * so that a part that is done stays done. Markers are removed last, since they alone tell that the
  * output is complete. */
-#include <dirent.h>
+#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,7 +107,10 @@ static bool is_alike(const struct part_marker *a, const struct part_marker *b)
 {
     bool is_alike = strcmp(a->digest, b->digest) == 0 && a->is_directory == b->is_directory &&
                     a->n_files == b->n_files && a->n_sums == b->n_sums &&
-                    a->sums_file == b->sums_file && a->sidecar_bytes == b->sidecar_bytes;
+                    a->sums_file == b->sums_file && a->sidecar_bytes == b->sidecar_bytes &&
+                    a->is_compressed == b->is_compressed &&
+                    a->all_frames.library == b->all_frames.library &&
+                    a->all_frames.level == b->all_frames.level;
     for (size_t f = 0; is_alike && f < a->n_files; f++) {
         const char *name = a->files[f].name, *other = b->files[f].name;
         is_alike = a->files[f].size_bytes == b->files[f].size_bytes && !name == !other &&
@@ -167,6 +168,12 @@ static enum phema_status add_marker(struct markers *markers, struct phema_writer
     free(path);
     if (status)
         return status;
+    if (marker.state == MARKER_DONE && marker.is_compressed)
+        status = join_add_frames(join, &marker, part, err);
+    if (status) {
+        part_marker_clear(&marker);
+        return status;
+    }
     if (marker.state != MARKER_DONE) {
         join->is_begun |= marker.state != MARKER_ABSENT;
         add_number(&markers->states[marker.state], part);
@@ -195,8 +202,9 @@ static enum phema_status judge_markers(struct markers *markers,
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: part %llu does not go with part 1: targets, options, the program's "
-                      "version or a snapshot differ; run it again",
-                      join->path, (unsigned long long)markers->unlike);
+                      "version%s or a snapshot differ; run it again",
+                      join->path, (unsigned long long)markers->unlike,
+                      join->first.is_compressed ? ", that of libzstd" : "");
 }
 
 static enum phema_status check_markers(struct phema_writer_join *join, struct phema_error *err)
@@ -212,126 +220,7 @@ static enum phema_status check_markers(struct phema_writer_join *join, struct ph
     return status;
 }
 
-/* ---- PATH.partial ---- */
-
-static enum phema_status open_partial(bool *is_locked, struct phema_writer_join *join,
-                                      struct phema_error *err)
-{
-    *is_locked = true;
-    struct stat st;
-    bool is_directory = lstat(join->partial_path, &st) == 0 && S_ISDIR(st.st_mode);
-    /* for writing: network filesystems require that for an exclusive lock */
-    enum phema_status status =
-        leftover_open(&join->descriptor, AT_FDCWD, join->partial_path, join->partial_path,
-                      is_directory ? O_RDONLY : O_RDWR, is_directory ? S_IFDIR : S_IFREG, err);
-    if (status || join->descriptor < 0) /* absent: reported when the markers are known */
-        return status;
-    return partial_lock(is_locked, join->descriptor, LOCK_EX, true, join->path, err);
-}
-
-/* path: for messages */
-static enum phema_status check_file(const struct phema_writer_join *join, int descriptor,
-                                    const struct part_marker_file *file, const char *path,
-                                    struct phema_error *err)
-{
-    struct stat st;
-    if (fstat(descriptor, &st))
-        return writer_fail_errno(err, join->partial_path, "cannot be examined", errno);
-    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->size_bytes)
-        return leftover_check_one_name(&st, path, err);
-    return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: expected a file of %llu bytes, found %llu; remove it and all "
-                      "%s.part-*, and write all parts again",
-                      path, (unsigned long long)file->size_bytes, (unsigned long long)st.st_size,
-                      join->path);
-}
-
-/* The file is synced too, since parts may have run with --no-sync. */
-static enum phema_status check_opened(struct phema_writer_join *join, int descriptor,
-                                      const struct part_marker_file *file, const char *path,
-                                      struct phema_error *err)
-{
-    enum phema_status status = check_file(join, descriptor, file, path, err);
-    if (status)
-        return status;
-    if (join->options.syncs && file_sync(descriptor))
-        return writer_fail_errno(err, join->path, "cannot be synced", errno);
-    join->size_bytes += file->size_bytes;
-    return PHEMA_OK;
-}
-
-static enum phema_status check_file_inside(struct phema_writer_join *join,
-                                           const struct part_marker_file *file,
-                                           struct phema_error *err)
-{
-    int descriptor = -1;
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", join->partial_path, file->name) < 0)
-        return phema_fail_memory(err);
-    enum phema_status status =
-        leftover_open(&descriptor, join->descriptor, file->name, path, O_RDONLY, S_IFREG, err);
-    if (descriptor >= 0) {
-        status = check_opened(join, descriptor, file, path, err);
-        (void)close(descriptor);
-    } else if (!status) {
-        status = writer_fail_errno(err, path, "cannot be opened", ENOENT);
-    }
-    free(path);
-    return status;
-}
-
-static enum phema_status check_no_other_files(const struct phema_writer_join *join,
-                                              struct phema_error *err)
-{
-    DIR *stream = directory_list(join->descriptor);
-    if (!stream)
-        return writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
-    enum phema_status status = PHEMA_OK;
-    const char *name = NULL;
-    while (!status && (name = directory_next_name(stream))) {
-        bool is_known = false;
-        for (size_t f = 0; f < join->first.n_files && !is_known; f++)
-            is_known = strcmp(join->first.files[f].name, name) == 0;
-        struct phema_name_buffer shown;
-        if (!is_known)
-            status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                                "%s: holds '%s', which no part has written; remove it",
-                                join->partial_path, phema_name_escape(&shown, name, strlen(name)));
-    }
-    if (!status && errno)
-        status = writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
-    (void)closedir(stream);
-    return status;
-}
-
-static enum phema_status check_partial(struct phema_writer_join *join, struct phema_error *err)
-{
-    struct stat st;
-    const struct part_marker *wanted = &join->first;
-    if (join->descriptor < 0)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: is gone, though all its parts are done; remove all %s.part-*, and "
-                          "write all parts again unless %s is there and whole",
-                          join->partial_path, join->path, join->path);
-    if (fstat(join->descriptor, &st))
-        return writer_fail_errno(err, join->partial_path, "cannot be examined", errno);
-    if (S_ISDIR(st.st_mode) != wanted->is_directory)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: expected a %s, as its parts say; remove it and all %s.part-*, and "
-                          "write all parts again",
-                          join->partial_path, wanted->is_directory ? "directory" : "file",
-                          join->path);
-    if (!wanted->is_directory) {
-        join->size_bytes = wanted->files[0].size_bytes;
-        return check_file(join, join->descriptor, &wanted->files[0], join->partial_path, err);
-    }
-    for (size_t f = 0; f < wanted->n_files; f++) {
-        enum phema_status status = check_file_inside(join, &wanted->files[f], err);
-        if (status)
-            return status;
-    }
-    return check_no_other_files(join, err);
-}
+/* ---- Checks ---- */
 
 /* All parts are done, so that the first of them is part 1, which keeps the text. */
 static enum phema_status check_sidecar(const struct phema_writer_join *join,
@@ -353,9 +242,22 @@ static bool is_already_published(const struct phema_writer_join *join)
     if (join->is_begun || !wanted->inode || lstat(join->path, &st) ||
         (uint64_t)st.st_ino != wanted->inode)
         return false;
+    if (wanted->is_compressed)
+        return S_ISREG(st.st_mode);
     return wanted->is_directory
                ? S_ISDIR(st.st_mode)
                : S_ISREG(st.st_mode) && (uint64_t)st.st_size == wanted->files[0].size_bytes;
+}
+
+static uint64_t published_bytes(const struct phema_writer_join *join)
+{
+    struct stat st;
+    uint64_t bytes = 0;
+    if (join->first.is_compressed)
+        return lstat(join->path, &st) ? 0 : (uint64_t)st.st_size;
+    for (size_t f = 0; f < join->first.n_files; f++)
+        bytes += join->first.files[f].size_bytes;
+    return bytes;
 }
 
 /* Finds the parts and locks PATH.partial. Fails unless all parts and files are complete, and no
@@ -366,7 +268,7 @@ static enum phema_status check(struct phema_writer_join *join, struct phema_erro
     enum phema_status status = find_division(join, err);
     if (status)
         return status;
-    status = open_partial(&is_locked, join, err);
+    status = join_open_partial(&is_locked, join, err);
     if (status)
         return status;
     status = check_markers(join, err);
@@ -374,15 +276,14 @@ static enum phema_status check(struct phema_writer_join *join, struct phema_erro
         return status;
     join->is_published = is_locked && is_already_published(join);
     if (join->is_published) {
-        for (size_t f = 0; f < join->first.n_files; f++)
-            join->size_bytes += join->first.files[f].size_bytes;
+        join->size_bytes = published_bytes(join);
         return PHEMA_OK;
     }
     if (status)
         return status;
     if (!is_locked)
         return writer_fail_locked(err, join->path);
-    status = check_partial(join, err);
+    status = join_check_partial(join, err);
     if (!status)
         status = check_sidecar(join, err);
     if (status)
@@ -405,7 +306,7 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
     struct phema_writer_join *join = calloc(1, sizeof(*join));
     if (!join)
         return phema_fail_memory(err);
-    *join = (struct phema_writer_join){.options = *options, .descriptor = -1};
+    *join = (struct phema_writer_join){.options = *options, .descriptor = -1, .plain = -1};
     join->path = phema_path_trim(path);
     join->partial_path = join->path ? path_partial(join->path) : NULL;
     enum phema_status status = join->partial_path ? check(join, err) : phema_fail_memory(err);
@@ -420,6 +321,14 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
 const char *phema_writer_join_path(const struct phema_writer_join *join)
 {
     return join->path;
+}
+
+PHEMA_FALLIBLE phema_writer_join_compress(struct phema_writer_join *join, struct phema_error *err)
+{
+    if (join->is_published || !join->first.is_compressed)
+        return PHEMA_OK;
+    enum phema_status status = join_write_sums(join, err);
+    return status ? status : join_write_frames(join, err);
 }
 
 uint64_t phema_writer_join_bytes(const struct phema_writer_join *join)
@@ -474,16 +383,9 @@ static enum phema_status publish_directory(struct phema_writer_join *join, struc
     return status ? status : phema_writer_directory_commit(directory, err);
 }
 
-static enum phema_status publish(struct phema_writer_join *join, struct phema_error *err)
+/* An earlier join was stopped after the rename. */
+static enum phema_status finish_published(struct phema_writer_join *join, struct phema_error *err)
 {
-    if (!join->is_published) {
-        enum phema_status status = join_write_sums(join, err);
-        if (!status)
-            status = join_write_crcs(join, err);
-        if (status)
-            return status;
-        return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
-    }
     enum phema_status status =
         join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
     if (!status)
@@ -491,6 +393,19 @@ static enum phema_status publish(struct phema_writer_join *join, struct phema_er
     if (!status && join->first.is_directory && join->descriptor >= 0)
         status = directory_remove_replaced(join->path, join->partial_path, err);
     return status;
+}
+
+static enum phema_status publish(struct phema_writer_join *join, struct phema_error *err)
+{
+    if (join->is_published)
+        return finish_published(join, err);
+    assert(join->frames.are_written || !join->first.is_compressed);
+    enum phema_status status = join->first.is_compressed ? PHEMA_OK : join_write_sums(join, err);
+    if (!status)
+        status = join_write_crcs(join, err);
+    if (status)
+        return status;
+    return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
 }
 
 /* Also removes the journal of a part that was killed when it was done. */
@@ -509,9 +424,15 @@ static enum phema_status remove_marker(const char *path, struct phema_error *err
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err)
 {
     enum phema_status status = publish(join, err);
+    if (!status && join->first.is_compressed)
+        status = join_remove_plain(join, err);
     for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
         char *path = part_marker_path(join->path, part, join->n_parts);
-        status = path ? remove_marker(path, err) : phema_fail_memory(err);
+        status = path ? PHEMA_OK : phema_fail_memory(err);
+        if (!status && join->first.is_compressed)
+            status = join_remove_frames(path, err);
+        if (!status)
+            status = remove_marker(path, err);
         free(path);
     }
     if (!status && join->options.syncs)
@@ -526,8 +447,12 @@ void phema_writer_join_abandon(struct phema_writer_join *join)
         return;
     if (join->descriptor >= 0)
         (void)close(join->descriptor);
+    if (join->plain >= 0)
+        (void)close(join->plain);
+    join_frames_clear(join);
     part_marker_clear(&join->first);
     free(join->path);
     free(join->partial_path);
+    free(join->plain_path);
     free(join);
 }

@@ -2,9 +2,28 @@
 #ifndef WRITER_JOIN_H
 #define WRITER_JOIN_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "part.h"
+
+/* The frames that parts have compressed. */
+struct join_frame {
+    uint64_t offset; /* in the file of its part */
+    uint32_t size;   /* 0: not compressed yet */
+    uint32_t part;   /* from 1 */
+};
+struct join_part_file {
+    uint64_t size_bytes, hash;
+    _Atomic uint64_t read_hash; /* of the frames that join has read */
+};
+struct join_frames {
+    struct join_frame *items; /* [n] by number */
+    size_t n;
+    struct join_part_file *files; /* [n_parts] */
+    bool verifies;                /* a part asks for it */
+    bool are_written;             /* PATH.partial is complete */
+};
 
 struct phema_writer_join {
     char *path, *partial_path;
@@ -12,9 +31,28 @@ struct phema_writer_join {
     uint64_t n_parts, size_bytes;
     struct part_marker first; /* the first part that is done; the others agree with it */
     int descriptor;           /* of PATH.partial, or -1 */
-    bool is_begun;            /* a part is being written, or was when its run ended */
-    bool is_published;        /* an earlier join was stopped after the rename */
+    int plain;                /* of PATH.plain.partial where the output is compressed, or -1 */
+    char *plain_path;         /* NULL: not open */
+    struct join_frames frames;
+    bool is_begun;     /* a part is being written, or was when its run ended */
+    bool is_published; /* an earlier join was stopped after the rename */
 };
+
+/* The file that holds the data of all parts. */
+static inline const char *join_data_path(const struct phema_writer_join *join)
+{
+    return join->plain_path ? join->plain_path : join->partial_path;
+}
+
+/* ---- join_partial.c ---- */
+
+/* *is_locked: false when a run holds PATH.partial. join->descriptor stays -1 where it is absent. */
+PHEMA_FALLIBLE join_open_partial(bool *is_locked, struct phema_writer_join *join,
+                                 struct phema_error *err);
+
+/* Compares PATH.partial, or its files, with those that the parts tell, and syncs them. Opens and
+ * locks the content of a compressed output. */
+PHEMA_FALLIBLE join_check_partial(struct phema_writer_join *join, struct phema_error *err);
 
 /* ---- join_sums.c ---- */
 
@@ -28,5 +66,26 @@ PHEMA_FALLIBLE join_write_crcs(const struct phema_writer_join *join, struct phem
 /* Opens the sidecar, whose text is that of the first part with the sums of all. */
 PHEMA_FALLIBLE join_open_sidecar(struct phema_writer **out, const struct phema_writer_join *join,
                                  struct phema_error *err);
+
+/* ---- join_frames.c: compressed outputs ---- */
+
+/* Adds the frames of a part that is done.
+ * PHEMA_ERR_OUTPUT  another part has one of them */
+PHEMA_FALLIBLE join_add_frames(struct phema_writer_join *join, const struct part_marker *marker,
+                               uint64_t part, struct phema_error *err);
+
+/* Checks the frames, and the files of all parts. */
+PHEMA_FALLIBLE join_check_frames(struct phema_writer_join *join, struct phema_error *err);
+
+/* Writes PATH.partial. */
+PHEMA_FALLIBLE join_write_frames(struct phema_writer_join *join, struct phema_error *err);
+
+/* Removes PATH.plain.partial, when PATH is there. */
+PHEMA_FALLIBLE join_remove_plain(const struct phema_writer_join *join, struct phema_error *err);
+
+/* Removes the frames of a part. */
+PHEMA_FALLIBLE join_remove_frames(const char *marker_path, struct phema_error *err);
+
+void join_frames_clear(struct phema_writer_join *join);
 
 #endif

@@ -15,18 +15,20 @@ static enum phema_status open_file(int *descriptor, const struct phema_writer_jo
                                    size_t file, struct phema_error *err)
 {
     const char *name = join->first.files[file].name;
-    *descriptor = name ? openat(join->descriptor, name,
-                                O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-                       : join->descriptor;
-    return *descriptor < 0 ? writer_fail_errno(err, join->partial_path, "cannot be opened", errno)
+    *descriptor = name                        ? openat(join->descriptor, name,
+                                                       O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+                  : join->first.is_compressed ? join->plain
+                                              : join->descriptor;
+    return *descriptor < 0 ? writer_fail_errno(err, join_data_path(join), "cannot be opened", errno)
                            : PHEMA_OK;
 }
 
-/* Syncs and closes a file of a directory. The joined one is synced when it is published. */
+/* Syncs and closes a file of a directory. The joined one is synced when it is published, and the
+ * content of a compressed one is removed. */
 static enum phema_status close_file(const struct phema_writer_join *join, int descriptor,
                                     enum phema_status status, struct phema_error *err)
 {
-    if (descriptor == join->descriptor)
+    if (descriptor == join->descriptor || descriptor == join->plain)
         return status;
     if (!status && join->options.syncs && file_sync(descriptor))
         status = writer_fail_errno(err, join->path, "cannot be synced", errno);
@@ -43,14 +45,14 @@ static enum phema_status check_digits(const struct phema_writer_join *join, int 
     char digits[PHEMA_DIGEST] = "";
     struct phema_hash_sum ignored;
     if (file_read_fully(descriptor, digits, PHEMA_DIGEST - 1, offset) < 0)
-        return writer_fail_errno(err, join->partial_path, "cannot be read", errno);
+        return writer_fail_errno(err, join_data_path(join), "cannot be read", errno);
     if (phema_hash_sum_read(&ignored, digits))
         return PHEMA_OK;
     return phema_fail(
         err, PHEMA_ERR_OUTPUT,
         "%s: expected 32 hexadecimal digits at byte %llu, as its parts say; remove it "
         "and all %s.part-*, and write all parts again",
-        join->partial_path, (unsigned long long)offset, join->path);
+        join_data_path(join), (unsigned long long)offset, join->path);
 }
 
 static enum phema_status write_digits(const struct phema_writer_join *join, int descriptor,
@@ -66,7 +68,7 @@ static enum phema_status write_digits(const struct phema_writer_join *join, int 
         char digits[PHEMA_DIGEST];
         phema_hash_sum_show(digits, &sum->sum);
         if (file_write_fully(descriptor, digits, PHEMA_DIGEST - 1, sum->offset))
-            return writer_fail_errno(err, join->partial_path, "cannot be written", errno);
+            return writer_fail_errno(err, join_data_path(join), "cannot be written", errno);
     }
     return PHEMA_OK;
 }
@@ -92,7 +94,7 @@ static enum phema_status write_file_crcs(const struct phema_writer_join *join, i
         phema_store_u32(bytes, crcs[k].crc);
         for (unsigned x = 0; x < crcs[k].n_places; x++)
             if (file_write_fully(descriptor, bytes, sizeof(bytes), crcs[k].at[x]))
-                return writer_fail_errno(err, join->partial_path, "cannot be written", errno);
+                return writer_fail_errno(err, join_data_path(join), "cannot be written", errno);
     }
     return PHEMA_OK;
 }

@@ -21,14 +21,18 @@
 #include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
+#include "zstd_encoder.h"
 
 struct phema_writer_part {
     char *path, *partial_path, *part_marker_path;
+    char *plain_path, *frames_path; /* of a compressed output */
     const struct phema_writer_part_options *options;
     int marker;     /* locked exclusively, or -1 */
     int descriptor; /* of PATH.partial, file or directory, locked shared, or -1 */
+    int plain;      /* of PATH.plain.partial, the same, of a compressed output */
     bool is_ours;   /* this run has created the marker or written to it: a failure removes it */
-    struct phema_cleanup_entry *entry;
+    struct phema_writer_part_frames frames; /* that this part has compressed */
+    struct phema_cleanup_entry *entry, *frames_entry;
 };
 
 /* Opens and locks the marker. A new one is removed when the program dies; an existing one tells how
@@ -56,7 +60,7 @@ static enum phema_status write_marker(const struct phema_writer_part *part, bool
     struct stat st;
     if (fstat(part->descriptor, &st))
         return writer_fail_errno(err, part->path, "cannot be examined", errno);
-    return part_marker_write(part->marker, part->part_marker_path, part->options,
+    return part_marker_write(part->marker, part->part_marker_path, part->options, &part->frames,
                              (uint64_t)st.st_ino, is_done, err);
 }
 
@@ -83,11 +87,17 @@ static enum phema_status fail_mismatch(const struct phema_writer_part *part, con
         part->path, name, what, phema_path_last_name(part->path), phema_path_last_name(part->path));
 }
 
-/* true when PATH.partial is of the kind and size that a finished part leaves. */
-static bool is_partial_there(const struct phema_writer_part *part)
+/* The file or directory that holds the data of all parts. */
+static const char *data_path(const struct phema_writer_part *part)
+{
+    return part->plain_path ? part->plain_path : part->partial_path;
+}
+
+/* true when this file or directory is of the kind and size that a finished part leaves. */
+static bool is_data_there(const struct phema_writer_part *part)
 {
     struct stat st;
-    if (lstat(part->partial_path, &st))
+    if (lstat(data_path(part), &st))
         return false;
     return part->options->is_directory
                ? S_ISDIR(st.st_mode)
@@ -106,12 +116,13 @@ static enum phema_status check_other(const struct phema_writer_part *part, const
                                "of another output: targets, options, the program's version or a "
                                "snapshot differ",
                                err);
-    else if (marker.state == MARKER_DONE && !is_partial_there(part))
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s: %s says that its part is done, but %s.partial is not what it has "
-                            "left; to start anew, remove all %s.part-*",
-                            part->path, phema_path_last_name(path),
-                            phema_path_last_name(part->path), phema_path_last_name(part->path));
+    else if (marker.state == MARKER_DONE && !is_data_there(part))
+        status =
+            phema_fail(err, PHEMA_ERR_OUTPUT,
+                       "%s: %s says that its part is done, but %s is not what it has "
+                       "left; to start anew, remove all %s.part-*",
+                       part->path, phema_path_last_name(path),
+                       phema_path_last_name(data_path(part)), phema_path_last_name(part->path));
     part_marker_clear(&marker);
     return status;
 }
@@ -153,15 +164,23 @@ static enum phema_status check_others(bool *is_alone, const struct phema_writer_
 
 /* ---- The shared output ---- */
 
-static enum phema_status open_partial(struct phema_writer_part *part, struct phema_error *err)
+static enum phema_status open_shared(int *out, const struct phema_writer_part *part,
+                                     const char *partial_path, struct phema_error *err)
 {
     const struct partial_request request = {.path = part->path,
-                                            .partial_path = part->partial_path,
+                                            .partial_path = partial_path,
                                             .use = PARTIAL_SHARED,
                                             .is_directory = part->options->is_directory};
     bool is_new = false;
-    enum phema_status status = partial_open(&part->descriptor, &is_new, &request, err);
+    enum phema_status status = partial_open(out, &is_new, &request, err);
     return status == PHEMA_NO ? writer_fail_locked(err, part->path) : status;
+}
+
+static enum phema_status open_partial(struct phema_writer_part *part, struct phema_error *err)
+{
+    enum phema_status status = open_shared(&part->descriptor, part, part->partial_path, err);
+    return status || !part->plain_path ? status
+                                       : open_shared(&part->plain, part, part->plain_path, err);
 }
 
 static bool is_wanted(const void *context, const char *name)
@@ -202,6 +221,24 @@ static enum phema_status check_names(const struct phema_writer_part *part, struc
     return PHEMA_OK;
 }
 
+/* false: out of memory */
+static bool make_paths(struct phema_writer_part *part, const char *path)
+{
+    part->path = phema_path_trim(path);
+    if (!part->path)
+        return false;
+    part->part_marker_path =
+        part_marker_path(part->path, part->options->part, part->options->n_parts);
+    part->partial_path = path_partial(part->path);
+    if (!part->part_marker_path || !part->partial_path)
+        return false;
+    if (!part->options->frames)
+        return true;
+    part->plain_path = part_plain_path(part->path);
+    part->frames_path = part_frames_path(part->part_marker_path);
+    return part->plain_path && part->frames_path;
+}
+
 static enum phema_status new_part(struct phema_writer_part **out, const char *path,
                                   const struct phema_writer_part_options *options,
                                   struct phema_error *err)
@@ -209,13 +246,9 @@ static enum phema_status new_part(struct phema_writer_part **out, const char *pa
     struct phema_writer_part *part = calloc(1, sizeof(*part));
     if (!part)
         return writer_fail_memory(err, path);
-    *part = (struct phema_writer_part){.options = options, .marker = -1, .descriptor = -1};
-    part->path = phema_path_trim(path);
-    if (part->path) {
-        part->part_marker_path = part_marker_path(part->path, options->part, options->n_parts);
-        part->partial_path = path_partial(part->path);
-    }
-    if (!part->part_marker_path || !part->partial_path) {
+    *part =
+        (struct phema_writer_part){.options = options, .marker = -1, .descriptor = -1, .plain = -1};
+    if (!make_paths(part, path)) {
         phema_writer_part_abandon(part);
         return writer_fail_memory(err, path);
     }
@@ -319,7 +352,8 @@ static enum phema_status begin_file(struct phema_writer **out, struct phema_writ
     enum phema_status status = PHEMA_OK;
     if (name)
         status = open_inside(&writer->descriptor, part, name, err);
-    else if ((writer->descriptor = fcntl(part->descriptor, F_DUPFD_CLOEXEC, 0)) < 0)
+    else if ((writer->descriptor =
+                  fcntl(part->plain_path ? part->plain : part->descriptor, F_DUPFD_CLOEXEC, 0)) < 0)
         status = writer_fail_errno(err, writer->path, "cannot be written", errno);
     return writer_hand_over(out, writer, status);
 }
@@ -354,12 +388,90 @@ PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_
     return status;
 }
 
+/* ---- Compressed frames ---- */
+
+/* Publishes the file of frames, and puts it on the list of files to remove until the marker says
+ * that the part is done. */
+static enum phema_status commit_frames(struct phema_writer_part *part, struct phema_writer *writer,
+                                       struct phema_error *err)
+{
+    enum phema_status status = phema_writer_finish(writer, err);
+    if (status) {
+        phema_writer_abandon(writer);
+        return status;
+    }
+    phema_cleanup_hold();
+    status = phema_writer_commit(writer, err);
+    if (!status)
+        status = phema_cleanup_add_partial(&part->frames_entry, part->frames_path, false, err);
+    phema_cleanup_resume();
+    return status;
+}
+
+static enum phema_status write_frames(struct phema_writer_part *part, struct zstd_job *job,
+                                      struct phema_error *err)
+{
+    _Atomic uint64_t hash = 0;
+    const struct phema_writer_options options = {.replaces = true, .syncs = part->options->syncs};
+    enum phema_status status = phema_writer_open(&job->writer, part->frames_path, 0, &options, err);
+    if (status)
+        return status;
+    job->hash = &hash;
+    status = zstd_write_frames(&part->frames.size_bytes, job, err);
+    if (status) {
+        phema_writer_abandon(job->writer);
+        return status;
+    }
+    part->frames.hash = atomic_load(&hash);
+    return commit_frames(part, job->writer, err);
+}
+
+PHEMA_FALLIBLE phema_writer_part_compress(struct phema_writer_part *part,
+                                          struct phema_writer *plain, const bool *is_own,
+                                          unsigned n_threads, _Atomic uint64_t *done_bytes,
+                                          struct phema_error *err)
+{
+    const struct phema_writer_frames *frames = part->options->frames;
+    size_t n = 0;
+    for (size_t f = 0; f < frames->n; f++)
+        n += is_own[f];
+    part->frames.sizes = calloc(frames->n + 1, sizeof(*part->frames.sizes));
+    if (!part->frames.sizes)
+        return phema_fail_memory(err);
+    struct zstd_job job = {.plain = plain,
+                           .frames = frames,
+                           .is_wanted = is_own,
+                           .sizes = part->frames.sizes,
+                           .n_threads = n_threads,
+                           .done_bytes = done_bytes};
+    return n ? write_frames(part, &job, err) : PHEMA_OK;
+}
+
 /* ---- An earlier run's part ---- */
 
 static bool is_inode(const char *path, uint64_t inode)
 {
     struct stat st;
     return inode && path && lstat(path, &st) == 0 && (uint64_t)st.st_ino == inode;
+}
+
+static bool is_file_of(const char *path, uint64_t size_bytes)
+{
+    struct stat st;
+    return path && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+           (uint64_t)st.st_size == size_bytes;
+}
+
+/* Whether the content and the frames of a compressed output are still there. */
+static bool are_frames_there(const char *path, const char *marker_path,
+                             const struct part_marker *marker)
+{
+    char *plain_path = part_plain_path(path), *frames_path = part_frames_path(marker_path);
+    bool are = is_file_of(plain_path, marker->files[0].size_bytes) &&
+               (!marker->frames.size_bytes || is_file_of(frames_path, marker->frames.size_bytes));
+    free(plain_path);
+    free(frames_path);
+    return are;
 }
 
 /* path has no slash at its end. */
@@ -370,7 +482,9 @@ static enum phema_status find_done(bool *out, const char *path, const char *mark
     enum phema_status status = part_marker_read(&marker, marker_path, err);
     if (!status && marker.state == MARKER_DONE && strcmp(marker.digest, digest) == 0) {
         char *partial_path = path_partial(path);
-        *out = is_inode(partial_path, marker.inode) || is_inode(path, marker.inode);
+        *out = is_inode(path, marker.inode) ||
+               (is_inode(partial_path, marker.inode) &&
+                (!marker.is_compressed || are_frames_there(path, marker_path, &marker)));
         free(partial_path);
     }
     part_marker_clear(&marker);
@@ -399,7 +513,8 @@ static enum phema_status mark_done(struct phema_writer_part *part, struct phema_
     if (status)
         return status;
     phema_cleanup_remove(part->entry);
-    part->entry = NULL;
+    phema_cleanup_remove(part->frames_entry);
+    part->entry = part->frames_entry = NULL;
     part->is_ours = false; /* it stays */
     return PHEMA_OK;
 }
@@ -408,10 +523,14 @@ static enum phema_status finish(struct phema_writer_part *part, struct phema_err
 {
     const struct phema_writer_part_options *options = part->options;
     /* bytes in a file that has lost its name are lost */
-    if (!partial_is_named(part->descriptor, part->partial_path))
+    const char *lost = !partial_is_named(part->descriptor, part->partial_path) ? part->partial_path
+                       : part->plain_path && !partial_is_named(part->plain, part->plain_path)
+                           ? part->plain_path
+                           : NULL;
+    if (lost)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: was removed or replaced while part %llu of %llu was being written",
-                          part->partial_path, (unsigned long long)options->part,
+                          lost, (unsigned long long)options->part,
                           (unsigned long long)options->n_parts);
     if (options->syncs && options->is_directory && file_sync(part->descriptor) && errno != EINVAL)
         return writer_fail_errno(err, part->path, "cannot be synced", errno);
@@ -435,15 +554,24 @@ void phema_writer_part_abandon(struct phema_writer_part *part)
 {
     if (!part)
         return;
-    if (part->is_ours)
+    if (part->is_ours) {
         (void)unlink(part->part_marker_path);
+        if (part->frames_path)
+            (void)unlink(part->frames_path);
+    }
     phema_cleanup_remove(part->entry);
+    phema_cleanup_remove(part->frames_entry);
     if (part->descriptor >= 0)
         (void)close(part->descriptor);
+    if (part->plain >= 0)
+        (void)close(part->plain);
     if (part->marker >= 0)
         (void)close(part->marker);
     free(part->path);
     free(part->partial_path);
     free(part->part_marker_path);
+    free(part->plain_path);
+    free(part->frames_path);
+    free(part->frames.sizes);
     free(part);
 }

@@ -20,6 +20,11 @@ struct part_marker_list {
  * end. */
 char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts);
 
+/* "dir/out.safetensors.zst.plain.partial", the content of a compressed output, and
+ * "dir/out.safetensors.zst.part-2-of-8.frames", of a marker; as above. */
+char *part_plain_path(const char *path);
+char *part_frames_path(const char *marker_path);
+
 /* The markers of path. Empty where its directory does not exist. */
 PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *path,
                                      struct phema_error *err);
@@ -43,6 +48,13 @@ struct part_marker_file {
     uint64_t size_bytes;
 };
 
+/* The compressed frames of one part, one after the other in a file of its own. */
+struct phema_writer_part_frames {
+    uint64_t size_bytes, hash; /* of the file: phema_hash_at of all frames, added up */
+    uint32_t *sizes;           /* [number of frames]; 0: not compressed by this part */
+    size_t n;                  /* of sizes in a marker that was read: up to the last frame */
+};
+
 struct part_marker {
     enum part_marker_state state;
     char digest[PHEMA_PART_DIGEST]; /* "" where nothing is written yet */
@@ -56,6 +68,10 @@ struct part_marker {
     size_t n_sums;
     struct phema_writer_part_crc *crcs; /* [n_crcs] of a part that is done */
     size_t n_crcs;
+    bool is_compressed, verifies;
+    struct phema_writer_part_frames frames; /* of a part that is done */
+    struct phema_writer_frames
+        all_frames; /* of the whole output; ends in the first part's marker */
     uint64_t inode; /* of PATH.partial, which identifies PATH after a join; 0: unknown */
 };
 
@@ -66,7 +82,20 @@ void part_marker_clear(struct part_marker *marker);
 
 /* Replaces the contents. */
 PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
-                                 const struct phema_writer_part_options *options, uint64_t inode,
+                                 const struct phema_writer_part_options *options,
+                                 const struct phema_writer_part_frames *frames, uint64_t inode,
                                  bool is_done, struct phema_error *err);
+
+/* ---- part_frames.c: of compressed outputs ---- */
+
+struct phema_json;
+struct phema_json_out;
+
+/* object: "frames" of the marker, whose files are read already; NULL: not compressed. PHEMA_NO:
+ * incomplete. */
+PHEMA_FALLIBLE part_frames_read(struct part_marker *marker, const struct phema_json *object,
+                                struct phema_error *err);
+void part_frames_write(struct phema_json_out *out, const struct phema_writer_part_options *options,
+                       const struct phema_writer_part_frames *frames, bool is_done);
 
 #endif

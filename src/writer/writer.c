@@ -121,12 +121,6 @@ struct phema_writer *writer_new(const char *path, const struct phema_writer_opti
     return writer;
 }
 
-static bool is_empty(int descriptor)
-{
-    struct stat st;
-    return fstat(descriptor, &st) == 0 && st.st_size == 0;
-}
-
 /* Opens PATH.partial and puts it on the list of files to remove when a signal ends the program.
  * Ending signals are held. */
 static enum phema_status open_partial(struct phema_writer *writer, struct phema_error *err)
@@ -138,7 +132,7 @@ static enum phema_status open_partial(struct phema_writer *writer, struct phema_
     if (status == PHEMA_NO)
         status = writer_fail_locked(err, writer->path);
     writer->took_over = !status && !is_new;
-    if (!status && !is_empty(writer->descriptor))
+    if (writer->took_over)
         status = writer_check_no_parts(writer->path, err);
     if (status) {
         /* not ours: it must not be removed */

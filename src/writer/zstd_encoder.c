@@ -1,100 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 /* zstd_encoder.c - a finished file as seekable zstd: independent frames, compressed by several
  * threads and placed in order, then the seek table. The content alone determines the frames, so the
- * bytes are the same for any number of threads. */
-#include "phema/writer.h"
+ * bytes are the same for any number of threads and processes. */
+#include "zstd_encoder.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #define ZSTD_STATIC_LINKING_ONLY /* estimates of memory */
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "phema/array.h"
 #include "phema/parallel.h"
 #include "phema/strbuf.h"
-
-/* A reader of one tensor decompresses no more than this before it. Larger frames compress hardly
- * better, since windows of the usual levels are smaller. */
-#define FRAME_BYTES ((uint64_t)4 << 20)
-
-#define SEEK_TABLE_MAGIC  0x184D2A5Eu
-#define SEEK_FOOTER_MAGIC 0x8F92EAB1u
-#define SEEK_HEAD_BYTES   8u /* magic number and size: written last */
-#define SEEK_ENTRY_BYTES  8u
-#define SEEK_FOOTER_BYTES 9u
 
 /* The seekable format's own limit. */
 #define MAX_FRAMES 0x8000000u
 
+#define SEEK_TABLE_MAGIC  0x184D2A5Eu
+#define SEEK_FOOTER_MAGIC 0x8F92EAB1u
+#define SEEK_HEAD_BYTES   8u /* magic number and size */
+#define SEEK_ENTRY_BYTES  8u
+#define SEEK_FOOTER_BYTES 9u
+
+/* ---- Cutting ---- */
+
+/* The end of the frame that begins at `at`: the last of the tensor ends within ZSTD_FRAME_BYTES, or
+ * ZSTD_FRAME_BYTES into a tensor that is larger. *next: the first tensor end behind it. */
+static uint64_t choose_end(size_t *next, uint64_t at, uint64_t content_size,
+                           const uint64_t *tensor_ends, size_t n_tensor_ends)
+{
+    uint64_t reach = content_size - at < ZSTD_FRAME_BYTES ? content_size : at + ZSTD_FRAME_BYTES;
+    uint64_t end = 0;
+    for (; *next < n_tensor_ends && tensor_ends[*next] <= reach; ++*next)
+        end = tensor_ends[*next];
+    return end > at ? end : reach;
+}
+
+PHEMA_FALLIBLE phema_writer_cut_frames(struct phema_writer_frames *out, uint64_t content_size,
+                                       const uint64_t *tensor_ends, size_t n_tensor_ends, int level,
+                                       struct phema_error *err)
+{
+    struct phema_writer_frames frames = {.level = level, .library = ZSTD_versionNumber()};
+    size_t capacity = 0, next = 0;
+    uint64_t at = 0;
+    for (size_t i = 0; i < n_tensor_ends; i++)
+        assert(tensor_ends[i] <= content_size && (i == 0 || tensor_ends[i - 1] <= tensor_ends[i]));
+    /* two neighbouring frames hold more than ZSTD_FRAME_BYTES together, else they would be one */
+    if (content_size / ZSTD_FRAME_BYTES >= MAX_FRAMES / 2 - 1)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "too large for a seekable zstd file; write it uncompressed");
+    do { /* an empty content has one frame */
+        if (!phema_array_grow(&frames.ends, &capacity, frames.n, sizeof(*frames.ends))) {
+            free(frames.ends);
+            return phema_fail_memory(err);
+        }
+        at = choose_end(&next, at, content_size, tensor_ends, n_tensor_ends);
+        frames.ends[frames.n++] = at;
+    } while (at < content_size);
+    *out = frames;
+    return PHEMA_OK;
+}
+
+size_t zstd_frame_capacity(const struct phema_writer_frames *frames, size_t number)
+{
+    uint64_t start = number ? frames->ends[number - 1] : 0;
+    return ZSTD_compressBound((size_t)(frames->ends[number] - start));
+}
+
+/* ---- Frames ---- */
+
 /* Shared by the threads, which hold the lock to change it. */
 struct compression {
-    struct phema_writer *writer;
-    struct phema_writer *plain;
-    uint64_t content_size;
-    const uint64_t *ends;
-    size_t n_ends;
-    int level;
-    _Atomic uint64_t *done_bytes; /* NULL: not counted */
+    const struct zstd_job *job;
 
     pthread_mutex_t lock;
     pthread_cond_t turn_changed;
-    uint64_t at;        /* content up to here is claimed */
-    size_t next_end;    /* of ends, the first after at */
-    bool is_claimed;    /* all content; of an empty content one frame */
-    size_t n_frames;    /* claimed */
+    size_t n_claimed;   /* frames */
     size_t turn;        /* the frame to be placed next */
     uint64_t file_size; /* placed */
-    struct phema_strbuf table;
     enum phema_status status;
     struct phema_error *err;
 };
 
 struct frame {
     uint64_t start; /* of its content */
-    size_t size;    /* of its content, at most FRAME_BYTES */
+    size_t size;    /* of its content, at most ZSTD_FRAME_BYTES */
     size_t number;
 };
 
 /* Of one thread. */
 struct compressor {
-    ZSTD_CCtx *context; /* NULL until the first frame */
-    uint8_t *content;   /* [FRAME_BYTES] of one frame */
+    ZSTD_CCtx *context; /* NULL until a frame is compressed */
+    uint8_t *content;   /* [ZSTD_FRAME_BYTES] of one frame */
     uint8_t *compressed;
     size_t capacity; /* of compressed */
+    struct zstd_source source;
 };
 
-static void append_u32(struct phema_strbuf *out, uint64_t value)
+static struct frame frame_of(const struct zstd_job *job, size_t number)
 {
-    uint8_t bytes[8];
-    phema_store_u64(bytes, value);
-    phema_strbuf_append(out, (const char *)bytes, 4);
+    uint64_t start = number ? job->frames->ends[number - 1] : 0;
+    return (struct frame){start, (size_t)(job->frames->ends[number] - start), number};
 }
 
-/* The end of the frame that begins at `at`: the last of the ends within FRAME_BYTES, or FRAME_BYTES
- * into a tensor that is larger. */
-static uint64_t choose_end(struct compression *all)
+static bool is_wanted(const struct zstd_job *job, size_t number)
 {
-    uint64_t reach =
-        all->content_size - all->at < FRAME_BYTES ? all->content_size : all->at + FRAME_BYTES;
-    uint64_t end = 0;
-    for (; all->next_end < all->n_ends && all->ends[all->next_end] <= reach; all->next_end++)
-        end = all->ends[all->next_end];
-    return end > all->at ? end : reach;
+    return !job->is_wanted || job->is_wanted[number];
+}
+
+/* The first wanted frame from this one on. */
+static size_t skip_unwanted(const struct zstd_job *job, size_t number)
+{
+    while (number < job->frames->n && !is_wanted(job, number))
+        number++;
+    return number;
 }
 
 /* The next frame; false when all are claimed, or another thread has failed. */
 static bool claim_frame(struct frame *frame, struct compression *all)
 {
+    const struct zstd_job *job = all->job;
     (void)pthread_mutex_lock(&all->lock);
-    bool is_claimed = !all->status && !all->is_claimed;
+    size_t number = skip_unwanted(job, all->n_claimed);
+    bool is_claimed = !all->status && number < job->frames->n;
     if (is_claimed) {
-        uint64_t end = choose_end(all);
-        *frame = (struct frame){all->at, (size_t)(end - all->at), all->n_frames++};
-        all->at = end;
-        all->is_claimed = end == all->content_size;
+        *frame = frame_of(job, number);
+        all->n_claimed = number + 1;
     }
     (void)pthread_mutex_unlock(&all->lock);
     return is_claimed;
@@ -104,6 +140,7 @@ static bool claim_frame(struct frame *frame, struct compression *all)
 static bool place_frame(uint64_t *offset, struct compression *all, const struct frame *frame,
                         size_t compressed_size)
 {
+    const struct zstd_job *job = all->job;
     (void)pthread_mutex_lock(&all->lock);
     while (!all->status && all->turn != frame->number)
         (void)pthread_cond_wait(&all->turn_changed, &all->lock);
@@ -111,9 +148,8 @@ static bool place_frame(uint64_t *offset, struct compression *all, const struct 
     if (is_placed) {
         *offset = all->file_size;
         all->file_size += compressed_size;
-        append_u32(&all->table, compressed_size);
-        append_u32(&all->table, frame->size);
-        all->turn++;
+        job->sizes[frame->number] = (uint32_t)compressed_size;
+        all->turn = skip_unwanted(job, frame->number + 1);
     }
     (void)pthread_cond_broadcast(&all->turn_changed);
     (void)pthread_mutex_unlock(&all->lock);
@@ -135,34 +171,64 @@ static void stop(struct compression *all, enum phema_status status, const struct
 static enum phema_status init_compressor(struct compressor *own, const struct compression *all,
                                          struct phema_error *err)
 {
-    own->capacity = ZSTD_compressBound((size_t)FRAME_BYTES);
-    own->content = malloc((size_t)FRAME_BYTES);
+    own->capacity = ZSTD_compressBound((size_t)ZSTD_FRAME_BYTES);
+    own->content = malloc((size_t)ZSTD_FRAME_BYTES);
     own->compressed = malloc(own->capacity);
+    if (!own->content || !own->compressed)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: no memory for a zstd compressor",
+                          phema_writer_path(all->job->writer));
+    return PHEMA_OK;
+}
+
+static enum phema_status init_context(struct compressor *own, const struct zstd_job *job,
+                                      struct phema_error *err)
+{
+    int level = job->frames->level;
     own->context = ZSTD_createCCtx();
-    if (!own->content || !own->compressed || !own->context ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_compressionLevel, all->level)) ||
+    if (!own->context ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_compressionLevel, level)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_checksumFlag, 1)))
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: no memory for a zstd compressor",
-                          phema_writer_path(all->writer));
+                          phema_writer_path(job->writer));
+    return PHEMA_OK;
+}
+
+static enum phema_status compress_frame(size_t *size, struct compressor *own,
+                                        const struct zstd_job *job, const struct frame *frame,
+                                        struct phema_error *err)
+{
+    enum phema_status status = own->context ? PHEMA_OK : init_context(own, job, err);
+    if (!status)
+        status = phema_writer_read(job->plain, frame->start, own->content, frame->size, err);
+    if (status)
+        return status;
+    *size = ZSTD_compress2(own->context, own->compressed, own->capacity, own->content, frame->size);
+    if (ZSTD_isError(*size)) /* the capacity suffices for any content: lack of memory remains */
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
+                          phema_writer_path(job->writer), job->frames->level,
+                          ZSTD_getErrorName(*size));
     return PHEMA_OK;
 }
 
 static enum phema_status write_frame(struct compressor *own, struct compression *all,
                                      const struct frame *frame, struct phema_error *err)
 {
+    const struct zstd_job *job = all->job;
+    size_t size = 0;
     enum phema_status status =
-        phema_writer_read(all->plain, frame->start, own->content, frame->size, err);
+        job->read_ready
+            ? job->read_ready(&size, own->compressed, &own->source, job, frame->number, err)
+            : PHEMA_OK;
+    if (!status && !size)
+        status = compress_frame(&size, own, job, frame, err);
     if (status)
         return status;
-    size_t size =
-        ZSTD_compress2(own->context, own->compressed, own->capacity, own->content, frame->size);
-    if (ZSTD_isError(size)) /* the capacity suffices for any content: lack of memory remains */
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
-                          phema_writer_path(all->writer), all->level, ZSTD_getErrorName(size));
     uint64_t offset = 0;
     if (!place_frame(&offset, all, frame, size))
         return PHEMA_OK;
-    return phema_writer_write(all->writer, offset, own->compressed, size, err);
+    if (job->hash)
+        atomic_fetch_add(job->hash, phema_hash_at(own->compressed, size, offset));
+    return phema_writer_write(job->writer, offset, own->compressed, size, err);
 }
 
 /* Compresses frames until all are claimed; then further calls do nothing. */
@@ -170,80 +236,164 @@ static void compress_frames(void *context, size_t index)
 {
     (void)index;
     struct compression *all = context;
-    struct compressor own = {0};
+    struct compressor own = {.source.descriptor = -1};
     struct frame frame;
     struct phema_error err = {""};
     enum phema_status status = PHEMA_OK;
     while (!status && claim_frame(&frame, all)) {
-        status = own.context ? PHEMA_OK : init_compressor(&own, all, &err);
+        status = own.compressed ? PHEMA_OK : init_compressor(&own, all, &err);
         if (!status)
             status = write_frame(&own, all, &frame, &err);
-        if (!status && all->done_bytes)
-            atomic_fetch_add(all->done_bytes, frame.size);
+        if (!status && all->job->done_bytes)
+            atomic_fetch_add(all->job->done_bytes, frame.size);
     }
     if (status)
         stop(all, status, &err);
+    if (own.source.descriptor >= 0)
+        (void)close(own.source.descriptor);
     (void)ZSTD_freeCCtx(own.context);
     free(own.content);
     free(own.compressed);
 }
 
-/* As zstd's contrib/seekable_format has it; without checksums, which the frames have. */
-static enum phema_status write_table(struct compression *all, struct phema_error *err)
+PHEMA_FALLIBLE zstd_write_frames(uint64_t *size_bytes, const struct zstd_job *job,
+                                 struct phema_error *err)
 {
-    struct phema_strbuf *table = &all->table;
-    append_u32(table, all->n_frames);
+    struct compression all = {.job = job, .turn = skip_unwanted(job, 0), .err = err};
+    (void)pthread_mutex_init(&all.lock, NULL);
+    (void)pthread_cond_init(&all.turn_changed, NULL);
+    /* more threads than frames have nothing to do */
+    phema_parallel(job->frames->n, job->n_threads, compress_frames, &all);
+    if (!all.status)
+        *size_bytes = all.file_size;
+    (void)pthread_cond_destroy(&all.turn_changed);
+    (void)pthread_mutex_destroy(&all.lock);
+    return all.status;
+}
+
+/* ---- The seek table ---- */
+
+static void append_u32(struct phema_strbuf *out, uint64_t value)
+{
+    uint8_t bytes[8];
+    phema_store_u64(bytes, value);
+    phema_strbuf_append(out, (const char *)bytes, 4);
+}
+
+/* As zstd's contrib/seekable_format has it; without checksums, which the frames have. */
+static enum phema_status write_table(struct phema_strbuf *table, const struct zstd_job *job,
+                                     uint64_t offset, struct phema_error *err)
+{
+    uint64_t n = job->frames->n, size = n * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES;
+    uint8_t head[SEEK_HEAD_BYTES];
+    phema_store_u64(head, SEEK_TABLE_MAGIC | size << 32);
+    phema_strbuf_append(table, (const char *)head, sizeof(head));
+    for (size_t f = 0; f < n; f++) {
+        append_u32(table, job->sizes[f]);
+        append_u32(table, frame_of(job, f).size);
+    }
+    append_u32(table, n);
     phema_strbuf_append(table, "", 1); /* the descriptor: no checksums */
     append_u32(table, SEEK_FOOTER_MAGIC);
     enum phema_status status = phema_strbuf_check(table, err);
-    if (status)
-        return status;
-    uint64_t size = all->n_frames * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES;
-    phema_store_u64((uint8_t *)table->data, SEEK_TABLE_MAGIC | size << 32);
-    status = phema_writer_write(all->writer, all->file_size, table->data, table->size, err);
-    all->file_size += table->size;
+    return status ? status : phema_writer_write(job->writer, offset, table->data, table->size, err);
+}
+
+PHEMA_FALLIBLE zstd_write_file(uint64_t *size_bytes, const struct zstd_job *job,
+                               struct phema_error *err)
+{
+    struct phema_strbuf table = {0};
+    uint64_t frames_bytes = 0;
+    enum phema_status status = zstd_write_frames(&frames_bytes, job, err);
+    if (!status)
+        status = write_table(&table, job, frames_bytes, err);
+    if (!status)
+        *size_bytes = frames_bytes + table.size;
+    phema_strbuf_clear(&table);
     return status;
 }
 
 PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer *writer,
-                                       struct phema_writer *plain, uint64_t content_size,
-                                       const uint64_t *ends, size_t n_ends, int level,
-                                       unsigned n_threads, _Atomic uint64_t *done_bytes,
-                                       struct phema_error *err)
+                                       struct phema_writer *plain,
+                                       const struct phema_writer_frames *frames, unsigned n_threads,
+                                       _Atomic uint64_t *done_bytes, struct phema_error *err)
 {
-    for (size_t i = 0; i < n_ends; i++)
-        assert(ends[i] <= content_size && (i == 0 || ends[i - 1] <= ends[i]));
-    /* two neighbouring frames hold more than FRAME_BYTES together, else they would be one */
-    if (content_size / FRAME_BYTES >= MAX_FRAMES / 2 - 1)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: too large for a seekable zstd file; write it uncompressed",
-                          phema_writer_path(writer));
-    struct compression all = {.writer = writer,
-                              .plain = plain,
-                              .content_size = content_size,
-                              .ends = ends,
-                              .n_ends = n_ends,
-                              .level = level,
-                              .done_bytes = done_bytes,
-                              .err = err};
-    phema_strbuf_append(&all.table, (const char[SEEK_HEAD_BYTES]){0}, SEEK_HEAD_BYTES);
-    (void)pthread_mutex_init(&all.lock, NULL);
-    (void)pthread_cond_init(&all.turn_changed, NULL);
-    /* more threads than frames have nothing to do */
-    phema_parallel((size_t)(content_size / FRAME_BYTES) + 1, n_threads, compress_frames, &all);
-    enum phema_status status = all.status ? all.status : write_table(&all, err);
-    if (!status)
-        *size_bytes = all.file_size;
-    phema_strbuf_clear(&all.table);
-    (void)pthread_cond_destroy(&all.turn_changed);
-    (void)pthread_mutex_destroy(&all.lock);
+    uint32_t *sizes = calloc(frames->n + 1, sizeof(*sizes));
+    if (!sizes)
+        return phema_fail_memory(err);
+    const struct zstd_job job = {.writer = writer,
+                                 .plain = plain,
+                                 .frames = frames,
+                                 .sizes = sizes,
+                                 .n_threads = n_threads,
+                                 .done_bytes = done_bytes};
+    enum phema_status status = zstd_write_file(size_bytes, &job, err);
+    free(sizes);
     return status;
 }
 
+/* ---- Rereading ---- */
+
+struct check {
+    const struct zstd_job *job;
+    uint64_t *starts; /* [frames->n] of the compressed frames in the file */
+};
+
+static enum phema_status compare_frame(const struct check *check, size_t number, uint8_t *space,
+                                       struct phema_error *err)
+{
+    const struct zstd_job *job = check->job;
+    struct frame frame = frame_of(job, number);
+    uint8_t *decoded = space + frame.size, *compressed = decoded + frame.size;
+    size_t compressed_size = job->sizes[number];
+    enum phema_status status = phema_writer_read(job->plain, frame.start, space, frame.size, err);
+    if (!status)
+        status =
+            phema_writer_read(job->writer, check->starts[number], compressed, compressed_size, err);
+    if (status)
+        return status;
+    size_t size = ZSTD_decompress(decoded, frame.size, compressed, compressed_size);
+    if (size == frame.size && (!size || memcmp(decoded, space, size) == 0))
+        return PHEMA_OK;
+    if (ZSTD_isError(size) && ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation)
+        return phema_fail_memory(err);
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: verification failed: bytes %llu to %llu of its content differ from what "
+                      "was written",
+                      phema_writer_path(job->writer), (unsigned long long)frame.start,
+                      (unsigned long long)(frame.start + frame.size));
+}
+
+static enum phema_status check_frame(void *context, size_t number, struct phema_error *err)
+{
+    const struct check *check = context;
+    uint8_t *space = malloc(2 * frame_of(check->job, number).size + check->job->sizes[number] + 1);
+    if (!space)
+        return phema_fail_memory(err);
+    enum phema_status status = compare_frame(check, number, space, err);
+    free(space);
+    return status;
+}
+
+PHEMA_FALLIBLE zstd_check_frames(const struct zstd_job *job, struct phema_error *err)
+{
+    struct check check = {job, calloc(job->frames->n + 1, sizeof(*check.starts))};
+    if (!check.starts)
+        return phema_fail_memory(err);
+    for (size_t f = 1; f < job->frames->n; f++)
+        check.starts[f] = check.starts[f - 1] + job->sizes[f - 1];
+    enum phema_status status =
+        phema_parallel_try(job->frames->n, job->n_threads, check_frame, &check, err);
+    free(check.starts);
+    return status;
+}
+
+/* ---- Estimates ---- */
+
 uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content_size)
 {
-    uint64_t frame = content_size < FRAME_BYTES ? content_size : FRAME_BYTES;
-    *n_frames = (content_size + FRAME_BYTES - 1) / FRAME_BYTES;
+    uint64_t frame = content_size < ZSTD_FRAME_BYTES ? content_size : ZSTD_FRAME_BYTES;
+    *n_frames = (content_size + ZSTD_FRAME_BYTES - 1) / ZSTD_FRAME_BYTES;
     ZSTD_compressionParameters parameters = ZSTD_getCParams(level, frame, 0);
     return frame + ZSTD_compressBound(frame) + ZSTD_estimateCCtxSize_usingCParams(parameters);
 }

@@ -36,6 +36,10 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         large_several) args=("${synth[@]}" --sigma-rel "0.05,0.1,0.2" in/large out/many/) ;;
         part) args=("${synth[@]}" --part 2/2 "${width[@]}" out/o.safetensors) form=part old_from=part_one ;;
         part_one) args=("${synth[@]}" --part 1/2 "${width[@]}" out/o.safetensors) ;;
+        frames) args=("${synth[@]}" --sigma-rel 0.07 in/frames out/o.safetensors.zst) ;;
+        part_zst) args=("${synth[@]}" --part 2/2 --sigma-rel 0.07 in/frames out/o.safetensors.zst) form=part old_from=part_one_zst ;;
+        part_one_zst) args=("${synth[@]}" --part 1/2 --sigma-rel 0.07 in/frames out/o.safetensors.zst) ;;
+        join_zst) args=(join -q out/o.safetensors.zst) form=part old_from=part_zst ;;
         join) args=(join -q out/o.safetensors) form=part old_from=part ;;
         resume) args=("${synth[@]}" --resume "${width[@]}" out/o.safetensors) ;;
         resume_left) args=("${synth[@]}" --resume "${width[@]}" out/o.safetensors) begun=8 ;;
@@ -48,6 +52,7 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         resume_large_several) args=("${synth[@]}" --resume --sigma-rel "0.05,0.1,0.2" in/large out/many/) pace=("${slow[@]}") ;;
         resume_large_copy) args=("${synth[@]}" --resume --into in/large/snapshot-0000080-0.100.safetensors --sigma-rel 0.1 in/large out/o.safetensors) form=pair pace=("${slow[@]}") ;;
         resume_large_part) args=("${synth[@]}" --resume --part 2/2 --sigma-rel 0.1 in/large out/o.safetensors) form=part old_from=large_part_one pace=("${slow[@]}") ;;
+        resume_part_zst) args=("${synth[@]}" --resume --part 2/2 --sigma-rel 0.07 in/frames out/o.safetensors.zst) form=part old_from=part_one_zst pace=("${slow[@]}") ;;
         large_part_one) args=("${synth[@]}" --part 1/2 --sigma-rel 0.1 in/large out/o.safetensors) ;;
         gen) args=(gen -q --count 2 --steps 40 --params 20k --tensors 4 --seed 1 out/run) form=directory ;;
         weights) args=(weights -q --json "${width[@]}") form=answer ;;
@@ -56,14 +61,15 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         diff) args=(diff -q in/run/snapshot-0000040-0.100.safetensors in/run/snapshot-0000040-0.050.safetensors) form=answer ;;
     esac
 }
-cases="fresh fresh_old mapped direct ahead sharded sharded_old zst from_zst pt pt_old pkl strided several several_old resume resume_left resume_left_sharded resume_left_zst resume_left_copy part join gen weights plan inspect diff"
+cases="fresh fresh_old mapped direct ahead sharded sharded_old zst frames from_zst pt pt_old pkl strided several several_old resume resume_left resume_left_sharded resume_left_zst resume_left_copy part part_zst join join_zst gen weights plan inspect diff"
 
-kill_cases="large large_sharded large_zst large_several pt pkl part gen
-    resume_large resume_large_sharded resume_large_zst resume_large_several resume_large_copy resume_large_part"
+kill_cases="large large_sharded large_zst large_several pt pkl part part_zst join_zst gen
+    resume_large resume_large_sharded resume_large_zst resume_large_several resume_large_copy resume_large_part resume_part_zst"
 
 make_inputs() {
     "$phema" gen -q --count 4 --steps 40 --params 200k --tensors 6 --dtype f32 --no-sync in/run >/dev/null
     "$phema" gen -q --count 8 --steps 80 --params 1M --tensors 12 --dtype f32 --no-sync in/large >/dev/null
+    "$phema" gen -q --count 1 --steps 8 --params 3M --tensors 4 --dtype f32 --no-sync in/frames >/dev/null # larger than a frame
     mkdir in/zst in/views
     local file
     for file in in/run/*.safetensors; do

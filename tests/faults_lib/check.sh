@@ -14,7 +14,7 @@ put_old() {
     rm -rf out told
     cp -r "$case_dir/old" out
     if [ "$form" = part ] && compgen -G 'out/*.part-*' >/dev/null; then # by which join knows what it has published
-        sed -i -E "s/(\"inode\": )[0-9]+/\1$(stat -c %i out/o.safetensors.partial)/" out/*.part-*
+        sed -i -E "s/(\"inode\": )[0-9]+/\1$(stat -c %i "${args[-1]}.partial")/" out/*.part-*-of-2
     fi
 }
 
@@ -70,14 +70,14 @@ all_old_or_all_new() {
 
 # Runs a failed part again and joins the parts.
 parts_come_right() {
-    local found
+    local found whole=fresh path=${args[-1]}
+    [[ ${args[*]} = *in/large* ]] && whole=large
+    [[ $path = *.zst ]] && whole=frames
     [[ ${args[0]} = join ]] || "$phema" "${args[@]}" >again 2>&1 || echo "run again: $(cat again)"
     local parts=(out/*.part-*)
-    if [ ${#parts[@]} -gt 0 ] || ! [ -e out/o.safetensors ]; then
-        found=$("$phema" join -q out/o.safetensors 2>&1 >/dev/null) || echo "joined: $found"
+    if [ ${#parts[@]} -gt 0 ] || ! [ -e "$path" ]; then
+        found=$("$phema" join -q "$path" 2>&1 >/dev/null) || echo "joined: $found"
     fi
-    local whole=fresh
-    [[ ${args[*]} = *in/large* ]] && whole=large
     diff -rq "$work/case/$whole/new" out || true
 }
 

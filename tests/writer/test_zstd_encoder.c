@@ -53,9 +53,11 @@ static char *compress(const char *name, const uint8_t *content, size_t size, con
     uint64_t written = 0;
     struct phema_writer *plain = put_plain(content, size);
     _Atomic uint64_t n_done = 5;
-    assert_ok(phema_writer_write_zstd(&written, writer, plain, size, ends, n_ends, level, n_threads,
-                                      &n_done, &err),
+    struct phema_writer_frames frames;
+    assert_ok(phema_writer_cut_frames(&frames, size, ends, n_ends, level, &err), &err);
+    assert_ok(phema_writer_write_zstd(&written, writer, plain, &frames, n_threads, &n_done, &err),
               &err);
+    free(frames.ends);
     assert_int_equal(n_done, 5 + size);
     phema_writer_abandon(plain);
     assert_ok(phema_writer_commit(writer, &err), &err);
@@ -268,8 +270,11 @@ static void a_failed_write_is_an_error_and_leaves_nothing(void **state)
         limit.rlim_cur = 6 * MIB;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
         uint64_t written = 12345;
-        enum phema_status status = phema_writer_write_zstd(&written, writer, plain, size, NULL, 0,
-                                                           1, n_threads, NULL, &err);
+        struct phema_writer_frames frames;
+        assert_ok(phema_writer_cut_frames(&frames, size, NULL, 0, 1, &err), &err);
+        enum phema_status status =
+            phema_writer_write_zstd(&written, writer, plain, &frames, n_threads, NULL, &err);
+        free(frames.ends);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_fails(status, PHEMA_ERR_OUTPUT, &err, "limited.zst: cannot be written");
         assert_int_equal(written, 12345);

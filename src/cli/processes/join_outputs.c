@@ -39,6 +39,16 @@ static void write_output(struct phema_strbuf *text, struct phema_json_out *json,
     phema_json_out_close(json, '}');
 }
 
+/* Of a compressed output; its size is known after that. */
+static enum phema_status compress(struct phema_writer_join *join, const struct cli_common *common,
+                                  struct phema_error *err)
+{
+    struct cli_watch *watch = common ? cli_watch_start(common, "compressing") : NULL;
+    enum phema_status status = phema_writer_join_compress(join, err);
+    cli_watch_stop(watch);
+    return status;
+}
+
 PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common *common,
                                 struct phema_strbuf *text, struct phema_json_out *json,
                                 struct phema_error *err)
@@ -46,6 +56,9 @@ PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common 
     for (size_t i = 0; i < list->n; i++) {
         struct phema_writer_join *join = list->items[i];
         struct phema_name_buffer size;
+        enum phema_status status = compress(join, common, err);
+        if (status)
+            return status;
         write_output(text, json, join);
         if (common && !common->is_quiet)
             cli_say("%s: %llu parts, %s", phema_writer_join_path(join),
@@ -53,7 +66,7 @@ PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common 
                     phema_size_format(&size, phema_writer_join_bytes(join)));
         list->items[i] = NULL;
         struct cli_watch *watch = common ? cli_watch_start(common, "storing") : NULL;
-        enum phema_status status = phema_writer_join_commit(join, err);
+        status = phema_writer_join_commit(join, err);
         cli_watch_stop(watch);
         if (status)
             return status;

@@ -2,8 +2,10 @@
 /* team_synth.c - the processes of a team take runs of the outputs until none is left. */
 #include "processes/team_synth.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "phema/cli.h"
 #include "phema/clock.h"
@@ -222,6 +224,24 @@ static void share_sizes(struct phema_outputs *outputs, const struct phema_team *
         team->sum(team->context, &outputs->items[j].size_bytes, 1);
 }
 
+/* The sizes of compressed outputs, which are known when they are joined. */
+static enum phema_status find_sizes(struct phema_synth_result *result,
+                                    struct phema_outputs *outputs, struct phema_error *err)
+{
+    if (!outputs->m || !phema_output_traits(outputs)->is_compressed)
+        return PHEMA_OK;
+    result->written_bytes = 0;
+    for (size_t j = 0; j < outputs->m; j++) {
+        struct stat st;
+        if (stat(outputs->items[j].path, &st))
+            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be examined: %s",
+                              outputs->items[j].path, strerror(errno));
+        outputs->items[j].size_bytes = (uint64_t)st.st_size;
+        result->written_bytes += outputs->items[j].size_bytes;
+    }
+    return PHEMA_OK;
+}
+
 /* Adds up the results of all processes. */
 static enum phema_status add_up(struct phema_synth_result *result,
                                 const struct team_progress *progress,
@@ -301,6 +321,8 @@ PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_sy
         share_sizes(outputs, team);
     else if (team->rank == 0)
         status = join(args, part, outputs->m == 0, err);
+    if (!status && !is_whole && team->rank == 0)
+        status = find_sizes(result, outputs, err);
     result->elapsed_s = phema_clock_s() - progress.start_s;
     return team->agree(team->context, status, err);
 }

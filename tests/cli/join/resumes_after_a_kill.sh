@@ -19,6 +19,25 @@ for call in rename,renameat2 unlink; do
         rm out*
     done
 done
+echo "- a compressed output, whose frames are put together before the rename"
+"$phema" gen -q --count 1 --steps 8 --params 4M --tensors 4 --no-sync large >/dev/null
+"$phema" synth -q --no-sync --sigma-rel 0.07 large whole.safetensors.zst >/dev/null
+for at in pwrite:1 pwrite:3 ftruncate:1 rename,renameat2:1 unlink:1 unlink:2 unlink:3 unlink:4; do
+    for i in 1 2; do "$phema" synth -q --no-sync --part $i/2 --sigma-rel 0.07 large out.safetensors.zst; done
+    killed "${at%:*}" "${at#*:}" out.safetensors.zst
+    echo "killed before $(cut -d, -f1 <<<"${at%:*}") ${at#*:}: $(ls -d out* | tr "\n" " ")"
+    "$phema" join -q --no-sync out.safetensors.zst >/dev/null
+    cmp whole.safetensors.zst out.safetensors.zst && echo "joined: $(ls -d out*)"
+    rm out*
+done
+echo "- the disk is full: the parts stay, and PATH.partial gives back its space"
+for i in 1 2; do "$phema" synth -q --no-sync --part $i/2 --sigma-rel 0.07 large out.safetensors.zst; done
+for n in 1 2 4; do
+    $faults FAULT_CALLS=pwrite FAULT_WITH=ENOSPC FAULT_AT=$n FAULT_STAYS=1 "$phema" join -q --no-sync out.safetensors.zst
+    echo "status $?: $(stat -c '%n %s' out.safetensors.zst.partial)"
+done
+"$phema" join -q --no-sync out.safetensors.zst
+cmp whole.safetensors.zst out.safetensors.zst && rm out*
 echo "- a directory in the place of another one with the same names"
 for n in 1 2; do
     "$phema" synth -q --sigma-rel 0.2 --shard-size 200 run out >/dev/null

@@ -1,5 +1,5 @@
-# Small outputs have 8 runs: of 3 processes one makes 3 of them, of 16 eight make one. Compressed outputs are made
-# whole, by one process each.
+# Small outputs have 8 runs: of 3 processes one makes 3 of them, of 16 eight make one. Outputs with new scales are
+# made whole, by one process each.
 "$phema" gen --quiet --count 4 --dtype f16 --params 100k --no-sync run >/dev/null
 plan() {
     "$phema" plan --quiet --json --sigma-rel 0.05,0.1,0.2 "$@" >plan.json
@@ -22,6 +22,7 @@ plan --processes 1 run
 plan --processes 3 run
 plan --processes 16 run
 plan --processes 16 run '{sigma}.safetensors.zst'
+plan --processes 16 --dtype same "$fixtures/scaled/channel" '{sigma}.safetensors'
 plan --processes 16 --into run/snapshot-0004096-0.050.safetensors run '{sigma}.safetensors'
 "$phema" plan --quiet --sigma-rel 0.1 --processes 3 run | tr '\n' ' ' | grep -o 'shared *by 3 processes in 8 runs: each reads'
 "$phema" plan --processes 0 --sigma-rel 0.1 run

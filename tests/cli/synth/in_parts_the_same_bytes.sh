@@ -68,6 +68,28 @@ done
 "$phema" synth -q --sigma-rel 0.1 frozen frozen.safetensors
 parts 6 frozen6.safetensors --sigma-rel 0.1 frozen
 cmp frozen.safetensors frozen6.safetensors && echo "same"
+echo "- compressed outputs, whose frames lie within parts or between them"
+"$phema" gen -q --count 1 --steps 8 --params 10M --tensors 9 --no-sync large >/dev/null
+mkdir packed{,1,2,3,5}
+"$phema" synth -q --no-sync --sigma-rel 0.06,0.08 large 'packed/{sigma}.safetensors.zst' >/dev/null
+for n in 1 2 3 5; do
+    for ((i = 1; i <= n; i++)); do
+        "$phema" synth -q --no-sync --part $i/$n -j$((1 + i % 3)) --sigma-rel 0.06,0.08 large "packed$n/{sigma}.safetensors.zst" &
+    done
+    wait
+    "$phema" join -q packed$n >/dev/null
+    diff -r packed packed$n && echo "$n parts: same"
+done
+"$phema" synth -q --no-sync --verify --level 1 --sigma-rel 0.06 large level.safetensors.zst
+for i in 1 2; do "$phema" synth -q --no-sync --verify --level 1 --part $i/2 --sigma-rel 0.06 large level2.safetensors.zst; done
+ls -s level2.safetensors.zst.part-*.frames | grep -vc '^0 ' # each has frames of its own
+"$phema" join -q level2.safetensors.zst
+cmp level.safetensors.zst level2.safetensors.zst && echo "same"
+"$phema" verify -q level2.safetensors.zst
+parts 7 small7.safetensors.zst --sigma-rel 0.1 small
+"$phema" synth -q --sigma-rel 0.1 small small.safetensors.zst
+cmp small.safetensors.zst small7.safetensors.zst && echo "same"
+rm -r large packed* level*
 echo "- directories of shards, with what lies beside the newest snapshot's"
 "$phema" synth -q --sigma-rel 0.15 --shard-size 64KiB run shards
 parts 3 shards3/ --sigma-rel 0.15 --shard-size 64KiB run

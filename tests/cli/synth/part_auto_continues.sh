@@ -32,3 +32,14 @@ for at in rename,renameat2:1 rename,renameat2:2 unlink:1 unlink:2 unlink:4 unlin
     for i in 2 0 1; do RANK=$i WORLD_SIZE=3 "$phema" synth -q --no-sync --part auto --sigma-rel 0.1,0.2 run sweep/; done
     diff -r whole sweep && echo "same"
 done
+echo "- the same of a compressed output"
+"$phema" gen -q --count 1 --steps 8 --params 4M --tensors 4 --no-sync large >/dev/null
+"$phema" synth -q --no-sync --sigma-rel 0.07 large one.safetensors.zst >/dev/null
+for at in pwrite:1 pwrite:9 rename,renameat2:1 rename,renameat2:2 unlink:1 unlink:3 unlink:4; do
+    for i in 0 1 2; do
+        { RANK=$i WORLD_SIZE=3 $faults FAULT_CALLS="${at%:*}" FAULT_WITH=KILL FAULT_AT="${at#*:}" "$phema" synth -q -j1 --no-sync --part auto --sigma-rel 0.07 large out.safetensors.zst >/dev/null; } 2>/dev/null
+    done
+    for i in 2 0 1; do RANK=$i WORLD_SIZE=3 "$phema" synth -q --no-sync --part auto --sigma-rel 0.07 large out.safetensors.zst >/dev/null; done
+    cmp one.safetensors.zst out.safetensors.zst && echo "killed before $(cut -d, -f1 <<<"${at%:*}") ${at#*:}: $(ls -d out*)"
+    rm out*
+done
