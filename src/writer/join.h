@@ -38,7 +38,11 @@ struct phema_writer_join {
     bool is_published; /* an earlier join was stopped after the rename */
 };
 
-/* The file that holds the data of all parts. */
+/* The file that holds the data of all parts: a descriptor, and its path. */
+static inline int join_data(const struct phema_writer_join *join)
+{
+    return join->plain_path ? join->plain : join->descriptor;
+}
 static inline const char *join_data_path(const struct phema_writer_join *join)
 {
     return join->plain_path ? join->plain_path : join->partial_path;

@@ -15,10 +15,10 @@ static enum phema_status open_file(int *descriptor, const struct phema_writer_jo
                                    size_t file, struct phema_error *err)
 {
     const char *name = join->first.files[file].name;
-    *descriptor = name                        ? openat(join->descriptor, name,
-                                                       O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
-                  : join->first.is_compressed ? join->plain
-                                              : join->descriptor;
+    *descriptor = join_data(join);
+    if (name)
+        *descriptor =
+            openat(join->descriptor, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     return *descriptor < 0 ? writer_fail_errno(err, join_data_path(join), "cannot be opened", errno)
                            : PHEMA_OK;
 }
@@ -28,7 +28,7 @@ static enum phema_status open_file(int *descriptor, const struct phema_writer_jo
 static enum phema_status close_file(const struct phema_writer_join *join, int descriptor,
                                     enum phema_status status, struct phema_error *err)
 {
-    if (descriptor == join->descriptor || descriptor == join->plain)
+    if (descriptor == join_data(join))
         return status;
     if (!status && join->options.syncs && file_sync(descriptor))
         status = writer_fail_errno(err, join->path, "cannot be synced", errno);

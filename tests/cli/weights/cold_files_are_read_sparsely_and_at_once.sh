@@ -7,13 +7,18 @@ mkdir view
 least() { # what, number, bound
     if [ "$2" -le "$3" ]; then echo "$1: at most $3"; else echo "$1: $2, expected at most $3"; fi
 }
-# A read ends when eight are in flight, or after a second.
-timeout 600 "$slow" --delay 1000 --until 8 --read-ahead 8192 --report reads run view \
-    "$phema" weights -q --sigma-rel 0.1 view >cold
-"$phema" weights -q --sigma-rel 0.1 run | diff cold - && echo "the weights are those of warm files"
 value() {
     sed -E "s/.*\"$1\": ([0-9]+).*/\1/" reads
 }
+# A read ends when eight are in flight, or after a second. Some kernels reclaim pages soon, and those that were
+# requested are then read again, one by one: such a run proves nothing, and is made again.
+for _ in 1 2 3; do
+    rm -f reads
+    timeout 60 "$slow" --delay 1000 --until 8 --read-ahead 8192 --report reads run view \
+        "$phema" weights -q --sigma-rel 0.1 view >cold || continue
+    [ "$(value delayed)" -gt 24 ] || break
+done
+"$phema" weights -q --sigma-rel 0.1 run | diff cold - && echo "the weights are those of warm files"
 least "bytes of a file" $(($(value bytes) / 32)) 1000000
 least "reads that waited for others in vain" "$(value delayed)" 24
 # The plan also measures the device.
