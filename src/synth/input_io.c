@@ -34,8 +34,7 @@ static uint64_t count_looks(const struct run *run)
     return n_parts < MOST_LOOKS / LEAST_LOOKS ? MOST_LOOKS / n_parts : LEAST_LOOKS;
 }
 
-/* Large snapshots of which most is not in the page cache are read past it, many requests at a time.
- */
+/* Large snapshots that are mostly not in the page cache are read past it, many requests at a time. */
 static bool is_read_ahead(const struct run *run, const struct phema_snapshot *snapshot)
 {
     if (run->options.io != PHEMA_IO_AUTO || run->maps_local)
