@@ -51,10 +51,13 @@ struct phema_solve_options {
  * time is jitter(t). Both are constant within an interval; interval k is (ends[k-1], ends[k]], the
  * first one from 0. Ends are times of snapshots, and eighths of what lies between them. With d the
  * difference of two profiles and D its tail integral, the squared distance of two averages is
- * integral wander D^2 + integral jitter d^2 (N8). */
+ * integral wander D^2 + integral jitter d^2 (N8), and what a coherent drift adds: velocities that
+ * keep their direction for as long as the training has lasted, with the covariance
+ * coherence T sqrt(wander(t) wander(t')) / max(t, t')^2, T the last end (N33). */
 struct phema_motion {
     size_t n_intervals;
     double *ends, *wander, *jitter; /* [n_intervals] */
+    double coherence;               /* c of a coherent drift (N33), 0: none */
     double misfit; /* mean |log(measured / modelled)| of the distances, powers of t alone (N21) */
     int wander_power; /* q of wander = b t^-q, before each interval is scaled on its own */
     int jitter_power;

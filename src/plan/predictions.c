@@ -67,6 +67,8 @@ void phema_plan_advice_clear(struct phema_plan_advice *advice)
 
 /* ---- Distance of two averages ---- */
 
+#define LEAST_DISTANCE 1e-15 /* less is that of equal averages: digits of a quad */
+
 /* The error of one average in place of the other: its profiles are snapshots without rounding. */
 PHEMA_FALLIBLE phema_plan_distance(double *out, const struct phema_plan *plan, size_t a, size_t b,
                                    struct phema_error *err)
@@ -88,8 +90,8 @@ PHEMA_FALLIBLE phema_plan_distance(double *out, const struct phema_plan *plan, s
     free(solution.weights);
     if (status)
         return phema_fail_in(err, status, "%s", series->root);
-    bool is_known = plan->checks.verdict != PHEMA_SERIES_WRONG;
-    *out = is_known ? solution.predicted.total : PHEMA_UNKNOWN;
+    double distance = solution.predicted.total < LEAST_DISTANCE ? 0 : solution.predicted.total;
+    *out = plan->checks.verdict != PHEMA_SERIES_WRONG ? distance : PHEMA_UNKNOWN;
     return PHEMA_OK;
 }
 

@@ -161,6 +161,7 @@ void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan
     phema_json_out_numbers(out, "ends", motion->ends, motion->n_intervals);
     phema_json_out_numbers(out, "wander", motion->wander, motion->n_intervals);
     phema_json_out_numbers(out, "jitter", motion->jitter, motion->n_intervals);
+    phema_json_out_number(out, "coherence", motion->coherence);
     phema_json_out_open(out, "rounding", '[');
     for (size_t k = 0; k < series->n; k++)
         phema_json_out_number(out, NULL, series->snapshots[k].rounding);

@@ -17,7 +17,7 @@ void phema_product_store(struct phema_products *products, const struct phema_pro
         if (!products->with[g])
             continue;
         if (is_plain)
-            products->with[g][first * stride + last] = product[g];
+            products->with[g][first * stride + last] += product[g];
         if (first == last)
             products->self[g][last] += (i == j ? 1 : 2) * factor * product[g];
         if (first < n && !is_plain)

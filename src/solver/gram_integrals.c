@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gram_integrals.c - inner products of profiles of any shape, with any motion. Sums over the
  * intervals of a set are carried forward; the products of a profile are read at its end. */
-#include "gram_closed_form.h"
-#include "intervals.h"
+#include "gram_coherent.h"
 
 struct sums { /* up to the current time */
     const struct phema_profile_set *set;
     const struct phema_motion *motion;
     bool has_white, has_walk; /* these are wanted, else their sums stay 0 */
     struct phema_family_pairs pairs;
-    phema_quad *densities;     /* [pairs.n] integral of p_a p_b */
-    phema_quad *both;          /* [pairs.n] integral of F_a F_b */
-    phema_quad *moved;         /* [pairs.n] integral of jitter p_a p_b + wander F_a F_b */
-    phema_quad *singles;       /* [n_families] integral of F */
-    phema_quad *moved_single;  /* [n_families] integral of wander F */
-    phema_quad wandered;       /* integral of wander */
-    size_t motion_at;          /* interval of the motion */
-    struct phema_line *lines;  /* [n_families] of the member that is read */
-    size_t *line_of;           /* [n_families] 1 + the member that the line is of */
-    struct phema_arena memory; /* of all arrays */
+    phema_quad *densities;           /* [pairs.n] integral of p_a p_b */
+    phema_quad *both;                /* [pairs.n] integral of F_a F_b */
+    phema_quad *moved;               /* [pairs.n] integral of jitter p_a p_b + wander F_a F_b */
+    phema_quad *singles;             /* [n_families] integral of F */
+    phema_quad *moved_single;        /* [n_families] integral of wander F */
+    phema_quad wandered;             /* integral of wander */
+    struct phema_coherent *coherent; /* or NULL: no coherent drift */
+    size_t motion_at;                /* interval of the motion */
+    struct phema_line *lines;        /* [n_families] of the member that is read */
+    size_t *line_of;                 /* [n_families] 1 + the member that the line is of */
+    struct phema_arena memory;       /* of all arrays */
 };
 
 /* Products are wanted where one family is the snapshots', or both are of one target. */
@@ -31,6 +31,14 @@ static void want_pairs(struct phema_family_pairs *pairs, const struct phema_prof
     for (size_t i = set->n; i < set->n + set->n_parts; i++)
         for (size_t j = i; j > set->n && set->owners[j - 1] == set->owners[i]; j--)
             phema_family_pairs_want(pairs, set->members[i].family, set->members[j - 1].family);
+}
+
+static bool begin_coherent(struct sums *sums)
+{
+    if (!sums->motion || !(sums->motion->coherence > 0))
+        return true;
+    sums->coherent = phema_coherent_begin(sums->set, sums->motion, &sums->pairs, &sums->memory);
+    return sums->coherent != NULL;
 }
 
 static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
@@ -48,7 +56,8 @@ static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
     sums->lines = phema_arena_array(memory, n_families, sizeof(*sums->lines));
     sums->line_of = phema_arena_array(memory, n_families, sizeof(*sums->line_of));
     return sums->densities && sums->both && sums->moved && sums->singles && sums->moved_single &&
-           sums->lines && sums->line_of && phema_family_pairs_list(&sums->pairs, memory);
+           sums->lines && sums->line_of && phema_family_pairs_list(&sums->pairs, memory) &&
+           begin_coherent(sums);
 }
 
 /* The interval of the motion at a time; after the last one its amplitudes continue. */
@@ -70,6 +79,8 @@ static void add_interval(struct sums *sums, const struct phema_interval *interva
         jitter = (phema_quad)motion->jitter[sums->motion_at];
     }
     sums->wandered += wander * interval->length;
+    if (sums->coherent)
+        phema_coherent_add(sums->coherent, interval, sums->motion_at);
     for (size_t k = 0; k < sums->set->n_families; k++) {
         if (!interval->is_active[k])
             continue;
@@ -112,6 +123,9 @@ static const struct phema_line *line_of(struct sums *sums, const struct phema_pr
         .lost = {[PHEMA_GRAM_WHITE] = -sums->densities[pair],
                  [PHEMA_GRAM_WALK] = sums->singles[family] - sums->both[pair],
                  [PHEMA_GRAM_MOTION] = sums->moved_single[family] - sums->moved[pair]}};
+    if (sums->coherent)
+        phema_coherent_line(sums->coherent, i, family, &line->begun[PHEMA_GRAM_MOTION],
+                            &line->lost[PHEMA_GRAM_MOTION]);
     phema_line_scale(line, products, set, a, family);
     return line;
 }
@@ -143,6 +157,8 @@ static void read_member(struct phema_products *products, struct sums *sums,
 {
     const struct phema_profile_set *set = sums->set;
     size_t i = set->by_time[at];
+    if (sums->coherent)
+        phema_coherent_read(sums->coherent, i);
     for (size_t later = at; later < set->n + set->n_parts; later++) {
         size_t j = set->by_time[later];
         if (!phema_product_is_wanted(products, set, i, j))
@@ -171,6 +187,8 @@ static enum phema_status sum_intervals(struct phema_products *products, struct s
             read_member(products, sums, intervals, at);
     }
     phema_intervals_close(intervals);
+    if (sums->coherent)
+        phema_coherent_finish(sums->coherent, products);
     return PHEMA_OK;
 }
 

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "motion_coherent.h"
+#include "motion_likelihood.h"
 #include "motion_posterior.h"
+#include "motion_shapes.h"
 
 #define LEAST_DISTANCES 3
 #define MOST_ROUNDING   0.75 /* of a squared distance */
@@ -20,109 +23,10 @@
 #define EARNED     0.8
 #define N_UNKNOWNS 4 /* amplitude and power of both */
 
-#define PIECES           8    /* of each interval; v is constant in a piece */
-#define N_SHAPES         5    /* rounds of shapes within the intervals */
-#define N_ROUNDS_A_SHAPE 15   /* of scaling the intervals */
-#define LEAST_KNOWN      1e-6 /* of v where the learning rate is 0 */
+#define PIECES 8 /* of each interval; v is constant in a piece */
 
 #define MARGIN  0.02         /* of likelihood an element, for a kind of motion to be preferred */
 #define N_RATED ((size_t)16) /* snapshots, the newest, that likelihoods are of */
-
-/* ---- Shapes within the intervals ---- */
-
-/* exp(slope x), x from -1/2 to 1/2, in as few steps as are fine enough. */
-static double slope_shape(size_t piece, double slope)
-{
-    size_t n_joined = phema_motion_pieces_to_join(fabs(slope), PIECES);
-    size_t first = piece - piece % n_joined;
-    double middle = (double)first + (double)n_joined / 2;
-    return phema_motion_exp(slope * (middle / PIECES - 0.5));
-}
-
-static void set_shape(struct phema_motion_work *work, int end_power)
-{
-    size_t n_intervals = work->terms.n_intervals;
-    for (size_t k = 0; k < work->pieces.n_intervals; k++) {
-        size_t interval = k / work->n_pieces, piece = k % work->n_pieces;
-        work->shape[k] = work->known[k] * (interval + 1 == n_intervals && end_power
-                                               ? phema_motion_end_shape(piece, PIECES, end_power)
-                                               : slope_shape(piece, work->slopes[interval]));
-    }
-}
-
-/* Terms of whole intervals, whose pieces have their shapes. */
-static void join_pieces(struct phema_motion_work *work)
-{
-    struct phema_motion_terms *terms = &work->terms;
-    const struct phema_motion_terms *pieces = &work->pieces;
-    size_t n = 0;
-    for (size_t p = 0; p < pieces->n_pairs; p++) {
-        terms->starts[p] = n;
-        for (size_t s = pieces->starts[p]; s < pieces->starts[p + 1]; s++) {
-            const struct phema_motion_term *piece = &pieces->items[s];
-            size_t interval = piece->interval / work->n_pieces;
-            if (n == terms->starts[p] || terms->items[n - 1].interval != interval)
-                terms->items[n++] = (struct phema_motion_term){.interval = interval};
-            terms->items[n - 1].walk += work->shape[piece->interval] * piece->walk;
-            terms->items[n - 1].jitter += piece->jitter;
-        }
-    }
-    terms->starts[pieces->n_pairs] = n;
-}
-
-static void find_slopes(struct phema_motion_work *work, const struct phema_motion *motion)
-{
-    size_t n = work->terms.n_intervals;
-    for (size_t k = 0; k < n; k++) {
-        double mean = 0;
-        for (size_t piece = 0; piece < work->n_pieces; piece++)
-            mean += work->shape[k * work->n_pieces + piece] / PIECES;
-        work->heights[k] = phema_motion_log(motion->wander[k] * mean) - work->levels[k];
-    }
-    for (size_t k = 0; k < n; k++)
-        work->slopes[k] = phema_motion_limited_slope(work->heights, n, k);
-}
-
-/* v is constant within the intervals. */
-static void set_even(struct phema_motion_work *work)
-{
-    for (size_t k = 0; k < work->pieces.n_intervals; k++)
-        work->shape[k] = 1;
-    join_pieces(work);
-}
-
-/* v is in proportion to the square of the learning rate, times what changes smoothly. */
-static void set_known(struct phema_motion_work *work, const struct phema_schedule *schedule)
-{
-    for (size_t interval = 0; interval < work->terms.n_intervals; interval++) {
-        size_t first = interval * work->n_pieces;
-        const double *ends = work->pieces.ends + first;
-        double begin = interval ? ends[-1] : 0, end = ends[work->n_pieces - 1];
-        double whole = schedule ? phema_schedule_mean_square(schedule, begin, end) : 0;
-        work->levels[interval] = whole > 0 ? phema_motion_log(whole) : 0;
-        for (size_t k = 0; k < work->n_pieces; k++) {
-            double from = k ? ends[k - 1] : begin;
-            work->known[first + k] =
-                whole > 0
-                    ? fmax(phema_schedule_mean_square(schedule, from, ends[k]) / whole, LEAST_KNOWN)
-                    : 1;
-        }
-    }
-}
-
-/* Fits shapes and factors in turn, from the factors of even intervals. */
-static void fit_shape(struct phema_motion *motion, struct phema_motion_work *work, int end_power)
-{
-    memset(work->slopes, 0, work->terms.n_intervals * sizeof(*work->slopes));
-    for (int round = 0; round < N_SHAPES; round++) {
-        if (round > 0)
-            find_slopes(work, motion);
-        set_shape(work, end_power);
-        join_pieces(work);
-        for (int i = 0; i < N_ROUNDS_A_SHAPE; i++)
-            phema_motion_scale_intervals(motion, work);
-    }
-}
 
 /* ---- What is fitted ---- */
 
@@ -346,13 +250,13 @@ static void take_slopes(struct phema_motion *walk, struct phema_motion_fitting *
     size_t size = walk->n_intervals * sizeof(double);
     if (!fitting->has_slopes) {
         memcpy(fitting->sloped.wander, fitting->walk.wander, size);
-        fit_shape(&fitting->sloped, work, 0);
+        phema_motion_fit_shape(&fitting->sloped, work, 0);
         memcpy(fitting->slopes, work->slopes, size);
         fitting->has_slopes = true;
     }
     memcpy(walk->wander, fitting->sloped.wander, size);
     memcpy(work->slopes, fitting->slopes, size);
-    set_shape(work, 0);
+    phema_motion_set_shape(work, 0);
 }
 
 /* A walk whose shape follows the falling of v, and that ends as a power of the time that is
@@ -368,10 +272,10 @@ static enum phema_status consider_shapes(struct choice *choice, struct phema_mot
     enum phema_status status = consider(choice, shaped, work, err);
     for (size_t p = 0; !status && p < n_powers; p++) {
         memcpy(shaped->wander, fitting->walk.wander, shaped->n_intervals * sizeof(double));
-        fit_shape(shaped, work, end_powers[p]);
+        phema_motion_fit_shape(shaped, work, end_powers[p]);
         status = consider(choice, shaped, work, err);
     }
-    set_even(work);
+    phema_motion_set_even(work);
     return status ? status : consider(choice, &fitting->walk, work, err);
 }
 
@@ -388,29 +292,65 @@ static enum phema_status consider_likeliest(struct choice *choice, struct phema_
     for (size_t k = 0; !status && k < walk->n_intervals; k++)
         walk->wander[k] = 1;
     if (!status || status == PHEMA_NO)
-        status = consider(choice, walk, work, err);
-    set_even(work);
+        status = keep(&choice->best, walk, work, err);
+    if (!status)
+        status = phema_motion_find_coherence(&choice->best, work, data, err);
+    if (!status && choice->is_compared)
+        status = rate(&choice->likelihood, &choice->best, data, err);
+    phema_motion_set_even(work);
     return status;
 }
 
-/* The motion with jitter. Its walk has the shape of the learning rate, where that is known.
+/* The best motion and another one count by their likelihoods: expected errors are linear in v.
+ *   other  with the shape of the work; changed */
+static enum phema_status mix(struct choice *choice, struct phema_motion *other,
+                             double other_likelihood, struct phema_motion_work *work,
+                             struct phema_error *err)
+{
+    struct phema_motion *best = &choice->best;
+    double n_independent = phema_motion_independent(choice->data->sample->n_elems);
+    double odds = phema_motion_exp(n_independent * (choice->likelihood - other_likelihood));
+    double share = 1 / (1 + odds);
+    for (size_t k = 0, at = 0; k < work->pieces.n_intervals; k++) {
+        while (best->ends[at] < work->pieces.ends[k])
+            at++;
+        work->shape[k] *= share * other->wander[k / work->n_pieces];
+        work->shape[k] += (1 - share) * best->wander[at];
+    }
+    for (size_t k = 0; k < other->n_intervals; k++) {
+        other->wander[k] = 1;
+        other->jitter[k] *= share;
+    }
+    other->coherence = (1 - share) * best->coherence;
+    phema_motion_clear(best);
+    return keep(best, other, work, err);
+}
+
+/* The motion with jitter, if it is likelier by the margin. Its walk has the shape of the learning
+ * rate, where that is known.
  *   memory  amplitudes that may be overwritten */
 static enum phema_status consider_jitter(struct choice *choice, const struct phema_motion *memory,
                                          struct phema_motion_fitting *fitting,
                                          struct phema_error *err)
 {
     struct phema_motion_work *work = &fitting->work;
-    struct phema_motion shaped = fitting->both;
+    struct phema_motion shaped = fitting->both, candidate;
     size_t size = shaped.n_intervals * sizeof(double);
-    if (!choice->data->schedule)
-        return consider(choice, &shaped, work, err);
+    double likelihood = PHEMA_UNKNOWN;
     shaped.wander = memcpy(memory->wander, shaped.wander, size);
     shaped.jitter = memcpy(memory->jitter, shaped.jitter, size);
-    memcpy(work->shape, work->known, work->pieces.n_intervals * sizeof(*work->shape));
-    join_pieces(work);
-    (void)phema_motion_fit_intervals(&shaped, work);
-    enum phema_status status = consider(choice, &shaped, work, err);
-    set_even(work);
+    if (choice->data->schedule) {
+        phema_motion_set_known_shape(work);
+        (void)phema_motion_fit_intervals(&shaped, work);
+    }
+    enum phema_status status = keep(&candidate, &shaped, work, err);
+    if (status)
+        return status;
+    status = rate(&likelihood, &candidate, choice->data, err);
+    phema_motion_clear(&candidate);
+    if (!status && likelihood > choice->likelihood + MARGIN)
+        status = mix(choice, &shaped, likelihood, work, err);
+    phema_motion_set_even(work);
     return status;
 }
 
@@ -441,7 +381,7 @@ static enum phema_status fit_even(struct phema_motion_fitting *fitting, struct p
 {
     struct phema_motion_work *work = &fitting->work;
     struct phema_motion *walk = &fitting->walk, *both = &fitting->both;
-    set_even(work);
+    phema_motion_set_even(work);
     phema_motion_fit_powers(both, work, false);
     if (!isfinite(both->misfit))
         return phema_fail(err, PHEMA_NO,
@@ -485,7 +425,7 @@ PHEMA_FALLIBLE phema_motion_fitting_open(struct phema_motion_fitting **out,
     if (!status && !alloc_fitting(fitting))
         status = phema_fail_memory(err);
     if (!status) {
-        set_known(&fitting->work, data->schedule);
+        phema_motion_set_known(&fitting->work, data->schedule);
         status = fit_even(fitting, err);
     }
     if (status)

@@ -10,9 +10,6 @@
 #define N_POWERS 4  /* t^0 ... t^-3 */
 #define N_ROUNDS 60 /* of scaling the intervals */
 
-#define MOST_SLOPE       5.0
-#define MOST_FIRST_SLOPE 3.0
-
 /* Keeps intervals with little influence on any distance near the powers of time. */
 #define RELUCTANCE 0.3
 
@@ -214,33 +211,4 @@ double phema_motion_fit_intervals(struct phema_motion *motion, struct phema_moti
         sum += fabs(phema_motion_log(work->seen[p] / modelled));
     }
     return sum / (double)work->terms.n_pairs;
-}
-
-/* ---- Slopes within the intervals ---- */
-
-static double smaller(double a, double b)
-{
-    return a * b <= 0 ? 0 : fabs(a) < fabs(b) ? a : b;
-}
-
-double phema_motion_limited_slope(const double *levels, size_t n, size_t k)
-{
-    double before = k ? levels[k] - levels[k - 1] : 0;
-    double after = k + 1 < n ? levels[k + 1] - levels[k] : fmin(before, 0);
-    double slope = k ? smaller(before, after) : fmax(fmin(after, 0), -MOST_FIRST_SLOPE);
-    return fmax(-MOST_SLOPE, fmin(MOST_SLOPE, slope));
-}
-
-double phema_motion_end_shape(size_t piece, size_t n_pieces, int power)
-{
-    double n = (double)n_pieces;
-    double from = 1 - (double)piece / n, to = 1 - (double)(piece + 1) / n;
-    return (phema_motion_power(from, power + 1) - phema_motion_power(to, power + 1)) * n /
-           (power + 1);
-}
-
-size_t phema_motion_pieces_to_join(double range, size_t n_pieces)
-{
-    size_t n_steps = range < 0.25 ? 1 : range < 0.5 ? 2 : range < 1 ? 4 : n_pieces;
-    return n_steps < n_pieces ? n_pieces / n_steps : 1;
 }

@@ -39,17 +39,6 @@ void phema_motion_scale_intervals(struct phema_motion *motion, struct phema_moti
 /* All rounds. Returns the mean |log(seen / modelled)| of the distances. */
 double phema_motion_fit_intervals(struct phema_motion *motion, struct phema_motion_work *work);
 
-/* The slope of log v within interval k of n, from the levels of all (N28): the smaller one of those
- * to its neighbours, so none at peaks. The motion of the first interval may only fall, and that of
- * the last only go on falling. */
-double phema_motion_limited_slope(const double *levels, size_t n, size_t k);
-
-/* The mean of (1 - x)^power over one of the pieces of [0, 1]. */
-double phema_motion_end_shape(size_t piece, size_t n_pieces, int power);
-
-/* How many pieces of an interval may have one rate, where log v changes by so much in it. */
-size_t phema_motion_pieces_to_join(double range, size_t n_pieces);
-
 /* The same on every machine. */
 double phema_motion_log(double x);
 double phema_motion_exp(double x); /* |x| counts as 600 at most */

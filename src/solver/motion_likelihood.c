@@ -14,6 +14,9 @@
 #define STRIDE ((size_t)8)  /* from one window to the next */
 #define N_MOST (WINDOW - 1) /* differences in a window */
 
+#define INDEPENDENT      0.125
+#define MOST_INDEPENDENT 50.0
+
 /* Symmetric matrices are kept as the upper half of their rows, so that one of the last rows and
  * columns is the end of a larger one. */
 #define TRIANGLE(n)   ((n) * ((n) + 1) / 2)
@@ -44,41 +47,43 @@ static double *products_of(const struct phema_motion_window *window, size_t inte
 
 /* ---- What the sample shows ---- */
 
-static const double *row_of(const struct phema_motion_work *work,
-                            const struct phema_sample_rows *sample, size_t i)
+double phema_motion_independent(size_t n_elems)
 {
-    size_t k = work->origins[i];
-    return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
+    return fmin(INDEPENDENT * (double)n_elems, MOST_INDEPENDENT);
 }
 
-/* Products of the differences: these are small, and lose fewer digits.
- *   differences  scratch memory [N_MOST x n_elems] */
-static void find_seen(struct phema_motion_window *window, double *differences,
-                      const struct phema_motion_work *work, const struct phema_motion_data *data)
+static const double *row_of(const struct phema_sample_rows *sample, size_t i)
+{
+    return sample->values + (sample->order ? sample->order[i] : i) * sample->n_elems;
+}
+
+static double noise_of(const struct phema_motion_data *data, size_t i)
+{
+    double rounded = fmax(data->rounding ? data->rounding[i] : 0, PHEMA_FLOAT32_FLOOR);
+    return rounded * rounded;
+}
+
+/* Differences are small, and lose fewer digits than the snapshots. */
+void phema_motion_find_seen(double *seen, double *noise, double *differences,
+                            const struct phema_motion_data *data, const size_t *origins, size_t n)
 {
     const struct phema_sample_rows *sample = data->sample;
-    size_t m = window->n - 1;
-    double noise[WINDOW];
-    for (size_t i = 0; i <= m; i++) {
-        double rounded = data->rounding ? data->rounding[work->origins[window->first + i]] : 0;
-        rounded = fmax(rounded, PHEMA_FLOAT32_FLOOR);
-        noise[i] = rounded * rounded;
-    }
+    size_t m = n - 1;
     for (size_t i = 0; i < m; i++) {
-        const double *row = row_of(work, sample, window->first + i);
-        const double *next = row_of(work, sample, window->first + i + 1);
+        const double *row = row_of(sample, origins[i]), *next = row_of(sample, origins[i + 1]);
         for (size_t e = 0; e < sample->n_elems; e++)
             differences[i * sample->n_elems + e] = row[e] - next[e];
     }
     for (size_t i = 0, at = 0; i < m; i++) {
         const double *a = differences + i * sample->n_elems;
+        double own = noise_of(data, origins[i]), next = noise_of(data, origins[i + 1]);
         for (size_t j = i; j < m; j++, at++) {
             const double *b = differences + j * sample->n_elems;
             double sum = 0;
             for (size_t e = 0; e < sample->n_elems; e++)
                 sum += a[e] * b[e];
-            window->seen[at] = sum / ((double)sample->n_elems * sample->mean_square);
-            window->noise[at] = i == j ? noise[i] + noise[i + 1] : i + 1 == j ? -noise[j] : 0;
+            seen[at] = sum / ((double)sample->n_elems * sample->mean_square);
+            noise[at] = i == j ? own + next : i + 1 == j ? -next : 0;
         }
     }
 }
@@ -198,7 +203,8 @@ PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
         window->n_pieces = work->n_pieces;
         window->n = n < WINDOW ? n : WINDOW;
         window->first = w * STRIDE + window->n < n ? w * STRIDE : n - window->n;
-        find_seen(window, differences, work, data);
+        phema_motion_find_seen(window->seen, window->noise, differences, data,
+                               work->origins + window->first, window->n);
         find_moved(window, work);
         status = find_products(window, work, memory, err);
     }

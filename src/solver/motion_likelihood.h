@@ -9,6 +9,17 @@
  * their differences alone. */
 struct phema_motion_window;
 
+/* Elements do not move independently of each other: of so many, a likelihood counts as that of one in
+ * eight, and of 50 at most. */
+double phema_motion_independent(size_t n_elems);
+
+/* What the sample shows of n snapshots, and what their rounding adds to it: products of the
+ * differences of neighbours, an element, as the upper half of [n - 1 x n - 1].
+ *   origins      [n] of the snapshots in the data
+ *   differences  [(n - 1) x elements] scratch memory */
+void phema_motion_find_seen(double *seen, double *noise, double *differences,
+                            const struct phema_motion_data *data, const size_t *origins, size_t n);
+
 /* All windows of a series: each snapshot is in one of them at least. */
 struct phema_motion_windows {
     struct phema_motion_window *items; /* [n] */

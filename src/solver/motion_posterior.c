@@ -8,11 +8,7 @@
 
 #include "cholesky_float64.h"
 #include "motion_likelihood.h"
-
-/* Elements do not move independently of each other: likelihoods count as those of one in eight, and
- * of 50 at most. */
-#define INDEPENDENT      0.125
-#define MOST_INDEPENDENT 50.0
+#include "motion_shapes.h"
 
 #define LEVEL_SPREAD 2.0 /* of log v from interval to interval, around the prior */
 #define SLOPE_SPREAD 1.5 /* around the limited slope */
@@ -271,7 +267,7 @@ PHEMA_FALLIBLE phema_motion_find_likeliest(struct phema_motion_work *work, const
         .prior = prior,
         .n_intervals = n,
         .n_pieces = n_pieces,
-        .n_independent = fmin(INDEPENDENT * (double)data->sample->n_elems, MOST_INDEPENDENT),
+        .n_independent = phema_motion_independent(data->sample->n_elems),
     };
     enum phema_status status =
         alloc_climb(&climb, &memory)

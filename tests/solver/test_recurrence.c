@@ -134,11 +134,30 @@ static void one_update_every_sets_the_resolution(void **state)
     check_products(common, ARRAY_LEN(common), targets, ARRAY_LEN(targets), 5);
 }
 
+#define N_STRETCHES  4
+#define LAST_OF_THEM 90
+
+/* Velocities that are constant within the stretches. */
+static phema_quad coherent_product(const phema_quad *paths, const phema_quad *others,
+                                   const double *ends, const double *wander, double coherence)
+{
+    phema_quad sum = 0;
+    for (size_t k = 0; k < N_STRETCHES; k++) {
+        for (size_t l = 0; l < N_STRETCHES; l++) {
+            phema_quad middle = ((k ? (phema_quad)ends[k - 1] : 0) + (phema_quad)ends[k]) / 2;
+            phema_quad other = ((l ? (phema_quad)ends[l - 1] : 0) + (phema_quad)ends[l]) / 2;
+            phema_quad later = k < l ? other : middle;
+            phema_quad v = phema_quad_sqrt((phema_quad)wander[k] * (phema_quad)wander[l]);
+            sum += v / (later * later) * paths[k] * others[l];
+        }
+    }
+    return sum * (phema_quad)coherence * LAST_OF_THEM;
+}
+
 /* A bin counts with the jitter at its end, wherever in the bin averages end. A step counts with the
  * wander of its interval. */
-static void motions_weigh_bins_and_steps(void **state)
+static void check_weighing(double coherence)
 {
-    (void)state;
     static const struct phema_profile series[] = {
         {.gamma = 16.972198602303447, .t = 40, .update_every = 5},
         {.gamma = 0.16934399376949866, .t = 40, .update_every = 5},
@@ -146,11 +165,14 @@ static void motions_weigh_bins_and_steps(void **state)
         {.gamma = 6.94, .t = 61, .update_every = 1},
         {.gamma = 6.94, .t = 90, .update_every = 1},
     };
-    double ends[] = {40, 61, 73, 90};
-    double wander[] = {1e-3, 2, 0.1, 30};
-    double jitter[] = {500, 0.02, 4, 1};
-    const struct phema_motion motion = {
-        .n_intervals = 4, .ends = ends, .wander = wander, .jitter = jitter};
+    double ends[N_STRETCHES] = {40, 61, 73, LAST_OF_THEM};
+    double wander[N_STRETCHES] = {1e-3, 2, 0.1, 30};
+    double jitter[N_STRETCHES] = {500, 0.02, 4, 1};
+    const struct phema_motion motion = {.n_intervals = N_STRETCHES,
+                                        .ends = ends,
+                                        .wander = wander,
+                                        .jitter = jitter,
+                                        .coherence = coherence};
     const size_t n = ARRAY_LEN(series);
     const struct phema_problem problem = {.snapshots = series, .n = n, .motion = &motion};
     struct phema_grams grams;
@@ -160,7 +182,8 @@ static void motions_weigh_bins_and_steps(void **state)
         for (size_t j = 0; j <= i; j++) {
             phema_quad *weights[] = {explicit_weights(&series[i]), explicit_weights(&series[j])};
             phema_quad wanted = 0, before[] = {0, 0}, bins[] = {0, 0};
-            for (uint64_t step = 1; step <= 90; step++) {
+            phema_quad paths[2][N_STRETCHES] = {{0}};
+            for (uint64_t step = 1; step <= LAST_OF_THEM; step++) {
                 size_t k = 0, bin_k = 0;
                 while (ends[k] < (double)step)
                     k++;
@@ -170,6 +193,7 @@ static void motions_weigh_bins_and_steps(void **state)
                 if (counts[0] && counts[1])
                     wanted += (phema_quad)wander[k] * (1 - before[0]) * (1 - before[1]);
                 for (size_t side = 0; side < 2; side++) {
+                    paths[side][k] += counts[side] ? 1 - before[side] : 0;
                     phema_quad weight = counts[side] ? weights[side][step] : 0;
                     before[side] += weight;
                     bins[side] += weight;
@@ -179,6 +203,7 @@ static void motions_weigh_bins_and_steps(void **state)
                     bins[0] = bins[1] = 0;
                 }
             }
+            wanted += coherent_product(paths[0], paths[1], ends, wander, coherence);
             assert_close(phema_quad_from_fixed(grams.motion.matrix[i * n + j]) *
                              grams.motion.lengths[i] * grams.motion.lengths[j],
                          wanted);
@@ -187,6 +212,18 @@ static void motions_weigh_bins_and_steps(void **state)
         }
     }
     phema_grams_clear(&grams);
+}
+
+static void motions_weigh_bins_and_steps(void **state)
+{
+    (void)state;
+    check_weighing(0);
+}
+
+static void a_coherent_drift_weighs_steps(void **state)
+{
+    (void)state;
+    check_weighing(0.7);
 }
 
 /* Long after the start, an average over steps approaches one over time. The sum of a smooth
@@ -247,6 +284,7 @@ int main(void)
         cmocka_unit_test(products_are_those_of_the_steps),
         cmocka_unit_test(one_update_every_sets_the_resolution),
         cmocka_unit_test(motions_weigh_bins_and_steps),
+        cmocka_unit_test(a_coherent_drift_weighs_steps),
         cmocka_unit_test(many_steps_approach_the_closed_form),
         cmocka_unit_test(updating_rarely_widens_the_profile),
         cmocka_unit_test(too_many_steps_are_refused),
