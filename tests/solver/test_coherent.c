@@ -171,8 +171,8 @@ static double found_coherence(size_t n_widths, double coherence)
     assert_non_null(values);
     for (size_t i = 0; i < n; i++) {
         size_t time = i / n_widths + 1;
-        snapshots[i] = (struct phema_profile){.gamma = i % n_widths ? 6.94 : 16.97,
-                                              .t = 100.0 * (double)time};
+        snapshots[i] =
+            (struct phema_profile){.gamma = i % n_widths ? 6.94 : 16.97, .t = 100.0 * (double)time};
     }
     move(values, snapshots, n, coherence);
     struct phema_distance *pairs = NULL;
