@@ -118,7 +118,7 @@ static double posterior_mean(const struct drift *drift, double n_independent)
     double amount = LEAST_AMOUNT;
     if (!(highest > -HUGE_VAL))
         return 0;
-    for (int k = 0; k < N_AMOUNTS; k++, amount *= RATIO) {
+    for (int k = 0; k < N_AMOUNTS; k++) {
         double height = n_independent * rate(drift, amount);
         if (!(height > -HUGE_VAL))
             break;
@@ -127,6 +127,7 @@ static double posterior_mean(const struct drift *drift, double n_independent)
         highest = fmax(highest, height);
         total = kept * total + share;
         mean = kept * mean + share * amount;
+        amount *= RATIO;
     }
     return mean / total;
 }
