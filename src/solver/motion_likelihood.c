@@ -78,10 +78,7 @@ void phema_motion_find_seen(double *seen, double *noise, double *differences,
         const double *a = differences + i * sample->n_elems;
         double own = noise_of(data, origins[i]), next = noise_of(data, origins[i + 1]);
         for (size_t j = i; j < m; j++, at++) {
-            const double *b = differences + j * sample->n_elems;
-            double sum = 0;
-            for (size_t e = 0; e < sample->n_elems; e++)
-                sum += a[e] * b[e];
+            double sum = phema_dot(a, differences + j * sample->n_elems, sample->n_elems);
             seen[at] = sum / ((double)sample->n_elems * sample->mean_square);
             noise[at] = i == j ? own + next : i + 1 == j ? -next : 0;
         }
