@@ -9,19 +9,19 @@ struct phema_coherent {
     const struct phema_family_pairs *pairs;
     phema_quad amplitude; /* c T */
     phema_quad middle;    /* of the interval of the motion that was reached */
-    /* A path is the integral of a velocity, F times a path that of F times it. Expected products of
-     * the present velocity: */
+    /* The path is the integral of the velocity so far. In a faded path each velocity counts by the
+     * weight F of a family. Expected products of the present velocity: */
     phema_quad with_path;
     phema_quad *with_faded; /* [n_families] */
     /* expected products of paths: */
-    phema_quad path;   /* with itself */
-    phema_quad *faded; /* [n_families] F times it, with it */
-    phema_quad *both;  /* [pairs->n] F_a times it, with F_b times it */
-    /* how far a velocity of 1 at the time 1 leads on: */
+    phema_quad path;   /* its square */
+    phema_quad *faded; /* [n_families] of the faded one and the path */
+    phema_quad *both;  /* [pairs->n] of two faded ones */
+    /* the path that a velocity of 1 at the time 1 is expected to lead to: */
     phema_quad onward;
-    phema_quad *onward_faded; /* [n_families] times F */
-    phema_quad *left;         /* [n + n_parts] product with the velocity where the member ends */
-    phema_quad *led;          /* [n + n_parts] onward, of the member */
+    phema_quad *onward_faded; /* [n_families] */
+    phema_quad *left;         /* [n + n_parts] middle times with_path, of the member at its end */
+    phema_quad *led;          /* [n + n_parts] onward, of the member at its end */
 };
 
 struct phema_coherent *phema_coherent_begin(const struct phema_profile_set *set,
