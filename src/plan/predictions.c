@@ -67,7 +67,7 @@ void phema_plan_advice_clear(struct phema_plan_advice *advice)
 
 /* ---- Distance of two averages ---- */
 
-#define LEAST_DISTANCE 1e-15 /* less is that of equal averages: digits of a quad */
+#define LEAST_DISTANCE 1e-15 /* equal averages differ by less: sums in quad are rounded */
 
 /* The error of one average in place of the other: its profiles are snapshots without rounding. */
 PHEMA_FALLIBLE phema_plan_distance(double *out, const struct phema_plan *plan, size_t a, size_t b,

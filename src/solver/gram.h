@@ -60,7 +60,7 @@ PHEMA_FALLIBLE phema_gram_band_build(struct phema_gram_band *band,
                                      struct phema_error *err);
 void phema_gram_band_clear(struct phema_gram_band *band);
 
-/* Fills in the products that are wanted. motion may be NULL where that metric is not wanted.
+/* Fills in the products that are wanted, which begin as 0. motion may be NULL where that metric is not wanted.
  * PHEMA_ERR_INPUTS    too many steps to follow
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_products_find(struct phema_products *products,

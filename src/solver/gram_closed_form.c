@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-void phema_product_store(struct phema_products *products, const struct phema_profile_set *set,
-                         size_t i, size_t j, const phema_quad *product)
+void phema_product_add(struct phema_products *products, const struct phema_profile_set *set,
+                       size_t i, size_t j, const phema_quad *product)
 {
     size_t n = set->n, stride = products->stride;
     size_t first = set->owners[i] < set->owners[j] ? set->owners[i] : set->owners[j];
@@ -80,7 +80,7 @@ void phema_line_store(struct phema_products *products, const struct phema_profil
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             product[g] = line->begun[g] - decay * line->lost[g];
-    phema_product_store(products, set, i, j, product);
+    phema_product_add(products, set, i, j, product);
 }
 
 /* ---- Closed forms ---- */

@@ -12,8 +12,8 @@ bool phema_product_is_wanted(const struct phema_products *products,
 
 /* Adds to the product [PHEMA_N_GRAMS] of members i and j, which begins with 0. Parts of a target are
  * summed. */
-void phema_product_store(struct phema_products *products, const struct phema_profile_set *set,
-                         size_t i, size_t j, const phema_quad *product);
+void phema_product_add(struct phema_products *products, const struct phema_profile_set *set,
+                       size_t i, size_t j, const phema_quad *product);
 
 /* All products of one member a with those of one family that end then or later:
  * <a, b> = begun - lost F(a's end; b's end). */

@@ -20,8 +20,8 @@ struct phema_coherent {
     /* the path that a velocity of 1 at the time 1 is expected to lead to: */
     phema_quad onward;
     phema_quad *onward_faded; /* [n_families] */
-    phema_quad *left;         /* [n + n_parts] middle times with_path, of the member at its end */
-    phema_quad *led;          /* [n + n_parts] onward, of the member at its end */
+    phema_quad *at_end;       /* [n + n_parts] middle times with_path, of the member at its end */
+    phema_quad *onward_of;    /* [n + n_parts] onward, of the member at its end */
 };
 
 struct phema_coherent *phema_coherent_begin(const struct phema_profile_set *set,
@@ -42,10 +42,10 @@ struct phema_coherent *phema_coherent_begin(const struct phema_profile_set *set,
     coherent->faded = phema_arena_array(memory, n_families, sizeof(phema_quad));
     coherent->both = phema_arena_array(memory, pairs->n, sizeof(phema_quad));
     coherent->onward_faded = phema_arena_array(memory, n_families, sizeof(phema_quad));
-    coherent->left = phema_arena_array(memory, n_members, sizeof(phema_quad));
-    coherent->led = phema_arena_array(memory, n_members, sizeof(phema_quad));
+    coherent->at_end = phema_arena_array(memory, n_members, sizeof(phema_quad));
+    coherent->onward_of = phema_arena_array(memory, n_members, sizeof(phema_quad));
     bool has_memory = coherent->with_faded && coherent->faded && coherent->both &&
-                      coherent->onward_faded && coherent->left && coherent->led;
+                      coherent->onward_faded && coherent->at_end && coherent->onward_of;
     return has_memory ? coherent : NULL;
 }
 
@@ -91,8 +91,8 @@ void phema_coherent_add(struct phema_coherent *coherent, const struct phema_inte
 void phema_coherent_read(struct phema_coherent *coherent, size_t i)
 {
     size_t family = coherent->set->members[i].family;
-    coherent->left[i] = coherent->middle * (coherent->with_path - coherent->with_faded[family]);
-    coherent->led[i] = coherent->onward - coherent->onward_faded[family];
+    coherent->at_end[i] = coherent->middle * (coherent->with_path - coherent->with_faded[family]);
+    coherent->onward_of[i] = coherent->onward - coherent->onward_faded[family];
 }
 
 void phema_coherent_line(const struct phema_coherent *coherent, size_t i, size_t family,
@@ -100,9 +100,10 @@ void phema_coherent_line(const struct phema_coherent *coherent, size_t i, size_t
 {
     size_t own = coherent->set->members[i].family;
     size_t pair = coherent->pairs->at[own * coherent->pairs->n_families + family];
-    phema_quad left = coherent->left[i];
-    *begun += coherent->path - coherent->faded[own] - left * coherent->onward;
-    *lost += coherent->faded[family] - coherent->both[pair] - left * coherent->onward_faded[family];
+    phema_quad at_end = coherent->at_end[i];
+    *begun += coherent->path - coherent->faded[own] - at_end * coherent->onward;
+    *lost +=
+        coherent->faded[family] - coherent->both[pair] - at_end * coherent->onward_faded[family];
 }
 
 void phema_coherent_finish(const struct phema_coherent *coherent, struct phema_products *products)
@@ -115,9 +116,9 @@ void phema_coherent_finish(const struct phema_coherent *coherent, struct phema_p
             size_t j = set->by_time[later];
             if (!phema_product_is_wanted(products, set, i, j))
                 continue;
-            const phema_quad product[PHEMA_N_GRAMS] = {[PHEMA_GRAM_MOTION] =
-                                                           coherent->left[i] * coherent->led[j]};
-            phema_product_store(products, set, i, j, product);
+            const phema_quad product[PHEMA_N_GRAMS] = {
+                [PHEMA_GRAM_MOTION] = coherent->at_end[i] * coherent->onward_of[j]};
+            phema_product_add(products, set, i, j, product);
         }
     }
 }

@@ -26,8 +26,8 @@ void phema_coherent_read(struct phema_coherent *coherent, size_t i);
 void phema_coherent_line(const struct phema_coherent *coherent, size_t i, size_t family,
                          phema_quad *begun, phema_quad *lost);
 
-/* Adds to the products what is not in lines: where the later of two members has ended, the
- * direction in which the earlier one ended has led on. All members have been read. */
+/* Adds to the products what is not in lines: from the end of the earlier member on, its velocity
+ * carries on until the later one ends. All members have been read. */
 void phema_coherent_finish(const struct phema_coherent *coherent, struct phema_products *products);
 
 #endif

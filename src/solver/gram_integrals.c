@@ -148,7 +148,7 @@ static void store_open_pair(struct phema_products *products, const struct sums *
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             product[g] += line->begun[g] - decay * line->lost[g];
-    phema_product_store(products, set, i, j, product);
+    phema_product_add(products, set, i, j, product);
 }
 
 /* Products of a member, which ends at this time, with all that end now or later. */

@@ -22,9 +22,9 @@
 /* Products of the differences of neighbours: upper halves of [n x n]. */
 struct drift {
     size_t n;
-    double seen[TRIANGLE(N_MOST)];   /* in the sample, an element */
-    double walked[TRIANGLE(N_MOST)]; /* modelled without coherence, and the rounding */
-    double led[TRIANGLE(N_MOST)];    /* what a coherence of 1 adds */
+    double seen[TRIANGLE(N_MOST)];    /* in the sample, an element */
+    double walked[TRIANGLE(N_MOST)];  /* modelled without coherence, and the rounding */
+    double drifted[TRIANGLE(N_MOST)]; /* what a coherence of 1 adds */
 };
 
 static bool has_pair(const struct phema_profile *snapshots, size_t n)
@@ -81,9 +81,9 @@ static enum phema_status find_drift(struct drift *drift, const struct phema_moti
     coherent.coherence = 1;
     enum phema_status status = model(drift->walked, work->kept, n, motion, err);
     if (!status)
-        status = model(drift->led, work->kept, n, &coherent, err);
+        status = model(drift->drifted, work->kept, n, &coherent, err);
     for (size_t k = 0; !status && k < size; k++) {
-        drift->led[k] -= drift->walked[k];
+        drift->drifted[k] -= drift->walked[k];
         drift->walked[k] += noise[k];
     }
     return status;
@@ -97,7 +97,7 @@ static double rate(const struct drift *drift, double coherence)
     double log_determinant = 0, trace = 0;
     for (size_t i = 0, at = 0; i < n; i++) {
         for (size_t j = i; j < n; j++, at++) {
-            factor[j * n + i] = drift->walked[at] + coherence * drift->led[at];
+            factor[j * n + i] = drift->walked[at] + coherence * drift->drifted[at];
             seen[i * n + j] = seen[j * n + i] = drift->seen[at];
         }
     }

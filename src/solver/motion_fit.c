@@ -326,7 +326,7 @@ static enum phema_status mix(struct choice *choice, struct phema_motion *other,
     return keep(best, other, work, err);
 }
 
-/* The motion with jitter, if it is likelier by the margin. Its walk has the shape of the learning
+/* Mixes in the motion with jitter if that is likelier by the margin. Its walk has the shape of the learning
  * rate, where that is known.
  *   memory  amplitudes that may be overwritten */
 static enum phema_status consider_jitter(struct choice *choice, const struct phema_motion *memory,

@@ -28,7 +28,7 @@ struct phema_motion_work {
     struct phema_arena memory; /* of all arrays but the pieces' */
 };
 
-/* Powers of time (N21). Sets all members but ends; misfit: HUGE_VAL where nothing fits. */
+/* Powers of time (N21). Sets all members but ends and coherence; misfit: HUGE_VAL where nothing fits. */
 void phema_motion_fit_powers(struct phema_motion *motion, struct phema_motion_work *work,
                              bool only_wanders);
 

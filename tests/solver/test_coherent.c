@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "profiles.h"
+#include "samples.h"
 
 /* ---- Inner products ---- */
 
@@ -133,12 +134,6 @@ static void products_are_those_of_paths(void **state)
 #define N_STEPS 800
 #define N_ELEMS ((size_t)400)
 
-static double coin(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 63 ? 1 : -1;
-}
-
 /* Elements that walk, and drift with velocities of (N33); two widths, or only the first of them. */
 static void move(double *values, const struct phema_profile *snapshots, size_t n, double coherence)
 {
@@ -175,15 +170,9 @@ static double found_coherence(size_t n_widths, double coherence)
             (struct phema_profile){.gamma = i % n_widths ? 6.94 : 16.97, .t = 100.0 * (double)time};
     }
     move(values, snapshots, n, coherence);
-    struct phema_distance *pairs = NULL;
     struct phema_error err = {""};
-    assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, n, &err), &err);
-    for (size_t p = 0; p < n_pairs; p++) {
-        const double *a = values + pairs[p].i * N_ELEMS, *b = values + pairs[p].j * N_ELEMS;
-        for (size_t e = 0; e < N_ELEMS; e++)
-            pairs[p].square += (a[e] - b[e]) * (a[e] - b[e]) / (double)N_ELEMS;
-    }
     const struct phema_sample_rows rows = {.values = values, .n_elems = N_ELEMS, .mean_square = 1};
+    struct phema_distance *pairs = compare_rows(&n_pairs, snapshots, n, &rows);
     const struct phema_motion_data data = {.snapshots = snapshots,
                                            .n = n,
                                            .distances = pairs,

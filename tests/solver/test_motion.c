@@ -9,6 +9,7 @@
 
 #include "motion_pairs.h"
 #include "profiles.h"
+#include "samples.h"
 
 #define N 16
 
@@ -310,12 +311,6 @@ static void too_few_distances_are_refused(void **state)
 #define N_STEPS 800
 #define N_ELEMS ((size_t)400)
 
-static double coin(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 63 ? 1 : -1;
-}
-
 /* Elements that walk with variance v at each step, and the averages of the series. */
 static void walk_elements(double *values, const struct phema_profile *snapshots,
                           double variance_of(double))
@@ -401,14 +396,8 @@ static void fit_values(struct phema_motion *motion, const struct phema_profile *
 {
     struct phema_error err = {""};
     size_t n_pairs = 0;
-    struct phema_distance *pairs = NULL;
-    assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
-    for (size_t p = 0; p < n_pairs; p++) {
-        const double *a = values + pairs[p].i * N_ELEMS, *b = values + pairs[p].j * N_ELEMS;
-        for (size_t e = 0; e < N_ELEMS; e++)
-            pairs[p].square += (a[e] - b[e]) * (a[e] - b[e]) / (double)N_ELEMS;
-    }
     const struct phema_sample_rows rows = {.values = values, .n_elems = N_ELEMS, .mean_square = 1};
+    struct phema_distance *pairs = compare_rows(&n_pairs, snapshots, N, &rows);
     const struct phema_motion_data data = {.snapshots = snapshots,
                                            .n = N,
                                            .distances = pairs,
