@@ -6,12 +6,21 @@
 
 #define SIMD_INLINE static inline __attribute__((always_inline))
 
-/* Arrays of registers stay in registers only where loops over them are unrolled, at -O2 too. */
-#if defined(__clang__)
-#define SIMD_UNROLL /* clang unrolls unasked, and warns about a pragma that asks for it */
+/* Arrays of registers stay in registers only where loops over them are unrolled, at -O2 too. clang does
+ * so unasked, and warns about a pragma that asks for it. With a sanitizer gcc takes minutes to compile
+ * the unrolled loops. */
+#if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SIMD_UNROLL
 #else
 #define SIMD_UNROLL _Pragma("GCC unroll 16")
 #endif
+
+/* X(1) X(2) ... X(max), for the numbers of targets that fit the registers of some instruction set. */
+#define SIMD_FOR_TARGETS(X, max)  SIMD_FOR_TARGETS_(X, max)
+#define SIMD_FOR_TARGETS_(X, max) SIMD_FOR_##max##_TARGETS(X)
+#define SIMD_FOR_6_TARGETS(X)     X(1) X(2) X(3) X(4) X(5) X(6)
+#define SIMD_FOR_12_TARGETS(X)    SIMD_FOR_6_TARGETS(X) X(7) X(8) X(9) X(10) X(11) X(12)
+#define SIMD_FOR_13_TARGETS(X)    SIMD_FOR_12_TARGETS(X) X(13)
 
 /* Bytes of an element of the dtypes that kernels read and write. */
 SIMD_INLINE size_t phema_wide_bytes(enum phema_dtype dtype)
