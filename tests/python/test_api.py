@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package posthocema makes what the program makes.
 
-    tests/python/test_api.py PROGRAM LIBRARY
+    tests/python/test_api.py PROGRAM LIBRARY [--no-numpy] [TEST...]      TEST: Memory, Memory.test_cycles_leak_nothing
 """
 import ctypes
 import json
@@ -21,7 +21,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM, os.environ["POSTHOC_EMA_LIBRARY"] = (os.path.abspath(path) for path in sys.argv[1:3])
 HAS_NUMPY = "--no-numpy" not in sys.argv
-del sys.argv[1:]
+sys.argv[1:] = [word for word in sys.argv[3:] if word != "--no-numpy"]
 if not HAS_NUMPY:
     sys.modules["numpy"] = None  # as where it is not installed
 sys.path.insert(0, str(SOURCE / "python"))
