@@ -13,7 +13,8 @@ add_compile_options($<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
 add_compile_definitions(_GNU_SOURCE _FILE_OFFSET_BITS=64)
 
 if(PHEMA_SANITIZE)
-    add_compile_options(-fsanitize=${PHEMA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    # A pointer that is NULL or past its object traps, or is the address sanitizer's.
+    add_compile_options(-fsanitize=${PHEMA_SANITIZE} -fno-sanitize=null,object-size -fno-omit-frame-pointer -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${PHEMA_SANITIZE})
     # Simulated trainings are most of the tests' time. They run on memory of one thread, and the address
     # sanitizer finds what these checks of pointers would.
