@@ -25,8 +25,9 @@
  * to fill.
  *
  * Threads. Different threads may use different objects at the same time; only one thread at a time
- * may use an object. A run starts its own threads and joins them before it returns. Callbacks
- * run in the calling thread.
+ * may use an object. Functions that describe a series or plan (_info, _snapshot, _target, _tensor)
+ * may be called meanwhile, also in callbacks. A run starts its own threads and joins them before it
+ * returns. Callbacks run in the calling thread; they must not free, run or read their own plan.
  *
  * The process. The library prints nothing and never ends the process. It handles signals only after
  * a call of posthoc_ema_handle_signals. It does affect the whole process in these ways:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import operator
 import os
 from ctypes import (
     CFUNCTYPE,
@@ -19,7 +21,7 @@ from ctypes import (
     c_void_p,
 )
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Type, TypeVar
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Type, TypeVar
 
 from .errors import UsageError, error_of
 
@@ -27,7 +29,61 @@ VERSION = "0.1"  # major and minor: they decide the interface and the name of th
 _NAME = "libposthoc-ema.so." + VERSION
 
 
-class _Sized(Structure):
+class Flag(c_int):
+    """An int that is 0 or 1."""
+
+
+def integer(name: str, kind: Any, value: Any) -> int:
+    """The value of an integer of C. ctypes would cut one that does not fit to another number."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name}: expected an integer, found {value!r}")
+    half = 1 << (8 * ctypes.sizeof(kind) - 1)
+    least, most = (-half, half - 1) if kind(-1).value < 0 else (0, 2 * half - 1)
+    if number < least:
+        raise UsageError(f"{name}: expected {least} or more, found {number}")
+    if number > most:
+        raise UsageError(f"{name}: expected at most {most}, found {number}")
+    return number
+
+
+def real(name: str, value: Any) -> float:
+    """The value of a double of C."""
+    try:
+        if not isinstance(value, (str, bytes, bytearray)):
+            return float(value)
+    except OverflowError:
+        raise UsageError(f"{name}: expected at most 1.8e308, found an integer that is larger") from None
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name}: expected a number, found {value!r}")
+
+
+class _Checked(Structure):
+    """A struct whose members hold the given values, or are refused under the names of Python's parameters."""
+
+    _parameters: Dict[str, str] = {}  # where a member has another name
+
+    def __init__(self, **members: Any) -> None:
+        kinds: Dict[str, Any] = {name: kind for name, kind, *_ in self._fields_}
+        for member, value in members.items():
+            name, kind = self._parameters.get(member, member), kinds[member]
+            if kind is Flag:
+                value = bool(value)
+            elif kind is c_double:
+                value = real(name, value)
+            elif kind in (c_int, c_uint, c_uint64, c_size_t):
+                value = integer(name, kind, value)
+            elif hasattr(value, "_as_parameter_"):
+                self._pointed_to = value  # lives as long as this struct
+                value = value._as_parameter_
+            setattr(self, member, value)
+
+
+class _Sized(_Checked):
     """A struct that begins with its size."""
 
     def __init__(self, **members: Any) -> None:
@@ -191,11 +247,11 @@ class RunOptions(_Sized):
         ("io", c_char_p),
         ("shard_bytes", c_uint64),
         ("level", c_int),
-        ("replaces", c_int),
-        ("skips_sync", c_int),
-        ("drops_cache", c_int),
-        ("verifies", c_int),
-        ("refuses_nan", c_int),
+        ("replaces", Flag),
+        ("skips_sync", Flag),
+        ("drops_cache", Flag),
+        ("verifies", Flag),
+        ("refuses_nan", Flag),
         ("threads", c_uint),
         ("progress", ProgressCallback),
         ("context", c_void_p),
@@ -220,6 +276,7 @@ class RunResult(_Sized):
 
 
 class SearchOptions(_Sized):
+    _parameters = {"n_coarse": "coarse", "from_": "sigma_rel", "to": "sigma_rel"}
     _fields_ = [
         ("size", c_size_t),
         ("from_", c_double),
@@ -227,11 +284,12 @@ class SearchOptions(_Sized):
         ("n_coarse", c_size_t),
         ("tolerance", c_double),
         ("noise", c_double),
-        ("maximizes", c_int),
+        ("maximizes", Flag),
     ]
 
 
 class DesignOptions(_Sized):
+    _parameters = {"model_elements": "model"}
     _fields_ = [
         ("size", c_size_t),
         ("until", c_double),
@@ -246,7 +304,7 @@ class DesignOptions(_Sized):
         ("max_widths", c_size_t),
         ("dtype", c_char_p),
         ("motion", c_char_p),
-        ("is_even", c_int),
+        ("is_even", Flag),
         ("from_", c_double),
         ("to", c_double),
         ("input_sigmas", POINTER(c_double)),
@@ -271,7 +329,8 @@ class DesignInfo(_Sized):
     ]
 
 
-class Profile(Structure):
+class Profile(_Checked):
+    _parameters = {"t": "time"}
     _fields_ = [("gamma", c_double), ("t", c_double), ("update_every", c_uint64)]
 
 
@@ -356,10 +415,39 @@ LIBRARY.posthoc_ema_handle_signals.restype = None
 LIBRARY.posthoc_ema_handle_signals.argtypes = []
 
 
+_calls: Dict[object, None] = {}  # those of all threads that have not returned
+_is_cut_off = False  # this process was forked during a call, and locks of the library may be held forever
+
+
+def _note_fork() -> None:
+    global _is_cut_off
+    _is_cut_off = _is_cut_off or bool(_calls)
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
+@contextlib.contextmanager
+def calling() -> Iterator[None]:
+    """Surrounds a call of the library, and the lock that it needs."""
+    if _is_cut_off:
+        raise UsageError(
+            "this process was forked while another thread or a progress callback used posthocema, which cannot go on here; "
+            "fork earlier, or start the process with the method 'spawn'"
+        )
+    call = object()
+    _calls[call] = None
+    try:
+        yield
+    finally:
+        del _calls[call]
+
+
 def status_of(name: str, *arguments: Any) -> "tuple[int, str]":
     """Calls a function of _FALLIBLE without the GIL. Returns its status and message."""
     error = ErrorMessage()
-    status = getattr(LIBRARY, "posthoc_ema_" + name)(*arguments, ctypes.byref(error))
+    with calling():
+        status = getattr(LIBRARY, "posthoc_ema_" + name)(*arguments, ctypes.byref(error))
     return status, error.message.decode("utf-8", "replace")
 
 
@@ -390,21 +478,25 @@ def text(value: "Optional[str | os.PathLike[str]]") -> Optional[bytes]:
     return encoded
 
 
+def several(values: Any) -> "tuple[Any, ...]":
+    """The values of an option that takes one or several: None is none, a string or a scalar of NumPy one."""
+    if values is None:
+        return ()
+    try:
+        return (values,) if isinstance(values, (str, bytes)) else tuple(values)
+    except TypeError:
+        return (values,)
+
+
 def texts(values: Optional[Sequence[str]]) -> "tuple[Any, int]":
     """An array of strings, and its length."""
-    if isinstance(values, str):
-        values = [values]
-    items = [text(value) for value in values or ()]
+    items = [text(value) for value in several(values)]
     return ((c_char_p * len(items))(*items) if items else None), len(items)
 
 
-def doubles(values: "Optional[Sequence[float] | float]") -> "tuple[Any, int]":
-    """An array of numbers, and its length; one number is an array, too."""
-    if values is None:
-        values = ()
-    elif isinstance(values, (int, float)):
-        values = (values,)
-    items = [float(value) for value in values]
+def doubles(name: str, values: "Optional[Sequence[float] | float]") -> "tuple[Any, int]":
+    """An array of numbers, and its length."""
+    items = [real(name, value) for value in several(values)]
     return ((c_double * len(items))(*items) if items else None), len(items)
 
 

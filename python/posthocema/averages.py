@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import logging
@@ -210,24 +211,43 @@ def interruptible(function: Callable[[], R]) -> R:
 
 
 class Owned:
-    """A pointer of the library. Its object is freed with the last reference to this one: calls that run hold one."""
+    """A pointer of the library, as an argument of its functions. Its object is freed with the last reference to this
+    one: calls that run hold one.
+    """
 
     def __init__(self, pointer: ctypes.c_void_p, free: Callable[[ctypes.c_void_p], None]) -> None:
-        self.pointer = pointer
+        self._as_parameter_ = pointer
         self._free = free
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._user: Optional[int] = None  # the thread that has the lock
 
-    def __del__(self) -> None:
-        self._free(self.pointer)
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """The object is used by this thread alone: those that come meanwhile wait."""
+        if self._user == threading.get_ident():
+            raise UsageError("a progress callback cannot run or read the plan that calls it")
+        with c.calling(), self._lock:
+            self._user = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._user = None
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Series or Plan cannot be copied or pickled; open it again")
+
+    def __del__(self, process: Callable[[], int] = os.getpid) -> None:
+        if self._process == process():  # a forked process has a copy, and the locks of the library as they were
+            self._free(self._as_parameter_)
 
 
-def make(free: Callable[[ctypes.c_void_p], None], name: str, *arguments: Any, uses: Optional[Owned] = None) -> Owned:
-    """What a function of the library makes. uses: an object that the arguments point to; it lives until the call ends."""
+def make(free: Callable[[ctypes.c_void_p], None], name: str, *arguments: Any) -> Owned:
+    """What a function of the library makes."""
 
     def call() -> Owned:
-        nonlocal uses
         pointer = ctypes.c_void_p()
         c.call(name, ctypes.byref(pointer), *arguments)
-        uses = None
         return Owned(pointer, free)
 
     return interruptible(call)
@@ -248,12 +268,8 @@ class _Handle:
             raise ValueError(f"{type(self).__name__} is closed")
         return self._owned
 
-    @property
-    def _open(self) -> ctypes.c_void_p:
-        return self._held.pointer
-
     def close(self) -> None:
-        """Frees the object. Later calls fail; closing twice does nothing."""
+        """Frees the object, once the calls that use it have ended. Later calls raise ValueError; closing twice does nothing."""
         self._owned = None
 
     def __enter__(self: H) -> H:
@@ -268,15 +284,14 @@ class Series(_Handle):
 
     def __init__(self, owned: Owned) -> None:
         super().__init__(owned)
-        pointer = owned.pointer
-        found = c.info(c.SeriesInfo, "series_info", pointer)
+        found = c.info(c.SeriesInfo, "series_info", owned)
         self.layout: str = c.string(found.layout)
         self.unit: str = c.string(found.unit)
         self.n_tensors: int = found.n_tensors
         self.n_averaged: int = found.n_averaged
         self.notes: List[str] = [c.string(found.notes[i]) for i in range(found.n_notes)]
         self.snapshots: List[Snapshot] = [
-            _snapshot(c.info(c.SnapshotInfo, "series_snapshot", pointer, k))
+            _snapshot(c.info(c.SnapshotInfo, "series_snapshot", owned, k))
             for k in range(found.n_snapshots)
         ]
 
@@ -310,9 +325,9 @@ class Series(_Handle):
         schedule: of the learning rate, "cosine", "wsd:decay=10%", ..., or a file of steps and rates.
         Snapshots that were added since the series was opened take part.
         """
-        sigma_rels, n_sigma_rels = c.doubles(sigma_rel)
+        sigma_rels, n_sigma_rels = c.doubles("sigma_rel", sigma_rel)
         profiles, n_profiles = c.texts(profile)
-        ats, n_ats = c.doubles(at)
+        ats, n_ats = c.doubles("at", at)
         rule_texts, n_rules = c.texts(rules)
         options = c.PlanOptions(
             sigma_rels=sigma_rels, n_sigma_rels=n_sigma_rels, profiles=profiles, n_profiles=n_profiles,
@@ -320,9 +335,8 @@ class Series(_Handle):
             max_error=max_error, max_ram_bytes=max_ram_bytes, checks=c.text(checks),
             schedule=c.text(schedule),
         )  # fmt: skip
-        series = self._held
         free = c.LIBRARY.posthoc_ema_plan_free
-        plan = Plan(make(free, "plan_make", series.pointer, ctypes.byref(options), uses=series))
+        plan = Plan(make(free, "plan_make", self._held, ctypes.byref(options)))
         if plan.checks.reason:
             log.warning("%s: %s", plan.checks.verdict, plan.checks.reason)
         return plan
@@ -338,8 +352,7 @@ class Plan(_Handle):
 
     def __init__(self, owned: Owned) -> None:
         super().__init__(owned)
-        pointer = owned.pointer
-        found = c.info(c.PlanInfo, "plan_info", pointer)
+        found = c.info(c.PlanInfo, "plan_info", owned)
         self.metric: str = c.string(found.metric)
         self.checks = Checks(
             c.string(found.verdict),
@@ -347,15 +360,15 @@ class Plan(_Handle):
             found.suspect if found.suspect < found.n_snapshots else None,
         )
         self.snapshots: List[Snapshot] = [
-            _snapshot(c.info(c.SnapshotInfo, "plan_snapshot", pointer, k))
+            _snapshot(c.info(c.SnapshotInfo, "plan_snapshot", owned, k))
             for k in range(found.n_snapshots)
         ]
-        self.targets: List[Target] = [self._target(j) for j in range(found.n_targets)]
+        self.targets: List[Target] = [self._target(owned, j) for j in range(found.n_targets)]
         self._n_tensors: int = found.n_tensors
         self._listings: Dict[Optional[str], List[TensorInfo]] = {}
 
-    def _target(self, j: int) -> Target:
-        found = c.info(c.TargetInfo, "plan_target", self._open, j)
+    def _target(self, owned: Owned, j: int) -> Target:
+        found = c.info(c.TargetInfo, "plan_target", owned, j)
         weights: Any = tuple(found.weights[: len(self.snapshots)])
         try:
             import numpy
@@ -396,7 +409,8 @@ class Plan(_Handle):
         return self._listings[dtype]
 
     def _tensor_info(self, i: int, dtype: Optional[str]) -> TensorInfo:
-        found = c.info(c.TensorInfo, "plan_tensor", self._open, i, c.text(dtype))
+        owned = self._held  # holds the name and the shape
+        found = c.info(c.TensorInfo, "plan_tensor", owned, i, c.text(dtype))
         name = ctypes.string_at(found.name, found.name_size).decode("utf-8", "surrogateescape")
         shape = tuple(found.shape[: found.rank]) if found.rank else ()
         return TensorInfo(
@@ -430,10 +444,13 @@ class Plan(_Handle):
         "sweep/phema-{time}-{sigma}.safetensors".
         progress: called about ten times a second. An exception in it, Ctrl-C included, stops the run before
         anything is published, and is raised again. When all tensors are summed already, the run completes first.
-        The other options are those of ``posthoc-ema synth``. The GIL is released meanwhile.
+        The other options are those of ``posthoc-ema synth``. The GIL is released meanwhile. A run or read of the
+        same plan waits in another thread; in progress it is refused.
         """
+        owned = self._held
         raised: List[BaseException] = []
         signals = _Signals()
+        process = os.getpid()
 
         def report(_: Any, found: Any) -> int:
             try:
@@ -443,6 +460,9 @@ class Plan(_Handle):
                     progress(Progress(p.done_bytes, p.total_bytes, p.elapsed_s, name))
             except BaseException as error:  # it must not be lost in C
                 raised.append(error)
+            if os.getpid() != process:
+                os.write(2, b"posthocema: a process that was forked in a progress callback cannot return from it\n")
+                os._exit(70)
             return 1 if raised or signals.arrived else 0
 
         options = c.RunOptions(
@@ -452,17 +472,14 @@ class Plan(_Handle):
             progress=c.ProgressCallback(report), input_hash=c.text(input_hash),
         )  # fmt: skip
         result = c.RunResult()
-        with signals:
-            status, message = c.status_of(
-                "run", self._open, c.text(out), ctypes.byref(options), ctypes.byref(result)
-            )
-        if raised:
-            raise raised[0]
-        if status:
-            raise error_of(status, message)
-        paths = [
-            os.fsdecode(c.LIBRARY.posthoc_ema_output(self._open, j)) for j in range(len(self))
-        ]
+        with owned.alone():
+            with signals:
+                status, message = c.status_of("run", owned, c.text(out), ctypes.byref(options), ctypes.byref(result))
+            if raised:
+                raise raised[0]
+            if status:
+                raise error_of(status, message)
+            paths = [os.fsdecode(c.LIBRARY.posthoc_ema_output(owned, j)) for j in range(len(self))]
         log.info("wrote %s in %.2f s", ", ".join(paths), result.elapsed_s)
         return Result(
             paths, result.read_bytes, result.written_bytes, result.elapsed_s, result.n_nan, result.n_inf,
@@ -471,6 +488,12 @@ class Plan(_Handle):
         )  # fmt: skip
 
     # ---- Tensors without a file ----
+
+    def _index(self, target: int) -> int:
+        index = c.integer("target", ctypes.c_size_t, target)
+        if index >= len(self):
+            raise UsageError(f"target: expected 0 to {len(self) - 1}, found {index}")
+        return index
 
     def _find(self, name: str, dtype: Optional[str]) -> TensorInfo:
         for info in self.tensors(dtype):
@@ -495,16 +518,17 @@ class Plan(_Handle):
         Ctrl-C ends it within a tenth of a second; the memory then holds nothing of use.
         """
         info = self._find(name, dtype)
+        owned = self._held
+        target = self._index(target)
+        address, size = c.integer("address", ctypes.c_void_p, address), c.integer("size", ctypes.c_size_t, size)
         while True:
             signals = _Signals()
             options = c.ReadOptions(
                 dtype=c.text(dtype), overflow=c.text(overflow), io=c.text(io), threads=threads,
                 progress=c.ProgressCallback(signals.stops),
             )  # fmt: skip
-            with signals:
-                status, message = c.status_of(
-                    "read", self._open, target, info.index, ctypes.byref(options), address, size
-                )
+            with owned.alone(), signals:
+                status, message = c.status_of("read", owned, target, info.index, ctypes.byref(options), address, size)
             if status != Cancelled.status:
                 break
             # by a signal whose handler raised nothing: the tensor is still wanted
@@ -606,13 +630,14 @@ def open(  # noqa: A001 - as in gzip and tarfile
     The options are those of the program: ``input_sigma`` is ``--input-sigma``, and so on. ``reset_at`` is a time,
     "TIME,counter", or several of them.
     """
-    sigmas, n_sigmas = c.doubles(input_sigma)
+    sigmas, n_sigmas = c.doubles("input_sigma", input_sigma)
     profiles, n_profiles = c.texts(input_profile)
     includes, n_includes = c.texts(include)
     excludes, n_excludes = c.texts(exclude)
     allowed, n_allowed = c.texts(allow_global)
-    times = [reset_at] if isinstance(reset_at, (str, int, float)) else reset_at or ()
-    resets, n_resets = c.texts([t if isinstance(t, str) else repr(t) for t in times])
+    resets, n_resets = c.texts(
+        [t if isinstance(t, str) else repr(c.real("reset_at", t)) for t in c.several(reset_at)]
+    )
     options = c.SeriesOptions(
         layout=c.text(layout), name_regex=c.text(name_regex), unit=c.text(unit), key=c.text(key),
         input_sigmas=sigmas, n_input_sigmas=n_sigmas, input_profiles=profiles,
@@ -643,9 +668,10 @@ def sigma_rel(gamma: float) -> float:
 
 def beta(sigma_rel: float, step: int) -> float:
     """The factor of the update e = beta e + (1 - beta) theta at a step, counted from 1. Update at every step."""
-    if step < 1:
+    count = c.integer("step", ctypes.c_uint64, step)
+    if count < 1:
         raise UsageError(f"step: expected 1 or more, found {step}")
-    factor: float = c.LIBRARY.posthoc_ema_beta(gamma(sigma_rel), step)
+    factor: float = c.LIBRARY.posthoc_ema_beta(gamma(sigma_rel), count)
     return factor
 
 
@@ -655,7 +681,7 @@ def weights(
     """Weights without files: [n_snapshots][n_targets]. Each average is (sigma_rel, time)."""
 
     def profiles(averages: Sequence[Tuple[float, float]]) -> Any:
-        return (c.Profile * len(averages))(*(c.Profile(gamma(s), t, 1) for s, t in averages))
+        return (c.Profile * len(averages))(*(c.Profile(gamma=gamma(s), t=t, update_every=1) for s, t in averages))
 
     n, m = len(snapshots), len(targets)
     found = (ctypes.c_double * (n * m))()

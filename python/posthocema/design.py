@@ -145,8 +145,8 @@ def _read(path: PathLike) -> Design:
 
 def _count_elements(model: Any) -> int:
     """Floating-point elements of a torch module's state, tied ones counted once as in the file of a snapshot."""
-    if isinstance(model, int):
-        return model
+    if not hasattr(model, "state_dict"):
+        return c.integer("model", ctypes.c_uint64, model)
     tensors = {name: t for name, t in model.state_dict().items() if hasattr(t, "is_floating_point")}
     return sum(int(t.numel()) for t in tensors.values() if t.is_floating_point())
 
@@ -187,20 +187,20 @@ def design(
             raise UsageError(f"sigma_rel: expected a range such as '0.05:0.25', found '{sigma_rel}'") from None
     else:
         wanted = sigma_rel
-    sigmas, n_sigmas = c.doubles(wanted)
-    ats, n_ats = c.doubles(at)
-    fixed, n_fixed = c.doubles(input_sigma)
+    sigmas, n_sigmas = c.doubles("sigma_rel", wanted)
+    ats, n_ats = c.doubles("at", at)
+    fixed, n_fixed = c.doubles("input_sigma", input_sigma)
     with contextlib.ExitStack() as stack:
         plan = stack.enter_context(like.plan(0.1)) if like is not None else None
         options = c.DesignOptions(
             until=until, model_elements=_count_elements(model), disk_bytes=disk_bytes, max_error=max_error,
             sigma_rels=sigmas, n_sigma_rels=n_sigmas, ats=ats, n_ats=n_ats, after=after, max_widths=max_widths,
             dtype=c.text(dtype), motion=c.text(motion), is_even=even, from_=first, to=last, input_sigmas=fixed,
-            n_input_sigmas=n_fixed, like=plan._open if plan else None,
+            n_input_sigmas=n_fixed, like=plan._held if plan else None,
         )  # fmt: skip
         free = c.LIBRARY.posthoc_ema_design_free
-        made = make(free, "design_make", ctypes.byref(options), uses=plan._held if plan else None)
-        found = c.info(c.DesignInfo, "design_info", made.pointer)
+        made = make(free, "design_make", ctypes.byref(options))
+        found = c.info(c.DesignInfo, "design_info", made)
         return Design(
             int(until), unit, "seen" if plan else motion or "walk", options.model_elements, found.disk_bytes,
             tuple(found.widths[: found.n_widths]), tuple(found.gammas[: found.n_widths]), tuple(int(t) for t in found.times[: found.n_times]),

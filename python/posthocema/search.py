@@ -83,7 +83,7 @@ def search(
     directory: keeps the averages; default: a temporary one, each average is removed when it has its score.
     The other options are those of Plan.run().
     """
-    if not 1 <= batch <= 64:
+    if not 1 <= c.integer("batch", ctypes.c_size_t, batch) <= 64:
         raise UsageError(f"batch: expected 1 to 64, found {batch}")
     asked = c.SearchOptions(
         from_=sigma_rel[0], to=sigma_rel[1], n_coarse=coarse, tolerance=tolerance, noise=noise, maximizes=maximize

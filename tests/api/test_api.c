@@ -473,6 +473,7 @@ static void unknown_options_are_refused_and_shorter_structs_accepted(void **stat
 struct seen {
     int n_reports, stops_at;
     uint64_t done_bytes, total_bytes;
+    const struct posthoc_ema_plan *plan; /* describes itself during its run; or NULL */
 };
 
 static int note(void *context, const struct posthoc_ema_progress *progress)
@@ -480,6 +481,14 @@ static int note(void *context, const struct posthoc_ema_progress *progress)
     struct seen *seen = context;
     seen->done_bytes = progress->done_bytes;
     seen->total_bytes = progress->total_bytes;
+    struct posthoc_ema_tensor tensor = {.size = sizeof(tensor)};
+    struct posthoc_ema_target target = {.size = sizeof(target)};
+    if (seen->plan) {
+        assert_int_equal(posthoc_ema_plan_tensor(seen->plan, 0, "f32", &tensor, NULL), 0);
+        assert_string_equal(tensor.dtype, "F32");
+        assert_int_equal(posthoc_ema_plan_target(seen->plan, 0, &target, NULL), 0);
+        assert_true(target.sigma_rel == 0.12);
+    }
     return ++seen->n_reports == seen->stops_at;
 }
 
@@ -490,7 +499,7 @@ static void a_run_replaces_outputs_only_on_request(void **state)
     struct posthoc_ema_plan *plan = plan_for(series, 0.12, NULL);
     struct posthoc_ema_error error = {""};
     char *out = support_tmp_path("phema.safetensors");
-    struct seen seen = {0};
+    struct seen seen = {.plan = plan};
     struct posthoc_ema_run_options options = {
         .size = sizeof(options), .dtype = "f32", .progress = note, .context = &seen};
     struct posthoc_ema_result result = {.size = sizeof(result)};

@@ -3,12 +3,14 @@
 
     tests/python/test_api.py PROGRAM LIBRARY [--no-numpy] [TEST...]      TEST: Memory, Memory.test_cycles_leak_nothing
 """
+import copy
 import ctypes
 import json
 import logging
 import math
 import os
 import pathlib
+import pickle
 import re
 import signal
 import subprocess
@@ -56,6 +58,38 @@ class Case(unittest.TestCase):
         cls.dir = pathlib.Path(cls.holder.name)
         phema("gen", "-q", "--count", "8", "--params", "20k", "--dtype", "f16", "--truth", "0.1", "run", cwd=cls.dir)
         cls.run_dir = cls.dir / "run"
+
+
+def run_with_faults(case, lines, calls, path, pause_ms, is_due=None):
+    """What a program prints. Calls on a path pause in it. It gets SIGINT once is_due(its process id), if that is given."""
+    program = [
+        "import os, pathlib, signal, sys, threading, time",
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",  # a launcher may ignore it
+        f"sys.path.insert(0, {str(SOURCE / 'python')!r})",
+        "import posthocema as ph",
+        "def calls(): return [t for t in threading.enumerate() if t.name == 'posthocema']",
+        "def begin():",  # the thread of an earlier call may still end
+        "    while len(os.listdir('/proc/self/task')) > 1: pass",
+        "    pathlib.Path('begun').touch()",
+        *lines,
+    ]
+    environment = {
+        **os.environ, "LD_PRELOAD": os.path.join(os.path.dirname(PROGRAM), "tests/libfaults.so"), "FAULT_CALLS": calls,
+        "FAULT_PATH": path, "FAULT_PAUSE": str(pause_ms), "MALLOC_PERTURB_": "165",
+        "OPENBLAS_NUM_THREADS": "1",  # NumPy's would count as calls
+    }  # fmt: skip
+    child = subprocess.Popen(
+        [sys.executable, "-c", "\n".join(program)], cwd=case.dir, env=environment, stdout=subprocess.PIPE
+    )
+    case.addCleanup(child.kill)
+    if is_due:
+        while child.poll() is None and not is_due(child.pid):
+            time.sleep(0.01)
+        case.assertIsNone(child.poll(), "the program ended by itself")
+        child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=300)[0]
+    case.assertEqual(child.returncode, 0)
+    return said.decode().split()
 
 
 class Numbers(unittest.TestCase):
@@ -284,38 +318,6 @@ class Stopping(Case):
                 plan.run(self.dir / "stopped.safetensors", progress=stop)
         self.assertEqual(sorted(os.listdir(self.dir)), before)
 
-    def interrupt(self, lines, calls, path, pause_ms, is_due):
-        """What a program prints that gets SIGINT from outside, once is_due(its process id), if that is given. Calls on a
-        path pause."""
-        program = [
-            "import os, pathlib, signal, sys, threading, time",
-            "signal.signal(signal.SIGINT, signal.default_int_handler)",  # a launcher may ignore it
-            f"sys.path.insert(0, {str(SOURCE / 'python')!r})",
-            "import posthocema as ph",
-            "def calls(): return [t for t in threading.enumerate() if t.name == 'posthocema']",
-            "def begin():",  # the thread of an earlier call may still end
-            "    while len(os.listdir('/proc/self/task')) > 1: pass",
-            "    pathlib.Path('begun').touch()",
-            *lines,
-        ]
-        environment = {
-            **os.environ, "LD_PRELOAD": os.path.join(os.path.dirname(PROGRAM), "tests/libfaults.so"), "FAULT_CALLS": calls,
-            "FAULT_PATH": path, "FAULT_PAUSE": str(pause_ms), "MALLOC_PERTURB_": "165",
-            "OPENBLAS_NUM_THREADS": "1",  # NumPy's would count as calls
-        }  # fmt: skip
-        child = subprocess.Popen(
-            [sys.executable, "-c", "\n".join(program)], cwd=self.dir, env=environment, stdout=subprocess.PIPE
-        )
-        self.addCleanup(child.kill)
-        if is_due:
-            while child.poll() is None and not is_due(child.pid):
-                time.sleep(0.01)
-            self.assertIsNone(child.poll(), "the program ended by itself")
-            child.send_signal(signal.SIGINT)
-        said = child.communicate(timeout=300)[0]
-        self.assertEqual(child.returncode, 0)
-        return said.decode().split()
-
     def is_called(self, pid):
         """The program has called begin(), and then made a thread."""
         return (self.dir / "begun").exists() and len(os.listdir(f"/proc/{pid}/task")) > 1
@@ -330,7 +332,7 @@ class Stopping(Case):
             ]
             partial = self.dir / "interrupted.safetensors.partial"
             before = sorted(os.listdir(self.dir))
-            said = self.interrupt(lines, "pwrite", ".partial", 200, lambda _: partial.exists())  # 35 writes
+            said = run_with_faults(self, lines, "pwrite", ".partial", 200, lambda _: partial.exists())  # 35 writes
             self.assertEqual(said, ["interrupted"])
             self.assertEqual(sorted(os.listdir(self.dir)), before)
 
@@ -342,7 +344,7 @@ class Stopping(Case):
             "try: ph.search(ph.open('run'), lambda path: print('scored'))",
             "except KeyboardInterrupt: print('interrupted')",
         ]
-        said = self.interrupt(lines, "pwrite", ".partial", 1000, lambda _: any(places.glob("*/*.partial")))
+        said = run_with_faults(self, lines, "pwrite", ".partial", 1000, lambda _: any(places.glob("*/*.partial")))
         self.assertEqual(said, ["interrupted"])
         self.assertEqual(list(places.iterdir()), [])
 
@@ -356,7 +358,7 @@ class Stopping(Case):
         for calls, before, call in cases:
             lines = [*before, "begin()", f"try: {call}"]
             lines += ["except KeyboardInterrupt: print('interrupted', len(calls()))"]
-            said = self.interrupt(lines, calls, "snapshot-", 600_000, self.is_called)
+            said = run_with_faults(self, lines, calls, "snapshot-", 600_000, self.is_called)
             (self.dir / "begun").unlink()
             self.assertEqual(said, ["interrupted", "1"], call)
 
@@ -370,7 +372,7 @@ class Stopping(Case):
             "try: ph.open('run')",
             "except KeyboardInterrupt: print('interrupted')",
         ]
-        self.assertEqual(self.interrupt(lines, "open", "snapshot-", 600_000, None), ["interrupted"])
+        self.assertEqual(run_with_faults(self, lines, "open", "snapshot-", 600_000, None), ["interrupted"])
 
     def test_ctrl_c_does_not_wait_for_a_tensor(self):
         phema("gen", "-q", "--count", "2", "--params", "8M", "--steps", "30", "--no-sync", "wide", cwd=self.dir)
@@ -382,7 +384,7 @@ class Stopping(Case):
         ]
         for call in ("plan.tensor(largest, io='read', threads=1, kind='buffer')", "plan.state_dict(io='read', kind='buffer')"):
             tries = [f"try: {call}", "except KeyboardInterrupt: print('interrupted')"]
-            said = self.interrupt([*lines, *tries], "pread", "slow/", 2000, self.is_called)
+            said = run_with_faults(self, [*lines, *tries], "pread", "slow/", 2000, self.is_called)
             (self.dir / "begun").unlink()
             (self.dir / "wide").unlink()
             (self.dir / "slow").rename(self.dir / "wide")
@@ -396,7 +398,7 @@ class Stopping(Case):
             "data = [t.tobytes() for t in plan.state_dict(io='read', kind='buffer').values()]",
             "print(data == [t.tobytes() for t in plan.state_dict(kind='buffer').values()])",
         ]
-        said = self.interrupt(lines, "pread", "snapshot-", 20, self.is_called)
+        said = run_with_faults(self, lines, "pread", "snapshot-", 20, self.is_called)
         self.assertEqual(said, ["noted", "True"])
 
     def test_a_plan_that_nobody_waits_for_may_use_its_series(self):
@@ -410,11 +412,227 @@ class Stopping(Case):
             "print(len(ph.open('run')))",
         ]
         for _ in range(5):  # on a busy machine the plan may end before its series is closed
-            said = self.interrupt(lines, "pread", "snapshot-", 20, self.is_called)  # 254 reads
+            said = run_with_faults(self, lines, "pread", "snapshot-", 20, self.is_called)  # 254 reads
             (self.dir / "begun").unlink()
             if said != ["interrupted", "0", "16"]:
                 break
         self.assertEqual(said, ["interrupted", "1", "16"])
+
+
+class Closing(Case):
+    """Objects that are closed, copied or used again while a call of the library uses them."""
+
+    def test_a_plan_that_its_progress_closes_ends_its_run(self):
+        for stop in (False, True):
+            out = self.dir / f"closed-{stop}.safetensors"
+            plan = ph.open(self.run_dir).plan(0.1)
+
+            def progress(_):
+                plan.close()
+                if stop:
+                    raise RuntimeError("enough")
+
+            if stop:
+                with self.assertRaisesRegex(RuntimeError, "enough"):
+                    plan.run(out, progress=progress)
+                self.assertFalse(out.exists())
+            else:
+                self.assertEqual(plan.run(out, progress=progress).paths, [str(out)])
+                phema("verify", "-q", str(out), cwd=self.dir)
+            with self.assertRaisesRegex(ValueError, "Plan is closed"):
+                plan.run(out, replace=True)
+
+    def test_a_plan_that_another_thread_closes_ends_its_run(self):
+        results, is_running, is_closed = [], threading.Event(), threading.Event()
+
+        def progress(_):
+            is_running.set()
+            is_closed.wait()
+
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            thread = threading.Thread(
+                target=lambda: results.append(plan.run(self.dir / "left.safetensors", progress=progress))
+            )
+            thread.start()
+            is_running.wait()
+        is_closed.set()
+        thread.join()
+        self.assertEqual(results[0].paths, [str(self.dir / "left.safetensors")])
+        phema("verify", "-q", "left.safetensors", cwd=self.dir)
+
+    def test_a_plan_that_is_closed_during_a_read_gives_the_tensor(self):
+        lines = [
+            "plan = ph.open('run').plan(0.1)",
+            "name = plan.tensors()[0].name",
+            "def read(): return bytes(plan.tensor(name, kind='buffer', io='read', threads=1))",
+            "found = [read()]",
+            "os.rename('run', 'slow'); os.symlink('slow', 'run')",  # only from here on reads pause
+            "thread = threading.Thread(target=lambda: found.append(read()))",
+            "thread.start()",
+            "def place(): return sys._current_frames()[thread.ident].f_code.co_name",
+            "while thread.is_alive() and place() != 'status_of': pass",
+            "time.sleep(0.1)",
+            "plan.close()",
+            "thread.join()",
+            "os.remove('run'); os.rename('slow', 'run')",
+            "print(found[0] == found[1])",
+        ]
+        self.assertEqual(run_with_faults(self, lines, "pread", "slow/", 50), ["True"])
+
+    def test_a_progress_may_use_all_plans_but_its_own(self):
+        sizes = []
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan, series.plan(0.09) as other:
+
+            def run(again):
+                before = sorted(os.listdir(self.dir))
+                with self.assertRaisesRegex(ph.UsageError, "a progress callback cannot run or read the plan that calls it"):
+                    plan.run(self.dir / "outer.safetensors", progress=again)
+                self.assertEqual(sorted(os.listdir(self.dir)), before)
+
+            run(lambda _: plan.run(self.dir / "inner.safetensors"))
+            run(lambda _: plan.state_dict(kind="buffer"))
+
+            def use(_):
+                sizes.append(plan.output_bytes() + len(plan) + len(series.plan(0.1).targets))
+                sizes.append(len(other.run(self.dir / "other.safetensors", replace=True).paths))
+
+            plan.run(self.dir / "outer.safetensors", progress=use)
+            self.assertGreater(sizes[0], 0)
+            self.assertEqual(set(sizes[1::2]), {1})
+
+    def test_a_generator_ends_with_its_plan(self):
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            tensors = plan.iterate(kind="buffer")
+            kept = next(tensors)[1]
+            data = bytes(kept)
+        with self.assertRaisesRegex(ValueError, "Plan is closed"):
+            next(tensors)
+        with self.assertRaisesRegex(ValueError, "Plan is closed"):
+            plan.read_into(0, 0, plan.tensors()[0].name)
+        self.assertEqual(bytes(kept), data)
+
+    def test_objects_are_not_copied(self):
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            for made in (series, plan):
+                for copied in (copy.deepcopy, pickle.dumps):
+                    with self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+                        copied(made)
+            twin = copy.copy(plan)
+            twin.close()
+            self.assertGreater(len(plan.state_dict(kind="buffer")), 0)
+
+    def fork(self, child):
+        """The exit status of a process that is forked here, after child() or its exception."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child()
+                os._exit(0)
+            except ph.UsageError as error:
+                os._exit(10 if "was forked while" in str(error) else 11)
+            except BaseException:
+                os._exit(12)
+        return os.WEXITSTATUS(os.waitpid(pid, 0)[1])
+
+    def test_a_forked_process_uses_what_was_idle(self):
+        statuses = []
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+
+            def use():
+                plan.run(self.dir / "child.safetensors", replace=True)
+                series.plan(0.09).state_dict(kind="buffer")
+                plan.close()
+                series.close()
+                ph.open(self.run_dir).close()
+
+            self.assertEqual(self.fork(use), 0)
+
+            def progress(_):
+                statuses.append(self.fork(lambda: plan.tensors() and plan.tensor(plan.tensors()[0].name, kind="buffer")))
+                statuses.append(self.fork(lambda: ph.gamma(0.1)))
+                statuses.append(self.fork(plan.close))
+
+            plan.run(self.dir / "parent.safetensors", progress=progress)
+            self.assertEqual(set(statuses), {10, 0})
+            self.assertEqual(statuses[:3], [10, 10, 0])
+        phema("verify", "-q", "parent.safetensors", cwd=self.dir)
+
+    def test_a_process_that_returns_from_its_progress_ends(self):
+        lines = [
+            "def progress(p):",
+            "    pid = os.fork()",
+            "    if pid == 0: return",
+            "    print(os.WEXITSTATUS(os.waitpid(pid, 0)[1]), flush=True)",
+            "    raise KeyError",
+            "try: ph.open('run').plan(0.1).run('forked.safetensors', progress=progress)",
+            "except KeyError: print('stopped')",
+        ]
+        self.assertEqual(run_with_faults(self, lines, "none", "none", 0), ["70", "stopped"])
+        self.assertFalse((self.dir / "forked.safetensors").exists())
+
+
+class Integers(Case):
+    def test_integers_that_c_would_cut_are_refused(self):
+        huge = 2**64
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            name, out = plan.tensors()[0].name, self.dir / "cut.safetensors"
+            cases = [
+                ("every: expected at most 18446744073709551615, found 18446744073709551616", lambda: ph.open(self.run_dir, every=huge)),
+                ("every: expected 0 or more, found -1", lambda: ph.open(self.run_dir, every=-1)),
+                ("last: expected 0 or more, found -1", lambda: ph.open(self.run_dir, last=-1)),
+                ("update_every: expected 0 or more", lambda: ph.open(self.run_dir, update_every=-1)),
+                ("max_ram_bytes: expected 0 or more", lambda: series.plan(0.1, max_ram_bytes=-1)),
+                ("shard_bytes: expected 0 or more, found -5", lambda: plan.run(out, shard_bytes=-5)),
+                ("shard_bytes: expected at most", lambda: plan.run(out, shard_bytes=huge)),
+                ("level: expected at most 2147483647, found 4294967299", lambda: plan.run(out, level=2**32 + 3)),
+                ("level: expected -2147483648 or more", lambda: plan.run(out, level=-(2**31) - 1)),
+                ("threads: expected 0 or more, found -1", lambda: plan.run(out, threads=-1)),
+                ("threads: expected at most 4294967295", lambda: plan.run(out, threads=2**32)),
+                ("threads: expected 0 or more, found -1", lambda: plan.state_dict(threads=-1, kind="buffer")),
+                ("target: expected 0 or more, found -1", lambda: plan.state_dict(-1, kind="buffer")),
+                ("target: expected 0 to 0, found 1", lambda: plan.tensor(name, 1, kind="buffer")),
+                ("target: expected at most", lambda: next(plan.iterate(huge, kind="buffer"))),
+                ("address: expected 0 or more", lambda: plan.read_into(-1, 4, name)),
+                ("size: expected at most", lambda: plan.read_into(0, huge, name)),
+                ("step: expected at most", lambda: ph.beta(0.1, huge)),
+                ("step: expected 0 or more", lambda: ph.beta(0.1, -1)),
+                ("coarse: expected 0 or more", lambda: ph.search(series, lambda path: 0, coarse=-1)),
+                ("batch: expected 0 or more", lambda: ph.search(series, lambda path: 0, batch=-1)),
+                ("disk_bytes: expected 0 or more", lambda: ph.design(1000, 1000, 0.1, disk_bytes=-1)),
+                ("model: expected at most", lambda: ph.design(1000, huge, 0.1, disk_bytes=1000)),
+                ("max_widths: expected 0 or more", lambda: ph.design(1000, 1000, 0.1, disk_bytes=10**6, max_widths=-1)),
+                ("to: expected at most 1.8e308", lambda: ph.open(self.run_dir, to=10**400)),
+            ]  # fmt: skip
+            for message, call in cases:
+                with self.assertRaisesRegex(ph.UsageError, message):
+                    call()
+            self.assertFalse(out.exists())
+            kinds = [
+                ("every: expected an integer, found True", lambda: ph.open(self.run_dir, every=True)),
+                ("last: expected an integer, found 2.0", lambda: ph.open(self.run_dir, last=2.0)),
+                ("target: expected an integer, found 0.15", lambda: plan.state_dict(0.15, kind="buffer")),
+                ("model: expected an integer, found '3'", lambda: ph.design(1000, "3", 0.1, disk_bytes=1000)),
+                ("to: expected a number, found '7'", lambda: ph.open(self.run_dir, to="7")),
+                ("at: expected a number, found '24'", lambda: series.plan(0.1, at="24")),
+            ]  # fmt: skip
+            for message, call in kinds:
+                with self.assertRaisesRegex(TypeError, message):
+                    call()
+
+    @unittest.skipUnless(HAS_NUMPY, "needs NumPy")
+    def test_numbers_of_numpy_are_taken(self):
+        import numpy
+
+        half = len(ph.open(self.run_dir)) // 2
+        with ph.open(self.run_dir, last=numpy.uint8(half // 2)) as series:
+            self.assertEqual(len(series), half)
+            newest = numpy.int64(series.snapshots[-1].named_time)
+            with series.plan(numpy.float32(0.125), at=newest) as plan:
+                self.assertEqual(plan.targets[0].sigma_rel, 0.125)
+                plan.state_dict(numpy.int64(0), threads=numpy.array(1))
+            self.assertEqual(len(series.plan(numpy.array([0.1, 0.2]))), 2)
+        found = ph.design(numpy.int64(1000), numpy.int32(1000), numpy.array([0.1]), disk_bytes=numpy.uint64(10**6))
+        self.assertEqual(found.model_elements, 1000)
 
 
 class Designs(Case):
