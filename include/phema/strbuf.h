@@ -18,6 +18,8 @@ void phema_strbuf_clear(struct phema_strbuf *text); /* frees; the text is {0} ag
 void phema_strbuf_append(struct phema_strbuf *text, const char *data, size_t size);
 void phema_strbuf_puts(struct phema_strbuf *text, const char *string);
 void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...) PHEMA_PRINTF(2, 3);
+/* Appends a word of a command, quoted where a shell needs that (shell_word.h). */
+void phema_strbuf_put_word(struct phema_strbuf *text, const char *word);
 /* Appends a message for a terminal. Control characters and bytes that are not UTF-8 become \xNN,
  * characters of phema_hidden_length \uNNNN or \UNNNNNNNN. No file name can then move the cursor or
  * change the direction of text. Quotes and backslashes stay. */

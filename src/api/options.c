@@ -55,20 +55,12 @@ static enum phema_status copy_to_arena(struct api_options *kept, struct phema_er
 
 /* ---- The same options on the command line ---- */
 
-static void append_quoted(struct phema_strbuf *out, const char *word)
-{
-    phema_strbuf_puts(out, "'");
-    for (; *word; word++)
-        phema_strbuf_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
-    phema_strbuf_puts(out, "'");
-}
-
 void api_options_add(struct phema_strbuf *command, const char *name, const char *value)
 {
     if (!value)
         return;
     phema_strbuf_printf(command, " %s ", name);
-    append_quoted(command, value);
+    phema_strbuf_put_word(command, value);
 }
 
 static void add_number(struct phema_strbuf *command, const char *name, double value)
@@ -117,7 +109,7 @@ static void write_command(struct phema_strbuf *out, const struct phema_series_op
     add_texts(out, "--exclude", o->excludes, o->n_excludes);
     add_texts(out, "--allow-global", o->checkpoint.allow_globals, o->checkpoint.n_allow_globals);
     phema_strbuf_puts(out, *o->snapshots == '-' ? " ./" : " "); /* must not look like an option */
-    append_quoted(out, o->snapshots);
+    phema_strbuf_put_word(out, o->snapshots);
 }
 
 /* ---- Options ---- */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/shell_word.h"
+
 /* Marks a message that was cut. */
 static void mark_cut(struct phema_error *err, int length)
 {
@@ -64,18 +66,11 @@ static size_t append(char *text, size_t size, size_t used, const char *bytes, si
     return used + n;
 }
 
-/* Appends the value in quotes; with a quote in it, that becomes '\''. */
 static size_t append_quoted(char *text, size_t size, size_t used, const char *value)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "@%+=:,./_-";
-    if (*value && strspn(value, plain) == strlen(value))
-        return append(text, size, used, value, strlen(value));
-    used = append(text, size, used, "'", 1);
-    for (; *value; value++)
-        used = *value == '\'' ? append(text, size, used, "'\\''", 4)
-                              : append(text, size, used, value, 1);
-    return append(text, size, used, "'", 1);
+    size_t n_free = used < size ? size - used : 0;
+    size_t n = phema_shell_word(text + used, n_free, value);
+    return n < n_free ? used + n : size;
 }
 
 enum phema_status(phema_suggest)(struct phema_error *err, enum phema_status status,

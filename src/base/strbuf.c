@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/shell_word.h"
+
 void phema_strbuf_clear(struct phema_strbuf *text)
 {
     free(text->data);
@@ -75,6 +77,14 @@ void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...)
     }
     va_end(again);
     text->data[text->size] = '\0'; /* of a text that could not grow */
+}
+
+void phema_strbuf_put_word(struct phema_strbuf *text, const char *word)
+{
+    size_t size = phema_shell_word(NULL, 0, word);
+    if (!reserve(text, size))
+        return;
+    text->size += phema_shell_word(text->data + text->size, size + 1, word);
 }
 
 PHEMA_FALLIBLE phema_strbuf_check(const struct phema_strbuf *text, struct phema_error *err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* command_words.c - command lines as text: words quoted for a shell, and split again. */
+/* command_words.c - command lines as text: words quoted for a shell (shell_word.h), and split
+ * again. */
 #include <string.h>
 
 #include "options.h"
@@ -9,22 +10,8 @@
 
 void cli_shell_quote(struct phema_strbuf *out, const char *word)
 {
-    if (!word)
-        return;
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "@%+=:,./_-";
-    if (*word && strspn(word, plain) == strlen(word)) {
-        phema_strbuf_puts(out, word);
-        return;
-    }
-    phema_strbuf_puts(out, "'");
-    for (; *word; word++) {
-        if (*word == '\'')
-            phema_strbuf_puts(out, "'\\''");
-        else
-            phema_strbuf_append(out, word, 1);
-    }
-    phema_strbuf_puts(out, "'");
+    if (word)
+        phema_strbuf_put_word(out, word);
 }
 
 void cli_quote_operand(struct phema_strbuf *out, const char *path)

@@ -9,15 +9,6 @@
 
 #include "phema/json.h"
 
-/* Quotes a word for a shell. */
-static void write_quoted(struct phema_strbuf *text, const char *word)
-{
-    phema_strbuf_puts(text, "'");
-    for (; *word; word++)
-        phema_strbuf_printf(text, *word == '\'' ? "'\\''" : "%c", *word);
-    phema_strbuf_puts(text, "'");
-}
-
 static void write_command(struct phema_strbuf *text, const struct phema_target *target,
                           const struct phema_outputs_options *options)
 {
@@ -32,7 +23,7 @@ static void write_command(struct phema_strbuf *text, const struct phema_target *
                             phema_number_format(&number, target->sigma_rel));
     else if (target->spec && !target->is_width_in_file) {
         phema_strbuf_puts(text, " --profile ");
-        write_quoted(text, target->spec);
+        phema_strbuf_put_word(text, target->spec);
     }
     if (!target->is_time_in_file)
         phema_strbuf_printf(text, " --at %s", phema_number_format(&number, target->named_time));

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_shell_word.c - words quoted for shells. The words are run in shells by the test
+ * cli.synth.proposed_commands_are_safe_in_every_shell. */
+#include "support.h"
+
+#include <string.h>
+
+#include "phema/shell_word.h"
+#include "phema/strbuf.h"
+
+/* In fish, \\ and \' within single quotes are one character; in other shells they are two. */
+static const struct {
+    const char *word, *quoted;
+} known[] = {
+    {"run/a-1.5@x,y:z", "run/a-1.5@x,y:z"},
+    {"", "''"},
+    {"a b", "'a b'"},
+    {"it's", "'it'\\''s'"},
+    {"'", "''\\'''"},
+    {"\\", "''\\\\''"},
+    {"\\d+", "'\\d+'"},
+    {"a\\", "'a'\\\\''"},
+    {"\\'", "''\\\\''\\'''"},
+    {"\\\\d", "''\\\\'\\d'"},
+    {"=ls", "'=ls'"},
+    {"%self", "'%self'"},
+    {"a=%b", "a=%b"},
+};
+
+static void quotes_and_backslashes_stand_outside(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        char out[32];
+        assert_int_equal(phema_shell_word(out, sizeof(out), known[i].word),
+                         strlen(known[i].quoted));
+        assert_string_equal(out, known[i].quoted);
+    }
+}
+
+static void a_word_that_does_not_fit_is_not_written(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        char out[32] = "before";
+        size_t length = strlen(known[i].quoted);
+        assert_int_equal(phema_shell_word(out, length, known[i].word), length);
+        assert_string_equal(out, "before");
+        assert_int_equal(phema_shell_word(out, length + 1, known[i].word), length);
+        assert_string_equal(out, known[i].quoted);
+    }
+}
+
+static void words_are_appended(void **state)
+{
+    (void)state;
+    struct phema_strbuf text = {0};
+    phema_strbuf_puts(&text, "diff ");
+    for (size_t i = 0; i < 100; i++)
+        phema_strbuf_put_word(&text, "it's");
+    assert_int_equal(text.size, 5 + 100 * strlen("'it'\\''s'"));
+    assert_string_equal(text.data + text.size - 9, "'it'\\''s'");
+    phema_strbuf_clear(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quotes_and_backslashes_stand_outside),
+        cmocka_unit_test(a_word_that_does_not_fit_is_not_written),
+        cmocka_unit_test(words_are_appended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
