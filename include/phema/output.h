@@ -213,6 +213,7 @@ struct phema_provenance {
     const char *program, *command, *accumulator;
     double time, sigma_rel, gamma; /* of the target; NaN: absent */
     const char *spec;              /* of the target; NULL: absent */
+    const char *unit;              /* of times; NULL: absent */
     const char *verdict, *reason;  /* of the checks of the snapshots; NULL: absent */
     struct phema_provenance_input *inputs;
     size_t n_inputs;
@@ -244,8 +245,8 @@ PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *prov
                                              const struct phema_plan *plan, size_t target,
                                              struct phema_error *err);
 
-/* Checks that times and widths of inputs and rules in the provenance equal those of the plan. The
- * inputs must be those of the plan (phema_provenance_check_inputs).
+/* Checks that unit, times and widths of inputs and rules in the provenance equal those of the plan.
+ * The inputs must be those of the plan (phema_provenance_check_inputs).
  * PHEMA_NO  names the row and both values */
 PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *provenance,
                                            const struct phema_plan *plan, struct phema_error *err);

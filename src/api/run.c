@@ -43,6 +43,8 @@ static void write_command(struct phema_strbuf *out, const struct posthoc_ema_pla
     api_options_add(out, "--input-hash", o->input_hash);
     if (o->shard_bytes)
         phema_strbuf_printf(out, " --shard-size %llu", (unsigned long long)o->shard_bytes);
+    if (o->level)
+        phema_strbuf_printf(out, " --level %d", o->level);
 }
 
 static enum phema_status make_outputs(struct phema_outputs *outputs,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* option_table.c - what option tables hold: rows, names, choices, and the name nearest to a
- * word. */
+/* option_table.c - what option tables hold: rows, names, values, choices, and the name nearest to
+ * a word. */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
@@ -30,11 +30,16 @@ static void add_rows(struct cli_options *out, const struct cli_opt *rows, size_t
     }
 }
 
-void cli_list_options(struct cli_options *out, const struct cli_verb *verb)
+void cli_list_rows(struct cli_options *out, const struct cli_opt *rows)
 {
     out->n = 0;
-    add_rows(out, verb->options, 0, 0);
+    add_rows(out, rows, 0, 0);
     out->items[out->n] = (struct cli_opt){0};
+}
+
+void cli_list_options(struct cli_options *out, const struct cli_verb *verb)
+{
+    cli_list_rows(out, verb->options);
 }
 
 const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size)
@@ -50,6 +55,75 @@ const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter
     for (const struct cli_opt *o = options; o->name; o++)
         if (o->letter && o->letter == letter)
             return o;
+    return NULL;
+}
+
+/* ---- Values ---- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+/* Lists may be members of the library's structs: they are copied out as bytes. */
+static bool are_same_texts(const void *a, const void *b)
+{
+    struct cli_texts from, to;
+    memcpy(&from, a, sizeof(from));
+    memcpy(&to, b, sizeof(to));
+    bool are_same = from.n == to.n;
+    for (size_t i = 0; are_same && i < from.n; i++)
+        are_same = strcmp(from.items[i], to.items[i]) == 0;
+    return are_same;
+}
+
+static bool are_same_reals(const void *a, const void *b)
+{
+    struct cli_reals from, to;
+    memcpy(&from, a, sizeof(from));
+    memcpy(&to, b, sizeof(to));
+    bool are_same = from.n == to.n;
+    for (size_t i = 0; are_same && i < from.n; i++)
+        are_same = from.items[i] == to.items[i];
+    return are_same;
+}
+
+static bool is_same_value(const struct cli_opt *option, const void *a, const void *b)
+{
+    switch (option->kind) {
+    case CLI_OPERAND:
+    case CLI_TEXT:
+    case CLI_WORD:
+        return is_same_text(*(const char *const *)a, *(const char *const *)b);
+    case CLI_OPERANDS:
+    case CLI_TEXTS:
+        return are_same_texts(a, b);
+    case CLI_REALS:
+        return are_same_reals(a, b);
+    case CLI_FLAG:
+    case CLI_EITHER:
+        return *(const bool *)a == *(const bool *)b;
+    case CLI_CHOICE:
+        return *(const unsigned *)a == *(const unsigned *)b;
+    case CLI_REAL: /* NaN until given */
+        return memcmp(a, b, sizeof(double)) == 0;
+    case CLI_COUNT:
+    case CLI_SIZE:
+        return *(const uint64_t *)a == *(const uint64_t *)b;
+    case CLI_ROWS: /* cli_list_rows resolves them */
+        break;
+    }
+    return false;
+}
+
+const char *cli_find_difference(const struct cli_opt *rows, const void *a, const void *b)
+{
+    struct cli_options options;
+    cli_list_rows(&options, rows);
+    for (const struct cli_opt *o = options.items; o->name; o++)
+        if ((o->flags & CLI_SHAPES_BYTES) &&
+            !is_same_value(o, (const char *)a + o->offset, (const char *)b + o->offset))
+            return o->name;
     return NULL;
 }
 

@@ -291,7 +291,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
     if (status)
         return status;
     parse->is_given[option - parse->options] = true;
-    if (option->flags & CLI_SHAPES_BYTES)
+    if (option->flags & (CLI_SHAPES_BYTES | CLI_SHAPES_WEIGHTS))
         repeat(&parse->repeated, option, text);
     return PHEMA_OK;
 }
@@ -551,6 +551,8 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
     for (const struct cli_opt *o = options.items; o->name; o++) {
         if (o->kind == CLI_REAL)
             *(double *)field(&parse, o) = PHEMA_UNKNOWN;
+        if (o->initial)
+            *(uint64_t *)field(&parse, o) = o->initial;
         if (o->flags & CLI_INITIALLY_TRUE)
             *(bool *)field(&parse, o) = true;
     }

@@ -30,10 +30,13 @@ enum cli_kind {
 };
 
 enum {
-    CLI_OPTIONAL = 1,     /* an operand that may be missing */
-    CLI_SHAPES_BYTES = 2, /* determines bytes of the output: recorded in the provenance */
-    CLI_POSITIVE = 4,     /* a count that may not be 0 */
-    CLI_NEGATED = 8,      /* CLI_FLAG: sets false; CLI_EITHER: true for the first word */
+    CLI_OPTIONAL = 1, /* an operand that may be missing */
+    /* The values that determine an output are recorded in its provenance. --skip-existing compares
+     * the values of SHAPES_BYTES, and the snapshots and weights that come of SHAPES_WEIGHTS. */
+    CLI_SHAPES_BYTES = 2,
+    CLI_SHAPES_WEIGHTS = 64,
+    CLI_POSITIVE = 4, /* a count that may not be 0 */
+    CLI_NEGATED = 8,  /* CLI_FLAG: sets false; CLI_EITHER: true for the first word */
     CLI_INITIALLY_TRUE = 16,
     CLI_EVERYDAY = 32, /* in -h, too, which shows the options of every day */
 };
@@ -59,6 +62,7 @@ struct cli_opt {
     const char *help;
     unsigned flags;
     char letter;                /* -j */
+    uint64_t initial;           /* of CLI_COUNT, until it is given */
     const struct cli_opt *rows; /* of CLI_ROWS; ends with a name of NULL */
 };
 
@@ -112,6 +116,12 @@ struct cli_options {
     size_t n;
 };
 void cli_list_options(struct cli_options *out, const struct cli_verb *verb);
+/* The same of a table that fills another struct. */
+void cli_list_rows(struct cli_options *out, const struct cli_opt *rows);
+
+/* The first option of SHAPES_BYTES whose values differ in two structs that the rows have filled;
+ * NULL: none. */
+const char *cli_find_difference(const struct cli_opt *rows, const void *a, const void *b);
 
 bool cli_is_operand(const struct cli_opt *option);
 

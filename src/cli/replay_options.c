@@ -74,45 +74,11 @@ void cli_replay_free(struct cli_synth_values *values)
 
 /* ---- Options that determine bytes ---- */
 
-static bool is_same(const char *a, const char *b)
-{
-    return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
-static bool are_same(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
-{
-    bool are = n_a == n_b;
-    for (size_t i = 0; are && i < n_a; i++)
-        are = strcmp(a[i], b[i]) == 0;
-    return are;
-}
-
 /* The first option that makes other bytes of the same weights and snapshots; NULL: no option. */
 static const char *find_difference(const struct cli_run_values *a, const struct cli_run_values *b)
 {
-    const struct phema_series_options *from = &a->plan.options.series,
-                                      *to = &b->plan.options.series;
-    const struct {
-        const char *name;
-        bool is_same;
-    } options[] = {
-        {"dtype", a->dtype == b->dtype},
-        {"overflow", a->synth.overflow == b->synth.overflow},
-        {"buffers", from->averages_buffers == to->averages_buffers},
-        {"accumulate", a->accumulate == b->accumulate},
-        {"gpu-sums", a->synth.gpu.uses_blas == b->synth.gpu.uses_blas},
-        {"into", is_same(a->outputs.into, b->outputs.into)},
-        {"key", is_same(from->key, to->key)},
-        {"include", are_same(from->includes, from->n_includes, to->includes, to->n_includes)},
-        {"exclude", are_same(from->excludes, from->n_excludes, to->excludes, to->n_excludes)},
-        {"shard-size", a->outputs.shard_bytes == b->outputs.shard_bytes},
-        {"ranks", a->outputs.ranks == b->outputs.ranks},
-        {"level", (a->level ? a->level : 3) == (b->level ? b->level : 3)},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(options); i++)
-        if (!options[i].is_same)
-            return options[i].name;
-    return NULL;
+    const char *name = cli_find_difference(cli_run_rows, a, b);
+    return name ? name : cli_find_difference(cli_make_rows, a, b);
 }
 
 /* ---- --skip-existing ---- */

@@ -41,7 +41,8 @@ const struct cli_opt cli_make_rows[] = {
      .help = "write a distributed checkpoint of PyTorch: a\ndirectory of N files and .metadata",
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"level", OUTPUT, CLI_COUNT, FIELD(level), "N",
-     .help = "compression level of .safetensors.zst: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
+     .help = "compression level of .safetensors.zst: 1 to 22\n(default 3)",
+     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE, .initial = 3},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "auto|same|f32|f16|bf16",
      .help =
          "dtype of the averages (default auto: same, but\nbf16 for fp8 tensors with scales); not "

@@ -50,49 +50,49 @@ const struct cli_opt cli_pickle_rows[] = {
 
 const struct cli_opt cli_series_rows[] = {
     {"SNAPSHOTS", INPUT, CLI_OPERAND, FIELD(options.series.snapshots),
-     .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_BYTES},
+     .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_WEIGHTS},
     {"layout", INPUT, CLI_WORD, FIELD(options.series.layout),
      "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
      "lightning|hf|torchtitan|cosmos|flux-action|"
      "megatron|mirai|steps|manifest",
-     .help = "trainer that wrote the snapshots (auto: by names)", .flags = CLI_SHAPES_BYTES},
+     .help = "trainer that wrote the snapshots (auto: by names)", .flags = CLI_SHAPES_WEIGHTS},
     {"name-regex", INPUT, CLI_TEXT, FIELD(options.series.name_regex), "RE",
      .help = "pattern of the names, with groups (?<time>..),\n(?<sigma>..) or (?<index>..)",
-     .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY},
     {"input-sigma", INPUT, CLI_REALS, SERIES_LIST(input_sigmas), "LIST",
      .help = "sigma_rel of the snapshots by index, where names\nand metadata lack it",
-     .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY},
     {"input-profile", INPUT, CLI_TEXTS, SERIES_LIST(input_profiles), "SPEC",
      .help = "how the snapshots were averaged, where the files\ndo not say it: raw, "
              "ema:decay=0.9999 (repeatable:\nby index)",
-     .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY},
     {"update-every", INPUT, CLI_COUNT, FIELD(options.series.update_every), "U",
      .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "
              "pytorch-posthoc-ema: 10 unless\nset otherwise)",
-     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE},
     {"reset-at", INPUT, CLI_TEXTS, SERIES_LIST(resets), "T[,counter]",
      .help = "at time T the training was resumed and its\naverages restarted as copies of the "
              "weights;\ncounter: their step count too (repeatable)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {"time-offset", INPUT, CLI_REAL, FIELD(options.series.time_offset), "N",
      .help = "the averages end N later than the names say, as\nwhere a resumed run counts from 0 "
              "(-N: earlier)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), "steps|images|kimg|tokens",
-     .help = "unit of times (a label: only ratios matter)", .flags = CLI_SHAPES_BYTES},
+     .help = "unit of times (a label: only ratios matter)", .flags = CLI_SHAPES_WEIGHTS},
     {"from", INPUT, CLI_REAL, FIELD(options.series.from), "T",
-     .help = "use snapshots from time T on", .flags = CLI_SHAPES_BYTES},
+     .help = "use snapshots from time T on", .flags = CLI_SHAPES_WEIGHTS},
     {"to", INPUT, CLI_REAL, FIELD(options.series.to), "T", .help = "use snapshots up to time T",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {"every", INPUT, CLI_COUNT, FIELD(options.series.every), "N",
      .help = "use every Nth time, counted from the newest",
-     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE},
     {"last", INPUT, CLI_COUNT, FIELD(options.series.last), "N", .help = "use the N newest times",
-     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE},
     {"use", INPUT, CLI_CHOICE, FIELD(options.series.use), "all|averages|raw",
      .help = "which of the snapshots in a checkpoint that holds\nraw parameters beside averages "
              "(default all)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {"include", INPUT, CLI_TEXTS, SERIES_LIST(includes), "RE",
      .help = "only tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
     {"exclude", INPUT, CLI_TEXTS, SERIES_LIST(excludes), "RE",
@@ -125,7 +125,7 @@ const struct cli_opt cli_rule_rows[] = {
     {"rule", TARGET, CLI_TEXTS, PLAN_LIST(rules), "RE=SIGMA",
      .help = "another width for tensors whose names match, or\nRE=copy: from the newest snapshot "
              "(repeatable, the\nfirst match counts)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {0},
 };
 
@@ -136,24 +136,24 @@ const struct cli_opt cli_metric_rows[] = {
     {"metric", NUMBERS, CLI_CHOICE, FIELD(metric), "motion|walk|profile",
      .help = "error to minimise: motion (default, measured on\nthe snapshots), walk, profile (the "
              "paper's)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {"schedule", NUMBERS, CLI_TEXT, FIELD(options.schedule), "SPEC|FILE",
      .help = "learning rate of the training: cosine, linear,\nwsd:decay=10%,end=0.1, ..., or a log "
              "with step and\nlr (CSV or JSON lines)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {"ridge", NUMBERS, CLI_TEXT, FIELD(ridge), "auto|none|VALUE",
      .help = "penalty on large weights (default auto: from the\nfiles' rounding)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {"solver", NUMBERS, CLI_CHOICE, FIELD(options.solve.solver), "auto|quad|lapack|cusolver",
      .help = "quad precision, LAPACK in float64, or a GPU factor\nrefined in quad",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     {0},
 };
 
 const struct cli_opt cli_solve_rows[] = {
     {"weights", TARGET, CLI_TEXT, FIELD(options.weights_file), "FILE",
      .help = "use these weights as given: the JSON of weights\n--json, or lines 'file weight'",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_WEIGHTS},
     CLI_INCLUDE(cli_metric_rows, 0),
     {0},
 };

@@ -159,6 +159,7 @@ static enum phema_status read_record(struct phema_provenance *provenance,
     provenance->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
     provenance->gamma = number_or_nan(phema_json_get(target, "gamma"));
     provenance->spec = phema_json_path(&provenance->memory, target, "spec");
+    provenance->unit = copy_string(provenance, phema_json_get(record, "unit"));
     const struct phema_json *checks = phema_json_get(record, "checks");
     provenance->verdict = copy_string(provenance, phema_json_get(checks, "verdict"));
     provenance->reason = copy_string(provenance, phema_json_get(checks, "reason"));
@@ -405,6 +406,9 @@ static enum phema_status check_row(const struct phema_provenance_input *input,
 PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *provenance,
                                            const struct phema_plan *plan, struct phema_error *err)
 {
+    if (provenance->unit && strcmp(provenance->unit, plan->series->unit) != 0)
+        return phema_fail(err, PHEMA_NO, "its times are %s, those of the series are %s",
+                          provenance->unit, plan->series->unit);
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < provenance->n_inputs && !status; k++)
         status = check_row(&provenance->inputs[k], &plan->series->snapshots[k], err);

@@ -5,6 +5,7 @@
 """
 import copy
 import ctypes
+import inspect
 import json
 import logging
 import math
@@ -725,6 +726,31 @@ class Options(Case):
         phema("verify", "-q", "options.safetensors", cwd=self.dir)
         with self.assertRaises(ph.UsageError):
             ph.open(self.run_dir, use="both")
+
+    def test_the_program_finds_outputs_of_the_package_up_to_date(self):
+        shape = {  # options of run that shape bytes: value, words of the program, OUT
+            "into": ("base.safetensors", ["--into", "base.safetensors"], "o.safetensors"),
+            "dtype": ("bf16", ["--dtype", "bf16"], "o.safetensors"),
+            "overflow": ("inf", ["--overflow", "inf"], "o.safetensors"),
+            "shard_bytes": (20000, ["--shard-size", "20000"], "o/"),
+            "level": (9, ["--level", "9"], "o.safetensors.zst"),
+            "input_hash": ("sampled", ["--input-hash", "sampled"], "o.safetensors"),
+        }
+        others = {"io", "replace", "sync", "drop_cache", "verify", "refuse_nan", "threads", "progress"}
+        self.assertEqual(set(shape) | others, set(inspect.signature(ph.Plan.run).parameters) - {"self", "out"})
+        previous = os.getcwd()
+        os.chdir(self.dir)
+        self.addCleanup(os.chdir, previous)
+        with ph.open("run") as series, series.plan(0.1) as plan:
+            plan.run("base.safetensors")
+            for name, (value, words, out) in shape.items():
+                plan.run(f"{name}-{out}", **{name: value})
+                same = ["synth", "-q", "--skip-existing", "--sigma-rel", "0.1", "run", f"{name}-{out}"]
+                self.assertEqual(phema(*same, *words, cwd=self.dir), "", name)
+                other = ["--shard-size", "10000"] if name == "shard_bytes" else []
+                with self.assertRaises(subprocess.CalledProcessError, msg=name) as raised:
+                    phema(*same, *other, cwd=self.dir)
+                self.assertIn(f"another {words[0]}", raised.exception.stderr.decode())
 
 
 class Search(Case):
