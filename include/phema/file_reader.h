@@ -17,9 +17,6 @@ enum phema_io {
     PHEMA_IO_DIRECT /* past the page cache */
 };
 
-/* The name of the file's network filesystem ("NFS"). NULL: local, or unknown to the kernel. */
-const char *phema_network_filesystem(const char *path);
-
 struct phema_file_reader;
 
 /* Opens the mapped file again; holds one descriptor until it is closed.
@@ -48,7 +45,7 @@ bool phema_file_can_be_direct(const struct phema_file *file);
  *   data    out: the first byte, in buffer
  *   buffer  [size + PHEMA_INPUT_ROOM]
  * PHEMA_ERR_FILE  cannot be read, or was cut short */
-PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_file_reader *reader,
+PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, struct phema_file_reader *reader,
                                       uint64_t offset, size_t size, uint8_t *buffer,
                                       struct phema_error *err);
 
@@ -57,7 +54,7 @@ PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_f
  *   buffer  [size + PHEMA_INPUT_ROOM], aligned to PHEMA_INPUT_ALIGNMENT */
 void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader *reader,
                                uint64_t offset, size_t size, uint8_t *buffer);
-PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, const struct phema_read *read,
+PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, struct phema_read *read,
                                           struct phema_error *err);
 
 /* Hints for the page cache, which never fail. expect_sparse: reads fetch single pages, no
@@ -69,6 +66,10 @@ void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t
 bool phema_file_reader_is_cached(const struct phema_file_reader *reader, uint64_t offset);
 void phema_file_reader_evict(const struct phema_file_reader *reader, uint64_t offset,
                              uint64_t size);
+
+/* Later reads and accesses ask the filesystem again, unless it is a local one of
+ * phema_filesystem_allows_uring: pages leave the cache. A hint. */
+void phema_file_forget(const struct phema_file *file);
 
 /* Whether a byte of the file is in the page cache, which the look does not change; true also where
  * the file cannot be opened again. */

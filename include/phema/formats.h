@@ -309,8 +309,10 @@ struct phema_reading {
     enum phema_io io;              /* auto: read */
     const enum phema_io *of_files; /* [files of the checkpoint] chosen for each; NULL: io for all. A
                                     * filesystem may refuse direct reads that io does not demand */
-    bool drops_cache;              /* the files leave nothing in the page cache */
-    bool is_sparse;                /* single pages are read, no neighbours */
+    bool rereads;     /* as no earlier reads: direct ones go through the page cache, and
+                                    * phema_file_forget is called for each file */
+    bool drops_cache; /* the files leave nothing in the page cache */
+    bool is_sparse;   /* single pages are read, no neighbours */
 };
 /* Called before the first read; opens every file of the checkpoint for which the mapping is not
  * enough. Without this call, everything is mapped.

@@ -33,6 +33,10 @@ PHEMA_FALLIBLE phema_file_expect(struct phema_file **out, const char *path,
 PHEMA_FALLIBLE phema_file_demand(struct phema_file *file, struct phema_error *err);
 bool phema_file_is_open(const struct phema_file *file);
 
+/* Whether its filesystem answers reads past the page cache (direct_io of FUSE). Pages of its mapping
+ * are then read one by one, and other data should be read, not mapped. */
+bool phema_file_is_uncached(const struct phema_file *file);
+
 /* From then on descriptors of the file that are given back stay open until it is closed, and are
  * taken again: opening a file takes a message to the server of a network file system.
  *   take  -1: there is none

@@ -1,5 +1,5 @@
-/* read_queue.h - many positional reads of files in flight at once, by io_uring where the kernel
- * allows it, else by threads. Interrupted and short reads are continued; failures are noted in the
+/* read_queue.h - many positional reads of files in flight at once, by io_uring where the kernel and
+ * the filesystems allow it, else by threads. Interrupted and short reads are continued; failures are noted in the
  * read. One thread at a time uses a queue; memory does not depend on the number of reads. */
 #ifndef PHEMA_READ_QUEUE_H
 #define PHEMA_READ_QUEUE_H
@@ -26,8 +26,9 @@ struct phema_read {
     size_t size;   /* bytes that are asked for */
     size_t needed; /* bytes that must arrive, at most size: others may lie after the file's end */
     size_t block;  /* reads continue at multiples of it: 1, or the alignment of O_DIRECT */
-    size_t first;  /* of them, the first that the caller wants: for messages alone */
-    void *user;    /* the caller's */
+    bool allows_uring; /* phema_filesystem_allows_uring of the descriptor */
+    size_t first;      /* of them, the first that the caller wants: for messages alone */
+    void *user;        /* the caller's */
 
     /* The queue's. */
     size_t n_read; /* bytes that have arrived */
@@ -39,7 +40,8 @@ struct phema_read {
 struct phema_read_queue;
 
 enum phema_read_engine {
-    PHEMA_READ_BY_ANY, /* io_uring where it was built in and the kernel allows it, else threads */
+    PHEMA_READ_BY_ANY, /* io_uring where it was built in and the kernel allows it, until a read is
+                        * submitted that does not; else threads */
     PHEMA_READ_BY_THREADS /* started when they are needed */
 };
 
@@ -64,6 +66,9 @@ void phema_read_queue_submit(struct phema_read_queue *queue, struct phema_read *
  * that has not been returned. poll: NULL if none has ended. */
 struct phema_read *phema_read_queue_wait(struct phema_read_queue *queue);
 struct phema_read *phema_read_queue_poll(struct phema_read_queue *queue);
+
+/* The same read by the calling thread, which waits for it. The queue's fields are set. */
+void phema_read_now(struct phema_read *read);
 
 /* Of a read that was returned.
  * PHEMA_ERR_FILE  cannot be read, or the file was cut short; names the offset, and the path if the

@@ -28,7 +28,8 @@ struct phema_progress {
     double elapsed_s;                 /* since the start of the run, or of the stage */
     const char *tensor;               /* in progress; NULL in a stage */
     size_t tensor_size;
-    const char *stage;      /* "compressing", "checking", "storing" an output; NULL: reading */
+    const char *stage; /* "compressing", "checking", "storing" an output, "rereading" the snapshots;
+                             * NULL: reading */
     size_t item, n_items;   /* of the stage: the output, from 1; 0: no output */
     bool is_other_unit;     /* steps, not bytes */
     uint64_t resumed_bytes; /* of input, done by an earlier run and not in total_bytes */

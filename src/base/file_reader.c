@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* file_reader.c - pread and O_DIRECT reads of a file that is also mapped; page-cache hints; the
- * limit on descriptors. Reads continue where the kernel returns less than asked for. Past the page
- * cache (O_DIRECT) they begin and end on block boundaries of the filesystem. */
+ * limit on descriptors. Past the page cache (O_DIRECT) reads begin and end on block boundaries of
+ * the filesystem. */
 #include "phema/file_reader.h"
 
 #include <errno.h>
@@ -11,8 +11,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
+
+#include "phema/filesystem.h"
 
 struct phema_file_reader {
     const struct phema_file *file;
@@ -20,34 +21,9 @@ struct phema_file_reader {
     int descriptor;
     size_t block; /* reads begin and end on multiples of it; 1 through the page cache */
     bool is_sparse;
+    bool allows_uring;
     bool allows_cache; /* where the filesystem refuses direct reads */
 };
-
-/* ---- Filesystems ---- */
-
-/* Filesystems that may be on another machine; numbers of linux/magic.h and of the filesystems' own
- * sources. */
-static const struct {
-    uint32_t magic;
-    const char *name;
-} remote[] = {{0x00006969, "NFS"},        {0x0BD00BD0, "Lustre"}, {0x65735546, "FUSE"},
-              {0xFF534D42, "CIFS"},       {0xFE534D42, "SMB"},    {0x0000517B, "SMB"},
-              {0x01021997, "9p"},         {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},
-              {0x00C36400, "Ceph"},       {0x5346414F, "AFS"},    {0x6B414653, "AFS"},
-              {0x73757245, "Coda"},       {0x01161970, "GFS2"},   {0x7461636F, "OCFS2"},
-              {0x20030528, "OrangeFS"},   {0xAAD7AAEA, "PanFS"},  {0x786F4256, "vboxsf"},
-              {0xBACBACBC, "VMware HGFS"}};
-
-const char *phema_network_filesystem(const char *path)
-{
-    struct statfs st;
-    if (statfs(path, &st))
-        return NULL;
-    for (size_t i = 0; i < ARRAY_LEN(remote); i++)
-        if ((uint32_t)st.f_type == remote[i].magic)
-            return remote[i].name;
-    return NULL;
-}
 
 /* ---- Opening ---- */
 
@@ -95,6 +71,7 @@ static enum phema_status open_again(struct phema_file_reader *reader, const stru
     if (reader->descriptor < 0)
         return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened again", errno);
     reader->is_sparse = is_sparse(reader->descriptor);
+    reader->allows_uring = phema_filesystem_allows_uring(reader->descriptor);
     enum phema_status status = phema_file_check_same(file, reader->descriptor, err);
     return status || !is_direct ? status : find_block(reader, err);
 }
@@ -158,52 +135,6 @@ static bool leave_direct(const struct phema_file_reader *reader)
     return flags >= 0 && fcntl(reader->descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
-PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_file_reader *reader,
-                                      uint64_t offset, size_t size, uint8_t *buffer,
-                                      struct phema_error *err)
-{
-    if (is_hole(reader, offset, size)) {
-        memset(buffer, 0, size);
-        *data = buffer;
-        return PHEMA_OK;
-    }
-    size_t block = reader->block;
-    size_t before = (size_t)(offset % block);
-    size_t wanted = before + size; /* bytes from the start of the first block */
-    size_t whole = (wanted + block - 1) / block * block;
-    bool is_direct = block > 1;
-    for (size_t done = 0; done < wanted;) {
-        ssize_t got =
-            pread(reader->descriptor, buffer + done, whole - done, (off_t)(offset - before + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 && errno == EINVAL && is_direct) {
-            is_direct = false; /* refused again, it fails */
-            if (leave_direct(reader))
-                continue;
-            return fail_direct(err);
-        }
-        if (got < 0)
-            return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be read", errno);
-        size_t reached = done + (size_t)got;
-        if (reached >= wanted)
-            break;
-        /* a read that ended inside a block continues at the start of that block */
-        size_t next = reached / block * block;
-        if (got == 0 || next == done)
-            return phema_fail(
-                err, PHEMA_ERR_FILE,
-                "expected %zu bytes at offset %llu, found %zu; the file was cut short "
-                "while it was being read",
-                size, (unsigned long long)offset, reached > before ? reached - before : 0);
-        done = next;
-    }
-    *data = buffer + before;
-    return PHEMA_OK;
-}
-
-/* ---- Reads of a queue ---- */
-
 void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader *reader,
                                uint64_t offset, size_t size, uint8_t *buffer)
 {
@@ -215,6 +146,7 @@ void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader
                                 .needed = before + size,
                                 .first = before,
                                 .block = block,
+                                .allows_uring = reader->allows_uring,
                                 .user = reader};
     if (!is_hole(reader, offset, size))
         return;
@@ -222,18 +154,30 @@ void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader
     read->size = 0;
 }
 
-PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, const struct phema_read *read,
+PHEMA_FALLIBLE phema_file_reader_complete(const uint8_t **data, struct phema_read *read,
                                           struct phema_error *err)
 {
     const struct phema_file_reader *reader = read->user;
-    uint8_t *buffer = read->buffer;
-    if (read->error == EINVAL && read->block > 1)
-        return phema_file_reader_read(data, reader, read->offset + read->first,
-                                      read->needed - read->first, buffer, err);
+    bool is_refused = read->size && read->error == EINVAL && read->block > 1;
+    if (is_refused && leave_direct(reader))
+        phema_read_now(read);
+    else if (is_refused)
+        return fail_direct(err);
     enum phema_status status = read->size ? phema_read_check(read, err) : PHEMA_OK;
     if (!status)
-        *data = buffer + read->first;
+        *data = (uint8_t *)read->buffer + read->first;
     return status;
+}
+
+PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, struct phema_file_reader *reader,
+                                      uint64_t offset, size_t size, uint8_t *buffer,
+                                      struct phema_error *err)
+{
+    struct phema_read read;
+    phema_file_reader_prepare(&read, reader, offset, size, buffer);
+    if (read.size)
+        phema_read_now(&read);
+    return phema_file_reader_complete(data, &read, err);
 }
 
 /* ---- The page cache ---- */
@@ -246,7 +190,7 @@ void phema_file_reader_expect_sparse(const struct phema_file_reader *reader)
 void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t offset,
                                 uint64_t size)
 {
-    if (is_hole(reader, offset, size))
+    if (phema_file_is_uncached(reader->file) || is_hole(reader, offset, size))
         return;
     for (uint64_t at = offset, end = offset + size; at < end; at += PHEMA_PREFETCH_BYTES)
         (void)posix_fadvise(
@@ -274,6 +218,19 @@ bool phema_file_is_cached_at(const struct phema_file *file, uint64_t offset)
     bool is_cached = phema_file_reader_is_cached(reader, offset);
     phema_file_reader_close(reader);
     return is_cached;
+}
+
+void phema_file_forget(const struct phema_file *file)
+{
+    struct phema_error ignored;
+    struct phema_file_reader *reader = NULL;
+    if (phema_file_reader_open(&reader, file, false, &ignored))
+        return;
+    if (!reader->allows_uring) {
+        phema_file_evict(file, 0, phema_file_span(file).size); /* the kernel keeps mapped pages */
+        phema_file_reader_evict(reader, 0, 0);
+    }
+    phema_file_reader_close(reader);
 }
 
 void phema_file_reader_evict(const struct phema_file_reader *reader, uint64_t offset, uint64_t size)

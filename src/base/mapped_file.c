@@ -24,6 +24,7 @@ struct kept_descriptors {
 struct phema_file {
     struct phema_span span; /* of map, for readers */
     void *map;
+    bool is_uncached;
     char *path;
     dev_t device;
     ino_t inode;
@@ -51,6 +52,21 @@ static enum phema_status fail_map(struct phema_error *err, int number)
     return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be mapped", number);
 }
 
+/* A private mapping is allowed where a shared one is not: a FUSE server has asked for direct_io. The
+ * kernel takes a short answer to a read of such pages for the end of the file. Single pages are short
+ * least often. */
+static void *map_pages(bool *is_uncached, size_t size, int descriptor)
+{
+    void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, descriptor, 0);
+    *is_uncached = data == MAP_FAILED && errno == ENODEV;
+    if (!*is_uncached)
+        return data;
+    data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (data != MAP_FAILED)
+        (void)madvise(data, size, MADV_RANDOM);
+    return data;
+}
+
 static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
                                         struct phema_error *err)
 {
@@ -66,7 +82,7 @@ static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
     if ((uint64_t)st.st_size > SIZE_MAX / 2)
         return phema_fail(err, PHEMA_ERR_FILE, "is too large to be mapped");
 
-    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    void *data = map_pages(&file->is_uncached, (size_t)st.st_size, descriptor);
     if (data == MAP_FAILED)
         return fail_map(err, errno);
     file->map = data;
@@ -231,6 +247,11 @@ bool phema_file_is_open(const struct phema_file *file)
     return file->map != NULL;
 }
 
+bool phema_file_is_uncached(const struct phema_file *file)
+{
+    return file->is_uncached;
+}
+
 void phema_file_state(uint64_t *size_bytes, int64_t *modified_s, int64_t *modified_ns,
                       const struct phema_file *file)
 {
@@ -297,14 +318,14 @@ void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t s
     uint64_t end = (offset + size) / page * page;
     if (first >= end)
         return;
-    /* drops pages of the mapping, which is read-only and private: the page cache keeps the data */
+    /* drops pages of the mapping, which is read-only: the page cache keeps the data */
     (void)madvise((char *)file->map + first, end - first, MADV_DONTNEED);
 }
 
 void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_t size)
 {
     struct phema_span part;
-    if (!file->map || !phema_span_part(&part, file->span, offset, size))
+    if (!file->map || file->is_uncached || !phema_span_part(&part, file->span, offset, size))
         return;
     uint64_t before = offset % (uint64_t)sysconf(_SC_PAGESIZE); /* to the start of the page */
     for (uint64_t at = offset - before, end = offset + size; at < end; at += PHEMA_PREFETCH_BYTES)
@@ -355,7 +376,7 @@ bool phema_file_is_cached(const struct phema_file *file, uint64_t most_looks)
 
 void phema_file_expect_sparse(const struct phema_file *file, bool is_sparse)
 {
-    if (file->map)
+    if (file->map && !file->is_uncached)
         (void)madvise(file->map, file->span.size, is_sparse ? MADV_RANDOM : MADV_NORMAL);
 }
 

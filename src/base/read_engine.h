@@ -23,7 +23,7 @@ struct read_engine {
 extern const struct read_engine read_engine_uring, read_engine_threads;
 
 /* One system call in this thread, from offset + n_read on. Sets the result. */
-void read_now(struct phema_read *read);
+void read_once(struct phema_read *read);
 
 static inline size_t read_left(const struct phema_read *read)
 {

@@ -41,9 +41,12 @@ static struct phema_read *pop(struct list *list)
 
 static bool use_engine(struct phema_read_queue *queue, const struct read_engine *engine)
 {
+    void *state = engine->open(queue->depth);
+    if (!state)
+        return false;
     queue->engine = engine;
-    queue->state = engine->open(queue->depth);
-    return queue->state != NULL;
+    queue->state = state;
+    return true;
 }
 
 PHEMA_FALLIBLE phema_read_queue_open(struct phema_read_queue **out, unsigned depth,
@@ -94,28 +97,63 @@ static bool has_ended(struct phema_read *read)
 {
     if (read->result == -EINTR)
         return false;
+    if (read->result == -EINVAL && read->n_read % read->block) /* inside a block: where it ended */
+        return true;
     if (read->result < 0) {
         read->error = (int)-read->result;
         return true;
     }
     size_t reached = read->n_read + (size_t)read->result;
-    /* a read that ended inside a block continues at the start of that block */
+    /* a read that ended inside a block continues at the start of that block, or in it if that was
+     * where it began */
     size_t next = reached / read->block * read->block;
-    bool has_ended = reached >= read->needed || next == read->n_read;
-    read->n_read = has_ended ? reached : next;
+    bool has_ended = reached >= read->needed || read->result == 0;
+    read->n_read = has_ended || next <= read->n_read ? reached : next;
     return has_ended;
 }
 
 static void read_to_end(struct phema_read *read)
 {
     do
-        read_now(read);
+        read_once(read);
     while (!has_ended(read));
+}
+
+void phema_read_now(struct phema_read *read)
+{
+    read->n_read = 0;
+    read->error = 0;
+    read_to_end(read);
+}
+
+/* Threads read from now on, once what is in flight has ended. Without memory for threads, the ring
+ * stays for the reads that allow it. */
+static void leave_uring(struct phema_read_queue *queue)
+{
+    const struct read_engine *uring = queue->engine;
+    void *ring = queue->state;
+    if (!use_engine(queue, &read_engine_threads))
+        return;
+    for (; queue->n_in_flight; queue->n_in_flight--) {
+        struct phema_read *read = uring->next(ring, true);
+        if (read->result == -EAGAIN || !has_ended(read))
+            read_to_end(read);
+        push(&queue->ended, read);
+    }
+    uring->close(ring);
+}
+
+static bool start_by_engine(struct phema_read_queue *queue, struct phema_read *read)
+{
+    if (queue->engine == &read_engine_uring && !read->allows_uring)
+        leave_uring(queue);
+    return (queue->engine != &read_engine_uring || read->allows_uring) &&
+           queue->engine->start(queue->state, read);
 }
 
 static void start(struct phema_read_queue *queue, struct phema_read *read)
 {
-    if (queue->engine->start(queue->state, read)) {
+    if (start_by_engine(queue, read)) {
         queue->n_in_flight++;
         return;
     }

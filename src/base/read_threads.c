@@ -18,7 +18,7 @@ struct read_threads {
     pthread_t threads[];
 };
 
-void read_now(struct phema_read *read)
+void read_once(struct phema_read *read)
 {
     read->result = pread(read->descriptor, (char *)read->buffer + read->n_read, read_left(read),
                          (off_t)(read->offset + read->n_read));
@@ -78,7 +78,7 @@ static void *work(void *argument)
             break;
         struct phema_read *read = pop_waiting(threads);
         (void)pthread_mutex_unlock(&threads->lock);
-        read_now(read);
+        read_once(read);
         (void)pthread_mutex_lock(&threads->lock);
         read->next = threads->ended;
         threads->ended = read;

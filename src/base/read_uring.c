@@ -53,8 +53,8 @@ static void close_ring(void *state)
     free(uring);
 }
 
-/* Some filesystems, FUSE among them, answer a read before they return to the caller: one at a time.
- * Once that was seen, threads of the kernel wait for them. */
+/* Some filesystems answer a read before they return to the caller: one at a time. Once that was
+ * seen, threads of the kernel wait for them. */
 static bool start_read(void *state, struct phema_read *read)
 {
     struct uring *uring = state;

@@ -103,7 +103,7 @@ static enum phema_status fail_in_file(const struct phema_reader *reader, size_t 
 /* io: as chosen for the file. Direct reads that nobody demands may be refused. */
 static enum phema_status open_source(struct source *source, const struct phema_reader *reader,
                                      const struct phema_file *file, enum phema_io io,
-                                     bool is_demanded, struct phema_error *err)
+                                     const struct phema_reading *reading, struct phema_error *err)
 {
     *source = (struct source){.io = io == PHEMA_IO_AUTO ? PHEMA_IO_READ : io};
     if (!phema_file_is_open(file)) /* nothing of it is read */
@@ -112,9 +112,9 @@ static enum phema_status open_source(struct source *source, const struct phema_r
         source->io = PHEMA_IO_MMAP;
     if (source->io == PHEMA_IO_MMAP && (!reader->drops_cache || !phema_file_is_open(file)))
         return PHEMA_OK;
-    bool is_direct = source->io == PHEMA_IO_DIRECT;
+    bool is_direct = source->io == PHEMA_IO_DIRECT && !reading->rereads;
     enum phema_status status = phema_file_reader_open(&source->input, file, is_direct, err);
-    if (!is_direct || is_demanded)
+    if (!is_direct || !reading->of_files || reading->io == PHEMA_IO_DIRECT) /* demanded */
         return status;
     if (status)
         return phema_file_reader_open(&source->input, file, false, err);
@@ -131,10 +131,12 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
     if (!reader->sources)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n_files; i++) {
+        const struct phema_file *file = reader->checkpoint->files[i].file;
+        if (reading->rereads && phema_file_is_open(file))
+            phema_file_forget(file);
         enum phema_status status =
-            open_source(&reader->sources[i], reader, reader->checkpoint->files[i].file,
-                        reading->of_files ? reading->of_files[i] : reading->io,
-                        !reading->of_files || reading->io == PHEMA_IO_DIRECT, err);
+            open_source(&reader->sources[i], reader, file,
+                        reading->of_files ? reading->of_files[i] : reading->io, reading, err);
         if (status)
             return fail_in_file(reader, i, status, err);
         if (reading->is_sparse && reader->sources[i].input)

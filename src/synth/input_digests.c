@@ -13,7 +13,8 @@
 bool input_digests_are_wanted(const struct run *run)
 {
     const struct phema_outputs *outputs = run->outputs;
-    return outputs->m && outputs->items[0].n_digests && !run->options.sample;
+    return outputs->m && (outputs->items[0].n_digests || run->options.verifies) &&
+           !run->options.sample;
 }
 
 static size_t n_kinds(const struct run *run)

@@ -16,7 +16,7 @@ struct input_digests {
     struct phema_hash_sum *sums; /* [n_kinds * n_snapshots] of the pass */
 };
 
-/* Whether outputs record them and all data are read. */
+/* Whether outputs record them, or --verify compares them, and all data are read. */
 bool input_digests_are_wanted(const struct run *run);
 
 /* Size of an array of sums; 0 where no digests are wanted. */

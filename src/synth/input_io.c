@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "phema/filesystem.h"
+
 /* From Linux 6.18 on a fault maps the whole cached folio around it, up to 2 MiB. Pages that were
  * released come back with later ones, and have to be released again. */
 #define FOLIO_BYTES ((uint64_t)2 << 20)
@@ -60,6 +62,8 @@ static enum phema_io choose(struct run *run, const struct phema_snapshot *snapsh
     const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
     if (snapshot->is_compressed || !phema_file_is_open(file))
         return PHEMA_IO_MMAP;
+    if (run->options.io == PHEMA_IO_MMAP && phema_file_is_uncached(file))
+        return PHEMA_IO_READ;
     if (run->options.io != PHEMA_IO_AUTO)
         return run->options.io;
     if (is_ahead)
@@ -133,8 +137,10 @@ static enum phema_status open_reader(struct run *run, size_t k, const enum phema
                                      struct phema_error *err)
 {
     const struct phema_snapshot *snapshot = &run->plan->series->snapshots[k];
-    struct phema_reading reading = {
-        .io = run->options.io, .of_files = ios, .drops_cache = run->options.drops_cache};
+    struct phema_reading reading = {.io = run->options.io,
+                                    .of_files = ios,
+                                    .rereads = run->rereads,
+                                    .drops_cache = run->options.drops_cache};
     enum phema_status status = phema_reader_open(&run->readers[k], snapshot->checkpoint, err);
     if (status)
         return status;

@@ -121,7 +121,7 @@ PHEMA_FALLIBLE read_ahead_open(struct read_ahead **out, struct run *run, struct 
         return phema_fail_memory(err);
     }
     enum phema_status status =
-        phema_read_queue_open(&ahead->queue, (unsigned)depth, PHEMA_READ_BY_ANY, err);
+        phema_read_queue_open(&ahead->queue, (unsigned)depth, run->engine, err);
     if (status) {
         read_ahead_close(ahead);
         return status;
@@ -235,17 +235,6 @@ static bool next_tiles(struct read_ahead *ahead)
     return true;
 }
 
-/* Whether tile_sum or tile_copy takes the tile of snapshot k. */
-static bool is_input(const struct run *run, const struct tile_range *range, size_t k)
-{
-    const struct rule_state *rule = run_rule_of(run, range->tensor);
-    bool is_copy = run->plan->series->tensors[range->tensor].rule == PHEMA_RULE_COPY;
-    for (size_t g = 0; g < rule->n_groups; g++)
-        if (is_copy ? rule->groups[g].newest == k : group_has_input(&rule->groups[g], k))
-            return true;
-    return false;
-}
-
 /* Bytes of the buffer that a read needs, also where it is repeated in another way. */
 static size_t bytes_of_read(const struct phema_read *read)
 {
@@ -261,7 +250,7 @@ static bool next_request(struct read_ahead *ahead, struct slot *slot, size_t sta
         if (ahead->k == run->plan->series->n && !next_tiles(ahead))
             return false;
         size_t k = ahead->k++;
-        if (!is_input(run, &ahead->range, k))
+        if (!run_has_input(run, ahead->range.tensor, k))
             continue;
         struct phema_tensor tensor = run_tile_tensor(run, k, &ahead->range);
         slot->is_scattered =

@@ -53,6 +53,9 @@ struct run {
     bool has_frame_jobs;               /* each worker decompresses on its own (frame_jobs.h) */
     bool maps_local;                   /* too few descriptors to read local files with pread */
     enum phema_io *ios;                /* of all files, snapshot by snapshot */
+    enum phema_read_engine engine;     /* of reads ahead of the workers */
+    bool rereads;                      /* inputs, in another way than a run before */
+    bool is_rereading;                 /* in a pass that reads inputs and sums nothing */
     size_t n_mapped, n_read, n_direct; /* files */
     const char *filesystem;            /* a network file system that forces reads, or NULL */
     uint64_t max_mapped_bytes;         /* of one snapshot, mapped before a worker releases pages */
@@ -70,6 +73,7 @@ struct run {
     _Atomic size_t tensor; /* the one in progress, for progress reports */
     const char *stage;     /* of an output, set and read by the calling thread; NULL: reading */
     double stage_start_s, reported_s;
+    uint64_t stage_total_bytes;
     _Atomic size_t stage_output;
     _Atomic uint64_t stage_bytes; /* done in the stage */
     _Atomic bool is_stopped;
@@ -92,6 +96,9 @@ const struct rule_state *run_rule_of(const struct run *run, size_t tensor);
  * keep theirs. */
 bool run_makes_codes(const struct run *run, size_t tensor);
 bool run_measures(const struct run *run, size_t tensor);
+
+/* Whether a tensor's average, or copy, in the outputs of the pass is made from snapshot k. */
+bool run_has_input(const struct run *run, size_t tensor, size_t k);
 
 /* How sums beyond the range of the dtype are rounded. */
 enum phema_overflow run_overflow(const struct run *run);
@@ -146,11 +153,15 @@ void run_clear(struct run *run);
  * run->result. Of several failures the one of the first worker, by index, is returned. */
 PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err);
 
-/* PHEMA_ERR_FILE names a snapshot or template that is no longer the file that was opened. */
 /* Finds the scales of the outputs of a pass, in a pass of its own before it; does nothing for
  * others. (new_scales_pass.c) */
 PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err);
 
+/* With options.verifies: reads the inputs of a pass again, after it, in a pass of its own; does
+ * nothing without. PHEMA_ERR_FILE names a snapshot whose data were others. (reread_pass.c) */
+PHEMA_FALLIBLE run_reread(struct run *run, size_t pass, struct phema_error *err);
+
+/* PHEMA_ERR_FILE names a snapshot or template that is no longer the file that was opened. */
 PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err);
 
 /* Does a step of an output while progress of the stage is reported as in run_pass. */

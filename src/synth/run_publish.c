@@ -30,7 +30,7 @@ static void discard(struct run *run)
 static enum phema_status write_digests(struct run *run, size_t j, struct phema_error *err)
 {
     struct phema_output *output = &run->outputs->items[j];
-    if (!run->input_digests)
+    if (!run->input_digests || !output->n_digests)
         return PHEMA_OK;
     struct phema_hash_sum *sums = calloc(output->n_digests + 1, sizeof(*sums));
     if (!sums)

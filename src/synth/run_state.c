@@ -36,6 +36,16 @@ bool run_reads_all_ahead(const struct run *run)
     return run_reads_ahead(run) && run->n_read + run->n_mapped == 0 && !is_any_scattered(run);
 }
 
+bool run_has_input(const struct run *run, size_t tensor, size_t k)
+{
+    const struct rule_state *rule = run_rule_of(run, tensor);
+    bool is_copy = run->plan->series->tensors[tensor].rule == PHEMA_RULE_COPY;
+    for (size_t g = 0; g < rule->n_groups; g++)
+        if (is_copy ? rule->groups[g].newest == k : group_has_input(&rule->groups[g], k))
+            return true;
+    return false;
+}
+
 const struct rule_state *run_rule_of(const struct run *run, size_t tensor)
 {
     bool is_copy = run->plan->series->tensors[tensor].rule == PHEMA_RULE_COPY;

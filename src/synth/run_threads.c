@@ -79,7 +79,7 @@ static void report_progress(struct run *run)
     size_t output = atomic_load(&run->stage_output);
     struct phema_progress of_stage = {
         .done_bytes = atomic_load(&run->stage_bytes),
-        .total_bytes = run->outputs->m ? run->outputs->items[output].size_bytes : 0,
+        .total_bytes = run->stage_total_bytes,
         .elapsed_s = phema_clock_s() - run->stage_start_s,
         .stage = run->stage,
         .item = output + 1,
@@ -97,6 +97,7 @@ void run_begin_stage(struct run *run, const char *stage, size_t output)
 {
     run->stage = stage;
     atomic_store(&run->stage_output, output);
+    run->stage_total_bytes = run->outputs->m ? run->outputs->items[output].size_bytes : 0;
     run->stage_start_s = run->reported_s = phema_clock_s();
     atomic_store(&run->stage_bytes, 0);
 }

@@ -29,6 +29,11 @@ static enum phema_status check_form(const struct phema_plan *plan,
     const char *reason = options->n_parts ? phema_outputs_no_parts_reason(plan, outputs) : NULL;
     if (reason)
         return phema_fail(err, PHEMA_ERR_USAGE, "--part: %s is %s", path, reason);
+    if (options->verifies && plan->n_rules + 2 > PHEMA_MAX_DIGESTS / plan->series->n)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--verify: fingerprints of %zu snapshots for each of %zu rules take too "
+                          "much memory; posthoc-ema verify compares the output afterwards",
+                          plan->series->n, plan->n_rules);
     if (options->verifies && outputs->is_in_order)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--verify: %s is a copy of a checkpoint in which elements have several "
@@ -143,6 +148,8 @@ static enum phema_status make_outputs(struct run *run, bool is_directory_made,
         enum phema_status status = run_measure(run, pass, err);
         if (!status)
             status = run_pass(run, pass, err);
+        if (!status)
+            status = run_reread(run, pass, err);
         if (status)
             return status;
         status = run_publish(run, pass, is_directory_made, err);

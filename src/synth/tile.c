@@ -38,9 +38,7 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile,
     const struct run *run = worker->run;
     const struct rule_state *rule = worker->rule;
     for (size_t k = 0; k < run->plan->series->n && !worker->is_abandoned; k++) {
-        bool is_needed = false;
-        for (size_t g = 0; g < rule->n_groups; g++)
-            is_needed = is_needed || rule->groups[g].newest == k;
+        bool is_needed = run_has_input(run, range->tensor, k);
         if (!is_needed && !run->plan->series->snapshots[k].is_compressed)
             continue;
         const uint8_t *data = NULL;
@@ -56,12 +54,30 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile,
     return PHEMA_OK;
 }
 
+/* For the fingerprints alone. */
+static enum phema_status read_inputs(struct worker *worker, uint64_t tile,
+                                     const struct tile_range *range, struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < run->plan->series->n && !status && !worker->is_abandoned; k++) {
+        bool is_needed = run_has_input(run, range->tensor, k);
+        const uint8_t *data = NULL;
+        if (is_needed || run->plan->series->snapshots[k].is_compressed)
+            status = tile_read_in_order(&data, worker, k, tile, is_needed, range, 0, err);
+        read_ahead_release(worker->ahead, tile);
+    }
+    return status;
+}
+
 PHEMA_FALLIBLE tile_process(struct worker *worker, uint64_t tile, const struct tile_range *range,
                             struct phema_error *err)
 {
     tile_blocks_list(worker, range);
     read_ahead_begin_tile(worker->ahead, tile);
     worker->rule = run_rule_of(worker->run, range->tensor);
+    if (worker->run->is_rereading)
+        return read_inputs(worker, tile, range, err);
     if (worker->run->plan->series->tensors[range->tensor].rule == PHEMA_RULE_COPY)
         return copy_tile(worker, tile, range, err);
     if (gpu_can_sum(worker->run, range->tensor))

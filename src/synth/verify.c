@@ -14,7 +14,7 @@ static enum phema_status fill_result(struct phema_verification *out, const struc
     enum phema_status status = compare_output_count(out, run->comparison, err);
     if (status)
         return status;
-    if (run->input_digests) {
+    if (run->input_digests && run->outputs->items[0].n_digests) {
         out->n_sums = run->outputs->items[0].n_digests;
         out->sums = calloc(out->n_sums + 1, sizeof(*out->sums));
         if (!out->sums)
@@ -71,6 +71,8 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
     struct phema_synth_result result = {.nan_tensor = SIZE_MAX};
     struct run run;
     run_init(&run, plan, outputs, options, &result);
+    run.engine = PHEMA_READ_BY_THREADS; /* not the way that synth may have gone */
+    run.rereads = options->io == PHEMA_IO_AUTO;
     if (phema_checkpoint_is_compressed(checkpoint)) /* one thread at a time may read it */
         run.options.n_threads = 1;
     enum phema_status status = execute(&found, &run, checkpoint, err);

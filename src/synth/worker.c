@@ -160,7 +160,8 @@ static enum phema_status run_job(struct worker *worker, uint64_t job, struct phe
         if (t == first)
             atomic_store_explicit(&run->tensor, range.tensor, memory_order_relaxed);
     }
-    uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
+    uint64_t before = atomic_fetch_add_explicit(
+        run->is_rereading ? &run->stage_bytes : &run->done_bytes, read_bytes, memory_order_relaxed);
     phema_memory_profile_mark(run->options.memory_profile, before + read_bytes, run->total_bytes);
     if (run->has_frame_jobs && end == tiling_n_tiles(&run->tiling))
         return frame_jobs_finish(worker, err);

@@ -255,13 +255,6 @@ static void another_file_of_the_name_is_refused(void **state)
     close_file(&opened);
 }
 
-static void local_filesystems_are_not_network_filesystems(void **state)
-{
-    (void)state;
-    assert_null(phema_network_filesystem("/proc/self/maps"));
-    assert_null(phema_network_filesystem("/nowhere/at/all"));
-}
-
 static void descriptors_are_allowed_up_to_the_hard_limit(void **state)
 {
     (void)state;
@@ -292,7 +285,6 @@ int main(void)
         cmocka_unit_test(a_file_that_was_cut_is_noticed),
         cmocka_unit_test(files_in_the_page_cache_are_known),
         cmocka_unit_test(another_file_of_the_name_is_refused),
-        cmocka_unit_test(local_filesystems_are_not_network_filesystems),
         cmocka_unit_test(descriptors_are_allowed_up_to_the_hard_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,12 +23,13 @@
 
 /* ---- Faults of pread, which is the one of this program ---- */
 
-static _Atomic int fault;        /* an errno, or -1: half of the bytes are read */
+static _Atomic int fault;   /* an errno, or -1: half of the bytes are read; of every second call */
+static _Atomic bool always; /* of all calls */
 static _Atomic unsigned n_calls; /* of pread */
 
 ssize_t pread(int descriptor, void *buffer, size_t size, off_t offset)
 {
-    bool strikes = atomic_fetch_add(&n_calls, 1) % 2 == 0;
+    bool strikes = atomic_fetch_add(&n_calls, 1) % 2 == 0 || atomic_load(&always);
     if (strikes && atomic_load(&fault) > 0) {
         errno = atomic_load(&fault);
         return -1;
@@ -83,6 +84,7 @@ static void set_read(struct phema_read *read, const struct file *file, uint64_t 
                                 .size = size,
                                 .needed = size,
                                 .block = 1,
+                                .allows_uring = true,
                                 .user = buffer};
 }
 
@@ -147,6 +149,55 @@ static void short_and_interrupted_reads_go_on(void **state)
         atomic_store(&fault, 0);
         assert_true(atomic_load(&n_calls) - before > N_READS * 3 / 2);
     }
+}
+
+/* Each call reads half: inside of blocks as well, of which none is ever read whole. */
+static void reads_of_blocks_go_on_inside_of_them(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct file file = make_file(SIZE);
+    struct phema_read read;
+    uint8_t *buffer = aligned_alloc(4096, 12288);
+    assert_non_null(buffer);
+    atomic_store(&fault, -1);
+    atomic_store(&always, true);
+    set_read(&read, &file, 8192, 12288, buffer);
+    read.block = 4096;
+    phema_read_now(&read);
+    atomic_store(&always, false);
+    atomic_store(&fault, 0);
+    assert_ok(phema_read_check(&read, &err), &err);
+    assert_memory_equal(buffer, file.data + 8192, 12288);
+    free(buffer);
+    remove_file(&file);
+}
+
+/* Reads in flight end, and those of other filesystems are never given to io_uring. */
+static void a_filesystem_that_is_not_known_is_read_by_threads(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct file file = make_file(SIZE);
+    struct phema_read reads[20];
+    uint8_t *buffers = calloc(20, 5000);
+    assert_non_null(buffers);
+    struct phema_read_queue *queue = open_queue(4, PHEMA_READ_BY_ANY);
+    unsigned before = atomic_load(&n_calls);
+    for (size_t i = 0; i < 20; i++) {
+        set_read(&reads[i], &file, i * 7919, 5000, buffers + i * 5000);
+        reads[i].allows_uring = i < 10;
+        phema_read_queue_submit(queue, &reads[i]);
+    }
+    for (struct phema_read *read; (read = phema_read_queue_wait(queue));) {
+        assert_ok(phema_read_check(read, &err), &err);
+        assert_memory_equal(read->buffer, file.data + read->offset, read->size);
+    }
+    assert_string_equal(phema_read_queue_engine(queue), "threads");
+    assert_true(atomic_load(&n_calls) - before >= 10);
+    phema_read_queue_close(queue);
+    free(buffers);
+    remove_file(&file);
 }
 
 static void the_device_fails(void **state)
@@ -314,6 +365,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_reads_in_any_depth),
         cmocka_unit_test(short_and_interrupted_reads_go_on),
+        cmocka_unit_test(reads_of_blocks_go_on_inside_of_them),
+        cmocka_unit_test(a_filesystem_that_is_not_known_is_read_by_threads),
         cmocka_unit_test(the_device_fails),
         cmocka_unit_test(files_end_and_shrink),
         cmocka_unit_test(descriptors_that_cannot_be_read),

@@ -9,6 +9,9 @@
  *   --rate MB        all together transfer at most so much in a second
  *   --read-ahead KB  of the kernel, where root runs this (else 128)
  *   --blocks         a read past the page cache returns to its caller when it is answered
+ *   --short KB|half  no page cache (direct_io), and answers that are shorter than what was asked for:
+ *                    none crosses a multiple of so many KiB, or each has half of the bytes
+ *   --flip N         byte N of a file is wrong in the first answer that has it, and right in others
  *   --report FILE    gets counts of the reads, as a line of JSON
  *
  * The mount exists for the command alone. Exit status: the command's; 77 where mounting is not
@@ -35,7 +38,7 @@
 
 /* Reads in flight need no thread each: those that receive pass them on to those that answer. */
 enum { N_RECEIVING = 16, N_ANSWERING = 32, MOST_IN_FLIGHT = 16384 };
-enum { LARGEST_READ = 1 << 20, CANNOT_MOUNT = 77 };
+enum { LARGEST_READ = 1 << 20, PAGE = 4096, CANNOT_MOUNT = 77 };
 
 #define CACHED_S ((uint64_t)3600) /* how long the kernel relies on names and sizes */
 #define NO_RATE  UINT64_MAX
@@ -58,7 +61,9 @@ static struct {
     int device;    /* of FUSE */
     int directory; /* whose view it is */
     uint64_t delay_ns, rate, until;
-    bool blocks;
+    bool blocks, is_short, flips;
+    uint64_t flipped; /* the place of that byte */
+    uint64_t piece; /* bytes that no short answer crosses a multiple of; 0: half of what is asked */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t has_read, has_released;
@@ -214,7 +219,8 @@ static void open_file(const struct fuse_in_header *in)
         reply_error(in->unique, errno);
         return;
     }
-    struct fuse_open_out out = {.fh = (uint64_t)descriptor, .open_flags = FOPEN_KEEP_CACHE};
+    struct fuse_open_out out = {.fh = (uint64_t)descriptor,
+                                .open_flags = view.is_short ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE};
     reply(in->unique, 0, &out, sizeof(out));
 }
 
@@ -230,6 +236,18 @@ static struct timespec time_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
+/* Bytes of an answer. A short answer for a page of a mapping would end the file for the kernel. */
+static size_t answer_bytes(uint64_t offset, size_t asked)
+{
+    size_t size = asked < LARGEST_READ ? asked : LARGEST_READ;
+    if (!view.is_short || size <= PAGE)
+        return size;
+    if (!view.piece)
+        return size / 2 > PAGE ? size / 2 : PAGE;
+    uint64_t left = view.piece - offset % view.piece;
+    return size < left ? size : (size_t)left;
+}
+
 static void queue_read(const struct fuse_in_header *in, const struct fuse_read_in *asked)
 {
     struct read *read = calloc(1, sizeof(*read));
@@ -238,7 +256,7 @@ static void queue_read(const struct fuse_in_header *in, const struct fuse_read_i
     read->request = in->unique;
     read->file = asked->fh;
     read->offset = asked->offset;
-    read->size = asked->size < LARGEST_READ ? asked->size : LARGEST_READ;
+    read->size = answer_bytes(asked->offset, asked->size);
     (void)pthread_mutex_lock(&view.lock);
     read->due_ns = now_ns() + view.delay_ns;
     read->number = ++view.n_reads;
@@ -292,6 +310,16 @@ static void pass_link(uint64_t size)
     (void)pthread_mutex_unlock(&view.lock);
 }
 
+static void flip_once(uint8_t *data, uint64_t offset, size_t size)
+{
+    (void)pthread_mutex_lock(&view.lock);
+    if (view.flips && view.flipped >= offset && view.flipped - offset < size) {
+        data[view.flipped - offset] ^= 0x80;
+        view.flips = false;
+    }
+    (void)pthread_mutex_unlock(&view.lock);
+}
+
 static void *answer_reads(void *unused)
 {
     (void)unused;
@@ -302,6 +330,8 @@ static void *answer_reads(void *unused)
         struct read *read = take_read();
         ssize_t got = pread((int)read->file, buffer, read->size, (off_t)read->offset);
         int error = got < 0 ? errno : 0;
+        if (got > 0)
+            flip_once(buffer, read->offset, (size_t)got);
         pass_link(got < 0 ? 0 : (uint64_t)got);
         if (error)
             reply_error(read->request, error);
@@ -332,7 +362,8 @@ static void start_session(const struct fuse_in_header *in, const struct fuse_ini
                       (view.blocks ? 0 : FUSE_ASYNC_DIO);
     struct fuse_init_out out = {.major = FUSE_KERNEL_VERSION,
                                 .minor = FUSE_KERNEL_MINOR_VERSION,
-                                .max_readahead = init->max_readahead,
+                                .max_readahead =
+                                    view.is_short ? 0 : init->max_readahead, /* 0: single pages */
                                 .flags = init->flags & wanted,
                                 .max_background = MOST_IN_FLIGHT,
                                 .congestion_threshold = MOST_IN_FLIGHT,
@@ -505,6 +536,19 @@ static void write_report(const char *path)
         fail(1, path);
 }
 
+/* Only where reads return when they are answered does the kernel see a short answer as such. */
+static void set_short(const char *text)
+{
+    view.is_short = view.blocks = true;
+    view.piece = strcmp(text, "half") == 0 ? 0 : strtoull(text, NULL, 10) * 1024;
+}
+
+static void set_flip(const char *text)
+{
+    view.flips = true;
+    view.flipped = strtoull(text, NULL, 10);
+}
+
 int main(int argc, char **argv)
 {
     const char *report = NULL, *read_ahead = NULL;
@@ -514,6 +558,8 @@ int main(int argc, char **argv)
                                             {"read-ahead", required_argument, NULL, 'a'},
                                             {"report", required_argument, NULL, 'o'},
                                             {"blocks", no_argument, NULL, 'b'},
+                                            {"short", required_argument, NULL, 's'},
+                                            {"flip", required_argument, NULL, 'f'},
                                             {0}};
     for (int option; (option = getopt_long(argc, argv, "+", options, NULL)) != -1;) {
         if (option == 'd')
@@ -526,15 +572,20 @@ int main(int argc, char **argv)
             read_ahead = optarg;
         else if (option == 'b')
             view.blocks = true;
+        else if (option == 's')
+            set_short(optarg);
+        else if (option == 'f')
+            set_flip(optarg);
         else if (option == 'o')
             report = optarg;
         else
             return 2;
     }
     if (argc - optind < 3 || view.rate == 0) {
-        (void)fputs("usage: slow_mount [--delay MS] [--until N] [--rate MB] [--read-ahead KB] "
-                    "[--blocks] [--report FILE] DIRECTORY VIEW COMMAND...\n",
-                    stderr);
+        (void)fputs(
+            "usage: slow_mount [--delay MS] [--until N] [--rate MB] [--read-ahead KB] "
+            "[--blocks] [--short KB|half] [--flip N] [--report FILE] DIRECTORY VIEW COMMAND...\n",
+            stderr);
         return 2;
     }
     view.directory = open(argv[optind], O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "phema/clock.h"
+#include "phema/filesystem.h"
 #include "phema/memory.h"
 #include "phema/read_queue.h"
 #include "phema/writer.h"
@@ -177,6 +178,7 @@ static uint64_t fetch(int descriptor, uint8_t *buffer, size_t n)
     struct phema_read_queue *queue = NULL;
     struct phema_error ignored;
     uint64_t bytes = 0;
+    bool allows_uring = phema_filesystem_allows_uring(descriptor);
     if (phema_read_queue_open(&queue, (unsigned)n, PHEMA_READ_BY_ANY, &ignored))
         return 0;
     for (size_t i = 0; i < n; i++) {
@@ -185,7 +187,8 @@ static uint64_t fetch(int descriptor, uint8_t *buffer, size_t n)
                                        .buffer = buffer + i * FETCH_SIZE,
                                        .size = FETCH_SIZE,
                                        .needed = FETCH_SIZE,
-                                       .block = DIRECT_ALIGN};
+                                       .block = DIRECT_ALIGN,
+                                       .allows_uring = allows_uring};
         phema_read_queue_submit(queue, &reads[i]);
     }
     for (struct phema_read *read; (read = phema_read_queue_wait(queue));)

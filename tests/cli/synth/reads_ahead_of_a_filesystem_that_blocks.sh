@@ -1,6 +1,5 @@
 # A filesystem that answers a read past the page cache before the call returns: many are in flight nevertheless, since
-# threads of the kernel wait for them, or threads of the program where io_uring is not allowed.
-# shellcheck disable=SC2086 # options are several words
+# threads wait for them.
 slow=$(dirname "$phema")/tests/slow_mount
 "$phema" gen -q --count 4 --steps 4 --params 2M --tensors 8 --no-sync run >/dev/null
 mkdir view
@@ -10,12 +9,7 @@ least() { # what, number, bound
     if [ "$2" -le "$3" ]; then echo "$1: at most $3"; else echo "$1: $2, expected at most $3"; fi
 }
 # A read ends when eight are in flight, or after a second.
-blocked() { # how it is started
-    timeout 600 "$slow" --delay 1000 --until 8 --blocks --report reads run view \
-        $1 "$phema" synth -q -f -j1 --no-sync --io direct --io-depth 16 --sigma-rel 0.1 view out.safetensors >/dev/null
-    cmp one.safetensors out.safetensors
-    least "reads that waited for others in vain" "$(sed -E 's/.*"delayed": ([0-9]+).*/\1/' reads)" 70 # one by one: more than 100
-}
-blocked env
-# sanitizers do not take the seccomp filter
-blocked "$([ "${sanitize-}" ] && echo env || echo "$(dirname "$phema")/tests/without_uring ENOSYS")"
+timeout 600 "$slow" --delay 1000 --until 8 --blocks --report reads run view \
+    "$phema" synth -q -f -j1 --no-sync --io direct --io-depth 16 --sigma-rel 0.1 view out.safetensors >/dev/null
+cmp one.safetensors out.safetensors
+least "reads that waited for others in vain" "$(sed -E 's/.*"delayed": ([0-9]+).*/\1/' reads)" 70 # one by one: more than 100
