@@ -207,6 +207,8 @@ struct posthoc_ema_series_options {
     double time_offset; /* the averages end so much later than the names say */
     const char *use; /* of files with raw parameters beside averages: "all" (default), "averages",
                          * "raw" */
+    const char *run; /* snapshots of this run alone: an id that the recorder wrote, or its
+                      * beginning; NULL: ERR_INPUTS where there are several runs */
 };
 
 /* snapshots: a directory, a manifest (*.json) or @list. options: NULL for none. Reads headers, no

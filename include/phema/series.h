@@ -15,6 +15,14 @@
 
 /* ---- Snapshots and tensors ---- */
 
+/* Snapshots of one training. A recorder writes an id of it into each. */
+struct phema_training_run {
+    const char *id;    /* NULL: of the snapshots that have none */
+    size_t n;          /* snapshots, ... */
+    double from, to;   /* ... their named times, ... */
+    const char *label; /* ... and the label of an early one */
+};
+
 /* Location of one tensor in one snapshot. */
 struct phema_tensor_location {
     uint64_t offset;        /* absolute [bytes], before the snapshot's shift */
@@ -46,6 +54,7 @@ struct phema_snapshot {
     double sigma_rel, gamma;      /* of a power function, else NaN */
     const char *kind; /* "power", "ema", ...; NULL: unknown (weights given from outside) */
     const char *spec; /* the profile as text (profile.h); NULL: unknown */
+    const char *run;  /* the id of its training; NULL: unknown */
 
     /* its data */
     double rounding;                     /* relative rms error of its dtypes, 0: unknown */
@@ -108,6 +117,9 @@ struct phema_series {
     /* its snapshots and their clock */
     struct phema_snapshot *snapshots; /* [n] by time, then by width */
     size_t n;
+    struct phema_training_run
+        *runs; /* [n_runs] none, one, or one and the snapshots without an id */
+    size_t n_runs;
     bool has_profiles;                  /* every snapshot's profile is known */
     const char *unit;                   /* of times: "steps", "images", ... */
     double (*clock)(double named_time); /* NULL: named times are times */
@@ -140,6 +152,7 @@ struct phema_series_options {
     const char *unit;       /* NULL: the layout's own */
     double from, to;        /* named times, both included; NaN: not given */
     uint64_t every, last;   /* of the times, counted from the newest; 0: not given */
+    const char *run;        /* id of the training, or its beginning; NULL: there is only one */
     struct phema_checkpoint_options checkpoint;
 
     /* profiles */

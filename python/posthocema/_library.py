@@ -121,6 +121,7 @@ class SeriesOptions(_Sized):
         ("n_resets", c_size_t),
         ("time_offset", c_double),
         ("use", c_char_p),
+        ("run", c_char_p),
     ]
 
 

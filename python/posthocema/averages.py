@@ -624,11 +624,12 @@ def open(  # noqa: A001 - as in gzip and tarfile
     reset_at: Union[str, float, Sequence[Union[str, float]], None] = None,
     time_offset: float = 0,
     use: Optional[str] = None,
+    run: Optional[str] = None,
 ) -> Series:
     """Opens the snapshots of one training: a directory, a manifest or @list. Reads headers, no data.
 
     The options are those of the program: ``input_sigma`` is ``--input-sigma``, and so on. ``reset_at`` is a time,
-    "TIME,counter", or several of them.
+    "TIME,counter", or several of them. ``run`` is the id of a run, or its beginning, where the folder has several.
     """
     sigmas, n_sigmas = c.doubles("input_sigma", input_sigma)
     profiles, n_profiles = c.texts(input_profile)
@@ -645,6 +646,7 @@ def open(  # noqa: A001 - as in gzip and tarfile
         last=last, includes=includes, n_includes=n_includes, excludes=excludes,
         n_excludes=n_excludes, allow_globals=allowed, n_allow_globals=n_allowed,
         resets=resets, n_resets=n_resets, time_offset=time_offset, use=c.text(use),
+        run=c.text(run),
     )  # fmt: skip
     free = c.LIBRARY.posthoc_ema_series_close
     series = Series(make(free, "series_open", c.text(snapshots), ctypes.byref(options)))

@@ -49,7 +49,8 @@ static enum phema_status copy_to_arena(struct api_options *kept, struct phema_er
         api_keep_texts(arena, &o->includes, o->n_includes) &&
         api_keep_texts(arena, &o->excludes, o->n_excludes) &&
         api_keep_texts(arena, &o->checkpoint.allow_globals, o->checkpoint.n_allow_globals) &&
-        api_keep_texts(arena, &o->resets, o->n_resets) && api_keep_text(arena, &kept->command);
+        api_keep_texts(arena, &o->resets, o->n_resets) && api_keep_text(arena, &o->run) &&
+        api_keep_text(arena, &kept->command);
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -95,6 +96,7 @@ static void write_command(struct phema_strbuf *out, const struct phema_series_op
     add_texts(out, "--reset-at", o->resets, o->n_resets);
     if (o->time_offset != 0)
         add_number(out, "--time-offset", o->time_offset);
+    api_options_add(out, "--run", o->run);
     if (o->use)
         api_options_add(out, "--use", use_names[o->use]);
     if (isfinite(o->from))
@@ -156,6 +158,7 @@ static enum phema_status convert(struct phema_series_options *out, const char *s
         .to = o.to != 0 ? o.to : HUGE_VAL,
         .every = o.every,
         .last = o.last,
+        .run = o.run,
         .includes = o.includes,
         .n_includes = o.n_includes,
         .excludes = o.excludes,

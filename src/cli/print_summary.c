@@ -226,6 +226,8 @@ void report_snapshot_json(struct phema_json_out *out, const struct phema_snapsho
         phema_json_out_number(out, "reset_at", snapshot->profile.reset);
     if (snapshot->profile.origin > 0)
         phema_json_out_number(out, "counted_from", snapshot->profile.origin);
+    if (snapshot->run)
+        phema_json_out_string(out, "run", snapshot->run);
     phema_json_out_close(out, '}');
 }
 

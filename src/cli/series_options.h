@@ -20,6 +20,8 @@ struct cli_plan_values {
 extern const struct cli_opt cli_common_rows[], cli_progress_rows[];
 /* Rows of struct phema_checkpoint_options. */
 extern const struct cli_opt cli_pickle_rows[];
+/* A row of struct phema_series_options: --run. */
+extern const struct cli_opt cli_training_rows[];
 /* Rows of struct cli_plan_values: the snapshots; the averages to make; the least squares alone, or
  * with --weights; all of a target, with --rule and --max-error. */
 extern const struct cli_opt cli_series_rows[], cli_average_rows[], cli_rule_rows[],

@@ -51,6 +51,7 @@ struct candidate {
     bool is_raw_inside;                  /* the metadata declare raw parameters, as spec does */
     struct phema_span prefix;            /* of the name: distinguishes series */
     bool is_by_gamma;                    /* the exponent was given, the width follows */
+    const char *run;                     /* id of its training; NULL: unknown */
     bool is_left_out;
     bool is_undescribed; /* the listing shows that no provenance lies beside or in it */
 };

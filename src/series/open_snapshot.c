@@ -161,7 +161,9 @@ static enum phema_status fill_snapshot(struct series_builder *builder,
     snapshot->label = builder_keep_text(builder, candidate->label);
     snapshot->path = builder_keep_text(builder, candidate->path);
     snapshot->key = builder_keep_text(builder, key);
-    if (!snapshot->label || (candidate->path && !snapshot->path) || (key && !snapshot->key))
+    snapshot->run = builder_keep_text(builder, candidate->run);
+    if (!snapshot->label || (candidate->path && !snapshot->path) || (key && !snapshot->key) ||
+        (candidate->run && !snapshot->run))
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     if (snapshot_needs_file(builder, candidate))

@@ -10,6 +10,7 @@
 
 #include "no_snapshots.h"
 #include "phema/memory.h"
+#include "runs.h"
 #include "snapshot_metadata.h"
 
 /* ---- Files ---- */
@@ -191,6 +192,10 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
                                                  err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
+    const char *run = run_id_of(builder->checkpoint);
+    candidate->run = run ? phema_arena_copy(&builder->scratch, run, strlen(run)) : NULL;
+    if (run && !candidate->run)
+        return phema_fail_memory(err);
     bool is_layout_given = builder->options->layout && candidates->layout == &layout_edm2;
     if (unit && is_layout_given && !*is_output && !builder->options->unit &&
         strcmp(unit, candidates->layout->unit) != 0)
@@ -386,12 +391,15 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
     enum phema_status status =
         has_optional_files ? add_with_optional_files(builder, err) : add_candidates(builder, err);
     release_checkpoint(builder);
+    if (status == PHEMA_ERR_INPUTS)
+        runs_explain(candidates, options, err);
     if (status)
         return status;
     if (builder->series->n == 0 && options->is_alone)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: made by posthoc-ema; averages are no snapshots", options->snapshots);
-    return builder->series->n ? PHEMA_OK : fail_none(builder, err);
+    return builder->series->n ? runs_find(builder->series, candidates, err)
+                              : fail_none(builder, err);
 }
 
 void series_clear_snapshots(struct phema_series *series)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* select_snapshots.c - applies --from, --to, --every and --last; drops outputs of synth, duplicates
+/* select_snapshots.c - applies --run, --from, --to, --every and --last; drops outputs of synth, duplicates
  * and raw parameters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "containers.h"
+#include "runs.h"
 #include "snapshot_metadata.h"
 
 /* Opens files whose names lack a time or look like synth's outputs. Times are selected later. */
@@ -237,8 +238,11 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
         if (status)
             return status;
     }
+    enum phema_status status = runs_select(candidates, options, err);
+    if (status)
+        return status;
     if (candidates->layout != &layout_manifest && !options->needs_no_profiles)
         leave_out_raw(candidates, options);
-    enum phema_status status = check_prefixes(candidates, options, err);
+    status = check_prefixes(candidates, options, err);
     return status ? status : select_times(candidates, options, err);
 }

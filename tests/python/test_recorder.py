@@ -408,6 +408,20 @@ class Recording(unittest.TestCase):
         again.recorder.load_state_dict(training.recorder.state_dict())
         self.assertEqual(again.recorder.run_id, training.recorder.run_id)
 
+    def test_snapshots_of_two_runs_are_no_series(self):
+        first = Training(self.dir / "first", torch.float32)
+        second = Training(self.dir / "second", torch.float32)
+        first.advance(1, 20)
+        second.advance(1, 40)
+        for path in (self.dir / "first").iterdir():
+            path.replace(self.dir / "second" / path.name)
+        with self.assertRaises(ph.InputsError) as refused:
+            ph.open(self.dir / "second")
+        for training, times in (first, "times 10 to 20"), (second, "times 30 to 40"):
+            self.assertRegex(str(refused.exception), f"{training.recorder.run_id[:8]}' has 4 snapshots, {times}")
+            with ph.open(self.dir / "second", run=training.recorder.run_id[:12]) as series:
+                self.assertEqual(len(series.snapshots), 4)
+
     def test_wrong_options_are_refused(self):
         model = torch.nn.Linear(2, 2)
         wrong = [

@@ -93,6 +93,11 @@ static void write_next(struct phema_strbuf *out, const struct inspect_values *va
         given->checkpoint.n_allow_globals)
         return;
     phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
+    if (given->run) {
+        phema_strbuf_puts(out, "--run ");
+        cli_shell_quote(out, given->run);
+        phema_strbuf_puts(out, " ");
+    }
     cli_quote_operand(out, series->root);
     phema_strbuf_puts(out, " sweep/");
 }
@@ -278,6 +283,7 @@ static const struct cli_opt rows[] = {
      .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)"},
     {"key", INPUT, CLI_TEXT, FIELD(series.key), "PATH",
      .help = "subtree that is averaged; . for all"},
+    CLI_INCLUDE(cli_training_rows, FIELD(series)),
     CLI_INCLUDE(cli_pickle_rows, FIELD(series.checkpoint)),
     {"design", INPUT, CLI_TEXT, FIELD(design), "FILE",
      .help = "compare the snapshots of a directory with this\ndesign, which design -o has written"},

@@ -518,12 +518,30 @@ static void write_model(struct phema_strbuf *out, const struct inspect_summary *
     phema_strbuf_clear(&text);
 }
 
+/* "  run     3f2a0b1c..., and 2 snapshots that name no run" */
+static void write_runs(struct phema_strbuf *out, const struct phema_series *series)
+{
+    struct phema_name_buffer shown;
+    struct phema_strbuf text = {0};
+    if (!series->n_runs)
+        return;
+    phema_strbuf_puts(&text,
+                      phema_name_escape(&shown, series->runs[0].id, strlen(series->runs[0].id)));
+    if (series->n_runs > 1)
+        phema_strbuf_printf(&text, ", and %zu snapshot%s no run", series->runs[1].n,
+                            series->runs[1].n == 1 ? " that names" : "s that name");
+    if (text.data && !text.is_failed)
+        cli_write_wrapped(out, "  run     %s", text.data);
+    phema_strbuf_clear(&text);
+}
+
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
                           const struct inspect_design *design, const char *next, bool is_verbose)
 {
     inspect_times_write(out, times);
     write_model(out, summary);
+    write_runs(out, summary->series);
     if (design)
         inspect_design_write(out, design);
     inspect_errors_write(out, times, errors);
@@ -538,6 +556,24 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
     if (details.data)
         phema_strbuf_append_lines(out, details.data, details.size);
     phema_strbuf_clear(&details);
+}
+
+static void write_runs_json(struct phema_json_out *out, const struct phema_series *series)
+{
+    phema_json_out_open(out, "runs", '[');
+    for (size_t r = 0; r < series->n_runs; r++) {
+        const struct phema_training_run *run = &series->runs[r];
+        phema_json_out_open(out, NULL, '{');
+        if (run->id)
+            phema_json_out_string(out, "run", run->id);
+        else
+            phema_json_out_null(out, "run");
+        phema_json_out_u64(out, "snapshots", run->n);
+        phema_json_out_number(out, "from", run->from);
+        phema_json_out_number(out, "to", run->to);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
 }
 
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
@@ -556,6 +592,7 @@ void inspect_write_series_json(struct phema_json_out *out, const struct inspect_
     for (size_t k = 0; k < series->n; k++)
         report_snapshot_json(out, &series->snapshots[k]);
     phema_json_out_close(out, ']');
+    write_runs_json(out, series);
     inspect_times_write_json(out, times, errors);
     if (design)
         inspect_design_write_json(out, design);

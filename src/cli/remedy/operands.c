@@ -153,7 +153,8 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, 
         is_done = true;
     } else if (cli_find_option(items, "sigma-rel", 9) && write_widths(&editing, operands, n)) {
         is_done = true;
-    } else if (n && cli_find_option(items, operands[0], strlen(operands[0]))) {
+    } else if (n && !path_exists(operands[0]) &&
+               cli_find_option(items, operands[0], strlen(operands[0]))) {
         phema_strbuf_printf(&editing.tail, " --%s", operands[0]); /* "convert sigma-rel 0.1" */
         for (size_t i = 1; i < n; i++)
             command_copy_word(&editing.tail, operands[i]);

@@ -12,12 +12,12 @@
 static bool is_needed(const struct cli_opt *option)
 {
     static const char *const names[] = {
-        "layout",   "name-regex",  "input-sigma",   "input-profile", "update-every",
-        "reset-at", "time-offset", "weights",       "exec",          "sigma-rel",
-        "profile",  "max-error",   "max-ram",       "force",         "convert",
-        "into",     "advise",      "gamma",         "half-life",     "half-life-rel",
-        "beta",     "decay",       "ema-half-life", "model",         "until",
-        "disk",     "design"};
+        "layout",   "name-regex",  "input-sigma", "input-profile", "update-every",
+        "reset-at", "time-offset", "weights",     "exec",          "sigma-rel",
+        "profile",  "max-error",   "max-ram",     "force",         "convert",
+        "into",     "advise",      "gamma",       "half-life",     "half-life-rel",
+        "run",      "beta",        "decay",       "ema-half-life", "model",
+        "until",    "disk",        "design"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(option->name, names[i]) == 0)
             return true;
