@@ -8,7 +8,7 @@
 /* "0.1", "20k", "1e9", "inf" only with a sign, "nan". PHEMA_ERR_USAGE names the text. */
 PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_error *err);
 
-/* A whole number of 0 or more, below 2^53. */
+/* A whole number of 0 or more, below 2^53; "2.6B" is 2.6 billion. */
 PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_error *err);
 
 /* Bytes, below 2^53: "512M", "1.5GiB", "1e9", "0"; a B may follow. Decimals are exact, and a

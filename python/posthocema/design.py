@@ -143,8 +143,12 @@ def _read(path: PathLike) -> Design:
     )  # fmt: skip
 
 
-def _count_elements(model: Any) -> int:
-    """Floating-point elements of a torch module's state, tied ones counted once as in the file of a snapshot."""
+def _count_elements(model: Any, params: Any) -> int:
+    """The number, or floating-point elements of a torch module's state, tied ones counted once as in the file of a snapshot."""
+    if (model is None) == (params is None):
+        raise UsageError(f"params: expected this or model, found {'neither' if params is None else 'both'}")
+    if params is not None:
+        return c.integer("params", ctypes.c_uint64, params)
     if not hasattr(model, "state_dict"):
         return c.integer("model", ctypes.c_uint64, model)
     tensors = {name: t for name, t in model.state_dict().items() if hasattr(t, "is_floating_point")}
@@ -153,9 +157,10 @@ def _count_elements(model: Any) -> int:
 
 def design(
     until: int,
-    model: Any,
-    sigma_rel: Union[Numbers, str],
+    model: Any = None,
+    sigma_rel: Union[Numbers, str, None] = None,
     *,
+    params: Optional[int] = None,
     disk_bytes: int = 0,
     max_error: float = 0,
     at: Optional[Numbers] = None,
@@ -170,7 +175,7 @@ def design(
 ) -> Design:
     """Plans what a training should store, as ``posthoc-ema design`` does: the same search, the same numbers.
 
-    until: steps of the training. model: its number of floating-point elements, or the torch module.
+    until: steps of the training. params: number of parameters; or model: the torch module, or this number.
     sigma_rel: widths of the averages that will be wanted, or a range "0.05:0.25".
     disk_bytes: for all snapshots, and/or max_error: the least disk with this worst error; TooInaccurate where none
     is enough. at: times of these averages; after: at any time from here on.
@@ -193,7 +198,7 @@ def design(
     with contextlib.ExitStack() as stack:
         plan = stack.enter_context(like.plan(0.1)) if like is not None else None
         options = c.DesignOptions(
-            until=until, model_elements=_count_elements(model), disk_bytes=disk_bytes, max_error=max_error,
+            until=until, model_elements=_count_elements(model, params), disk_bytes=disk_bytes, max_error=max_error,
             sigma_rels=sigmas, n_sigma_rels=n_sigmas, ats=ats, n_ats=n_ats, after=after, max_widths=max_widths,
             dtype=c.text(dtype), motion=c.text(motion), is_even=even, from_=first, to=last, input_sigmas=fixed,
             n_input_sigmas=n_fixed, like=plan._held if plan else None,

@@ -108,6 +108,8 @@ class Recorder:
             if widths is not None or every or len(times):
                 raise UsageError("design: has the widths and times; found widths, every or times beside it")
             plan = design if isinstance(design, Design) else Design.load(design)
+            if plan.unit != "steps":
+                raise UsageError(f"design: expected times in steps, which the recorder counts, found {plan.unit}")
             widths, times, unit = plan.widths, plan.times, plan.unit
             dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
         self.widths: Tuple[float, ...] = tuple(float(w) for w in ((0.05, 0.10) if widths is None else widths))

@@ -48,10 +48,23 @@ PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_er
     return PHEMA_OK;
 }
 
+/* "2.6B" as "2.6G"; a B elsewhere is no suffix. */
+static const char *replace_billion(char copy[MAX_DECIMAL], const char *text)
+{
+    size_t size = strlen(text);
+    if (size < 2 || size >= MAX_DECIMAL || text[size - 1] != 'B' ||
+        !isdigit((unsigned char)text[size - 2]))
+        return text;
+    memcpy(copy, text, size + 1);
+    copy[size - 1] = 'G';
+    return copy;
+}
+
 PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_error *err)
 {
     double value = 0;
-    enum phema_status status = phema_number_parse(&value, text, err);
+    char copy[MAX_DECIMAL];
+    enum phema_status status = phema_number_parse(&value, replace_billion(copy, text), err);
     if (status || !(value >= 0) || value != floor(value) || value >= (double)LIMIT)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "expected a whole number like 16 or 20k, found '%s'", text);

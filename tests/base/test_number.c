@@ -44,6 +44,8 @@ static void counts_are_whole_and_below_2_to_53(void **state)
     uint64_t count = 7;
     assert_ok(phema_count_parse(&count, "1.5k", &err), &err);
     assert_int_equal(count, 1500);
+    assert_ok(phema_count_parse(&count, "2.6B", &err), &err);
+    assert_int_equal(count, 2600000000);
     assert_ok(phema_count_parse(&count, "9007199254740991", &err), &err);
     assert_true(count == 9007199254740991u);
     static const char *const none[] = {"1.5", "-1", "9007199254740992", "nan", "+inf", "1e300", ""};

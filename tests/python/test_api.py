@@ -601,6 +601,7 @@ class Integers(Case):
                 ("batch: expected 0 or more", lambda: ph.search(series, lambda path: 0, batch=-1)),
                 ("disk_bytes: expected 0 or more", lambda: ph.design(1000, 1000, 0.1, disk_bytes=-1)),
                 ("model: expected at most", lambda: ph.design(1000, huge, 0.1, disk_bytes=1000)),
+                ("params: expected 0 or more", lambda: ph.design(1000, params=-1, sigma_rel=0.1, disk_bytes=10**6)),
                 ("max_widths: expected 0 or more", lambda: ph.design(1000, 1000, 0.1, disk_bytes=10**6, max_widths=-1)),
                 ("to: expected at most 1.8e308", lambda: ph.open(self.run_dir, to=10**400)),
             ]  # fmt: skip
@@ -647,13 +648,14 @@ class Designs(Case):
             (["--input-sigma", "0.05,0.1"], {"input_sigma": [0.1, 0.05]}),
             (["--motion", "fall", "--max-widths", "2"], {"motion": "fall", "max_widths": 2}),
             (["--like", "run"], {"like": None}),
+            ([], {"model": None, "params": 1000}),
         ]
         for i, (arguments, options) in enumerate(more):
             program, library = self.dir / f"program-{i}.json", self.dir / f"library-{i}.json"
             phema(*common, *arguments, "-o", str(program), cwd=self.dir)
             if "like" in options:
                 options["like"] = ph.open(self.run_dir)
-            found = ph.design(**self.OPTIONS, **options)
+            found = ph.design(**{**self.OPTIONS, **options})
             found.save(library)
             self.assertEqual(json.loads(library.read_text()), json.loads(program.read_text()), arguments)
             self.assertEqual(ph.Design.load(program), found)
@@ -671,6 +673,9 @@ class Designs(Case):
             ph.design(**{**self.OPTIONS, "disk_bytes": 10})
         with self.assertRaises(ph.TooInaccurate):
             ph.design(**self.OPTIONS, max_error=1e-12)
+        for options in ({}, {"model": 5, "params": 5}):
+            with self.assertRaisesRegex(ph.UsageError, "params: expected this or model, found (neither|both)"):
+                ph.design(until=1000, sigma_rel=0.1, disk_bytes=10**6, **options)
         for wrong in ("0.1", "a:b", "0.2:0.1", "0.1:0.2:0.3"):
             with self.assertRaises(ph.UsageError):
                 ph.design(**{**self.OPTIONS, "sigma_rel": wrong})

@@ -69,8 +69,11 @@ static enum phema_status run(void *given, struct phema_error *err)
 static const struct cli_opt rows[] = {
     {"until", INPUT, CLI_REAL, FIELD(until), "T", .help = "steps of the training",
      .flags = CLI_EVERYDAY},
-    {"model", INPUT, CLI_TEXT, FIELD(model), "SIZE|FILE",
-     .help = "size of the model in 32 bits, or a checkpoint", .flags = CLI_EVERYDAY},
+    {"params", INPUT, CLI_COUNT, FIELD(params), "N", .help = "parameters of the model: 400M, 2.6B",
+     .flags = CLI_POSITIVE | CLI_EVERYDAY},
+    {"model", INPUT, CLI_TEXT, FIELD(model), "FILE|SIZE",
+     .help = "instead: a checkpoint of the model, or its size in\nbytes in 32 bits: 1.6GB",
+     .flags = CLI_EVERYDAY},
     {"model-dtype", INPUT, CLI_CHOICE, FIELD(model_dtype), "f32|f16|bf16",
      .help = "dtype in which --model has this SIZE (default f32)"},
     {"like", INPUT, CLI_TEXT, FIELD(like), "RUN",
@@ -126,11 +129,11 @@ const struct cli_verb cli_design = {
     .summary = "plan what a training should store",
     .options = rows,
     .examples =
-        "  posthoc-ema design --until 1M --model 2.6G --disk 500G --sigma-rel 0.02:0.25\n"
+        "  posthoc-ema design --until 1M --params 650M --disk 500G --sigma-rel 0.02:0.25\n"
         "      widths, times and dtype of snapshots, and how good averages will be\n"
         "  posthoc-ema design --until 200k --model last.pt --max-error 1e-3 --sigma-rel 0.1\n"
         "      the least disk that is enough\n"
-        "  posthoc-ema design --trainer ema-pytorch --until 200k --model 400M --disk 20G \\\n"
+        "  posthoc-ema design --trainer ema-pytorch --until 200k --params 100M --disk 20G \\\n"
         "      --sigma-rel 0.05:0.2 --at 100k\n"
         "      within what a trainer can do, with its settings\n",
     .values_size = sizeof(struct design_values),

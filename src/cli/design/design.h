@@ -15,7 +15,7 @@ struct design_values {
     bool is_even, is_forced;
     struct cli_texts profiles;
     struct cli_reals ats, input_sigmas;
-    uint64_t disk_bytes, max_widths;
+    uint64_t disk_bytes, max_widths, params;
 };
 
 /* ---- trainers.c: what trainers can do ---- */
@@ -121,6 +121,7 @@ struct design_read {
     const char *ema; /* SPEC of an exponential average; NULL: none */
     enum phema_dtype dtype;
     bool has_raw;
+    bool counts_steps;  /* else a training stores at the first step at or after a time */
     uint64_t raw_every; /* of --raw-every; 0: none */
 };
 /* All memory is the arena's.

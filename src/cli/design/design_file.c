@@ -6,12 +6,19 @@
 
 #include "design/design.h"
 
+static void name_dtype(char *name, size_t size, enum phema_dtype dtype)
+{
+    const char *upper = phema_dtype_name(dtype);
+    size_t i = 0;
+    for (; upper[i] && i + 1 < size; i++)
+        name[i] = (char)tolower((unsigned char)upper[i]);
+    name[i] = '\0';
+}
+
 static void write_dtype(struct phema_json_out *out, const char *key, enum phema_dtype dtype)
 {
-    char name[16] = "";
-    const char *upper = phema_dtype_name(dtype);
-    for (size_t i = 0; upper[i] && i + 1 < sizeof(name); i++)
-        name[i] = (char)tolower((unsigned char)upper[i]);
+    char name[16];
+    name_dtype(name, sizeof(name), dtype);
     phema_json_out_string(out, key, name);
 }
 
@@ -75,6 +82,19 @@ static void write_head(struct phema_json_out *out, const struct design_asked *as
         phema_json_out_u64(out, "raw_every", (uint64_t)asked->values->raw_every);
 }
 
+/* Bytes of a snapshot in each dtype that may be chosen. */
+static void write_sizes(struct phema_json_out *out, const struct phema_design_question *question)
+{
+    phema_json_out_open(out, "snapshot_bytes", '{');
+    for (size_t d = question->n_dtypes; d-- > 0;) {
+        char name[16];
+        name_dtype(name, sizeof(name), question->dtypes[d]);
+        phema_json_out_u64(out, name,
+                           phema_dtype_bytes(question->dtypes[d], question->model_elems));
+    }
+    phema_json_out_close(out, '}');
+}
+
 static void write_others(struct phema_json_out *out, const struct design_answer *answer)
 {
     phema_json_out_open(out, "others", '[');
@@ -122,6 +142,7 @@ void design_write_json(struct phema_strbuf *out, const struct design_answer *ans
     struct phema_strbuf lines = {0};
     cli_json_begin(&json, out, true);
     write_head(&json, answer->asked);
+    write_sizes(&json, &answer->asked->question);
     phema_json_out_open(&json, "choices", '[');
     for (size_t i = 0; i < answer->choices.n; i++) {
         phema_json_out_open(&json, NULL, '{');

@@ -145,10 +145,42 @@ static void write_others(struct phema_strbuf *out, const struct design_answer *a
 
 /* ---- Sentences ---- */
 
+/* "650M": four digits, as models are called. */
+static void write_params(struct phema_strbuf *out, uint64_t n)
+{
+    static const char letters[] = "kMBT";
+    double value = (double)n;
+    size_t i = 0;
+    for (; value >= 999.95 && i < sizeof(letters) - 1; i++)
+        value /= 1000;
+    phema_strbuf_printf(out, "%.4g", value);
+    if (i)
+        phema_strbuf_printf(out, "%c", letters[i - 1]);
+}
+
+static void write_model(struct phema_strbuf *out, const struct phema_design_question *question)
+{
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer size;
+    write_params(&text, question->model_elems);
+    phema_strbuf_puts(&text, " parameters; a snapshot takes ");
+    for (size_t d = question->n_dtypes; d-- > 0;) {
+        uint64_t bytes = phema_dtype_bytes(question->dtypes[d], question->model_elems);
+        phema_strbuf_printf(&text, "%s in ", phema_size_format(&size, bytes));
+        write_dtype_name(&text, question->dtypes[d]);
+        phema_strbuf_puts(&text, d ? ", " : "");
+    }
+    if (question->other_bytes)
+        phema_strbuf_printf(&text, "; each file also has the optimizer's state, %s with Adam",
+                            phema_size_format(&size, question->other_bytes));
+    cli_write_wrapped(out, "%s", text.data ? text.data : "");
+    phema_strbuf_clear(&text);
+}
+
 static void write_question(struct phema_strbuf *out, const struct design_asked *asked)
 {
     struct phema_strbuf text = {0};
-    struct phema_name_buffer size, until, after;
+    struct phema_name_buffer every, until, after;
     const struct phema_design_question *question = &asked->question;
     phema_strbuf_printf(&text, "%zu average%s up to %s %s", asked->finer.n_targets,
                         asked->finer.n_targets == 1 ? "" : "s",
@@ -160,20 +192,10 @@ static void write_question(struct phema_strbuf *out, const struct design_asked *
     if (question->after > 0)
         phema_strbuf_printf(&text, ", at any time from %s on",
                             phema_number_format(&after, question->after));
-    for (size_t d = question->n_dtypes; d-- > 0;) {
-        uint64_t bytes = phema_dtype_bytes(question->dtypes[d], question->model_elems);
-        phema_strbuf_printf(&text, "%s%s in ",
-                            d + 1 == question->n_dtypes ? "; a snapshot takes " : ", ",
-                            phema_size_format(&size, bytes));
-        write_dtype_name(&text, question->dtypes[d]);
-    }
-    if (question->other_bytes)
-        phema_strbuf_printf(&text, "; each file also has the optimizer's state, %s with Adam",
-                            phema_size_format(&size, question->other_bytes));
     if (!isnan(asked->values->raw_every))
         phema_strbuf_printf(&text, "; %zu raw checkpoint%s, every %s, %s kept anyway",
                             question->n_kept, question->n_kept == 1 ? "" : "s",
-                            phema_number_format(&size, asked->values->raw_every),
+                            phema_number_format(&every, asked->values->raw_every),
                             question->n_kept == 1 ? "is" : "are");
     if (question->n_useless)
         phema_strbuf_puts(&text, "; the disk includes those that are saved before the first step");
@@ -247,6 +269,7 @@ static void write_motions(struct phema_strbuf *out, const struct design_answer *
 void design_write_text(struct phema_strbuf *out, const struct design_answer *answer)
 {
     const struct phema_design *chosen = &answer->choices.items[answer->choices.chosen];
+    write_model(out, &answer->asked->question);
     write_question(out, answer->asked);
     write_choices(out, answer);
     write_chosen(out, answer->asked, chosen);

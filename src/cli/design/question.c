@@ -26,8 +26,8 @@ static enum phema_status suggest_missing(struct phema_error *err, enum phema_sta
 {
     if (isnan(values->until))
         (void)phema_suggest(err, status, "--until", "1M");
-    if (!values->model)
-        (void)phema_suggest(err, status, "--model", "2.6G");
+    if (!values->model && !values->params)
+        (void)phema_suggest(err, status, "--params", "650M");
     if (!values->disk_bytes && isnan(values->max_error))
         (void)phema_suggest(err, status, "--disk", "500G");
     if (!values->sigma_rel && !values->profiles.n)
@@ -251,12 +251,24 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
     struct phema_error ignored = {""};
     struct phema_name_buffer most;
     uint64_t size = 0;
-    if (!values->model)
+    if (!values->model && !values->params)
         return suggest_missing(err,
                                phema_fail(err, PHEMA_ERR_USAGE,
-                                          "design: --model is missing, the size of a checkpoint or "
-                                          "its file"),
+                                          "design: --params is missing, the number of parameters; "
+                                          "or give --model FILE"),
                                values);
+    if (values->model && values->params)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--params: expected this or --model, found both");
+    if (values->params > MOST_ELEMS)
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "--params: expected at most 2^50, found %llu",
+                                        (unsigned long long)values->params),
+                             "--params", "2.6B");
+    if (values->params) {
+        asked->question.model_elems = values->params;
+        return PHEMA_OK;
+    }
     if (phema_size_parse(&size, values->model, &ignored))
         return count_elems(&asked->question.model_elems, values->model, err);
     asked->question.model_elems = size / bytes[values->model_dtype];
@@ -265,10 +277,13 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
                           phema_size_format(&most, 4 * MOST_ELEMS));
     return asked->question.model_elems
                ? PHEMA_OK
-               : phema_suggest(err,
-                               phema_fail(err, PHEMA_ERR_USAGE,
-                                          "--model: %s is smaller than one number", values->model),
-                               "--model", "2.6G");
+               : phema_suggest(
+                     err,
+                     phema_fail(err, PHEMA_ERR_USAGE,
+                                "--model: %s is smaller than one number; it counts bytes, "
+                                "--params parameters",
+                                values->model),
+                     "--model", "2.6GB");
 }
 
 /* ---- What is allowed ---- */

@@ -100,6 +100,9 @@ static enum phema_status read_design(struct design_read *out, struct phema_arena
     const struct phema_json *until = phema_json_get(json, "until");
     const struct phema_json *raw = phema_json_get(json, "raw");
     const struct phema_json *every = phema_json_get(json, "raw_every");
+    const struct phema_json *unit = phema_json_get(json, "unit");
+    const char *counted = unit ? phema_json_string(unit, NULL) : NULL;
+    out->counts_steps = !counted || strcmp(counted, "steps") == 0;
     if (phema_json_type(json) != PHEMA_JSON_OBJECT || !until ||
         !phema_json_number(&out->until, until) || !(out->until >= 1 && out->until < 0x1p53))
         return fail("expected \"until\"", err);

@@ -12,13 +12,14 @@ static const struct design_trainer trainers[] = {
      * the first ones of image 0, and names have three decimals of a width */
     {"edm2", 1, 4, .is_even = true, .grain = 2048, .n_useless = 1, .width_unit = 1e-3,
      .unit = "images", .dtypes = {PHEMA_F16}, .n_dtypes = 1},
-    {"ema-pytorch", 2, 4, .is_even = true, .dtypes = {PHEMA_F16, PHEMA_F32}, .n_dtypes = 2},
-    {"posthoc-ema", 1, 4, .is_even = true, .dtypes = {PHEMA_F32}, .n_dtypes = 1},
+    {"ema-pytorch", 2, 4, .is_even = true, .unit = "steps", .dtypes = {PHEMA_F16, PHEMA_F32},
+     .n_dtypes = 2},
+    {"posthoc-ema", 1, 4, .is_even = true, .unit = "steps", .dtypes = {PHEMA_F32}, .n_dtypes = 1},
     /* both save all that resumes a training; without the optimizer there is no average either */
-    {"torchtitan", 1, 4, .has_raw = true, .is_even = true, .n_states = 2, .dtypes = {PHEMA_F32},
-     .n_dtypes = 1},
-    {"lightning", 1, 1, PHEMA_SHAPE_EMA, .has_raw = true, .is_even = true, .n_states = 2,
+    {"torchtitan", 1, 4, .has_raw = true, .is_even = true, .n_states = 2, .unit = "steps",
      .dtypes = {PHEMA_F32}, .n_dtypes = 1},
+    {"lightning", 1, 1, PHEMA_SHAPE_EMA, .has_raw = true, .is_even = true, .n_states = 2,
+     .unit = "steps", .dtypes = {PHEMA_F32}, .n_dtypes = 1},
 };
 
 const struct design_trainer *design_find_trainer(unsigned choice)
@@ -71,6 +72,7 @@ static void write_ema_pytorch(struct phema_strbuf *out, const struct phema_desig
                         "), update_every=1,\n    checkpoint_every_num_steps=%.0f, "
                         "checkpoint_folder='ckpts',\n    checkpoint_dtype=%s)\n"
                         "ema.update()  # after every step of the optimizer\n"
+                        "# ema.checkpoint() after the last one, where it is no multiple\n"
                         "# later: posthoc-ema synth --update-every 1 --input-sigma ",
                         interval(design), torch_dtype(design->widths[0].dtype));
     for (size_t k = 0; k < design->n_widths; k++)
@@ -182,13 +184,26 @@ static bool has_short_widths(const struct phema_design *design)
     return true;
 }
 
+/* How a step becomes a time, where the design does not count steps. The times are those that a step
+ * reaches or passes, also in a training that is resumed. */
+static void write_clock(struct phema_strbuf *out, const char *unit)
+{
+    bool is_kimg = strcmp(unit, "kimg") == 0;
+    const char *counted = is_kimg ? "images" : unit;
+    phema_strbuf_printf(out,
+                        "%s_per_step = ...  # set it: of all processes together\n"
+                        "def now(step): return step * %s_per_step%s  # %s\n",
+                        counted, counted, is_kimg ? " / 1000" : "", unit);
+}
+
 /* Averages start as what the first step leaves: beta is 0 there (N4b). */
 static void write_loop(struct phema_strbuf *out, const struct phema_design *design,
                        const struct design_answer *answer)
 {
-    const char *file = answer->asked->values->output;
+    const char *file = answer->asked->values->output, *unit = answer->asked->unit;
+    bool counts_steps = strcmp(unit, "steps") == 0;
     size_t n = design->n_widths;
-    if (file) {
+    if (file && counts_steps) {
         phema_strbuf_puts(out, "# the same from Python's posthocema: "
                                "posthocema.torch.Recorder(model, dir='.', design=");
         write_string(out, file);
@@ -196,6 +211,8 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
     }
     phema_strbuf_printf(out, "%sfrom safetensors.torch import save_file\n",
                         file ? "import json\n" : "");
+    if (!counts_steps)
+        write_clock(out, unit);
     if (file) {
         phema_strbuf_puts(out, "with open(");
         write_string(out, file);
@@ -219,10 +236,20 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
         "    for ema, (sigma, gamma) in zip(emas, widths):\n"
         "        for k, p in model.named_parameters():\n"
         "            ema[k].lerp_(p.detach().float(), 1 - (1 - 1 / step) ** (gamma + 1))\n"
-        "        if step in times:\n"
-        "            save_file({k: e%s.contiguous() for k, e in ema.items()},\n"
-        "                      f'snapshot-{step:07d}-{sigma%s}.safetensors')\n",
-        conversion(design->widths[0].dtype), has_short_widths(design) ? ":.4f" : "");
+        "    if %s: store(step)\n"
+        "def store(step):  # after the last step, too, where the training ends at another time\n"
+        "    for ema, (sigma, gamma) in zip(emas, widths):\n"
+        "        save_file({k: e%s.contiguous() for k, e in ema.items()},\n",
+        counts_steps ? "step in times" : "any(now(step - 1) < t <= now(step) for t in times)",
+        conversion(design->widths[0].dtype));
+    phema_strbuf_printf(out, "                  f'snapshot-{%s}-{sigma%s}.safetensors'",
+                        counts_steps                ? "step:07d"
+                        : strcmp(unit, "kimg") == 0 ? "now(step):011.3f"
+                                                    : "now(step):010.0f",
+                        has_short_widths(design) ? ":.4f" : "");
+    if (!counts_steps)
+        phema_strbuf_printf(out, ", {'posthoc_ema.unit': '%s'}", unit);
+    phema_strbuf_puts(out, ")\n");
 }
 
 void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,

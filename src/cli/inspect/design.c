@@ -46,13 +46,19 @@ static bool is_of_kind(const struct phema_snapshot *snapshot, const struct desig
                                              : snapshot->profile.shape == PHEMA_SHAPE_RAW);
 }
 
-static size_t find_snapshot(const struct phema_series *series, const struct design_read *design,
-                            uint64_t time, size_t kind)
+/* At the time, or where steps may pass it, before the next one. */
+static bool is_stored(const struct phema_series *series, const struct design_read *design, size_t i,
+                      size_t kind)
 {
-    for (size_t k = 0; k < series->n; k++)
-        if (find_time(series, k) == (double)time && is_of_kind(&series->snapshots[k], design, kind))
-            return k;
-    return SIZE_MAX;
+    double time = (double)design->times[i];
+    double next = i + 1 < design->n_times ? (double)design->times[i + 1] : HUGE_VAL;
+    for (size_t k = 0; k < series->n; k++) {
+        double found = find_time(series, k);
+        if ((design->counts_steps ? found == time : found >= time && found < next) &&
+            is_of_kind(&series->snapshots[k], design, kind))
+            return true;
+    }
+    return false;
 }
 
 PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phema_series *series,
@@ -78,7 +84,7 @@ PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phem
         if (!is_due && isnan(out->next))
             out->next = (double)design.times[i];
         for (size_t kind = 0; is_due && kind < n_kinds; kind++) {
-            if (find_snapshot(series, &design, design.times[i], kind) != SIZE_MAX)
+            if (is_stored(series, &design, i, kind))
                 n_found++;
             else
                 out->missed[out->n_missed++] = (struct inspect_missed){

@@ -42,7 +42,11 @@ good="--until 100k --model 400M"
     ask $good --disk 10G --sigma-rel 0.1 --raw-every 1
     ask $good --disk 10G --sigma-rel 0.1 --raw-every 5k --trainer torchtitan
     ask --until 100k --model no.safetensors --disk 10G --sigma-rel 0.1
-    ask --until 100k --model 1 --disk 10G --sigma-rel 0.1
+    ask --until 100k --model 2B --disk 10G --sigma-rel 0.1
+    ask $good --params 2.6B --disk 10G --sigma-rel 0.1
+    ask --until 100k --params 5000T --disk 10G --sigma-rel 0.1
+    ask --until 100k --params 2.6GB --disk 10G --sigma-rel 0.1
+    ask --until 100k --params 2.6B --disk 10G --sigma-rel 0.1 --trainer torchtitan --unit tokens
 } 2>&1
 echo "- an error that is out of reach: the choices are printed"
 # shellcheck disable=SC2086 # options are several words

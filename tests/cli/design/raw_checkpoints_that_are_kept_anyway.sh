@@ -5,7 +5,7 @@ ask() {
     "$phema" design -q --until 2000 --model 40k --disk 80k --sigma-rel $widths "$@"
 }
 ask -o without.json >/dev/null
-ask --raw-every 250 -o with.json | sed 1q
+ask --raw-every 250 -o with.json | sed 2q
 dtype=$(sed -n 's/.*"dtype": "\(.*\)",/\1/p' with.json)
 "$phema" gen --progress none --no-sync --design with.json --motion walk --params 10k --truth $widths run
 "$phema" gen -q --no-sync --steps 2000 --count 8 --input-profile raw --dtype "$dtype" --motion walk \
