@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 import torch
 
-from ._snapshot_files import is_too_large, sync_directory
+from ._snapshot_files import Item, is_too_large, sync_directory
 from .errors import InputsError
 
 
@@ -37,7 +37,13 @@ def like(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
     return made
 
 
-Tensors = Mapping[str, Tuple[torch.Tensor, torch.dtype]]  # each with the dtype in which it is written
+Tensors = Mapping[str, Item]
+
+
+def _local_value(item: Item) -> torch.Tensor:
+    """The part of this process in the dtype in which it is written."""
+    residual = None if item.residual is None else local(item.residual)
+    return Item(local(item.tensor), item.dtype, residual).value().detach().to(item.dtype)
 
 
 def _check_range(tensors: Tensors) -> None:
@@ -46,10 +52,10 @@ def _check_range(tensors: Tensors) -> None:
 
     wrong = ""
     flag = torch.zeros(1)
-    for name, (tensor, dtype) in tensors.items():
-        part = local(tensor)
+    for name, item in tensors.items():
+        part = local(item.tensor)
         flag = flag.to(part.device)
-        if dtype == torch.float16 and is_too_large(part, part.to(dtype)):
+        if item.dtype == torch.float16 and is_too_large(part, _local_value(item)):
             wrong = name
             flag += 1
     dist.all_reduce(flag)
@@ -90,9 +96,7 @@ def write_all(files: Mapping[str, Tuple[Tensors, Mapping[str, str]]]) -> None:
         if dist.get_rank() == 0:
             _prepare(path + ".partial", metadata)
         dist.barrier()
-        state: Dict[str, Any] = {
-            name: like(local(tensor).detach().to(dtype), tensor) for name, (tensor, dtype) in tensors.items()
-        }
+        state: Dict[str, Any] = {name: like(_local_value(item), item.tensor) for name, item in tensors.items()}
         dcp.save(state, checkpoint_id=path + ".partial")  # syncs its files; .metadata is the last one
     if dist.get_rank() == 0:
         for path in files:

@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import json
 import os
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -34,21 +34,32 @@ def is_too_large(value: torch.Tensor, rounded: torch.Tensor) -> bool:
     return rounded.dtype == torch.float16 and bool(torch.isinf(rounded).sum() > torch.isinf(value).sum())
 
 
-class Contents:
-    """The tensors of one file: each name with its tensor and the dtype in which it is written."""
+class Item(NamedTuple):
+    """A tensor and the dtype in which it is written; an average may have a residual, which is added."""
 
-    def __init__(self, tensors: Mapping[str, Tuple[torch.Tensor, torch.dtype]], metadata: Mapping[str, str]) -> None:
+    tensor: torch.Tensor
+    dtype: torch.dtype
+    residual: Optional[torch.Tensor] = None
+
+    def value(self) -> torch.Tensor:
+        return self.tensor if self.residual is None else self.tensor + self.residual
+
+
+class Contents:
+    """The tensors of one file by name."""
+
+    def __init__(self, tensors: Mapping[str, Item], metadata: Mapping[str, str]) -> None:
         self._header: Dict[str, Any] = {"__metadata__": dict(metadata)}
-        self._tensors: List[Tuple[str, torch.Tensor, torch.dtype]] = []
-        sizes = {name: torch.empty(0, dtype=dtype).element_size() for name, (_, dtype) in tensors.items()}
+        self._tensors: List[Tuple[str, Item]] = []
+        sizes = {name: torch.empty(0, dtype=item.dtype).element_size() for name, item in tensors.items()}
         at = 0
         for name in sorted(tensors, key=lambda name: (-sizes[name], name)):  # aligned without gaps
-            tensor, dtype = tensors[name]
+            tensor, dtype, _ = tensors[name]
             if dtype not in _NAMES:
                 raise InputsError(f"'{name}': {dtype} cannot be written")
             end = at + tensor.numel() * sizes[name]
             self._header[name] = {"dtype": _NAMES[dtype], "shape": list(tensor.shape), "data_offsets": [at, end]}
-            self._tensors.append((name, tensor, dtype))
+            self._tensors.append((name, tensors[name]))
             at = end
 
     def write(self, file: Any) -> None:
@@ -56,9 +67,10 @@ class Contents:
         text = json.dumps(self._header, ensure_ascii=False, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 8)
         file.write(len(text).to_bytes(8, "little") + text)
-        for name, tensor, dtype in self._tensors:
-            written = tensor.detach().to("cpu", dtype).contiguous()
-            if is_too_large(tensor, written):
+        for name, item in self._tensors:
+            value = item.value().detach()
+            written = value.to("cpu", item.dtype).contiguous()
+            if is_too_large(value, written):
                 raise InputsError(f"'{name}': an average is too large for float16; use bfloat16 or float32")
             if written.numel():
                 size = written.numel() * written.element_size()

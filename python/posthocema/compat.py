@@ -129,10 +129,9 @@ class PostHocEMA:
 
     def copy_params_from_ema_to_model(self) -> None:
         """The model gets the average of the last width."""
-        averages = self.recorder.state_dict()["averages"][-1]
         state = self._online.state_dict()
         with torch.no_grad():
-            for name, average in averages.items():
+            for name, average in self.recorder.average(self.recorder.widths[-1]).items():
                 state[name].copy_(average)
 
     def __call__(self, *arguments: Any, **options: Any) -> Tuple[Any, ...]:

@@ -13,12 +13,14 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import torch
 
 from . import _shards
-from ._snapshot_files import Contents, write_all
+from ._snapshot_files import Contents, Item, write_all
 from .averages import gamma, log
 from .design import Design
 from .errors import InputsError, UsageError
 
-_CHUNK_ELEMS = 1 << 24  # elements that are updated, and held as copies, at a time
+# Elements that are updated, and held as copies, at a time: few kernels on a device, the cache of a processor.
+_CHUNK_ELEMS = {"device": 1 << 24, "processor": 1 << 20}
+_FOLD_EVERY = 32  # updates between those that move what residuals hold into the averages
 _SNAPSHOT_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}  # averages of complex parameters
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
@@ -58,15 +60,32 @@ def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) ->
     return found if is_same and len(found) == len(entries) else None
 
 
-def _cut(sizes: Sequence[int]) -> List[slice]:
+def _cut(tensors: Sequence[torch.Tensor]) -> List[slice]:
     """Consecutive tensors of about _CHUNK_ELEMS elements."""
+    most = _CHUNK_ELEMS["device" if any(t.is_cuda for t in tensors) else "processor"]
     parts, begin, n_elems = [], 0, 0
-    for i, size in enumerate(sizes):
-        n_elems += size
-        if n_elems >= _CHUNK_ELEMS or i + 1 == len(sizes):
+    for i, tensor in enumerate(tensors):
+        n_elems += tensor.numel()
+        if n_elems >= most or i + 1 == len(tensors):
             parts.append(slice(begin, i + 1))
             begin, n_elems = i + 1, 0
     return parts
+
+
+def _lerp(held: List[torch.Tensor], to: List[torch.Tensor], weight: float) -> None:
+    """held + weight (to - held): what does not differ stays as it is, to the last bit."""
+    if _HAS_LERP:
+        torch._foreach_lerp_(held, to, weight)
+    else:
+        torch._foreach_add_(held, torch._foreach_sub(to, held), alpha=weight)
+
+
+def _fold(averages: List[torch.Tensor], residuals: List[torch.Tensor]) -> None:
+    """Moves into each average what it can hold of its residual; their sum stays."""
+    moved = torch._foreach_add(averages, residuals)
+    torch._foreach_sub_(moved, averages)
+    torch._foreach_add_(averages, moved)
+    torch._foreach_sub_(residuals, moved)
 
 
 class Recorder:
@@ -81,6 +100,8 @@ class Recorder:
     update_every: steps between updates. The factor is exact for the steps between, so that widths stay right.
     dtype: of snapshots, torch.float32 (default), float16 or bfloat16. average_dtype: of the averages, torch.float32
     (default) or float64; averages in 16 bits stop moving.
+    compensate: float32 averages have residuals in float32, so that they move however long the training is. False saves
+    their memory, half of that of the averages; beyond some 10 000 steps such averages stop moving.
     device: of the averages; default: that of each parameter.
 
     Call step() after every step of the optimizer, or attach() the recorder to it. Under DistributedDataParallel only
@@ -100,6 +121,7 @@ class Recorder:
         update_every: int = 1,
         dtype: Optional[torch.dtype] = None,
         average_dtype: torch.dtype = torch.float32,
+        compensate: bool = True,
         device: "Optional[Union[str, torch.device]]" = None,
         prefix: str = "snapshot",
         unit: str = "steps",
@@ -134,10 +156,12 @@ class Recorder:
         self.n_steps = self._n_updated = 0
         self.run_id = uuid.uuid4().hex
         self._device = device
+        self.compensate = compensate and average_dtype == torch.float32
         self.is_writer = _rank() == 0
         self._first: Dict[str, str] = {}  # the first name of each averaged tensor
         self._names: List[str] = []  # these first names
         self._averages: List[List[torch.Tensor]] = [[] for _ in self.widths]  # in the same order, for each width
+        self._residuals: List[List[torch.Tensor]] = [[] for _ in self.widths]  # to be added to them, or none
         self._start()
 
     def _start(self) -> None:
@@ -162,9 +186,11 @@ class Recorder:
         if self._keeps:
             for averages in self._averages:
                 averages += [self._copy(_shards.local(floats[name])) for name in self._names]
+        if self.compensate:
+            self._residuals = [[torch.zeros_like(average) for average in averages] for averages in self._averages]
         self._devices = [average.get_device() for average in self._averages[0]]  # numbers, quick to compare
         self._dtypes = [average.dtype for average in self._averages[0]]
-        self._parts = _cut([average.numel() for average in self._averages[0]])
+        self._parts = _cut(self._averages[0])
 
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
         dtype = _COMPLEX[self.average_dtype] if tensor.is_complex() else self.average_dtype
@@ -232,12 +258,8 @@ class Recorder:
         weights = [-math.expm1((exponent + 1) * decay) for exponent in self._gammas]
         live = self._live()
         is_alike = [t.dtype for t in live] == self._dtypes and [t.get_device() for t in live] == self._devices
-        if _HAS_LERP and is_alike:
-            for averages, weight in zip(self._averages, weights):
-                torch._foreach_lerp_(averages, live, weight)
-        else:
-            for part in self._parts:
-                self._update_part(part, live[part], weights, is_alike)
+        for part in self._parts if self.compensate or not is_alike else [slice(None)]:
+            self._update_part(part, live[part], weights, is_alike)
         self._n_updated = self.n_steps
 
     def _update_part(self, part: slice, live: List[torch.Tensor], weights: List[float], is_alike: bool) -> None:
@@ -245,16 +267,19 @@ class Recorder:
             pairs = zip(live, self._averages[0][part])
             # not asynchronously to the processor: it would read before the copy is made
             live = [t.to(e.device, e.dtype, non_blocking=e.is_cuda) for t, e in pairs]
-        for averages, weight in zip(self._averages, weights):
-            held = averages[part]
-            # e + w (theta - e): a parameter that does not move stays as it is, to the last bit
-            if _HAS_LERP:
-                torch._foreach_lerp_(held, live, weight)
-            elif weight == 1:
+        for averages, residuals, weight in zip(self._averages, self._residuals, weights):
+            held, rest = averages[part], residuals[part]
+            if weight == 1:
                 for average, value in zip(held, live):
                     average.copy_(value)
+                for residual in rest:
+                    residual.zero_()
+            elif rest:  # held + rest moves by weight (live - held - rest), of which rest can hold the last digits
+                _lerp(rest, torch._foreach_sub(live, held), weight)
+                if self.n_steps // self.update_every % _FOLD_EVERY == 0:
+                    _fold(held, rest)
             else:
-                torch._foreach_add_(held, torch._foreach_sub(live, held), alpha=weight)
+                _lerp(held, live, weight)
 
     # ---- Snapshots ----
 
@@ -282,31 +307,34 @@ class Recorder:
         log.info("step %d: wrote %s", self.n_steps, ", ".join(paths))
         return paths
 
-    def _contents(self, k: int) -> Tuple[Dict[str, Tuple[torch.Tensor, torch.dtype]], Dict[str, str]]:
+    def _contents(self, k: int) -> Tuple[Dict[str, Item], Dict[str, str]]:
         """Tensors with the dtypes to write, and metadata, of average k."""
         entries = _entries(self.model)
-        averages = self._whole(k, entries)
+        averages = self._whole(self._averages[k], entries)
+        residuals = self._whole(self._residuals[k], entries)
         tensors = {}
         for name, tensor in entries.items():
-            average = averages[self._first[name]] if name in self._first else None
-            if average is None:
-                tensors[name] = (tensor, tensor.dtype)
+            first = self._first.get(name)
+            if first is None:
+                tensors[name] = Item(tensor, tensor.dtype)
             else:
-                tensors[name] = (average, torch.complex64 if average.is_complex() else self.dtype)
+                dtype = torch.complex64 if averages[first].is_complex() else self.dtype
+                tensors[name] = Item(averages[first], dtype, residuals.get(first))
+        kept = f"{'compensated ' if self.compensate else ''}{str(self.average_dtype)[6:]}"
         rhythm = "every step" if self.update_every == 1 else f"exactly, every {self.update_every} steps"
         metadata = {
             "posthoc_ema.time": str(self.n_steps),
             "posthoc_ema.unit": self.unit,
             "posthoc_ema.sigma_rel": repr(self.widths[k]),
             "posthoc_ema.gamma": repr(self._gammas[k]),
-            "posthoc_ema.update_rule": f"power function, {rhythm}, {str(self.average_dtype)[6:]}",
+            "posthoc_ema.update_rule": f"power function, {rhythm}, {kept}",
             "posthoc_ema.run": self.run_id,
         }
         return tensors, metadata
 
-    def _whole(self, k: int, entries: Mapping[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
-        """Average k by name, sharded where its parameter is."""
-        return {n: _shards.like(e, entries[n]) for n, e in zip(self._names, self._averages[k])}
+    def _whole(self, parts: List[torch.Tensor], entries: Mapping[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
+        """Averages or residuals of a width by name, sharded where their parameters are."""
+        return {n: _shards.like(e, entries[n]) for n, e in zip(self._names, parts)}
 
     # ---- Resuming ----
 
@@ -316,13 +344,15 @@ class Recorder:
         Processes that keep no averages have none in it. Averages of sharded parameters are sharded.
         """
         entries = _entries(self.model) if self._keeps else {}
+        kept = self._averages if self._keeps else []
         return {
             "version": 1,
             "widths": list(self.widths),
             "n_steps": self.n_steps,
             "n_updated": self._n_updated,
             "run_id": self.run_id,
-            "averages": [self._whole(k, entries) for k in range(len(self.widths))] if self._keeps else [],
+            "averages": [self._whole(averages, entries) for averages in kept],
+            "residuals": [self._whole(residuals, entries) for residuals in self._residuals if residuals],
         }
 
     @torch.no_grad()
@@ -338,9 +368,16 @@ class Recorder:
                 raise InputsError(
                     f"averages: expected {len(self.widths)} widths, found {len(parts)}; rank 0 has the state of a run"
                 )
-            for averages, given in zip(self._averages, parts):
+            rests = [self._check(given) for given in state.get("residuals", [])]  # none before they were kept
+            if rests and not self.compensate:
+                raise InputsError("residuals: the state has them; make the recorder with compensate=True")
+            if rests and len(rests) != len(self.widths):
+                raise InputsError(f"residuals: expected {len(self.widths)} widths, found {len(rests)}")
+            for averages, given in zip(self._averages + self._residuals, parts + rests):
                 for average, part in zip(averages, given):
                     average.copy_(part)
+            for residual in [] if rests else [r for residuals in self._residuals for r in residuals]:
+                residual.zero_()
         self.n_steps, self.run_id = int(state["n_steps"]), str(state["run_id"])
         self._n_updated = int(state.get("n_updated", self.n_steps))
 
@@ -358,6 +395,28 @@ class Recorder:
 
     # ---- Evaluation ----
 
+    def average(self, width: Optional[float] = None, dtype: Optional[torch.dtype] = None) -> Dict[str, torch.Tensor]:
+        """The tensors of an average, default the first, by name; those of sharded parameters are sharded.
+
+        Names that share a tensor share one here, too. dtype: default that of the averages.
+        """
+        if not self._keeps:
+            raise UsageError("average: rank 0 alone has averages")
+        entries = _entries(self.model)
+        found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), dtype).items()}
+        return {name: found[first] for name, first in self._first.items()}
+
+    def _index(self, width: Optional[float]) -> int:
+        wanted = self.widths[0] if width is None else width
+        if wanted not in self.widths:
+            raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
+        return self.widths.index(wanted)
+
+    def _sums(self, k: int, dtype: Optional[torch.dtype] = None) -> Dict[str, torch.Tensor]:
+        """The parts of this process of an average, with their residuals."""
+        averages = [part if dtype is None else part.to(dtype) for part in self._averages[k]]
+        return dict(zip(self._names, [a + r for a, r in zip(averages, self._residuals[k])] or averages))
+
     @contextlib.contextmanager
     def copy_to(
         self, model: torch.nn.Module, width: Optional[float] = None, *, broadcast: bool = False
@@ -369,10 +428,7 @@ class Recorder:
         """
         if not self._keeps and not broadcast:
             raise UsageError("copy_to: rank 0 alone has averages; call it there, or on all ranks with broadcast=True")
-        wanted = self.widths[0] if width is None else width
-        if wanted not in self.widths:
-            raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
-        averages = dict(zip(self._names, self._averages[self.widths.index(wanted)]))
+        averages = self._sums(self._index(width)) if self._keeps else {}
 
         def own() -> Dict[str, torch.Tensor]:
             """The tensors of the model; state_dict() also drops whole copies that fully_shard has made of shards."""
@@ -383,9 +439,9 @@ class Recorder:
         before = {name: tensor.clone() for name, tensor in held.items()}
         try:
             with torch.no_grad():
-                for name, tensor in held.items():
-                    if self._keeps:
-                        tensor.copy_(averages[name])
+                for name, average in averages.items():
+                    held[name].copy_(average)
+                for tensor in held.values():
                     if broadcast and not self.is_sharded:
                         torch.distributed.broadcast(tensor, 0)
             yield model

@@ -290,6 +290,51 @@ class Recording(unittest.TestCase):
         for name, average in averages.items():
             self.assertLess(float((average - training.truth[name]).abs().max()), 1e-14, name)
 
+    def test_averages_move_after_a_million_steps(self):
+        """Steps that are smaller than half a digit of a float32 average, against float64, also resumed, in any dtype."""
+        for dtype in (torch.float32, torch.bfloat16):
+            torch.manual_seed(1)
+            model = torch.nn.Module()
+            first = torch.randn(64)
+            model.w = torch.nn.Parameter(first.to(dtype))
+            recorders = [Recorder(model, (0.1,), dir=self.dir / str(dtype), every=0) for _ in range(2)]
+            recorders[0].step()
+            state = {**recorders[0].state_dict(), "n_steps": 10**6, "n_updated": 10**6}
+            recorders[0].load_state_dict(state)
+            truth = begin = model.w.detach().double().clone()
+            for step in range(10**6 + 1, 10**6 + 2001):
+                with torch.no_grad():
+                    model.w.copy_(first * (1 + 0.001 * torch.randn(64)))
+                recorders[step > 10**6 + 777].step()
+                if step == 10**6 + 777:  # a new process goes on
+                    held = io.BytesIO()
+                    torch.save(recorders[0].state_dict(), held)
+                    held.seek(0)
+                    recorders[1].load_state_dict(torch.load(held))
+                truth = truth + (1 - (1 - 1 / step) ** (ph.gamma(0.1) + 1)) * (model.w.detach().double() - truth)
+            path = pathlib.Path(recorders[1].save()[0])
+            made = torch.frombuffer(bytearray(tensors_of(path)["w"][2]), dtype=torch.float32).double()
+            self.assertLess(float((made - truth).norm() / truth.norm()), 4e-8, dtype)  # the rounding of the file
+            exact = recorders[1].average(dtype=torch.float64)["w"]
+            self.assertLess(float((exact - truth).norm() / (truth - begin).norm()), 1e-6, dtype)
+            self.assertIn(b"compensated float32", path.read_bytes())
+
+    def test_states_without_residuals_are_taken(self):
+        training = Training(self.dir / "old", torch.float32)
+        training.advance(1, 5)
+        state = training.recorder.state_dict()
+        again = Training(self.dir / "old", torch.float32).recorder
+        again.load_state_dict(state)
+        del state["residuals"]
+        again.load_state_dict(state)  # as earlier versions wrote it
+        for name, old in state["averages"][1].items():
+            self.assertTrue(torch.equal(old, again.average(0.10)[name]), name)
+        with self.assertRaises(ph.InputsError):
+            plain = Training(self.dir / "old", torch.float32, compensate=False).recorder
+            plain.load_state_dict(training.recorder.state_dict())
+        plain.load_state_dict(state)
+        self.assertNotIn("residuals", [k for k, v in plain.state_dict().items() if v])
+
     def test_complex_parameters_are_averaged(self):
         model = torch.nn.Module()
         model.spectrum = torch.nn.Parameter(torch.randn(5, 3, dtype=torch.complex64))
@@ -390,7 +435,7 @@ class Recording(unittest.TestCase):
             model[1].running_mean = torch.full((2,), 3.0)  # another tensor than the one at the beginning
             model[1].weight.data = torch.full((2,), 5.0)
             recorder.step()
-            averages = recorder.state_dict()["averages"][0]
+            averages = recorder.average()
             names = [n for n in averages if n.endswith("running_mean")]
             self.assertGreater(float(averages[names[0]][0]), 1)
             if network is model:
