@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* candidates.c - candidates are synthesised, kept and removed. The journal knows the files of a
- * killed run; the next run uses or removes them. */
-#include <dirent.h>
-#include <fcntl.h>
+/* candidates.c - candidates are synthesised, and removed when their scores are known. The journal
+ * knows the files of a killed run; the next run uses or removes them. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,14 +8,11 @@
 
 #include "cli.h"
 #include "phema/checksum.h"
-#include "phema/cleanup.h"
 #include "replay_options.h"
 #include "search/search_run.h"
 
 /* A name for a single average, which must match the names of the others. */
 #define CANDIDATE_NAME "phema-{time}-{sigma}"
-
-/* ---- Files ---- */
 
 /* "a/b" -> "b" */
 static const char *file_name(const char *path)
@@ -26,75 +21,7 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* A signal removes path, or path/name, with the end appended. */
-static enum phema_status add_entry(struct candidate *candidate, const char *name, const char *end,
-                                   bool is_directory, struct phema_error *err)
-{
-    struct phema_strbuf path = {0};
-    phema_strbuf_puts(&path, candidate->path);
-    if (name)
-        phema_strbuf_printf(&path, "/%s", name);
-    phema_strbuf_puts(&path, end);
-    enum phema_status status = phema_strbuf_check(&path, err);
-    if (!status)
-        status = phema_cleanup_add_partial(&candidate->entries[candidate->n_entries], path.data,
-                                           is_directory, err);
-    candidate->n_entries += !status;
-    phema_strbuf_clear(&path);
-    return status;
-}
-
-static enum phema_status add_entries(struct candidate *candidate,
-                                     const struct phema_outputs *outputs, size_t j,
-                                     struct phema_error *err)
-{
-    const struct phema_output *output = &outputs->items[j];
-    enum phema_status status = PHEMA_OK;
-    candidate->entries =
-        calloc(output->n_files + outputs->n_side_files + 2, sizeof(struct phema_cleanup_entry *));
-    if (!candidate->entries)
-        return phema_fail_memory(err);
-    for (size_t f = 0; f < output->n_files && !status; f++)
-        status = add_entry(candidate, output->files[f].name, "", false, err);
-    bool is_directory = phema_output_traits(outputs)->is_directory;
-    for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)
-        status = add_entry(candidate, outputs->side_files[f].name, "", false, err);
-    if (!status && output->sidecar)
-        status = add_entry(candidate, NULL, ".json", false, err);
-    if (status || !is_directory)
-        return status;
-    return add_entry(candidate, NULL, "", true, err);
-}
-
-void candidate_keep(struct candidate *candidate)
-{
-    for (size_t i = 0; i < candidate->n_entries; i++)
-        phema_cleanup_remove(candidate->entries[i]);
-    candidate->n_entries = 0;
-}
-
-static void clear_candidate(struct candidate *candidate)
-{
-    candidate_keep(candidate);
-    free(candidate->entries);
-    free(candidate->path);
-}
-
-/* Removes the regular files in it, and the directory if it is empty then. */
-static void remove_directory(const char *path)
-{
-    DIR *stream = opendir(path);
-    if (!stream)
-        return;
-    for (const struct dirent *entry = NULL; (entry = readdir(stream));) {
-        struct stat st;
-        if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(st.st_mode))
-            (void)unlinkat(dirfd(stream), entry->d_name, 0);
-    }
-    (void)closedir(stream);
-    (void)rmdir(path);
-}
+/* ---- Removing ---- */
 
 /* A journal may come from anywhere: each file that it names is checked before it is removed. */
 static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
@@ -117,7 +44,7 @@ static void remove_candidate(const struct searching *searching, const char *name
     if (!path.is_failed && lstat(path.data, &st) == 0 &&
         is_synthesised(path.data, &options->series.checkpoint)) {
         if (S_ISDIR(st.st_mode))
-            remove_directory(path.data);
+            candidate_remove_directory(path.data);
         else if (S_ISREG(st.st_mode) && unlink(path.data) == 0) {
             phema_strbuf_puts(&path, ".json");
             if (!path.is_failed)
@@ -265,7 +192,7 @@ static enum phema_status set_candidate(struct candidate *candidate, struct searc
     candidate->path = strdup(path);
     if (!candidate->path)
         return phema_fail_memory(err);
-    return candidate->is_own ? add_entries(candidate, &prepared->outputs, j, err) : PHEMA_OK;
+    return candidate_list_files(candidate, &prepared->outputs, j, err);
 }
 
 static enum phema_status synthesise(struct searching *searching, struct search_pass *pass,
@@ -298,12 +225,15 @@ static enum phema_status make(struct searching *searching, struct search_pass *p
     for (size_t j = 0; j < pass->prepared.outputs.m; j++) {
         status = set_candidate(&pass->candidates[j], searching, &pass->prepared, j, err);
         if (status) {
-            clear_candidate(&pass->candidates[j]);
+            candidate_clear(&pass->candidates[j]);
             return status;
         }
         pass->n++;
     }
-    return synthesise(searching, pass, err);
+    status = synthesise(searching, pass, err);
+    for (size_t j = 0; !status && j < pass->n; j++)
+        candidate_note_files(&pass->candidates[j]);
+    return status;
 }
 
 PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
@@ -318,13 +248,30 @@ PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass 
     return status;
 }
 
+PHEMA_FALLIBLE search_make_again(struct searching *searching, struct candidate *candidate,
+                                 struct phema_error *err)
+{
+    struct search_pass pass;
+    enum phema_status status = search_pass_make(searching, &pass, &candidate->at, 1, err);
+    if (!status) {
+        struct candidate made = pass.candidates[0];
+        pass.candidates[0] = *candidate;
+        *candidate = made;
+        pass.n_scored = 1; /* the changed one is removed already */
+    }
+    search_pass_end(searching, &pass);
+    return status;
+}
+
 void search_pass_end(const struct searching *searching, struct search_pass *pass)
 {
     for (size_t j = 0; j < pass->n; j++) {
         struct candidate *candidate = &pass->candidates[j];
-        if (j >= pass->n_scored && candidate->is_own)
+        if (j >= pass->n_scored && candidate->is_own && candidate_is_changed(candidate))
+            candidate_remove(candidate);
+        else if (j >= pass->n_scored && candidate->is_own)
             remove_candidate(searching, file_name(candidate->path));
-        clear_candidate(candidate);
+        candidate_clear(candidate);
     }
     free(pass->candidates);
 }

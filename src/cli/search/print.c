@@ -212,6 +212,15 @@ void search_report_failure(const struct searching *searching,
 }
 
 /* Where the best width lies among the scored ones. */
+void search_report_changed(struct searching *searching, const struct candidate *candidate)
+{
+    if (!searching->has_said_changed)
+        cli_say("warning: %s: the command changed or removed this file; candidates that stay are "
+                "made again",
+                candidate->path);
+    searching->has_said_changed = true;
+}
+
 static void write_between(struct phema_strbuf *out, const struct phema_search_best *best)
 {
     struct phema_name_buffer below, above, from, to;

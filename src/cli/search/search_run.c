@@ -180,6 +180,21 @@ static void set_best(struct searching *searching, const struct candidate *candid
     searching->best_at = candidate->at;
 }
 
+/* A changed candidate is removed, and made again where it has to be there. */
+static enum phema_status remove_changed(struct searching *searching,
+                                        const struct candidate *candidate, struct phema_error *err)
+{
+    if (!candidate_is_changed(candidate))
+        return PHEMA_OK;
+    if (!candidate->is_own)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: the command changed this file, which was there before the search",
+                          candidate->path);
+    search_report_changed(searching, candidate);
+    candidate_remove(candidate);
+    return PHEMA_OK;
+}
+
 static enum phema_status evaluate(struct searching *searching, struct candidate *candidate,
                                   struct phema_error *err)
 {
@@ -194,6 +209,9 @@ static enum phema_status evaluate(struct searching *searching, struct candidate 
     candidate_keep(candidate);
     searching->n_evaluated++;
     search_report_score(searching, &score);
+    status = remove_changed(searching, candidate, err);
+    if (status)
+        return status;
     search_tidy(searching, false);
     struct phema_search_best best;
     if (phema_journal_find_best(&best, searching->journal, &searching->search) &&
@@ -202,17 +220,69 @@ static enum phema_status evaluate(struct searching *searching, struct candidate 
     return PHEMA_OK;
 }
 
+/* The candidate stays known until the search ends. */
+static enum phema_status add_scored(struct searching *searching, struct candidate *candidate,
+                                    struct phema_error *err)
+{
+    struct candidate *scored = phema_arena_grow(&searching->arena, searching->scored,
+                                                searching->n_scored, sizeof(*scored));
+    if (!scored)
+        return phema_fail_memory(err);
+    searching->scored = scored;
+    scored[searching->n_scored++] = *candidate;
+    *candidate = (struct candidate){.path = NULL};
+    return PHEMA_OK;
+}
+
+/* The command of an earlier candidate may have changed this one. */
+static enum phema_status evaluate_next(struct searching *searching, struct search_pass *pass,
+                                       struct phema_error *err)
+{
+    struct candidate *candidate = &pass->candidates[pass->n_scored];
+    enum phema_status status = remove_changed(searching, candidate, err);
+    if (!status && candidate_is_changed(candidate))
+        status = search_make_again(searching, candidate, err);
+    if (!status)
+        status = evaluate(searching, candidate, err);
+    if (status)
+        return status;
+    pass->n_scored++;
+    return add_scored(searching, candidate, err);
+}
+
 static enum phema_status pass_through(struct searching *searching,
                                       const struct phema_search_point *points, size_t n,
                                       struct phema_error *err)
 {
     struct search_pass pass;
     enum phema_status status = search_pass_make(searching, &pass, points, n, err);
-    while (!status && pass.n_scored < pass.n) {
-        status = evaluate(searching, &pass.candidates[pass.n_scored], err);
-        pass.n_scored += !status;
-    }
+    while (!status && pass.n_scored < pass.n)
+        status = evaluate_next(searching, &pass, err);
     search_pass_end(searching, &pass);
+    return status;
+}
+
+/* Candidates that stay are as the program made them, whatever commands have done since. */
+static enum phema_status restore_scored(struct searching *searching, struct phema_error *err)
+{
+    const struct search_values *values = searching->values;
+    struct phema_search_best best;
+    bool has_best = phema_journal_find_best(&best, searching->journal, &searching->search);
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; !status && i < searching->n_scored; i++) {
+        struct candidate *candidate = &searching->scored[i];
+        bool is_best = has_best && phema_search_point_equals(best.score->at, candidate->at);
+        if (values->keep != KEEP_ALL && !(values->keep == KEEP_BEST && is_best)) {
+            if (candidate->is_own)
+                candidate_remove(candidate); /* changed, it does not say that it was made here */
+            continue;
+        }
+        status = remove_changed(searching, candidate, err);
+        if (!status && candidate_is_changed(candidate)) {
+            status = search_make_again(searching, candidate, err);
+            candidate_keep(candidate);
+        }
+    }
     return status;
 }
 
@@ -290,6 +360,8 @@ PHEMA_FALLIBLE search_run(struct searching *searching, struct phema_error *err)
     for (size_t n; !status && (n = find_points(searching, points)) > 0;)
         status = pass_through(searching, points, n, err);
     if (!status)
+        status = restore_scored(searching, err);
+    if (!status)
         status = keep_best(searching, err);
     search_tidy(searching, true);
     return status;
@@ -300,5 +372,7 @@ void search_clear(struct searching *searching)
     phema_journal_close(searching->journal);
     phema_regex_free(searching->pattern);
     free(searching->best_path);
+    for (size_t i = 0; i < searching->n_scored; i++)
+        candidate_clear(&searching->scored[i]);
     phema_arena_clear(&searching->arena);
 }

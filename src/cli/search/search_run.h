@@ -3,6 +3,8 @@
 #ifndef CLI_SEARCH_SEARCH_RUN_H
 #define CLI_SEARCH_SEARCH_RUN_H
 
+#include <sys/stat.h>
+
 #include "phema/search.h"
 #include "print_summary.h"
 #include "run_options.h"
@@ -26,6 +28,8 @@ struct comparison {
     double predicted_error; /* the larger one of both */
 };
 
+struct candidate;
+
 struct searching {
     const struct search_values *values;
     struct phema_search search;
@@ -43,8 +47,11 @@ struct searching {
     char *best_path;              /* of the candidate at best_at, if it exists */
     struct phema_search_point best_at;
     struct phema_search_point scored_at; /* of the candidate whose command runs */
-    struct comparison compared;          /* at the end */
-    bool has_heading;                    /* of the table of scores */
+    struct candidate *scored;            /* [n_scored] candidates of this run */
+    size_t n_scored;
+    bool has_said_changed;
+    struct comparison compared; /* at the end */
+    bool has_heading;           /* of the table of scores */
     struct phema_arena arena;
 };
 
@@ -61,16 +68,20 @@ void search_clear(struct searching *searching);
 /* ---- candidates.c: the averages that a search makes. One is removed only if the journal records
  * it as made by the search and its metadata say that it was synthesised. ---- */
 
-/* A candidate without a score yet. */
+struct candidate_file {
+    char *path;
+    struct stat made;                  /* as it was when the candidate was made */
+    struct phema_cleanup_entry *entry; /* until a signal must no longer remove it; or NULL */
+};
+
 struct candidate {
     struct phema_search_point at;
     char *path;
     double predicted_error;
-    bool is_own; /* made by this search, now or before it was killed */
-    /* files that are removed when a signal ends the program: the checkpoint, or its files and then
-     * their directory; and its provenance file */
-    struct phema_cleanup_entry **entries;
-    size_t n_entries;
+    bool is_own;                  /* made by this search, now or before it was killed */
+    struct candidate_file *files; /* [n_files] the checkpoint and its provenance file, or the files
+                                   * of a directory and then the directory */
+    size_t n_files;
 };
 
 struct search_pass {
@@ -101,12 +112,33 @@ PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass 
 /* Removes candidates without a score that this search has made. */
 void search_pass_end(const struct searching *searching, struct search_pass *pass);
 
-/* Call it when the candidate has its score: signals no longer remove it. */
-void candidate_keep(struct candidate *candidate);
+/* Makes a candidate anew that is no longer there. */
+PHEMA_FALLIBLE search_make_again(struct searching *searching, struct candidate *candidate,
+                                 struct phema_error *err);
 
 /* Removes scored candidates that --keep does not keep. At the end also those without a score: a
  * killed run may have made candidates that are not wanted any more. */
 void search_tidy(const struct searching *searching, bool is_end);
+
+/* ---- candidate_files.c ---- */
+
+/* Sets the files of output j; a signal removes those of a candidate that is_own. */
+PHEMA_FALLIBLE candidate_list_files(struct candidate *candidate,
+                                    const struct phema_outputs *outputs, size_t j,
+                                    struct phema_error *err);
+/* Call it when the candidate has its score: signals no longer remove it. */
+void candidate_keep(struct candidate *candidate);
+void candidate_clear(struct candidate *candidate);
+
+/* Notes the files as the program has made them, and whether others have changed them since: their
+ * contents, attributes, or what has the name. */
+void candidate_note_files(struct candidate *candidate);
+bool candidate_is_changed(const struct candidate *candidate);
+
+/* Removes whatever has the names of its files. */
+void candidate_remove(const struct candidate *candidate);
+/* Removes the regular files in it, and the directory if it is empty then. */
+void candidate_remove_directory(const char *path);
 
 /* ---- comparison.c ---- */
 
@@ -123,6 +155,8 @@ void search_report_pass(struct searching *searching, const struct search_pass *p
 void search_report_wait(void *context, double elapsed_s);
 void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result);
+/* Once: a command has changed the file of a candidate. */
+void search_report_changed(struct searching *searching, const struct candidate *candidate);
 void search_report_end(const struct searching *searching);
 void search_write(struct phema_strbuf *out, const struct searching *searching);
 
