@@ -30,6 +30,7 @@ enum phema_json_type phema_json_type(const struct phema_json *value);
 
 size_t phema_json_length(const struct phema_json *value); /* of arrays and objects, else 0 */
 const struct phema_json *phema_json_at(const struct phema_json *array, size_t index);
+/* NULL: the object has no such key, or null as its value. */
 const struct phema_json *phema_json_get(const struct phema_json *object, const char *key);
 
 /* Walk an object: for (f = first(o); f; f = next(o, f)). */

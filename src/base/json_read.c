@@ -77,7 +77,8 @@ const struct phema_json *phema_json_at(const struct phema_json *array, size_t in
 
 const struct phema_json *phema_json_get(const struct phema_json *object, const char *key)
 {
-    return outer(json_object_get(inner(object), key));
+    json_t *value = json_object_get(inner(object), key);
+    return json_is_null(value) ? NULL : outer(value);
 }
 
 /* jansson's iterators do not change the object, though their prototypes lack const. */

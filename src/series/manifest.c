@@ -35,6 +35,11 @@ static bool is_key(const struct member *member, const char *wanted)
     return phema_bytes_are(member->key, member->size, wanted);
 }
 
+static bool is_null(const struct member *member)
+{
+    return phema_json_type(member->value) == PHEMA_JSON_NULL;
+}
+
 static enum phema_status fail_unknown(const struct member *member, const char *known,
                                       struct phema_error *err)
 {
@@ -276,6 +281,8 @@ static enum phema_status read_member(struct manifest_reader *reader, struct cand
         return read_file_name(reader, candidate, member, err);
     if (is_key(member, "time"))
         return read_number(&candidate->named_time, member, err);
+    if (is_null(member) && (is_key(member, "profile") || is_key(member, "sigma_rel")))
+        return PHEMA_OK;
     if (is_key(member, "profile"))
         return read_profile(candidate, reader, member, err);
     if (is_key(member, "sigma_rel"))
@@ -336,9 +343,9 @@ static enum phema_status read_document(struct manifest_reader *reader,
             snapshots = member.value;
         else if (!is_key(&member, "unit"))
             return fail_unknown(&member, "unit, snapshots", err);
-        else if (!unit)
+        else if (!unit && !is_null(&member))
             return fail_value(&member, "a text such as 'steps'", err);
-        else
+        else if (unit)
             reader->candidates->unit = phema_arena_copy(reader->candidates->arena, unit, size);
     }
     if (!snapshots || phema_json_type(snapshots) != PHEMA_JSON_ARRAY)

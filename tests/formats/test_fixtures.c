@@ -174,7 +174,7 @@ static size_t check_directory(const char *directory)
 static void safetensors_list_as_expected(void **state)
 {
     (void)state;
-    assert_int_equal(check_directory("safetensors"), 8);
+    assert_int_equal(check_directory("safetensors"), 9);
 }
 
 static void compressed_files_list_as_expected(void **state)

@@ -37,6 +37,9 @@ static void legal_but_odd_headers_are_read(void **state)
         {"{}", 0, 0},
         {"{}   ", 0, 0},
         {"{\"__metadata__\":{}}", 0, 0},
+        {"{\"__metadata__\":null}", 0, 0},
+        {"{\"__metadata__\": null ," T("a", "[0,2]") "}", 2, 1},
+        {"{" T("a", "[0,2]") ",\"__metadata__\":null}", 2, 1},
         {"{ \n\t\"w\" : { \"shape\" : [ 1 , 2 ] ,\"data_offsets\":[0 ,2],\r\"dtype\":\"U8\"} }", 2,
          1},
         {"{" T("b", "[2,4]") "," T("a", "[0,2]") "}", 4, 2},
@@ -128,7 +131,11 @@ static void duplicates_are_refused_on_every_level(void **state)
     refuse("{\"__metadata__\":{},\"\\u005f_metadata__\":{}}", 0, "duplicate key '__metadata__'");
     refuse("{\"__metadata__\":{\"k\":\"1\",\"\\u006b\":\"2\"}}", 0, "duplicate key 'k'");
     refuse("{\"__metadata__\":{\"k\":1}}", 0, "a string");
-    refuse("{\"__metadata__\":[]}", 0, "an object of strings");
+    refuse("{\"__metadata__\":[]}", 0, "an object of strings or null");
+    refuse("{\"__metadata__\":nul}", 0, "an object of strings or null");
+    refuse("{\"__metadata__\":nulls}", 0, "found 's'");
+    refuse("{\"__metadata__\":null,\"__metadata__\":null}", 0, "duplicate key '__metadata__'");
+    refuse("{\"__metadata__\":{\"k\":null}}", 0, "a string");
 }
 
 static void data_are_covered_exactly(void **state)
@@ -292,6 +299,7 @@ static void an_equal_header_is_not_listed_again(void **state)
         {WITH_METADATA, WITH_METADATA, 0, "v"},
         {WITH_METADATA, "{\"__metadata__\":{\"k\":\"longer\"}," ENTRIES, 3, "longer"},
         {WITH_METADATA, "{\"__metadata__\":{}," ENTRIES, (uint64_t)-9, NULL},
+        {WITH_METADATA, "{\"__metadata__\":null," ENTRIES, (uint64_t)-7, NULL},
         {WITH_METADATA, "{ \"\\u005f_metadata__\" : { \"k\":\"\\u0061\"}," ENTRIES, 12, "a"},
         {"{" ENTRIES, "{" ENTRIES "    ", 4, NULL},
     };

@@ -23,6 +23,15 @@ bool json_lexer_accept(struct json_lexer *scan, char wanted)
     return true;
 }
 
+bool json_lexer_accept_null(struct json_lexer *scan)
+{
+    skip_space(scan);
+    if (scan->text.size - scan->at < 4 || memcmp(scan->text.data + scan->at, "null", 4) != 0)
+        return false;
+    scan->at += 4;
+    return true;
+}
+
 enum phema_status json_lexer_fail(const struct json_lexer *scan, const char *wanted,
                                   struct phema_error *err)
 {

@@ -16,6 +16,9 @@ struct json_lexer {
 /* Skips white space, then the given character. False when another character follows. */
 bool json_lexer_accept(struct json_lexer *scan, char wanted);
 
+/* The same with the word null. */
+bool json_lexer_accept_null(struct json_lexer *scan);
+
 /* "byte N: expected WHAT, found ..." */
 enum phema_status json_lexer_fail(const struct json_lexer *scan, const char *wanted,
                                   struct phema_error *err);

@@ -116,8 +116,10 @@ static enum phema_status read_metadata(struct header *header, struct phema_error
     if (header->has_metadata)
         return phema_fail(err, PHEMA_ERR_FILE, "duplicate key '__metadata__'");
     header->has_metadata = true;
-    enum phema_status status =
-        json_lexer_items(&header->scan, '{', "an object of strings", read_pair, header, err);
+    if (json_lexer_accept_null(&header->scan)) /* as MLX writes it without metadata */
+        return PHEMA_OK;
+    enum phema_status status = json_lexer_items(&header->scan, '{', "an object of strings or null",
+                                                read_pair, header, err);
     name_table_clear(&header->keys);
     return status ? phema_fail_in(err, status, "__metadata__") : PHEMA_OK;
 }
