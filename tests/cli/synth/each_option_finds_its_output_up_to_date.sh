@@ -4,6 +4,9 @@
 "$phema" gen -q --count 4 --params 200 --tensors 2 --input-profile raw raw >/dev/null
 "$phema" synth -q --sigma-rel 0.1 run a.safetensors >/dev/null
 cp a.safetensors b.safetensors
+cp -r run ids
+LC_ALL=C sed -i 's/"posthoc_ema.unit":"steps"/"posthoc_ema.run":"3f2a0b"/' ids/*-000[12]*
+LC_ALL=C sed -i 's/"posthoc_ema.unit":"steps"/"posthoc_ema.run":"4f2a0b"/' ids/*-000[34]*
 newest=$(find run -name '*4096-0.050*')
 printf '%s 1\n' "${newest##*/}" >one
 printf '%s 0.5\n' "${newest##*/}" >half
@@ -35,6 +38,7 @@ try from '--from 2000' ''
 try to '--to 3000' ''
 try every '--every 2' ''
 try last '--last 2' ''
+try run '--run 3f' '--run 4f' '--sigma-rel 0.1 ids'
 try use '--use averages' ''
 try include '--include weight' ''
 try exclude '--exclude bias' ''
