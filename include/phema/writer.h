@@ -59,6 +59,15 @@ PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, v
 PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, const void *data,
                                   size_t size, struct phema_error *err);
 
+/* Of a part: these bytes are in the file already, and count as written by the part. Each byte of a
+ * part is written or counted once. Does nothing for other files. */
+void phema_writer_count(struct phema_writer *writer, uint64_t offset, const void *data,
+                        size_t size);
+
+/* Of a part: writes bytes that another part writes as well, and that one counts. */
+PHEMA_FALLIBLE phema_writer_write_uncounted(struct phema_writer *writer, uint64_t offset,
+                                            const void *data, size_t size, struct phema_error *err);
+
 /* The frames of a seekable zstd file. Frames end where a tensor ends; small tensors share frames of
  * up to 4 MiB, larger ones are cut every 4 MiB. */
 struct phema_writer_frames {
@@ -311,6 +320,13 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
                                       const struct phema_writer_options *options,
                                       struct phema_error *err);
 const char *phema_writer_join_path(const struct phema_writer_join *join);
+/* Compares the bytes of the parts with the checksums in their markers, on all CPUs. Comes before
+ * phema_writer_join_compress and the commit, which do not.
+ * PHEMA_ERR_OUTPUT  they differ; the message names the parts. Nothing was changed */
+PHEMA_FALLIBLE phema_writer_join_check(struct phema_writer_join *join, struct phema_error *err);
+/* The first part that an earlier version has written, without checksums, so that the check compares
+ * nothing; or 0. */
+uint64_t phema_writer_join_unchecked_part(const struct phema_writer_join *join);
 /* Puts the frames of a compressed output together. Does nothing for others. */
 PHEMA_FALLIBLE phema_writer_join_compress(struct phema_writer_join *join, struct phema_error *err);
 /* Of a compressed output known after that. */

@@ -19,7 +19,7 @@ enum sink_start_state sink_start_state(const struct sink *sink)
 
 bool sink_needs_done_tiles(const struct sink *sink)
 {
-    return sink->sums || sink->pieces || sink->frame_bytes;
+    return sink->sums || sink->pieces || sink->part;
 }
 
 bool sink_took_over(const struct sink *sink)

@@ -16,6 +16,7 @@ struct sink_piece {
     uint64_t data_at, size_bytes; /* in the file */
     _Atomic uint64_t n_bytes;     /* written by this run, or found done */
     _Atomic uint32_t crc;         /* the shares of these bytes */
+    _Atomic bool has_first;       /* the first byte is among them */
 };
 
 struct sink {

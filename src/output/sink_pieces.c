@@ -19,6 +19,8 @@ static void note_block(struct sink_piece *piece, uint64_t offset, const void *da
     uint32_t share = phema_crc32_share(phema_crc32(0, data, size), behind);
     atomic_fetch_xor_explicit(&piece->crc, share, memory_order_relaxed);
     atomic_fetch_add_explicit(&piece->n_bytes, size, memory_order_relaxed);
+    if (offset == piece->data_at && size)
+        atomic_store_explicit(&piece->has_first, true, memory_order_relaxed);
 }
 
 /* The first piece of a copy that ends behind this place, or n_pieces. */
@@ -190,14 +192,19 @@ static void clear_frame(struct piece_frame *frame)
     phema_strbuf_clear(&frame->zip.bytes);
 }
 
+/* Several parts write that of a shared piece. The one that has the first byte counts it. */
 static enum phema_status write_frame(struct piece_frame *frame, const struct sink *sink, size_t p,
                                      struct phema_error *err)
 {
-    struct phema_writer *writer = sink->writers[sink->pieces[p].file];
+    const struct sink_piece *piece = &sink->pieces[p];
+    struct phema_writer *writer = sink->writers[piece->file];
+    bool is_counted = share_of(sink, p) == PIECE_OWN || atomic_load(&piece->has_first);
     enum phema_status status = make_frame(frame, sink, p, err);
-    for (unsigned x = 0; x < frame->n && !status; x++)
-        status = phema_writer_write(writer, frame->places[x].at, frame->places[x].bytes,
-                                    frame->places[x].size, err);
+    for (unsigned x = 0; x < frame->n && !status; x++) {
+        const struct frame_place *place = &frame->places[x];
+        status = (is_counted ? phema_writer_write : phema_writer_write_uncounted)(
+            writer, place->at, place->bytes, place->size, err);
+    }
     return status;
 }
 

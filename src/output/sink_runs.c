@@ -24,6 +24,8 @@ static enum phema_status transfer_run(void *context, const struct phema_run *run
     enum phema_status status =
         transfer->read ? phema_writer_read(writer, run->offset, transfer->read + at, size, err)
                        : phema_writer_write(writer, run->offset, transfer->written + at, size, err);
+    if (!status && transfer->read && transfer->is_done)
+        phema_writer_count(writer, run->offset, transfer->read + at, size);
     if (!status && (transfer->written || transfer->is_done))
         sink_note_run(sink, transfer->tensor, run,
                       transfer->read ? transfer->read + at : transfer->written + at, size);

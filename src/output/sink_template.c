@@ -40,6 +40,8 @@ static enum phema_status restore_range(const struct restoring *restoring, uint64
             phema_writer_read(sink->writers[f], at, restoring->chunk, size, err);
         if (!status && memcmp(restoring->chunk, data, size) != 0)
             status = phema_writer_write(sink->writers[f], at, data, size, err);
+        else if (!status)
+            phema_writer_count(sink->writers[f], at, data, size);
         if (status)
             return status;
         sink_note_bytes(sink, f, at, data, size);

@@ -114,8 +114,11 @@ PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_
         status = phema_writer_read(sink->writers[location->file], offset, sink->scratch, size, err);
     if (status)
         return status;
-    if (!sum && !sink->is_verifying)
+    if (!sum && !sink->is_verifying) {
         sink_note_frames(sink, offset, size);
+        if (!location->chunks && !sink->pieces)
+            phema_writer_count(sink->writers[location->file], offset, data, size);
+    }
     uint64_t hash = sink_hash(sink, i, offset, first, data, size);
     if (sum)
         *sum += hash;

@@ -13,6 +13,7 @@
 
 #include "directory.h"
 #include "join.h"
+#include "numbers.h"
 #include "partial.h"
 #include "phema/path.h"
 #include "phema/strbuf.h"
@@ -50,36 +51,6 @@ static enum phema_status find_division(struct phema_writer_join *join, struct ph
     return status;
 }
 
-/* A list of numbers, "2, 5-7". */
-struct numbers {
-    struct phema_strbuf text;
-    uint64_t first, last, n;
-};
-
-static void end_run(struct numbers *numbers)
-{
-    if (!numbers->first)
-        return;
-    phema_strbuf_printf(&numbers->text, "%s%llu", numbers->text.size ? ", " : "",
-                        (unsigned long long)numbers->first);
-    if (numbers->last > numbers->first)
-        phema_strbuf_printf(&numbers->text, "%s%llu",
-                            numbers->last > numbers->first + 1 ? "-" : ", ",
-                            (unsigned long long)numbers->last);
-    numbers->first = 0;
-}
-
-static void add_number(struct numbers *numbers, uint64_t number)
-{
-    numbers->n++;
-    if (numbers->first && number == numbers->last + 1) {
-        numbers->last = number;
-        return;
-    }
-    end_run(numbers);
-    numbers->first = numbers->last = number;
-}
-
 static enum phema_status fail_missing(const struct phema_writer_join *join,
                                       struct numbers states[MARKER_DONE], struct phema_error *err)
 {
@@ -90,7 +61,7 @@ static enum phema_status fail_missing(const struct phema_writer_join *join,
     for (size_t s = 0; s < MARKER_DONE; s++) {
         if (!states[s].n)
             continue;
-        end_run(&states[s]);
+        numbers_end(&states[s]);
         phema_strbuf_printf(&text, "%s%s %s %s %s", text.size ? ", " : "",
                             states[s].n == 1 ? "part" : "parts", states[s].text.data,
                             states[s].n == 1 ? "is" : "are", words[s]);
@@ -110,7 +81,9 @@ static bool is_alike(const struct part_marker *a, const struct part_marker *b)
                     a->sums_file == b->sums_file && a->sidecar_bytes == b->sidecar_bytes &&
                     a->is_compressed == b->is_compressed &&
                     a->all_frames.library == b->all_frames.library &&
-                    a->all_frames.level == b->all_frames.level;
+                    a->all_frames.level == b->all_frames.level &&
+                    (a->blocks.block_bytes == b->blocks.block_bytes || !a->blocks.are_there ||
+                     !b->blocks.are_there);
     for (size_t f = 0; is_alike && f < a->n_files; f++) {
         const char *name = a->files[f].name, *other = b->files[f].name;
         is_alike = a->files[f].size_bytes == b->files[f].size_bytes && !name == !other &&
@@ -170,13 +143,15 @@ static enum phema_status add_marker(struct markers *markers, struct phema_writer
         return status;
     if (marker.state == MARKER_DONE && marker.is_compressed)
         status = join_add_frames(join, &marker, part, err);
+    if (!status && marker.state == MARKER_DONE)
+        status = join_add_blocks(join, &marker, part, err);
     if (status) {
         part_marker_clear(&marker);
         return status;
     }
     if (marker.state != MARKER_DONE) {
         join->is_begun |= marker.state != MARKER_ABSENT;
-        add_number(&markers->states[marker.state], part);
+        numbers_add(&markers->states[marker.state], part);
         markers->n_missing++;
     } else if (!join->first.files) {
         join->first = marker;
@@ -323,6 +298,19 @@ const char *phema_writer_join_path(const struct phema_writer_join *join)
     return join->path;
 }
 
+PHEMA_FALLIBLE phema_writer_join_check(struct phema_writer_join *join, struct phema_error *err)
+{
+    if (join->is_published)
+        return PHEMA_OK;
+    enum phema_status status = join_check_blocks(join, err);
+    return status ? status : join_check_sums(join, err);
+}
+
+uint64_t phema_writer_join_unchecked_part(const struct phema_writer_join *join)
+{
+    return join->is_published ? 0 : join->blocks.unchecked_part;
+}
+
 PHEMA_FALLIBLE phema_writer_join_compress(struct phema_writer_join *join, struct phema_error *err)
 {
     if (join->is_published || !join->first.is_compressed)
@@ -450,6 +438,7 @@ void phema_writer_join_abandon(struct phema_writer_join *join)
     if (join->plain >= 0)
         (void)close(join->plain);
     join_frames_clear(join);
+    join_blocks_clear(join);
     part_marker_clear(&join->first);
     free(join->path);
     free(join->partial_path);

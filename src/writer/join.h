@@ -25,6 +25,17 @@ struct join_frames {
     bool are_written;             /* PATH.partial is complete */
 };
 
+/* What the parts tell of a block of the output: the exclusive or of their shares in its checksum. */
+struct join_block {
+    uint32_t crc;
+    uint32_t first_part, last_part; /* that have written to it, from 1; 0: none */
+};
+struct join_blocks {
+    struct join_block *items; /* [n] by number */
+    size_t n;
+    uint64_t unchecked_part; /* the first part without checksums, or 0 */
+};
+
 struct phema_writer_join {
     char *path, *partial_path;
     struct phema_writer_options options;
@@ -33,6 +44,7 @@ struct phema_writer_join {
     int descriptor;           /* of PATH.partial, or -1 */
     int plain;                /* of PATH.plain.partial where the output is compressed, or -1 */
     char *plain_path;         /* NULL: not open */
+    struct join_blocks blocks;
     struct join_frames frames;
     bool is_begun;     /* a part is being written, or was when its run ended */
     bool is_published; /* an earlier join was stopped after the rename */
@@ -58,7 +70,27 @@ PHEMA_FALLIBLE join_open_partial(bool *is_locked, struct phema_writer_join *join
  * locks the content of a compressed output. */
 PHEMA_FALLIBLE join_check_partial(struct phema_writer_join *join, struct phema_error *err);
 
+/* ---- join_blocks.c ---- */
+
+/* Adds the checksums of a part that is done. */
+PHEMA_FALLIBLE join_add_blocks(struct phema_writer_join *join, const struct part_marker *marker,
+                               uint64_t part, struct phema_error *err);
+
+/* Compares the bytes that are published with these checksums; of a compressed output the content of
+ * frames that no part has compressed.
+ * PHEMA_ERR_OUTPUT  they differ; the message names the parts */
+PHEMA_FALLIBLE join_check_blocks(struct phema_writer_join *join, struct phema_error *err);
+
+void join_blocks_clear(struct phema_writer_join *join);
+
 /* ---- join_sums.c ---- */
+
+/* A file of a directory, or the one that is joined. */
+PHEMA_FALLIBLE join_open_file(int *descriptor, const struct phema_writer_join *join, size_t file,
+                              struct phema_error *err);
+
+/* Checks that the header has digits where the parts say so. */
+PHEMA_FALLIBLE join_check_sums(const struct phema_writer_join *join, struct phema_error *err);
 
 /* Writes the sums over the data of all parts into the header that the first part has written. The
  * next join writes the same bytes when this one is stopped here; so it does below. */

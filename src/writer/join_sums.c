@@ -10,9 +10,8 @@
 #include "write_error.h"
 #include "writer_internal.h"
 
-/* A file of a directory, or the one that is joined. */
-static enum phema_status open_file(int *descriptor, const struct phema_writer_join *join,
-                                   size_t file, struct phema_error *err)
+PHEMA_FALLIBLE join_open_file(int *descriptor, const struct phema_writer_join *join, size_t file,
+                              struct phema_error *err)
 {
     const char *name = join->first.files[file].name;
     *descriptor = join_data(join);
@@ -55,14 +54,22 @@ static enum phema_status check_digits(const struct phema_writer_join *join, int 
         join_data_path(join), (unsigned long long)offset, join->path);
 }
 
+PHEMA_FALLIBLE join_check_sums(const struct phema_writer_join *join, struct phema_error *err)
+{
+    int descriptor = -1;
+    if (!join->first.n_sums || join->first.sidecar)
+        return PHEMA_OK;
+    enum phema_status status = join_open_file(&descriptor, join, join->first.sums_file, err);
+    for (size_t k = 0; k < join->first.n_sums && !status; k++)
+        status = check_digits(join, descriptor, join->first.sums[k].offset, err);
+    if (descriptor >= 0 && descriptor != join_data(join))
+        (void)close(descriptor);
+    return status;
+}
+
 static enum phema_status write_digits(const struct phema_writer_join *join, int descriptor,
                                       struct phema_error *err)
 {
-    for (size_t k = 0; k < join->first.n_sums; k++) {
-        enum phema_status status = check_digits(join, descriptor, join->first.sums[k].offset, err);
-        if (status)
-            return status;
-    }
     for (size_t k = 0; k < join->first.n_sums; k++) {
         const struct phema_writer_part_sum *sum = &join->first.sums[k];
         char digits[PHEMA_DIGEST];
@@ -78,7 +85,7 @@ PHEMA_FALLIBLE join_write_sums(const struct phema_writer_join *join, struct phem
     int descriptor = -1;
     if (!join->first.n_sums || join->first.sidecar)
         return PHEMA_OK;
-    enum phema_status status = open_file(&descriptor, join, join->first.sums_file, err);
+    enum phema_status status = join_open_file(&descriptor, join, join->first.sums_file, err);
     return status ? status : close_file(join, descriptor, write_digits(join, descriptor, err), err);
 }
 
@@ -108,7 +115,7 @@ PHEMA_FALLIBLE join_write_crcs(const struct phema_writer_join *join, struct phem
         while (end < all->n_crcs && all->crcs[end].file == all->crcs[k].file)
             end++;
         int descriptor = -1;
-        status = open_file(&descriptor, join, all->crcs[k].file, err);
+        status = join_open_file(&descriptor, join, all->crcs[k].file, err);
         if (!status)
             status =
                 close_file(join, descriptor,

@@ -23,6 +23,9 @@
 #include "writer_internal.h"
 #include "zstd_encoder.h"
 
+/* Of a copied file, for its checksums. */
+#define COUNTED_BYTES ((size_t)1 << 20)
+
 struct phema_writer_part {
     char *path, *partial_path, *part_marker_path;
     char *plain_path, *frames_path; /* of a compressed output */
@@ -31,6 +34,7 @@ struct phema_writer_part {
     int descriptor; /* of PATH.partial, file or directory, locked shared, or -1 */
     int plain;      /* of PATH.plain.partial, the same, of a compressed output */
     bool is_ours;   /* this run has created the marker or written to it: a failure removes it */
+    struct part_blocks blocks;              /* of the bytes that this part has written */
     struct phema_writer_part_frames frames; /* that this part has compressed */
     struct phema_cleanup_entry *entry, *frames_entry;
 };
@@ -60,8 +64,8 @@ static enum phema_status write_marker(const struct phema_writer_part *part, bool
     struct stat st;
     if (fstat(part->descriptor, &st))
         return writer_fail_errno(err, part->path, "cannot be examined", errno);
-    return part_marker_write(part->marker, part->part_marker_path, part->options, &part->frames,
-                             (uint64_t)st.st_ino, is_done, err);
+    return part_marker_write(part->marker, part->part_marker_path, part->options, &part->blocks,
+                             &part->frames, (uint64_t)st.st_ino, is_done, err);
 }
 
 /* Overwrites the marker of an earlier run. Ending signals are held. */
@@ -260,6 +264,8 @@ static enum phema_status begin(struct phema_writer_part *part, struct phema_erro
 {
     bool is_alone = false;
     enum phema_status status = check_names(part, err);
+    if (!status)
+        status = part_blocks_open(&part->blocks, part->options, err);
     if (status)
         return status;
     phema_cleanup_hold();
@@ -366,7 +372,30 @@ PHEMA_FALLIBLE phema_writer_part_file(struct phema_writer **out, struct phema_wr
     if (status)
         return status;
     status = bring_to_size(writer, part->options->files[f].size_bytes, err);
+    writer->blocks = part_blocks_of_file(&part->blocks, part->options, f);
     return writer_hand_over(out, writer, status);
+}
+
+/* A copy is made inside the kernel where that is possible. */
+static enum phema_status count_source(const struct phema_writer_part *part, size_t f,
+                                      int descriptor, const char *source, struct phema_error *err)
+{
+    const struct part_file_blocks blocks = part_blocks_of_file(&part->blocks, part->options, f);
+    uint8_t *buffer = malloc(COUNTED_BYTES);
+    enum phema_status status = buffer ? PHEMA_OK : phema_fail_memory(err);
+    for (uint64_t at = 0; at < blocks.size_bytes && !status;) {
+        ssize_t size = file_read_fully(descriptor, buffer, COUNTED_BYTES, at);
+        if (size < 0)
+            status =
+                phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be read: %s", source, strerror(errno));
+        else if (size == 0) /* it was cut, which the copy reports */
+            break;
+        else
+            part_blocks_add(&blocks, at, buffer, (size_t)size);
+        at += (uint64_t)size;
+    }
+    free(buffer);
+    return status;
 }
 
 PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_t f,
@@ -381,6 +410,8 @@ PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_
     if (size_bytes != part->options->files[f].size_bytes)
         status = phema_fail(err, PHEMA_ERR_FILE, "%s: changed while it was being used", source);
     else
+        status = count_source(part, f, descriptor, source, err);
+    if (!status)
         status = begin_file(&writer, part, f, err);
     if (!status)
         status = writer_commit_copy(writer, descriptor, source, size_bytes, err);
@@ -573,5 +604,6 @@ void phema_writer_part_abandon(struct phema_writer_part *part)
     free(part->plain_path);
     free(part->frames_path);
     free(part->frames.sizes);
+    part_blocks_clear(&part->blocks);
     free(part);
 }

@@ -2,6 +2,7 @@
 #ifndef WRITER_PART_H
 #define WRITER_PART_H
 
+#include "part_blocks.h"
 #include "phema/writer.h"
 
 /* ---- Names: PATH.part-I-of-N ---- */
@@ -68,6 +69,7 @@ struct part_marker {
     size_t n_sums;
     struct phema_writer_part_crc *crcs; /* [n_crcs] of a part that is done */
     size_t n_crcs;
+    struct part_marker_blocks blocks; /* of a part that is done */
     bool is_compressed, verifies;
     struct phema_writer_part_frames frames; /* of a part that is done */
     struct phema_writer_frames
@@ -83,6 +85,7 @@ void part_marker_clear(struct part_marker *marker);
 /* Replaces the contents. */
 PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
                                  const struct phema_writer_part_options *options,
+                                 const struct part_blocks *blocks,
                                  const struct phema_writer_part_frames *frames, uint64_t inode,
                                  bool is_done, struct phema_error *err);
 

@@ -352,6 +352,8 @@ static enum phema_status read_document(struct part_marker *marker,
     if (!status)
         status = read_crcs(marker, phema_json_get(document, "crcs"), err);
     if (!status)
+        status = part_blocks_read(&marker->blocks, phema_json_get(document, "blocks"), err);
+    if (!status)
         status = part_frames_read(marker, phema_json_get(document, "frames"), err);
     if (status)
         return status;
@@ -430,6 +432,7 @@ void part_marker_clear(struct part_marker *marker)
     free(marker->sidecar);
     free(marker->sums);
     free(marker->crcs);
+    part_marker_blocks_clear(&marker->blocks);
     free(marker->frames.sizes);
     free(marker->all_frames.ends);
     *marker = (struct part_marker){0};
@@ -475,6 +478,7 @@ static void write_crcs(struct phema_json_out *out, const struct phema_writer_par
 }
 
 static void write_text(struct phema_strbuf *text, const struct phema_writer_part_options *options,
+                       const struct part_blocks *blocks,
                        const struct phema_writer_part_frames *frames, uint64_t inode, bool is_done)
 {
     struct phema_json_out out = {.text = text, .is_pretty = true};
@@ -504,6 +508,8 @@ static void write_text(struct phema_strbuf *text, const struct phema_writer_part
     }
     write_sums(&out, options, is_done);
     write_crcs(&out, options, is_done);
+    if (is_done)
+        part_blocks_write(&out, blocks);
     part_frames_write(&out, options, frames, is_done);
     phema_json_out_close(&out, '}');
     phema_strbuf_puts(text, "\n");
@@ -524,11 +530,12 @@ static enum phema_status replace_contents(int descriptor, const char *path,
 
 PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
                                  const struct phema_writer_part_options *options,
+                                 const struct part_blocks *blocks,
                                  const struct phema_writer_part_frames *frames, uint64_t inode,
                                  bool is_done, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    write_text(&text, options, frames, inode, is_done);
+    write_text(&text, options, blocks, frames, inode, is_done);
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status && text.size > MAX_MARKER_BYTES)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,

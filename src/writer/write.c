@@ -193,12 +193,19 @@ static void extend_to_edges(size_t *start, size_t *end, const uint8_t *bytes, si
         ++*end;
 }
 
+void phema_writer_count(struct phema_writer *writer, uint64_t offset, const void *data, size_t size)
+{
+    if (writer->blocks.items)
+        part_blocks_add(&writer->blocks, offset, data, size);
+}
+
 PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, const void *data,
                                   size_t size, struct phema_error *err)
 {
     const uint8_t *bytes = data;
     size_t done = 0, zeros = 0, end = 0;
     enum phema_status status = PHEMA_OK;
+    phema_writer_count(writer, offset, data, size);
     while (writer->is_fresh && !status && find_zeros(&zeros, &end, offset, bytes, size)) {
         bool is_hole = make_hole(writer, offset + zeros, end - zeros);
         size_t next = end;
@@ -211,4 +218,10 @@ PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, 
         zeros = end;
     }
     return status ? status : write_all(writer, offset + done, bytes + done, size - done, err);
+}
+
+PHEMA_FALLIBLE phema_writer_write_uncounted(struct phema_writer *writer, uint64_t offset,
+                                            const void *data, size_t size, struct phema_error *err)
+{
+    return write_all(writer, offset, data, size, err);
 }

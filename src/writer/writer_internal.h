@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "part_blocks.h"
 #include "phema/writer.h"
 #include "writeback.h"
 
@@ -35,6 +36,7 @@ struct phema_writer {
     struct phema_writer_options options;
     struct phema_cleanup_entry *entry, *map_entry;
     bool is_fresh; /* of a known size, and bytes that were not written read as zeros */
+    struct part_file_blocks blocks; /* of a file that a part writes */
     struct writeback writeback;
     _Atomic uint64_t written_bytes;
     _Atomic int lost; /* errno when written bytes did not reach the disk, or 0 */

@@ -57,14 +57,27 @@ static uint8_t byte_at(size_t at)
     return (uint8_t)('a' + at % 23);
 }
 
-static enum phema_status put_share(struct phema_writer *writer, uint64_t part,
+/* Zeros where join fills in a checksum. In two halves, the second one first. */
+static enum phema_status put_share(struct phema_writer *writer,
+                                   const struct phema_writer_part_options *options,
                                    struct phema_error *err)
 {
-    uint8_t data[PART_SIZE];
-    size_t first = (size_t)(part - 1) * PART_SIZE;
-    for (size_t i = 0; i < PART_SIZE; i++)
+    size_t size = (size_t)(options->files[0].size_bytes / options->n_parts), half = size / 2;
+    size_t first = (size_t)(options->part - 1) * size;
+    uint8_t *data = malloc(size);
+    assert_non_null(data);
+    for (size_t i = 0; i < size; i++)
         data[i] = byte_at(first + i);
-    return phema_writer_write(writer, first, data, PART_SIZE, err);
+    for (unsigned x = 0; options->n_crcs && x < options->crcs[0].n_places; x++)
+        for (size_t at = (size_t)options->crcs[0].at[x], i = at; i < at + sizeof(uint32_t); i++)
+            if (i >= first && i < first + size)
+                data[i - first] = 0;
+    enum phema_status status =
+        phema_writer_write(writer, first + half, data + half, size - half, err);
+    if (!status)
+        status = phema_writer_write(writer, first, data, half, err);
+    free(data);
+    return status;
 }
 
 static enum phema_status write_part_with(const char *path,
@@ -78,7 +91,7 @@ static enum phema_status write_part_with(const char *path,
         return status;
     status = phema_writer_part_file(&writer, opened, 0, err);
     if (!status)
-        status = put_share(writer, options->part, err);
+        status = put_share(writer, options, err);
     if (status) {
         phema_writer_abandon(writer);
         phema_writer_part_abandon(opened);
@@ -109,7 +122,12 @@ static enum phema_status join(const char *path, const struct phema_writer_option
 {
     struct phema_writer_join *opened = NULL;
     enum phema_status status = phema_writer_join_open(&opened, path, options, err);
-    return status ? status : phema_writer_join_commit(opened, err);
+    if (!status)
+        status = phema_writer_join_check(opened, err);
+    if (!status)
+        return phema_writer_join_commit(opened, err);
+    phema_writer_join_abandon(opened);
+    return status;
 }
 
 static void assert_joined(const char *path)
@@ -480,6 +498,97 @@ static void a_sidecar_appears_with_its_file(void **state)
     free(path);
 }
 
+/* ---- Bytes that change before the join ---- */
+
+/* Four parts of four blocks each, which begin within blocks. */
+enum { BLOCK = 4096, LARGE = 4 * N_PARTS * BLOCK - 400 };
+static const struct phema_writer_part_file large_file = {NULL, LARGE};
+
+static void write_large_parts(const char *path)
+{
+    struct phema_error err = {""};
+    for (uint64_t part = N_PARTS; part >= 1; part--) {
+        struct phema_writer_part_options options = part_of(part, N_PARTS);
+        options.files = &large_file;
+        assert_ok(write_part_with(path, &options, &err), &err);
+    }
+}
+
+static void change_byte(const char *path, size_t at)
+{
+    size_t size = 0;
+    uint8_t *data = support_read(path, &size);
+    assert_true(at < size);
+    data[at] ^= 0x80;
+    int descriptor = open(path, O_WRONLY);
+    assert_int_equal(pwrite(descriptor, data + at, 1, (off_t)at), 1);
+    assert_int_equal(close(descriptor), 0);
+    free(data);
+}
+
+static void bytes_that_changed_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        const char *parts;
+    } changes[] = {{0, "bytes 0 to 4096 are not what part 1 has written"},
+                   {LARGE / 2 - 1, "for parts 2, 3,"},
+                   {LARGE / 2 + BLOCK, "synth --part 3/4"},
+                   {LARGE - 1, "bytes 61440 to 65136 are not what part 4 has written"}};
+    struct phema_error err = {""};
+    char *path = support_tmp_path("changed"), *partial = with_end(path, ".partial");
+    write_large_parts(path);
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        change_byte(partial, changes[i].at);
+        assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err, changes[i].parts);
+        assert_false(exists(path));
+        assert_true(has_marker(path, 1, N_PARTS));
+        change_byte(partial, changes[i].at);
+    }
+    assert_ok(join(path, &quick, &err), &err);
+    free(partial);
+    free(path);
+}
+
+static void markers_of_other_blocks_are_refused(void **state)
+{
+    (void)state;
+    static const char *const changes[][3] = {
+        {"\"first\": 0", "\"first\": 9", "not what"},
+        {"\"block_bytes\": 4096", "\"block_bytes\": 8192", "part 2 does not go with part 1"},
+        {"\"block_bytes\": 4096", "\"block_bytes\": 0000", "part 1 is not finished"},
+        {"\"crcs\": [", "\"crcs\": 1", "part 1 is not finished"}};
+    struct phema_error err = {""};
+    char *path = support_tmp_path("blocks");
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        write_large_parts(path);
+        change_marker(path, 1, changes[i][0], changes[i][1]);
+        enum phema_status status = join(path, &quick, &err);
+        assert_true(status == PHEMA_ERR_OUTPUT || status == PHEMA_NO);
+        assert_non_null(strstr(err.message, changes[i][2]));
+    }
+    write_large_parts(path);
+    assert_ok(join(path, &quick, &err), &err);
+    free(path);
+}
+
+static void parts_of_an_earlier_version_are_joined_unchecked(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("earlier");
+    struct phema_writer_join *opened = NULL;
+    write_parts(path);
+    change_marker(path, 3, "\"blocks\"", "\"blockz\"");
+    assert_ok(phema_writer_join_open(&opened, path, &quick, &err), &err);
+    assert_ok(phema_writer_join_check(opened, &err), &err);
+    assert_int_equal(phema_writer_join_unchecked_part(opened), 3);
+    phema_writer_join_abandon(opened);
+    assert_joined(path);
+    free(path);
+}
+
 static void only_markers_are_found(void **state)
 {
     (void)state;
@@ -626,6 +735,9 @@ int main(void)
         cmocka_unit_test(an_incomplete_marker_is_unfinished),
         cmocka_unit_test(an_existing_output_is_kept_unless_replacing),
         cmocka_unit_test(a_sidecar_appears_with_its_file),
+        cmocka_unit_test(bytes_that_changed_are_found),
+        cmocka_unit_test(markers_of_other_blocks_are_refused),
+        cmocka_unit_test(parts_of_an_earlier_version_are_joined_unchecked),
         cmocka_unit_test(only_markers_are_found),
         cmocka_unit_test(directories_are_written_in_parts),
     };

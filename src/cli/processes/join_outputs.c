@@ -49,14 +49,34 @@ static enum phema_status compress(struct phema_writer_join *join, const struct c
     return status;
 }
 
+/* Compares all outputs with the checksums of their parts. */
+static enum phema_status check_all(const struct join_list *list, const struct cli_common *common,
+                                   struct phema_error *err)
+{
+    struct cli_watch *watch = common ? cli_watch_start(common, "checking the parts") : NULL;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < list->n && !status; i++)
+        status = phema_writer_join_check(list->items[i], err);
+    cli_watch_stop(watch);
+    for (size_t i = 0; i < list->n && !status && common && !common->is_quiet; i++) {
+        uint64_t part = phema_writer_join_unchecked_part(list->items[i]);
+        if (part)
+            cli_say("warning: %s: part %llu was written by an earlier version, without checksums: "
+                    "nobody knows whether the bytes of its parts have changed since",
+                    phema_writer_join_path(list->items[i]), (unsigned long long)part);
+    }
+    return status;
+}
+
 PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common *common,
                                 struct phema_strbuf *text, struct phema_json_out *json,
                                 struct phema_error *err)
 {
-    for (size_t i = 0; i < list->n; i++) {
+    enum phema_status status = check_all(list, common, err);
+    for (size_t i = 0; i < list->n && !status; i++) {
         struct phema_writer_join *join = list->items[i];
         struct phema_name_buffer size;
-        enum phema_status status = compress(join, common, err);
+        status = compress(join, common, err);
         if (status)
             return status;
         write_output(text, json, join);
@@ -68,10 +88,8 @@ PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common 
         struct cli_watch *watch = common ? cli_watch_start(common, "storing") : NULL;
         status = phema_writer_join_commit(join, err);
         cli_watch_stop(watch);
-        if (status)
-            return status;
     }
-    return PHEMA_OK;
+    return status;
 }
 
 void join_list_clear(struct join_list *list)
