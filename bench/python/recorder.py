@@ -28,7 +28,7 @@ def measure_cost(name, shapes, turns, directory):
     model = torch.nn.Module()
     for i, shape in enumerate(shapes):
         model.register_parameter(f"p{i}", torch.nn.Parameter(torch.randn(shape)))
-    recorders = {kind: Recorder(model, WIDTHS, dir=directory, **options) for kind, options in KINDS.items()}
+    recorders = {kind: Recorder(model, WIDTHS, dir=directory, every=0, **options) for kind, options in KINDS.items()}
     live = [p.detach() for p in model.parameters()]
     averages = [[p.clone() for p in live] for _ in WIDTHS]
     times = {kind: [] for kind in ("bare", *KINDS)}
@@ -68,7 +68,7 @@ def measure_accuracy(most, directory):
     exponent = gamma(WIDTHS[1]) + 1
     rhythms = (1, 8, 64)
     recorders = {
-        (rhythm, kind): Recorder(model, WIDTHS[1:], dir=directory, update_every=rhythm, **KINDS[kind])
+        (rhythm, kind): Recorder(model, WIDTHS[1:], dir=directory, every=0, update_every=rhythm, **KINDS[kind])
         for rhythm in rhythms
         for kind in ("compensated", "float32")
     }

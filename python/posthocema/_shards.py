@@ -4,15 +4,17 @@ distributed checkpoint per width."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
 
-from ._snapshot_files import Item, is_too_large, sync_directory
-from .errors import InputsError
+from ._files import create, lock, naming, partial_of, sync_directory
+from ._snapshot_files import Item, is_too_large
+from .errors import InputsError, OutputError
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
@@ -64,41 +66,98 @@ def _check_range(tensors: Tensors) -> None:
         raise InputsError(f"{place}: an average is too large for float16; use bfloat16 or float32")
 
 
-def _prepare(partial: str, metadata: Mapping[str, str]) -> None:
-    shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
-    with open(os.path.join(partial, "posthoc_ema.json"), "w", encoding="utf-8") as file:
-        json.dump(dict(metadata), file, indent=1)
+def agree(failure: Optional[Exception]) -> None:
+    """All processes raise where one has failed, and none waits for it. All call it."""
+    import torch.distributed as dist
+
+    found: List[Optional[str]] = [None] * dist.get_world_size()
+    dist.all_gather_object(found, None if failure is None else str(failure))
+    if failure:
+        raise failure
+    for rank, text in enumerate(found):
+        if text is not None:
+            raise OutputError(f"rank {rank}: {text}")
+
+
+def share(value: Any) -> Any:
+    """What rank 0 has, on all processes."""
+    import torch.distributed as dist
+
+    held = [value]
+    dist.broadcast_object_list(held)
+    return held[0]
+
+
+def _prepare(partial: str, metadata: Mapping[str, str]) -> int:
+    """Makes a directory, which is locked until the descriptor is closed."""
+    os.mkdir(partial)
+    held = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    lock(held)
+    with create(os.path.join(partial, "posthoc_ema.json")) as file:
+        file.write(json.dumps(dict(metadata), indent=1).encode())
         file.flush()
         os.fsync(file.fileno())
+    return held
 
 
-def _publish(path: str) -> None:
-    """Gives the checkpoint its name, in place of one of the same name that a resumed run makes again."""
-    old = path + ".old.partial"
-    shutil.rmtree(old, ignore_errors=True)
-    sync_directory(path + ".partial")
-    if os.path.isdir(path):
+def _publish(partial: str, path: str, run: str) -> None:
+    """Gives the checkpoint its name, in place of one that may be replaced."""
+    old = partial_of(path, run)
+    sync_directory(partial)
+    if os.path.lexists(path):
         os.rename(path, old)
-    os.rename(path + ".partial", path)
+    os.rename(partial, path)  # fails where a directory with files has appeared
     sync_directory(os.path.dirname(path) or ".")
-    shutil.rmtree(old, ignore_errors=True)
+    if os.path.isdir(old) and not os.path.islink(old):
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(old)
 
 
-def write_all(files: Mapping[str, Tuple[Tensors, Mapping[str, str]]]) -> None:
+def _save(state: Dict[str, Any], partial: str, path: str) -> None:
+    """Every process writes its part; the failure of one is that of all."""
+    import torch.distributed.checkpoint as dcp
+
+    try:
+        dcp.save(state, checkpoint_id=partial)  # syncs its files; .metadata is the last one
+    except dcp.CheckpointException as error:  # of all processes; no Exception
+        rank, (cause, _) = next(iter(sorted(error.failures.items())))
+        found = OutputError(f"{path}: rank {rank}: {cause}")
+        found.errno = getattr(cause, "errno", None)
+        raise found from error
+
+
+def write_all(files: Mapping[str, Tuple[Tensors, Mapping[str, str]]], run: str) -> None:
     """Distributed checkpoints of tensors and metadata, which appear whole under their names. All processes call it."""
     import torch.distributed as dist
-    import torch.distributed.checkpoint as dcp
 
     for tensors, _ in files.values():
         _check_range(tensors)
-    for path, (tensors, metadata) in files.items():
-        if dist.get_rank() == 0:
-            _prepare(path + ".partial", metadata)
-        dist.barrier()
-        state: Dict[str, Any] = {name: like(_local_value(item), item.tensor) for name, item in tensors.items()}
-        dcp.save(state, checkpoint_id=path + ".partial")  # syncs its files; .metadata is the last one
-    if dist.get_rank() == 0:
-        for path in files:
-            _publish(path)
-    dist.barrier()
+    partials: Dict[str, str] = share({path: partial_of(path, run) for path in files})
+    held: List[int] = []
+    is_writer = dist.get_rank() == 0
+    try:
+        for path, (tensors, metadata) in files.items():
+            failure: Optional[Exception] = None
+            try:
+                with naming(path):
+                    held += [_prepare(partials[path], metadata)] if is_writer else []
+            except OSError as error:
+                failure = error
+            agree(failure)
+            state: Dict[str, Any] = {name: like(_local_value(item), item.tensor) for name, item in tensors.items()}
+            _save(state, partials[path], path)
+        failure = None
+        try:
+            for path, partial in partials.items() if is_writer else ():
+                with naming(path):
+                    _publish(partial, path, run)
+        except OSError as error:
+            failure = error
+        agree(failure)
+    finally:
+        for fd in held:
+            os.close(fd)
+        for partial in partials.values() if is_writer else ():
+            shutil.rmtree(partial, ignore_errors=True)

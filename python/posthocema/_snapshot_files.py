@@ -1,32 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots as safetensors files that appear whole or not at all, all widths of a time together."""
+"""Snapshots as safetensors files, and the runs that snapshots in a directory belong to."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+import re
+import stat
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 import torch
 
-from .errors import InputsError
+from .errors import InputsError, OutputError
 
 _NAMES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
     torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8",
     torch.bool: "BOOL", torch.complex64: "C64",
 }  # fmt: skip
-
-
-def sync_directory(path: str) -> None:
-    """Makes the names in a directory durable."""
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+_MOST_HEADER = 100_000_000  # bytes, as for safetensors
 
 
 def is_too_large(value: torch.Tensor, rounded: torch.Tensor) -> bool:
@@ -77,20 +70,45 @@ class Contents:
                 file.write((ctypes.c_char * size).from_address(written.data_ptr()))
 
 
-def write_all(files: Mapping[str, Contents]) -> None:
-    """Writes PATH.partial of every path and syncs them; then renames all. A failure leaves none."""
+# ---- Runs ----
+
+
+def _read_metadata(path: str) -> Any:
+    """Of a safetensors file, or of a directory of this package. Waits for no writer of a FIFO."""
+    is_directory = os.path.isdir(path)
+    name = os.path.join(path, "posthoc_ema.json") if is_directory else path
+    with os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
+        if is_directory:
+            return json.loads(file.read(_MOST_HEADER))
+        size = int.from_bytes(file.read(8), "little")
+        return json.loads(file.read(size)).get("__metadata__") if size <= _MOST_HEADER else None
+
+
+def run_of(path: str) -> str:
+    """The id of the run that a snapshot names; empty where it names none."""
     try:
-        for path, contents in files.items():
-            with open(path + ".partial", "wb") as file:
-                contents.write(file)
-                file.flush()
-                os.fsync(file.fileno())
-        for path in files:
-            os.replace(path + ".partial", path)
-    except BaseException:
-        for path in files:
-            with contextlib.suppress(OSError):
-                os.unlink(path + ".partial")
-        raise
-    for directory in {os.path.dirname(path) or "." for path in files}:
-        sync_directory(directory)
+        found = _read_metadata(path)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""
+    run = found.get("posthoc_ema.run") if isinstance(found, dict) else None
+    return run if isinstance(run, str) else ""
+
+
+def find_snapshots(directory: str, prefix: str) -> Iterator[Tuple[int, str]]:
+    """Steps and paths of what has the name of a recorder's snapshot, by step."""
+    form = re.compile(re.escape(prefix) + r"-(\d{7,})-[0-9.e-]+?(\.safetensors)?")
+    matches = [(form.fullmatch(name), name) for name in os.listdir(directory)]
+    for step, name in sorted((int(match[1]), name) for match, name in matches if match):
+        yield step, os.path.join(directory, name)
+
+
+def refuse_other(path: str, run: str) -> None:
+    """Refuses a snapshot of another run than this."""
+    found = run_of(path)
+    if found != run:
+        other = f"belongs to run {found}" if found else "names no run"
+        raise OutputError(
+            f"{path}: {other}, this recorder is run {run}; give another dir, load the state of that run, or replace=True"
+        )

@@ -74,7 +74,7 @@ class PostHocEMA:
         self._written: List[List[str]] = []
         self._open_options: Dict[str, Any] = {}
         self._recorder: Optional[Recorder] = Recorder(
-            model, widths, dir=self.checkpoint_folder, dtype=checkpoint_dtype, update_every=update_every
+            model, widths, dir=self.checkpoint_folder, every=0, dtype=checkpoint_dtype, update_every=update_every
         )
         self._every = 0 if checkpoint_every_num_steps == "manual" else int(checkpoint_every_num_steps)
 

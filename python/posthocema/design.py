@@ -6,12 +6,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import errno
 import json
 import math
 import os
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _library as c
+from ._files import write_files
 from .averages import Numbers, PathLike, Series, gamma, make
 from .errors import FileError, OutputError, UsageError
 
@@ -58,21 +60,11 @@ class Design:
             "worst_error": self.worst_error,
             "worst_target": {"sigma_rel": self.worst_sigma_rel, "time": self.worst_time},
         }
-        partial = f"{os.fspath(path)}.partial"
+        data = (json.dumps(document, indent=1) + "\n").encode()
         try:
-            with open(partial, "w", encoding="utf-8") as file:
-                file.write(json.dumps(document, indent=1) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            if replace:
-                os.replace(partial, path)
-            else:
-                os.link(partial, path)  # fails where the path exists
-                os.unlink(partial)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
-            if isinstance(error, FileExistsError):
+            write_files({os.fspath(path): lambda file: file.write(data)}, replaces=lambda _: replace)
+        except OutputError as error:
+            if error.errno == errno.EEXIST:
                 raise OutputError(f"{os.fspath(path)}: exists; replace=True replaces it") from error
             raise
 

@@ -12,7 +12,7 @@ except ImportError:
     from pytorch_lightning import Callback
 
 from .errors import InputsError
-from .torch import Recorder
+from .torch import Recorder, prepare
 
 __all__ = ["LightningRecorder"]
 
@@ -24,7 +24,8 @@ class LightningRecorder(Callback):
 
     dir: of the snapshots, default "snapshots" in trainer.default_root_dir. optimizer: index of the one whose steps
     count. The other options are those of Recorder; ``recorder`` is the Recorder once training has begun. Its state is
-    in Lightning's checkpoints, so that a resumed run continues exactly.
+    in Lightning's checkpoints, so that a resumed run continues exactly. The end of a training is saved; a training that an
+    exception ends has the snapshots before it.
     """
 
     def __init__(
@@ -37,14 +38,14 @@ class LightningRecorder(Callback):
     ) -> None:
         super().__init__()
         self.recorder: Optional[Recorder] = None
-        self._widths, self._dir, self._optimizer, self._options = widths, dir, optimizer, options
+        self._make, self._dir, self._optimizer = prepare(widths, **options), dir, optimizer
         self._loaded: Dict[str, Any] = {}
         self._detach: Optional[Callable[[], None]] = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if self.recorder is None or self.recorder.model is not pl_module:
             directory = self._dir or os.path.join(trainer.default_root_dir, "snapshots")
-            self.recorder = Recorder(pl_module, self._widths, dir=directory, **self._options)
+            self.recorder = self._make(pl_module, dir=directory)
             if not self._loaded and trainer.global_step:
                 raise InputsError(
                     f"the training continues at step {trainer.global_step}, but its checkpoint has no averages"
@@ -52,9 +53,17 @@ class LightningRecorder(Callback):
         if self._loaded:
             self.recorder.load_state_dict(self._loaded)
             self._loaded = {}
+        self._end_attachment()
         self._detach = self.recorder.attach(trainer.optimizers[self._optimizer])
 
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        if self.recorder is not None and self.recorder.n_steps:
+            self.recorder.save()
+
     def teardown(self, trainer: Any, pl_module: Any, stage: Optional[str] = None) -> None:
+        self._end_attachment()
+
+    def _end_attachment(self) -> None:
         detach, self._detach = self._detach, None
         if detach:
             detach()

@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import itertools
 import math
+import operator
 import os
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 
 from . import _shards
-from ._snapshot_files import Contents, Item, write_all
+from ._files import naming, probe, remove_leftovers, write_files
+from ._snapshot_files import Contents, Item, find_snapshots, refuse_other
 from .averages import gamma, log
 from .design import Design
-from .errors import InputsError, UsageError
+from .errors import Error, InputsError, UsageError
 
 # Elements that are updated, and held as copies, at a time: few kernels on a device, the cache of a processor.
 _CHUNK_ELEMS = {"device": 1 << 24, "processor": 1 << 20}
@@ -30,8 +34,12 @@ Place = Tuple[Dict[str, Any], str]  # of a tensor: a table of a module, and its 
 
 
 def _rank() -> int:
+    """Of this process; that which its launcher says where torch.distributed is not initialised."""
     distributed = torch.distributed
-    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    rank = os.environ.get("RANK", "")
+    return int(rank) if rank.isdecimal() else 0
 
 
 def unwrap(model: torch.nn.Module) -> torch.nn.Module:
@@ -88,6 +96,111 @@ def _fold(averages: List[torch.Tensor], residuals: List[torch.Tensor]) -> None:
     torch._foreach_sub_(residuals, moved)
 
 
+def _describe(entries: Mapping[str, torch.Tensor]) -> Dict[str, str]:
+    """The tensors of a model in words, which are compared."""
+    kinds = {}
+    for name, tensor in entries.items():
+        is_averaged = tensor.is_floating_point() or tensor.is_complex()
+        shape = f"{list(tensor.shape)}{', complex' if tensor.is_complex() else ''}"
+        kinds[name] = f"{shape}{', sharded' if _shards.is_sharded(tensor) else ''}" if is_averaged else "copied"
+    return kinds
+
+
+def _compare(found: Mapping[str, str], expected: Mapping[str, str]) -> str:
+    """How the tensors of a model differ from those that it had; empty where they do not."""
+    parts = []
+    for what, names in (
+        ("added: ", [f"'{n}'" for n in found if n not in expected]),
+        ("missing: ", [f"'{n}'" for n in expected if n not in found]),
+        ("", [f"'{n}' is {found[n]}, was {e}" for n, e in expected.items() if n in found and found[n] != e]),
+    ):
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        parts += [what + ", ".join(names[:3]) + more] if names else []
+    return "; ".join(parts)
+
+
+class _Options(NamedTuple):
+    """What a recorder is to do, checked."""
+
+    widths: Tuple[float, ...]
+    gammas: List[float]
+    every: int
+    times: Tuple[int, ...]
+    update_every: int
+    dtype: torch.dtype
+    unit: str
+
+
+def _whole_number(name: str, value: Any, least: int) -> int:
+    try:
+        whole = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
+    except TypeError:
+        whole = least - 1
+    if whole < least:
+        raise UsageError(f"{name}: expected a whole number from {least}, found {value!r}")
+    return whole
+
+
+def _read_options(
+    widths: "Optional[Union[float, Iterable[float]]]" = None,
+    design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
+    every: Optional[int] = None,
+    times: Optional[Iterable[int]] = None,
+    update_every: int = 1,
+    dtype: Optional[torch.dtype] = None,
+    average_dtype: torch.dtype = torch.float32,
+    on_error: str = "raise",
+    unit: str = "steps",
+) -> _Options:
+    """Refuses options with which no snapshot could be right, or none would ever be written."""
+    steps = tuple(() if times is None else times)
+    if design is not None:
+        if widths is not None or every is not None or steps:
+            raise UsageError("design: has the widths and times; found widths, every or times beside it")
+        plan = design if isinstance(design, Design) else Design.load(design)
+        if plan.unit != "steps":
+            raise UsageError(f"design: expected times in steps, which the recorder counts, found {plan.unit}")
+        widths, steps, unit = plan.widths, plan.times, plan.unit
+        dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
+    if widths is None:
+        widths = (0.05, 0.10)
+    wanted = tuple(float(w) for w in ((widths,) if isinstance(widths, (int, float)) else widths))
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise UsageError(f"widths: expected different widths, found {wanted}")
+    dtype = dtype or torch.float32
+    if dtype not in _SNAPSHOT_DTYPES.values():
+        raise UsageError(f"dtype: expected float32, float16 or bfloat16, found {dtype}")
+    if average_dtype not in (torch.float32, torch.float64):
+        raise UsageError(
+            f"average_dtype: expected float32 or float64, found {average_dtype}: averages in 16 bits stop moving"
+        )
+    if every is None and not steps:
+        raise UsageError("every, times: expected one of them; every=0 where only save() and close() write")
+    if every and steps:
+        raise UsageError("times: expected these or every")
+    if on_error not in ("raise", "warn"):
+        raise UsageError(f"on_error: expected 'raise' or 'warn', found {on_error!r}")
+    return _Options(
+        wanted,
+        [gamma(width) for width in wanted],  # refuses what does not exist
+        _whole_number("every", every or 0, 0),
+        tuple(sorted(_whole_number("times", time, 1) for time in steps)),
+        _whole_number("update_every", update_every, 1),
+        dtype,
+        unit,
+    )
+
+
+def prepare(widths: Optional[Sequence[float]] = None, **options: Any) -> "Callable[..., Recorder]":
+    """Refuses wrong options now; returns what makes the recorder of a model with dir later."""
+    if options.get("times") is not None:
+        options["times"] = tuple(options["times"])
+    inspect.signature(Recorder).bind(None, widths, dir="", **options)
+    names = inspect.signature(_read_options).parameters
+    _read_options(widths, **{name: value for name, value in options.items() if name in names})
+    return functools.partial(Recorder, widths=widths, **options)
+
+
 class Recorder:
     """Keeps power-function averages of a model, and writes snapshots of them.
 
@@ -96,28 +209,31 @@ class Recorder:
     looked through.
     widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
     times, dtype and unit. dir: of the snapshots.
-    every: steps between snapshots, or times: the steps of snapshots; neither: only save() writes.
+    every: steps between snapshots, or times: the steps of snapshots; every=0: only save() and close() write.
     update_every: steps between updates. The factor is exact for the steps between, so that widths stay right.
     dtype: of snapshots, torch.float32 (default), float16 or bfloat16. average_dtype: of the averages, torch.float32
     (default) or float64; averages in 16 bits stop moving.
     compensate: float32 averages have residuals in float32, so that they move however long the training is. False saves
     their memory, half of that of the averages; beyond some 10 000 steps such averages stop moving.
     device: of the averages; default: that of each parameter.
+    on_error: "raise", or "warn": a snapshot that cannot be written is a warning, and the training continues.
+    replace: snapshots of other runs in dir may be replaced; without it they are refused.
 
-    Call step() after every step of the optimizer, or attach() the recorder to it. Under DistributedDataParallel only
-    rank 0 keeps averages and writes. Of sharded parameters (FSDP2) each process keeps its shards, every process
+    Call step() after every step of the optimizer, or attach() the recorder to it; close() saves the end. In ``with
+    Recorder(...) as recorder`` it is closed at the end of the block; an exception in the block saves nothing.
+    Where there are several processes only rank 0 keeps averages and writes. Of sharded parameters (FSDP2) each process keeps its shards, every process
     has to call step(), and a snapshot is a distributed checkpoint.
     """
 
     def __init__(
         self,
         model: torch.nn.Module,
-        widths: Optional[Sequence[float]] = None,
+        widths: Optional[Union[float, Iterable[float]]] = None,
         *,
         design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
         dir: "Union[str, os.PathLike[str]]",
-        every: int = 0,
-        times: Sequence[int] = (),
+        every: Optional[int] = None,
+        times: Optional[Iterable[int]] = None,
         update_every: int = 1,
         dtype: Optional[torch.dtype] = None,
         average_dtype: torch.dtype = torch.float32,
@@ -125,34 +241,16 @@ class Recorder:
         device: "Optional[Union[str, torch.device]]" = None,
         prefix: str = "snapshot",
         unit: str = "steps",
+        on_error: str = "raise",
+        replace: bool = False,
     ) -> None:
-        if design is not None:
-            if widths is not None or every or len(times):
-                raise UsageError("design: has the widths and times; found widths, every or times beside it")
-            plan = design if isinstance(design, Design) else Design.load(design)
-            if plan.unit != "steps":
-                raise UsageError(f"design: expected times in steps, which the recorder counts, found {plan.unit}")
-            widths, times, unit = plan.widths, plan.times, plan.unit
-            dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
-        self.widths: Tuple[float, ...] = tuple(float(w) for w in ((0.05, 0.10) if widths is None else widths))
-        if not self.widths or len(set(self.widths)) != len(self.widths):
-            raise UsageError(f"widths: expected different widths, found {self.widths}")
-        self._gammas = [gamma(width) for width in self.widths]  # refuses what does not exist
-        self.dtype: torch.dtype = dtype or torch.float32
-        if self.dtype not in _SNAPSHOT_DTYPES.values():
-            raise UsageError(f"dtype: expected float32, float16 or bfloat16, found {dtype}")
-        if average_dtype not in (torch.float32, torch.float64):
-            raise UsageError(
-                f"average_dtype: expected float32 or float64, found {average_dtype}: averages in 16 bits stop moving"
-            )
-        if every < 0 or update_every < 1:
-            raise UsageError(f"every, update_every: expected 0 and 1 or more, found {every} and {update_every}")
-        if every and len(times):
-            raise UsageError("times: expected these or every")
-        if any(time < 1 or time != int(time) for time in times):
-            raise UsageError("times: expected whole steps from 1")
-        self.model, self.dir, self.every, self.times = unwrap(model), os.fspath(dir), every, frozenset(times)
-        self.update_every, self.average_dtype, self.prefix, self.unit = update_every, average_dtype, prefix, unit
+        options = _read_options(
+            widths, design, every, times, update_every, dtype, average_dtype, on_error, unit
+        )  # fmt: skip
+        self.widths, self._gammas, self.every, times, self.update_every, self.dtype, self.unit = options
+        self.times = frozenset(times)
+        self.model, self.dir = unwrap(model), os.fspath(dir)
+        self.average_dtype, self.prefix, self.on_error, self.replace = average_dtype, prefix, on_error, replace
         self.n_steps = self._n_updated = 0
         self.run_id = uuid.uuid4().hex
         self._device = device
@@ -162,6 +260,11 @@ class Recorder:
         self._names: List[str] = []  # these first names
         self._averages: List[List[torch.Tensor]] = [[] for _ in self.widths]  # in the same order, for each width
         self._residuals: List[List[torch.Tensor]] = [[] for _ in self.widths]  # to be added to them, or none
+        self._checked_run = ""  # whose directory was looked through
+        self._saved: Tuple[int, List[str]] = (0, [])  # step and paths of the last snapshots
+        self._detach: Optional[Callable[[], None]] = None
+        self._n_lent = 0  # blocks of copy_to in which the model has an average
+        self._is_closed = self._has_warned = False
         self._start()
 
     def _start(self) -> None:
@@ -172,6 +275,12 @@ class Recorder:
         floats = {n: t for n, t in entries.items() if t.is_floating_point() or t.is_complex()}
         self.is_sharded = any(_shards.is_sharded(t) for t in floats.values())
         self._keeps = self.is_writer or self.is_sharded
+        if self.is_sharded:
+            self.run_id = _shards.share(self.run_id)
+        self._kinds = _describe(entries)
+        with self._together():
+            if self.is_writer:
+                probe(self.dir)
         seen: Dict[Any, str] = {}
         for name, tensor in floats.items():
             part = _shards.local(tensor)
@@ -181,8 +290,7 @@ class Recorder:
             self._first[name] = seen.setdefault(place, name)
         self._names = [name for name, first in self._first.items() if name == first]
         self._sharded = [_shards.is_sharded(floats[name]) for name in self._names]
-        places = _find_places(self.model, entries)
-        self._places = None if places is None else [places[name] for name in self._names]
+        self._find(entries)
         if self._keeps:
             for averages in self._averages:
                 averages += [self._copy(_shards.local(floats[name])) for name in self._names]
@@ -192,6 +300,53 @@ class Recorder:
         self._dtypes = [average.dtype for average in self._averages[0]]
         self._parts = _cut(self._averages[0])
 
+    def _find(self, entries: Mapping[str, torch.Tensor]) -> None:
+        """Notes where the tensors lie, and what changes when modules or tensors come or go."""
+        places = _find_places(self.model, entries)
+        self._places = None if places is None else [places[name] for name in self._names]
+        modules = list(self.model.modules())
+        self._children = [module._modules for module in modules]
+        self._tables = [table for module in modules for table in (module._parameters, module._buffers)]
+        self._modules = list(itertools.chain.from_iterable(map(dict.values, self._children)))
+        self._n_tensors = sum(map(len, self._tables))
+
+    def _check_model(self, entries: Mapping[str, torch.Tensor]) -> None:
+        """Refuses a model that has got, lost or changed tensors since the recorder was made."""
+        difference = _compare(_describe(entries), self._kinds)
+        if difference:
+            raise InputsError(f"the model has changed since the recorder was made: {difference}")
+
+    @contextlib.contextmanager
+    def _together(self) -> Iterator[None]:
+        """What the writer does. With sharded parameters its failure is that of all processes, so that none waits."""
+        failure: Optional[Exception] = None
+        try:
+            yield
+        except (OSError, Error) as error:
+            failure = error
+        if self.is_sharded:
+            _shards.agree(failure)
+        elif failure:
+            raise failure
+
+    def _check_folder(self) -> None:
+        """Refuses a directory that has snapshots of another run."""
+        with self._together():
+            if self.is_writer and not self.replace:
+                with naming(self.dir):
+                    for _, path in find_snapshots(self.dir, self.prefix):
+                        refuse_other(path, self.run_id)
+            if self.is_writer:
+                with naming(self.dir):
+                    remove_leftovers(self.dir, self.run_id)
+        self._checked_run = self.run_id
+
+    def _replaces(self, path: str) -> bool:
+        """Whether a snapshot is there, of this run; refuses that of another."""
+        if os.path.lexists(path) and not self.replace:
+            refuse_other(path, self.run_id)
+        return os.path.lexists(path)
+
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
         dtype = _COMPLEX[self.average_dtype] if tensor.is_complex() else self.average_dtype
         return tensor.detach().to(self._device or tensor.device, dtype, copy=True)
@@ -200,6 +355,17 @@ class Recorder:
 
     def step(self) -> None:
         """Counts a step, updates every average, and writes snapshots when they are due."""
+        if self._detach:
+            raise UsageError("step: the recorder is attached to an optimizer, whose steps count")
+        self._step()
+
+    def _step(self) -> None:
+        if self._is_closed:
+            raise UsageError("step: the recorder is closed")
+        if self._n_lent:
+            raise UsageError("step: the model has an average (copy_to), which would be averaged again")
+        if self._checked_run != self.run_id:
+            self._check_folder()
         self.n_steps += 1
         is_due = self.n_steps in self.times or bool(self.every and self.n_steps % self.every == 0)
         if self.n_steps % self.update_every == 0:
@@ -210,38 +376,50 @@ class Recorder:
     def attach(self, optimizer: Any) -> Callable[[], None]:
         """Calls step() after every step that the optimizer makes; those that a gradient scaler skips do not count.
 
-        Returns a function that ends this.
+        Returns a function that ends this, as close() does.
         """
+        if self._detach:
+            raise UsageError("attach: the recorder is attached already, each step would count twice")
 
         def after(*_: Any) -> None:
             skipped = getattr(optimizer, "found_inf", None)  # set by the scaler while a fused optimizer steps
             if skipped is None or float(skipped) == 0:
-                self.step()
+                self._step()
 
         if hasattr(optimizer, "register_step_post_hook"):
-            detach: Callable[[], None] = optimizer.register_step_post_hook(after).remove
-            return detach
-        plain = optimizer.step  # torch before 2.0
+            remove: Callable[[], None] = optimizer.register_step_post_hook(after).remove
+        else:  # torch before 2.0
+            plain = optimizer.step
 
-        @functools.wraps(plain)
-        def step(*arguments: Any, **options: Any) -> Any:
-            result = plain(*arguments, **options)
-            after()
-            return result
+            @functools.wraps(plain)
+            def step(*arguments: Any, **options: Any) -> Any:
+                result = plain(*arguments, **options)
+                after()
+                return result
 
-        optimizer.step = step
+            optimizer.step = step
+            remove = functools.partial(setattr, optimizer, "step", plain)
 
-        def end() -> None:
-            optimizer.step = plain
+        def detach() -> None:
+            if self._detach is detach:
+                self._detach = None
+                remove()
 
-        return end
+        self._detach = detach
+        return detach
 
     def _live(self) -> List[torch.Tensor]:
         """The parameters and buffers as they are now, or the shards of this process."""
+        modules = list(itertools.chain.from_iterable(map(dict.values, self._children)))
+        if modules != self._modules or sum(map(len, self._tables)) != self._n_tensors:
+            entries = _entries(self.model)
+            self._check_model(entries)
+            self._find(entries)
         tensors = [] if self._places is None else [table[key] for table, key in self._places]
         # After an evaluation fully_shard may leave whole parameters in the modules; state_dict() shards them again.
         if self._places is None or (self.is_sharded and [_shards.is_sharded(t) for t in tensors] != self._sharded):
             entries = _entries(self.model)
+            self._check_model(entries)
             tensors = [entries[name] for name in self._names]
         if self.is_sharded:
             tensors = [_shards.local(tensor) for tensor in tensors]
@@ -254,12 +432,18 @@ class Recorder:
         if not self._keeps or not steps:
             self._n_updated = self.n_steps
             return
+        if self._n_lent:
+            raise UsageError("save: the model has an average (copy_to), which would be averaged again")
         decay = math.log1p(-steps / self.n_steps) if self._n_updated else -math.inf
         weights = [-math.expm1((exponent + 1) * decay) for exponent in self._gammas]
         live = self._live()
         is_alike = [t.dtype for t in live] == self._dtypes and [t.get_device() for t in live] == self._devices
         for part in self._parts if self.compensate or not is_alike else [slice(None)]:
-            self._update_part(part, live[part], weights, is_alike)
+            try:
+                self._update_part(part, live[part], weights, is_alike)
+            except RuntimeError:
+                self._check_model(_entries(self.model))  # says which tensor has another shape
+                raise
         self._n_updated = self.n_steps
 
     def _update_part(self, part: slice, live: List[torch.Tensor], weights: List[float], is_alike: bool) -> None:
@@ -291,25 +475,81 @@ class Recorder:
 
     @torch.no_grad()
     def save(self) -> List[str]:
-        """Writes a snapshot of each width. Each appears when all of its data are on disk, under its name."""
+        """Writes a snapshot of each width, once for a step. Each appears when all of its data are on disk.
+
+        Snapshots of this run at this step are replaced, those of other runs refused.
+        """
         if not self.n_steps:
             raise UsageError("save: no step was recorded yet")
         self._update()
-        if not self._keeps:
-            return []
-        os.makedirs(self.dir, exist_ok=True)
-        paths = [self.path(width) for width in self.widths]
-        contents = [self._contents(k) for k in range(len(self.widths))]
-        if self.is_sharded:
-            _shards.write_all(dict(zip(paths, contents)))
-        else:
-            write_all({path: Contents(*content) for path, content in zip(paths, contents)})
-        log.info("step %d: wrote %s", self.n_steps, ", ".join(paths))
-        return paths
-
-    def _contents(self, k: int) -> Tuple[Dict[str, Item], Dict[str, str]]:
-        """Tensors with the dtypes to write, and metadata, of average k."""
+        if self.is_saved:
+            return list(self._saved[1])
         entries = _entries(self.model)
+        self._check_model(entries)
+        self._warn_of_nan()
+        contents = {self.path(width): self._contents(k, entries) for k, width in enumerate(self.widths)}
+        try:
+            self._write(contents)
+        except (OSError, Error) as error:
+            if self.on_error != "warn":
+                raise
+            log.warning("step %d: no snapshot was written: %s", self.n_steps, error)
+            return []
+        self._saved = (self.n_steps, list(contents))
+        log.info("step %d: wrote %s", self.n_steps, ", ".join(contents))
+        return list(contents)
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the snapshots of this step are written. On processes that write none: True."""
+        return self._saved[0] == self.n_steps or not self._keeps
+
+    def _write(self, contents: Mapping[str, Tuple[Dict[str, Item], Dict[str, str]]]) -> None:
+        if self._checked_run != self.run_id:
+            self._check_folder()
+        with self._together():
+            if self.is_writer:
+                with naming(self.dir):
+                    os.makedirs(self.dir, exist_ok=True)
+                for path in contents:
+                    self._replaces(path)
+        if self.is_sharded:
+            _shards.write_all(contents, self.run_id)
+        else:
+            files = {path: Contents(*content).write for path, content in contents.items()}
+            write_files(files, run=self.run_id, replaces=self._replaces)
+
+    def _warn_of_nan(self) -> None:
+        """Says once which tensor of the averages is no longer a number."""
+        for width, averages, residuals in zip(self.widths, self._averages, self._residuals):
+            for name, part in itertools.chain(zip(self._names, averages), zip(self._names, residuals)):
+                if not self._has_warned and not bool(torch.isfinite(part).all()):
+                    self._has_warned = True
+                    log.warning(
+                        "step %d: '%s' has NaN or infinite elements in the average %s, as all later averages will have",
+                        self.n_steps, name, width,
+                    )  # fmt: skip
+
+    def close(self) -> None:
+        """Saves the end of the training, unless that is done, and ends attach(). Later steps are refused."""
+        if self._detach:
+            self._detach()
+        if self.n_steps and not self._is_closed:
+            self.save()
+        self._is_closed = True
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        if kind is None:
+            self.close()
+        if self._detach:
+            self._detach()
+        self._is_closed = True
+
+    def _contents(self, k: int, entries: Mapping[str, torch.Tensor]) -> Tuple[Dict[str, Item], Dict[str, str]]:
+        """Tensors with the dtypes to write, and metadata, of average k."""
         averages = self._whole(self._averages[k], entries)
         residuals = self._whole(self._residuals[k], entries)
         tensors = {}
@@ -379,7 +619,10 @@ class Recorder:
             for residual in [] if rests else [r for residuals in self._residuals for r in residuals]:
                 residual.zero_()
         self.n_steps, self.run_id = int(state["n_steps"]), str(state["run_id"])
-        self._n_updated = int(state.get("n_updated", self.n_steps))
+        self._n_updated, self._saved = int(state.get("n_updated", self.n_steps)), (0, [])
+        self._check_folder()
+        if self.times and self.n_steps > max(self.times):
+            log.warning("step %d: all times are over, only save() and close() will write", self.n_steps)
 
     def _check(self, given: Mapping[str, torch.Tensor]) -> List[torch.Tensor]:
         """The averages of a state, in our order."""
@@ -428,24 +671,33 @@ class Recorder:
         """
         if not self._keeps and not broadcast:
             raise UsageError("copy_to: rank 0 alone has averages; call it there, or on all ranks with broadcast=True")
-        averages = self._sums(self._index(width)) if self._keeps else {}
+        k = self._index(width)
+        entries = _entries(unwrap(model))
+        kinds = {name: kind for name, kind in self._kinds.items() if name in self._first}
+        difference = _compare({n: kind for n, kind in _describe(entries).items() if kind != "copied"}, kinds)
+        if difference:
+            raise InputsError(f"copy_to: the model has other tensors than that of the recorder: {difference}")
+        averages = self._sums(k) if self._keeps else {}
 
         def own() -> Dict[str, torch.Tensor]:
             """The tensors of the model; state_dict() also drops whole copies that fully_shard has made of shards."""
             entries = _entries(unwrap(model))
-            return {name: _shards.local(entries[name].detach()) for name in self._names if name in entries}
+            return {name: _shards.local(entries[name].detach()) for name in self._first}
 
         held = own()
         before = {name: tensor.clone() for name, tensor in held.items()}
+        is_own = unwrap(model) is self.model
         try:
             with torch.no_grad():
-                for name, average in averages.items():
-                    held[name].copy_(average)
-                for tensor in held.values():
+                for name, tensor in held.items():
+                    if self._keeps:
+                        tensor.copy_(averages[self._first[name]])
                     if broadcast and not self.is_sharded:
                         torch.distributed.broadcast(tensor, 0)
+            self._n_lent += is_own
             yield model
         finally:
+            self._n_lent -= is_own
             with torch.no_grad():
                 for name, tensor in own().items():
                     tensor.copy_(before[name])

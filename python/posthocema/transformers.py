@@ -9,9 +9,10 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 from transformers import TrainerCallback
 
-from ._snapshot_files import sync_directory
+from ._files import write_files
+from .averages import log
 from .errors import InputsError
-from .torch import Recorder
+from .torch import Recorder, prepare
 
 __all__ = ["TransformersRecorder"]
 
@@ -26,7 +27,7 @@ class TransformersRecorder(TrainerCallback):
     dir: of the snapshots, default "snapshots" in output_dir. resume_from: the checkpoint that training continues
     from, where it is not in output_dir. The other options are those of Recorder; ``recorder`` is the Recorder once
     training has begun. Its state is in the file posthocema.pt of each checkpoint, so that a resumed run continues
-    exactly.
+    exactly. The end of a training is saved; a training that an exception ends has the snapshots before it.
     """
 
     def __init__(
@@ -39,14 +40,15 @@ class TransformersRecorder(TrainerCallback):
     ) -> None:
         super().__init__()
         self.recorder: Optional[Recorder] = None
-        self._widths, self._dir, self._resume_from, self._options = widths, dir, resume_from, options
+        self._make, self._dir, self._resume_from = prepare(widths, **options), dir, resume_from
         self._detach: Optional[Callable[[], None]] = None
 
     def on_train_begin(
         self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_: Any
     ) -> None:
         directory = self._dir or os.path.join(args.output_dir, "snapshots")
-        self.recorder = Recorder(model, self._widths, dir=directory, **self._options)
+        self._end_attachment()
+        self.recorder = self._make(model, dir=directory)
         if self.recorder.is_sharded:
             raise InputsError("parameters are sharded; use posthocema.torch.Recorder with distributed checkpoints")
         if state.global_step:
@@ -72,16 +74,30 @@ class TransformersRecorder(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.recorder is None or not self.recorder.is_writer:
             return
-        directory = self._checkpoint(args, state)
-        path = os.path.join(directory, _STATE)
-        with open(path + ".partial", "wb") as file:
-            torch.save(self.recorder.state_dict(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".partial", path)
-        sync_directory(directory)
+        path = os.path.join(self._checkpoint(args, state), _STATE)
+        held = self.recorder.state_dict()
+        write_files({path: lambda file: torch.save(held, file)}, replaces=os.path.lexists)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if control.should_training_stop:
+            self._save_end()
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if control.should_training_stop:
+            self._save_end()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if not args.load_best_model_at_end:
+            self._save_end()
+        elif self.recorder is not None and not self.recorder.is_saved:
+            log.warning("step %d: the end is not saved: the model is the best one now", self.recorder.n_steps)
+        self._end_attachment()
+
+    def _save_end(self) -> None:
+        if self.recorder is not None and self.recorder.n_steps:
+            self.recorder.save()
+
+    def _end_attachment(self) -> None:
         detach, self._detach = self._detach, None
         if detach:
             detach()

@@ -187,6 +187,18 @@ def train(kind, directory, first, last, state, before):
             raise AssertionError("an average that is too large was written")
         except ph.InputsError:
             pass
+        training.recorder.dtype = torch.float32
+        directory, training.recorder.dir = training.recorder.dir, f"{training.recorder.dir}/snapshot-file/below"
+        if not rank:
+            pathlib.Path(f"{directory}/snapshot-file").touch()
+        try:
+            training.recorder.save()
+            raise AssertionError("a snapshot was written below a file")
+        except ph.OutputError as error:
+            assert "snapshot-file" in str(error)
+        dist.barrier()
+        if not rank:
+            os.unlink(f"{directory}/snapshot-file")
 
 
 if CHILD:  # RANK MEETING KIND DIRECTORY FIRST LAST STATE STATE_BEFORE

@@ -3,11 +3,14 @@
 
     tests/python/test_recorder.py PROGRAM LIBRARY
 """
+import copy
+import errno
 import io
 import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -25,7 +28,8 @@ sys.path.insert(0, str(SOURCE / "python"))
 import torch  # noqa: E402
 
 import posthocema as ph  # noqa: E402
-from posthocema import _snapshot_files  # noqa: E402
+from posthocema import _files  # noqa: E402
+from posthocema._snapshot_files import find_snapshots  # noqa: E402
 from posthocema.torch import Recorder  # noqa: E402
 
 STEPS, EVERY = 200, 10
@@ -119,8 +123,8 @@ def die_at(n, report):
         def write(self, data):
             return counting("write", super().write)(data)
 
-    _snapshot_files.open = File
-    os.fsync, os.replace = counting("fsync", os.fsync), counting("replace", os.replace)
+    os.fdopen = File
+    os.fsync, os.link, os.unlink = counting("fsync", os.fsync), counting("link", os.link), counting("unlink", os.unlink)
 
 
 def replay(directory):
@@ -128,6 +132,7 @@ def replay(directory):
     torch.manual_seed(1)
     model = Model()
     recorder = Recorder(model, dir=directory, every=10)
+    recorder.run_id = "the same"
     for _ in range(20):
         with torch.no_grad():
             for parameter in model.parameters():
@@ -253,7 +258,7 @@ class Recording(unittest.TestCase):
                 self.assertEqual(train_until(killed, 0), (0, "finished"))
                 self.assertEqual({p.name: tensors_of(p) for p in killed.iterdir()}, whole)
         self.assertEqual(set(found), set(whole))
-        self.assertEqual(ends, {"write", "fsync", "replace", "finished"})
+        self.assertEqual(ends, {"write", "fsync", "link", "unlink", "finished"})
 
     def test_a_design_says_what_is_stored(self):
         design = ph.design(40, 100, [0.05, 0.1, 0.2], disk_bytes=4000, dtype="f16")
@@ -353,14 +358,14 @@ class Recording(unittest.TestCase):
         self.assertEqual(made.dtype, torch.complex64)
         self.assertTrue(torch.equal(exchanged, made))
         self.assertLess(float((made.to(truth.dtype) - truth).abs().max() / truth.abs().max()), 1e-6)
-        again = Recorder(model, (0.05, 0.1), dir=self.dir / "again")
+        again = Recorder(model, (0.05, 0.1), dir=self.dir / "again", every=0)
         again.load_state_dict(recorder.state_dict())
         self.assertEqual(again.n_steps, 40)
 
     def test_an_attached_recorder_counts_the_steps_that_are_made(self):
         model = torch.nn.Linear(2, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        recorder = Recorder(model, dir=self.dir)
+        recorder = Recorder(model, dir=self.dir, every=0)
         detach = recorder.attach(optimizer)
         for i in range(6):
             optimizer.zero_grad()
@@ -392,7 +397,7 @@ class Recording(unittest.TestCase):
             self.skipTest("needs torch 2.3 or later")
         model = torch.nn.Linear(2, 2)
         optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
-        recorder = Recorder(model, dir=self.dir)
+        recorder = Recorder(model, dir=self.dir, every=0)
         recorder.attach(optimizer)
         for i in range(5):
             optimizer.zero_grad()
@@ -410,7 +415,7 @@ class Recording(unittest.TestCase):
 
         Compiled.__name__ = "OptimizedModule"
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), Compiled(torch.nn.Linear(2, 2)))
-        recorder = Recorder(Compiled(model), dir=self.dir / "wrapped")
+        recorder = Recorder(Compiled(model), dir=self.dir / "wrapped", every=0)
         recorder.step()
         self.assertEqual(set(tensors_of(recorder.save()[0])), {"0.weight", "0.bias", "1.weight", "1.bias"})
         with torch.no_grad():
@@ -428,7 +433,7 @@ class Recording(unittest.TestCase):
         model = torch.nn.Sequential(Odd(2, 2), torch.nn.BatchNorm1d(2))
         model.register_buffer("mean", torch.zeros(2))
         for network in (model, model[1:]):
-            recorder = Recorder(network, (0.1,), dir=self.dir / "odd")
+            recorder = Recorder(network, (0.1,), dir=self.dir / "odd", every=0)
             recorder.step()
             with torch.no_grad():
                 model[0].weight += 1
@@ -471,14 +476,289 @@ class Recording(unittest.TestCase):
         model = torch.nn.Linear(2, 2)
         wrong = [
             {"every": -1}, {"update_every": 0}, {"every": 2, "times": [4]}, {"times": [0]}, {"times": [1.5]},
-            {"dtype": torch.float64}, {"average_dtype": torch.bfloat16},
+            {"every": 0, "dtype": torch.float64}, {"every": 0, "average_dtype": torch.bfloat16},
+            {}, {"every": 2.5}, {"times": iter(())}, {"every": 2, "on_error": "stop"},
         ]  # fmt: skip
         for options in wrong:
             with self.assertRaises(ph.UsageError, msg=str(options)):
                 Recorder(model, dir=self.dir, **options)
         with self.assertRaises(ph.UsageError):
-            with Recorder(model, dir=self.dir).copy_to(model, 0.2):
+            with Recorder(model, dir=self.dir, every=0).copy_to(model, 0.2):
                 pass
+        recorder = Recorder(model, 0.1, dir=self.dir / "times", times=(t for t in (2, 5.0)))
+        for _ in range(5):
+            recorder.step()
+        self.assertEqual({t for t, _ in find_snapshots(self.dir / "times", "snapshot")}, {2, 5})
+
+    def walk(self, recorder, steps=1):
+        for _ in range(steps):
+            with torch.no_grad():
+                for parameter in recorder.model.parameters():
+                    parameter += 1
+            recorder.step()
+
+    def bytes_of(self, directory):
+        return {p.name: p.read_bytes() for p in directory.iterdir()}
+
+    def test_a_folder_has_one_run(self):
+        directory, model = self.dir / "run", torch.nn.Linear(2, 2)
+        first = Recorder(model, 0.1, dir=directory, every=2)
+        self.walk(first, 3)
+        state, before = copy.deepcopy(first.state_dict()), self.bytes_of(directory)
+        self.walk(first, 1)
+        whole = self.bytes_of(directory)
+        second = Recorder(model, 0.1, dir=directory, every=2)
+        with self.assertRaises(ph.OutputError) as caught:
+            second.step()
+        for part in ("snapshot-0000002-0.100.safetensors", first.run_id, second.run_id):
+            self.assertIn(part, str(caught.exception))
+        with self.assertRaises(ph.OutputError):
+            second.load_state_dict({**state, "run_id": "other"})
+        other = Recorder(model, 0.1, dir=directory, every=2, prefix="other")
+        self.walk(other, 2)
+        (directory / "other-0000002-0.100.safetensors").unlink()
+        self.assertEqual(self.bytes_of(directory), whole)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 3
+        second.load_state_dict(state)  # resumed, it makes the same snapshot again
+        self.walk(second, 1)
+        self.assertEqual(self.bytes_of(directory), whole)
+        (directory / "snapshot-0000003-0.100.safetensors").write_bytes(b"no snapshot")
+        with self.assertRaises(ph.OutputError):
+            Recorder(model, 0.1, dir=directory, every=2).step()
+        third = Recorder(model, 0.1, dir=directory, every=2, replace=True)
+        self.walk(third, 2)
+        after = self.bytes_of(directory)
+        self.assertIn(third.run_id.encode(), after["snapshot-0000002-0.100.safetensors"])
+        self.assertEqual(set(before) < set(after), True)
+
+    def test_two_runs_at_once_write_whole_snapshots(self):
+        """One ends its write while the other is in the middle of it."""
+        directory, model = self.dir / "at once", torch.nn.Linear(2, 2)
+        first, second = (Recorder(model, 0.1, dir=directory, every=0) for _ in range(2))
+        first.step()
+        second.step()
+        write = torch.Tensor.contiguous
+        paths = []
+
+        def meanwhile(tensor):
+            if not paths:
+                paths.append("")
+                paths[:] = second.save()
+            return write(tensor)
+
+        torch.Tensor.contiguous = meanwhile
+        try:
+            with self.assertRaises(ph.OutputError) as caught:
+                first.save()
+        finally:
+            torch.Tensor.contiguous = write
+        self.assertIn(second.run_id, str(caught.exception))
+        self.assertEqual([str(p) for p in directory.iterdir()], paths)
+        self.assertIn(second.run_id.encode(), pathlib.Path(paths[0]).read_bytes())
+        self.assertEqual(len(tensors_of(paths[0])), 2)
+
+    def test_what_others_have_planted_is_not_written(self):
+        directory, model = self.dir / "planted", torch.nn.Linear(2, 2)
+        recorder = Recorder(model, 0.1, dir=directory, every=0)
+        recorder.step()
+        path = pathlib.Path(recorder.path(0.1))
+        mine = self.dir / "mine"
+        mine.write_text("mine")
+        os.symlink(mine, f"{path}.partial")
+        os.mkfifo(f"{path}.0.partial")
+        os.symlink(mine, path)
+        design = ph.design(40, 100, [0.1], disk_bytes=4000)
+        os.symlink(mine, self.dir / "d.json.partial")
+        design.save(self.dir / "d.json")
+        with self.assertRaises(ph.OutputError):
+            design.save(self.dir / "d.json")
+        with self.assertRaises(ph.OutputError):
+            recorder.save()
+        path.unlink()
+        os.mkfifo(path)
+        with self.assertRaises(ph.OutputError):
+            recorder.save()
+        path.unlink()
+        recorder.save()
+        self.assertEqual(len(tensors_of(path)), 2)
+        self.assertFalse(path.is_symlink())
+        self.assertEqual(mine.read_text(), "mine")
+
+    def test_leftovers_of_the_run_are_removed(self):
+        directory, model = self.dir / "left", torch.nn.Linear(2, 2)
+        directory.mkdir()
+        recorder = Recorder(model, 0.1, dir=directory, every=1)
+        name = os.path.basename(recorder.path(0.1))
+        left, locked = (_files.partial_of(str(directory / name), recorder.run_id) for _ in range(2))
+        other = _files.partial_of(str(directory / name), "another")
+        for path in (left, other):
+            pathlib.Path(path).touch()
+        (directory / f"{os.path.basename(left)}.partial").mkdir()
+        with _files.create(locked):
+            recorder.step()
+            self.assertEqual(
+                sorted(p.name for p in directory.iterdir()),
+                sorted([os.path.basename(locked), os.path.basename(other), "snapshot-0000001-0.100.safetensors"]),
+            )
+
+    def test_the_end_is_saved_once(self):
+        directory, model = self.dir / "end", torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with Recorder(model, 0.1, dir=directory, every=4) as recorder:
+            recorder.attach(optimizer)
+            for _ in range(6):
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+        self.assertEqual([t for t, _ in find_snapshots(directory, "snapshot")], [4, 6])
+        optimizer.step()
+        self.assertEqual(recorder.n_steps, 6)
+        with self.assertRaises(ph.UsageError):
+            recorder.step()
+        with Recorder(model, 0.1, dir=self.dir / "due", every=4) as recorder:
+            self.walk(recorder, 4)
+            path = pathlib.Path(recorder.path(0.1))
+            before = path.stat()
+            self.assertEqual(recorder.save(), [str(path)])
+        self.assertEqual(path.stat(), before)
+        with self.assertRaises(KeyError):
+            with Recorder(model, 0.1, dir=self.dir / "failed", every=4) as recorder:
+                recorder.attach(optimizer)
+                optimizer.step()
+                raise KeyError
+        optimizer.step()
+        self.assertEqual(list((self.dir / "failed").iterdir()), [])
+        Recorder(model, 0.1, dir=self.dir / "nothing", every=4).close()
+
+    def test_steps_count_once(self):
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        recorder = Recorder(model, 0.1, dir=self.dir, every=0, update_every=2)
+        detach = recorder.attach(optimizer)
+        for twice in (lambda: recorder.attach(optimizer), recorder.step):
+            with self.assertRaises(ph.UsageError):
+                twice()
+        optimizer.step()
+        with recorder.copy_to(model):
+            for inside in (optimizer.step, recorder.save):
+                with self.assertRaises(ph.UsageError):
+                    inside()
+        self.assertEqual(recorder.n_steps, 1)
+        with recorder.copy_to(copy.deepcopy(model)):
+            optimizer.step()
+        self.assertEqual(recorder.n_steps, 2)
+        detach()
+        recorder.step()
+        recorder.attach(optimizer)
+
+    def test_a_model_that_has_changed_is_refused(self):
+        def add(model):
+            model.third = torch.nn.Linear(1, 1)
+            return "added: 'third.weight', 'third.bias'"
+
+        def remove(model):
+            del model.second
+            return "missing: 'second.weight', 'second.bias'"
+
+        def wrap(model):
+            model.first = torch.nn.Sequential(model.first)
+            return "added: 'first.0.weight'"
+
+        def resize(model):
+            model.first = torch.nn.Embedding(5, 2)
+            return "'first.weight' is [5, 2], was [4, 2]"
+
+        def grow(model):
+            model.first.weight = torch.nn.Parameter(torch.zeros(7, 2))
+            return "'first.weight' is [7, 2], was [4, 2]"
+
+        def register(model):
+            model.second.register_parameter("scale", torch.nn.Parameter(torch.ones(2)))
+            return "added: 'second.scale'"
+
+        for change in (add, remove, wrap, resize, grow, register):
+            model = torch.nn.Module()
+            model.first, model.second = torch.nn.Embedding(4, 2), torch.nn.Linear(2, 2)
+            recorder = Recorder(model, 0.1, dir=self.dir / change.__name__, every=0)
+            recorder.step()
+            expected = change(model)
+            for refuse in (recorder.step, recorder.save):
+                with self.assertRaises(ph.InputsError) as caught:
+                    refuse()
+                self.assertIn(expected, str(caught.exception))
+            self.assertEqual(list((self.dir / change.__name__).iterdir()), [])
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        recorder = Recorder(model, 0.1, dir=self.dir / "same", every=0)
+        recorder.step()
+        model[0] = copy.deepcopy(model[0])  # other modules of the same names are followed
+        self.walk(recorder)
+        model[0].register_buffer("cache", torch.zeros(3), persistent=False)
+        self.walk(recorder)
+        recorder.save()
+        self.assertGreater(float((recorder.average()["0.weight"] - model[0].weight).abs().sum()), 0)
+
+    def test_an_average_fits_a_model_of_the_same_names_only(self):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+        recorder = Recorder(model, 0.1, dir=self.dir, every=0)
+        recorder.step()
+        longer = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        for other in (torch.nn.Sequential(model), torch.nn.Linear(2, 2), longer, torch.nn.Sequential(torch.nn.Linear(2, 3))):
+            before = [p.detach().clone() for p in other.parameters()]
+            with self.assertRaises(ph.InputsError):
+                with recorder.copy_to(other):
+                    pass
+            self.assertTrue(all(map(torch.equal, before, other.parameters())))
+
+    def test_one_nan_is_said(self):
+        model = torch.nn.Linear(2, 2)
+        recorder = Recorder(model, 0.1, dir=self.dir, every=2)
+        recorder.step()
+        with torch.no_grad():
+            model.bias[1] = float("nan")
+        with self.assertLogs("posthocema", "WARNING") as said:
+            recorder.step()
+            self.walk(recorder, 2)
+        self.assertEqual(len(said.records), 1)
+        self.assertIn("step 2: 'bias' has NaN", said.output[0])
+
+    def test_a_directory_that_cannot_be_written_is_refused_at_once(self):
+        (self.dir / "file").touch()
+        with self.assertRaises(ph.OutputError) as caught:
+            Recorder(torch.nn.Linear(2, 2), dir=self.dir / "file" / "below", every=1)
+        self.assertEqual(caught.exception.errno, errno.ENOTDIR)
+        self.assertEqual(caught.exception.filename, str(self.dir / "file" / "below"))
+
+    def test_a_snapshot_that_fails_names_its_path_and_may_be_a_warning(self):
+        for on_error in ("raise", "warn"):
+            directory = self.dir / on_error
+            recorder = Recorder(torch.nn.Linear(2, 2), 0.1, dir=directory, every=2, on_error=on_error)
+            self.walk(recorder)
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # a file system that is full at 100 bytes
+            try:
+                if on_error == "raise":
+                    with self.assertRaises(ph.OutputError) as caught:
+                        self.walk(recorder)
+                    self.assertEqual((caught.exception.errno, caught.exception.filename), (errno.EFBIG, recorder.path(0.1)))
+                else:
+                    with self.assertLogs("posthocema", "WARNING") as said:
+                        self.walk(recorder)
+                    self.assertIn(recorder.path(0.1), said.output[0])
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertEqual((recorder.n_steps, list(directory.iterdir())), (2, []))
+            self.walk(recorder, 2)  # the training goes on
+            self.assertEqual([t for t, _ in find_snapshots(directory, "snapshot")], [4])
+
+    def test_other_ranks_of_a_launcher_write_nothing(self):
+        code = "import sys, torch; from posthocema.torch import Recorder\n"
+        code += "r = Recorder(torch.nn.Linear(2, 2), 0.1, dir=sys.argv[1], every=1); r.step(); r.close()"
+        for rank, n_files in (("1", 0), ("0", 1)):
+            environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python"), "RANK": rank, "WORLD_SIZE": "2"}
+            subprocess.run([sys.executable, "-c", code, str(self.dir)], env=environment, check=True)
+            self.assertEqual(len(list(self.dir.iterdir())), n_files)
 
     def test_states_of_other_recorders_are_refused(self):
         training = Training(self.dir / "other", torch.float32)
@@ -492,9 +772,9 @@ class Recording(unittest.TestCase):
             training.recorder.save()
         for wrong in ((), (0.1, 0.1)):
             with self.assertRaises(ph.UsageError):
-                Recorder(training.model, wrong, dir=self.dir)
+                Recorder(training.model, wrong, dir=self.dir, every=0)
         with self.assertRaises(ph.TargetError):
-            Recorder(training.model, (0.5,), dir=self.dir)
+            Recorder(training.model, (0.5,), dir=self.dir, every=0)
 
     def test_the_example_of_the_document_runs(self):
         text = (SOURCE / "docs/python.md").read_text()

@@ -23,7 +23,7 @@ import torch  # noqa: E402
 
 import posthocema as ph  # noqa: E402
 
-STEPS, HALF = 200, 90
+STEPS, HALF = 195, 90
 
 
 class Truth:
@@ -91,6 +91,11 @@ def train_with_lightning(directory, last):
             enable_model_summary=False, accelerator="cpu", enable_checkpointing=False, accumulate_grad_batches=2,
         )  # fmt: skip
 
+    try:
+        LightningRecorder((0.05, 0.1))
+        raise AssertionError("a recorder that would write nothing was made")
+    except ph.UsageError:
+        pass
     if last == STEPS:
         held = torch.load(checkpoint, weights_only=False)
         held["callbacks"] = {}
@@ -175,7 +180,7 @@ class Trainers(unittest.TestCase):
         step, truth = torch.load(self.dir / "truth.pt")
         self.assertEqual(step, STEPS)
         with ph.open(self.dir / "snapshots") as series, series.plan(0.08) as plan:
-            self.assertEqual({s.time for s in series.snapshots}, set(range(10, STEPS + 1, 10)))
+            self.assertEqual({s.time for s in series.snapshots}, {*range(10, STEPS, 10), STEPS})
             made = plan.state_dict(dtype="f32", kind="torch")
         self.assertEqual(set(made), set(truth))
         self.assertTrue(all(name.startswith(prefix) for name in made))
