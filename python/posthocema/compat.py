@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import torch
 
+from ._snapshot_files import find_snapshots
 from .averages import PathLike, Series, gamma as gamma_of, open, sigma_rel as sigma_rel_of
 from .errors import InputsError, UsageError
 from .torch import Recorder, unwrap
@@ -68,6 +69,7 @@ class PostHocEMA:
         if (sigma_rels is None) == (gammas is None):
             raise UsageError("sigma_rels: expected these or gammas")
         widths = [sigma_rel_of(g) for g in gammas] if gammas is not None else list(sigma_rels or ())
+        every = 0 if checkpoint_every_num_steps == "manual" else int(checkpoint_every_num_steps)
         self.checkpoint_folder = Path(checkpoint_folder)
         self._online, self._make_model = model, ema_model
         self._most: Optional[int] = None  # times of snapshots that are kept
@@ -76,14 +78,16 @@ class PostHocEMA:
         self._recorder: Optional[Recorder] = Recorder(
             model, widths, dir=self.checkpoint_folder, every=0, dtype=checkpoint_dtype, update_every=update_every
         )
-        self._every = 0 if checkpoint_every_num_steps == "manual" else int(checkpoint_every_num_steps)
+        self._every = every
 
     # ---- Training ----
 
     @property
     def recorder(self) -> Recorder:
         if self._recorder is None:
-            raise UsageError("this PostHocEMA has no model to follow; make it with a model, or by from_model()")
+            raise UsageError(
+                "from_path() has no model to follow; to continue, call load_state_dict() of from_model() in this directory"
+            )
         return self._recorder
 
     @property
@@ -116,7 +120,7 @@ class PostHocEMA:
     def checkpoint(self) -> List[str]:
         """Writes a snapshot of each width. Returns their paths."""
         paths = self.recorder.save()
-        self._written.append(paths)
+        self._written = [written for written in self._written if written != paths] + [paths]
         while self._most is not None and len(self._written) > self._most:
             for path in self._written.pop(0):
                 with contextlib.suppress(FileNotFoundError):
@@ -148,6 +152,11 @@ class PostHocEMA:
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self.recorder.load_state_dict(state)
+        steps: Dict[int, List[str]] = {}
+        for step, path in find_snapshots(os.fspath(self.checkpoint_folder), self.recorder.prefix):
+            if step <= self.recorder.n_steps:  # later ones are written again
+                steps.setdefault(step, []).append(path)
+        self._written = list(steps.values())
 
     # ---- Averages ----
 
@@ -212,11 +221,12 @@ class PostHocEMA:
     ) -> "ContextsEMA":
         """For update_(model) after every step of the optimizer.
 
+        A run continues in its own directory: make it again, then load_state_dict() with the state of its checkpoint.
         calculation_dtype and update_after_step have no effect: averages are float32 or better, and begin at step 1.
         """
         if only_save_diff:
             raise UsageError("only_save_diff: snapshots have all tensors; frozen ones keep their bits")
-        if any(Path(checkpoint_dir).glob("*.pt")) or any(Path(checkpoint_dir).glob("*.safetensors")):
+        if any(Path(checkpoint_dir).glob("[0-9]*.[0-9]*.pt")):  # of other libraries; a recorder knows those of its own run
             raise UsageError(f"{os.fspath(checkpoint_dir)}: has checkpoints already; from_path() reads them")
         if max_checkpoints < 1:
             raise UsageError(f"max_checkpoints: expected 1 or more, found {max_checkpoints}")

@@ -3,6 +3,7 @@
 
     tests/python/test_compat.py PROGRAM LIBRARY
 """
+import copy
 import os
 import pathlib
 import re
@@ -128,13 +129,32 @@ class Compat(unittest.TestCase):
         self.assertEqual(ema.state_dict()["n_steps"], 201)
         with self.assertRaises(ph.UsageError):
             PostHocEMA.from_path(self.dir / "b").update()
-        with self.assertRaises(ValueError):
-            PostHocEMA.from_model(self.model, self.dir / "b")
+        with self.assertRaises(ph.OutputError):  # it is a run of its own
+            PostHocEMA.from_model(self.model, self.dir / "b", update_every=1).update()
         with self.assertRaises(ph.UsageError):
             PostHocEMA.from_model(self.model, self.dir / "c", only_save_diff=True)
         with self.assertRaises(ph.InputsError):
             with ema.model(torch.nn.Linear(6, 6), sigma_rel=0.2):
                 pass
+
+    def test_a_run_of_from_model_resumes_in_its_directory(self):
+        options = {"sigma_rels": (0.05, 0.2), "checkpoint_every": 10, "max_checkpoints": 3, "update_every": 1}
+        first = PostHocEMA.from_model(self.model, self.dir, **options)
+        self.move(45, first.update)
+        state = copy.deepcopy(first.state_dict())
+        self.move(10, first.update)  # lost
+        del self.live[45:]
+        with torch.no_grad():
+            self.model.linear.weight.copy_(self.live[-1])
+        second = PostHocEMA.from_model(self.model, self.dir, **options)
+        second.load_state_dict(state)
+        self.move(35, second.update)
+        steps = sorted({int(p.name.split("-")[1]) for p in self.dir.iterdir()})
+        self.assertEqual(steps, [60, 70, 80])
+        self.assert_near(second.synthesize_ema_model(sigma_rel=0.2).ema_model.linear.weight, self.truth(0.2, 80), 1e-6)
+        self.assertEqual(second.recorder.run_id, first.recorder.run_id)
+        with self.assertRaisesRegex(ph.UsageError, "from_model"):
+            PostHocEMA.from_path(self.dir).load_state_dict(state)
 
     def test_predicted_errors_are_those_that_averages_have(self):
         emas = PostHocEMA(
@@ -182,7 +202,7 @@ class Compat(unittest.TestCase):
     def test_the_examples_of_the_document_run(self):
         text = (SOURCE / "docs/migration.md").read_text()
         blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
-        self.assertEqual(len(blocks), 2)
+        self.assertEqual(len(blocks), 3)
         for i, block in enumerate(blocks):
             (self.dir / str(i)).mkdir()
             environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
