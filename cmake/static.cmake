@@ -10,6 +10,7 @@ function(phema_archive_of out name)
             "apt-file, or build without -DPHEMA_STATIC=ON")
     endif()
     mark_as_advanced(PHEMA_ARCHIVE_${name})
+    set_property(GLOBAL APPEND PROPERTY PHEMA_ARCHIVES ${PHEMA_ARCHIVE_${name}})
     set(${out} ${PHEMA_ARCHIVE_${name}} PARENT_SCOPE)
 endfunction()
 

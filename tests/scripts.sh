@@ -25,7 +25,7 @@ said=$(bash -c '. scripts/support.sh; need no-such-tool its-package; echo goes o
 [ "$said" = 'scripts/any: no-such-tool is missing; try: apt-get install its-package' ] ||
     fail "a missing tool: $said"
 said=$(scripts/setup --tests 2>&1 || echo ", status $?")
-[ "$said" = "scripts/setup: expected --test, --ci or nothing, found '--tests'
+[ "$said" = "scripts/setup: expected --wheel, --test, --ci or nothing, found '--tests'
 , status 2" ] ||
     fail "an unknown option of scripts/setup: $said"
 
