@@ -48,16 +48,7 @@ const struct cli_opt cli_pickle_rows[] = {
     {0},
 };
 
-const struct cli_opt cli_training_rows[] = {
-    {"run", INPUT, CLI_TEXT, offsetof(struct phema_series_options, run), "ID",
-     .help = "snapshots of this run alone: an id that the\nrecorder wrote, or its beginning",
-     .flags = CLI_SHAPES_WEIGHTS},
-    {0},
-};
-
-const struct cli_opt cli_series_rows[] = {
-    {"SNAPSHOTS", INPUT, CLI_OPERAND, FIELD(options.series.snapshots),
-     .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_WEIGHTS},
+const struct cli_opt cli_input_rows[] = {
     {"layout", INPUT, CLI_WORD, FIELD(options.series.layout),
      "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
      "lightning|hf|torchtitan|cosmos|flux-action|"
@@ -96,7 +87,9 @@ const struct cli_opt cli_series_rows[] = {
      .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE},
     {"last", INPUT, CLI_COUNT, FIELD(options.series.last), "N", .help = "use the N newest times",
      .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE},
-    CLI_INCLUDE(cli_training_rows, FIELD(options.series)),
+    {"run", INPUT, CLI_TEXT, FIELD(options.series.run), "ID",
+     .help = "snapshots of this run alone: an id that the\nrecorder wrote, or its beginning",
+     .flags = CLI_SHAPES_WEIGHTS},
     {"use", INPUT, CLI_CHOICE, FIELD(options.series.use), "all|averages|raw",
      .help = "which of the snapshots in a checkpoint that holds\nraw parameters beside averages "
              "(default all)",
@@ -110,6 +103,13 @@ const struct cli_opt cli_series_rows[] = {
              "for all (default:\nby layout or names, and printed)",
      .flags = CLI_SHAPES_BYTES},
     CLI_INCLUDE(cli_pickle_rows, FIELD(options.series.checkpoint)),
+    {0},
+};
+
+const struct cli_opt cli_series_rows[] = {
+    {"SNAPSHOTS", INPUT, CLI_OPERAND, FIELD(options.series.snapshots),
+     .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_WEIGHTS},
+    CLI_INCLUDE(cli_input_rows, 0),
     {0},
 };
 

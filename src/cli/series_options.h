@@ -20,12 +20,10 @@ struct cli_plan_values {
 extern const struct cli_opt cli_common_rows[], cli_progress_rows[];
 /* Rows of struct phema_checkpoint_options. */
 extern const struct cli_opt cli_pickle_rows[];
-/* A row of struct phema_series_options: --run. */
-extern const struct cli_opt cli_training_rows[];
-/* Rows of struct cli_plan_values: the snapshots; the averages to make; the least squares alone, or
+/* Rows of struct cli_plan_values: how to read snapshots; SNAPSHOTS and the same; the averages to make; the least squares alone, or
  * with --weights; all of a target, with --rule and --max-error. */
-extern const struct cli_opt cli_series_rows[], cli_average_rows[], cli_rule_rows[],
-    cli_metric_rows[], cli_solve_rows[], cli_target_rows[];
+extern const struct cli_opt cli_input_rows[], cli_series_rows[], cli_average_rows[],
+    cli_rule_rows[], cli_metric_rows[], cli_solve_rows[], cli_target_rows[];
 
 /* values -> options of plan.h; borrowed from the values. */
 PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out,

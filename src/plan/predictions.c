@@ -146,7 +146,9 @@ PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct p
                                    const double *sigma_rels, size_t m, struct phema_error *err)
 {
     if (!series->has_profiles || series->n == 0)
-        return phema_fail(err, PHEMA_NO, "nothing says how the snapshots were averaged");
+        return phema_fail(err, PHEMA_NO,
+                          "nothing says how the snapshots were averaged; --input-sigma or "
+                          "--input-profile does");
     struct phema_target *targets = calloc(m, sizeof(*targets));
     struct phema_series thinned = *series;
     thinned.snapshots = calloc(series->n, sizeof(*thinned.snapshots));

@@ -239,7 +239,7 @@ static enum phema_status check_scales(const struct phema_plan *plan, struct phem
     return phema_fail(
         err, PHEMA_ERR_INPUTS,
         "%s: tensor '%s': is %s without a scale, which '%s' has; add its scale to the "
-        "snapshots, copy it (--rule 'RE=copy'), or leave it out (--exclude 'RE')",
+        "snapshots, copy it (synth --rule 'RE=copy'), or leave it out (--exclude 'RE')",
         series->root, phema_name_escape(&without, bare->name, bare->name_size),
         phema_dtype_name(bare->dtype), phema_name_escape(&with, scaled->name, scaled->name_size));
 }
@@ -251,7 +251,7 @@ PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema
             return phema_fail(
                 err, PHEMA_ERR_INPUTS,
                 "%s: tensor '%s': is quantised (%s codes, scale in '%s'): %s; dequantise the "
-                "snapshots, copy both (--rule 'RE=copy'), or leave both out (--exclude 'RE')",
+                "snapshots, copy both (synth --rule 'RE=copy'), or leave both out (--exclude 'RE')",
                 plan->series->root, item->codes, phema_dtype_name(item->dtype), item->scale,
                 item->fault ? item->fault : "codes and scale averaged apart give wrong values");
     return check_scales(plan, err);

@@ -56,7 +56,7 @@ static enum phema_status read_stage(struct reading *reading, const struct phema_
     const char *name = phema_json_string(phema_json_get(line, "stage"), &size);
     if (!name)
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected a line of --profile-memory with a 'stage'");
+                          "expected a line of synth --profile-memory with a 'stage'");
     if (reading->n == PHEMA_PLOT_MAX_STAGES)
         return phema_fail(err, PHEMA_ERR_FILE, "has more than %d stages", PHEMA_PLOT_MAX_STAGES);
     struct stage *stage = &reading->stages[reading->n];

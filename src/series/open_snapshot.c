@@ -89,7 +89,7 @@ static void note_quantised(struct series_builder *builder)
     candidates_note(
         &builder->candidates,
         "quantised tensors, such as '%s' with its scale '%s', are copied or left out, never "
-        "averaged (--rule 'RE=copy', --exclude 'RE')",
+        "averaged (synth --rule 'RE=copy', --exclude 'RE')",
         first->codes, first->scale);
 }
 

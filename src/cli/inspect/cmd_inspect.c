@@ -17,8 +17,7 @@
 struct inspect_values {
     struct cli_common common;
     struct cli_texts paths;
-    struct phema_series_options series; /* how to read it: --layout, --name-regex, --key,
-                                         * --allow-global */
+    struct cli_plan_values plan; /* of the series */
     const char *tensor, *design;
     bool is_raw;
 };
@@ -74,28 +73,29 @@ static bool is_series(const char *path)
             !phema_directory_is_checkpoint(path));
 }
 
-static struct phema_series_options series_options(const struct inspect_values *values,
-                                                  const char *path)
+static enum phema_status read_options(struct phema_series_options *out,
+                                      const struct inspect_values *values, const char *path,
+                                      struct phema_error *err)
 {
-    struct phema_series_options options = values->series;
-    options.snapshots = path;
-    options.from = options.to = PHEMA_UNKNOWN;
-    options.needs_no_profiles = true;
-    return options;
+    enum phema_status status = cli_series_options(out, &values->plan, err);
+    out->snapshots = path;
+    out->needs_no_profiles = true;
+    return status;
 }
 
-/* A command that makes averages of the series; nothing where it would need more options. */
+/* A command that makes averages of the series, with the options that were given. */
 static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
                        const struct phema_series *series, const struct inspect_errors *errors)
 {
-    const struct phema_series_options *given = &values->series;
-    if (!errors->is_known || given->layout || given->name_regex || given->key ||
-        given->checkpoint.n_allow_globals)
+    const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
+    if (!errors->is_known)
         return;
     phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
-    if (given->run) {
-        phema_strbuf_puts(out, "--run ");
-        cli_shell_quote(out, given->run);
+    if (*values->common.repeated_options)
+        phema_strbuf_printf(out, "%s ", values->common.repeated_options);
+    for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
+        phema_strbuf_puts(out, "--allow-global ");
+        phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
         phema_strbuf_puts(out, " ");
     }
     cli_quote_operand(out, series->root);
@@ -149,10 +149,13 @@ static enum phema_status inspect_series(struct phema_json_out *out,
                                         const struct inspect_values *values, const char *path,
                                         struct phema_error *err)
 {
-    struct phema_series_options options = series_options(values, path);
+    struct phema_series_options options;
     struct phema_series *series = NULL;
+    enum phema_status status = read_options(&options, values, path, err);
+    if (status)
+        return status;
     struct cli_watch *watch = cli_watch_start(&values->common, "opening the snapshots");
-    enum phema_status status = phema_series_open(&series, &options, err);
+    status = phema_series_open(&series, &options, err);
     cli_watch_stop(watch);
     if (!status)
         status = print_series(out, values, series, err);
@@ -179,12 +182,15 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
                                           struct phema_error *err)
 {
     const char *path = phema_checkpoint_path(checkpoint);
-    struct phema_series_options options = series_options(values, path);
+    struct phema_series_options options;
+    enum phema_status status = read_options(&options, values, path, err);
+    if (status)
+        return status;
     options.is_alone = true;
     options.opened = checkpoint;
     struct phema_series *series = NULL;
     struct phema_error refusal = {""};
-    enum phema_status status = phema_series_open(&series, &options, &refusal);
+    status = phema_series_open(&series, &options, &refusal);
     if (status == PHEMA_ERR_RESOURCE) {
         *err = refusal;
         return status;
@@ -215,7 +221,7 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: --design compares all snapshots of a directory; give that", path);
     enum phema_status status =
-        phema_checkpoint_open(&checkpoint, path, &values->series.checkpoint, err);
+        phema_checkpoint_open(&checkpoint, path, &values->plan.options.series.checkpoint, err);
     if (!status)
         status = values->is_raw ? write_raw(checkpoint, values->tensor, err)
                                 : print_checkpoint(out, values, checkpoint, err);
@@ -274,17 +280,7 @@ static enum phema_status run(void *data, struct phema_error *err)
 static const struct cli_opt rows[] = {
     {"FILE|DIR", INPUT, CLI_OPERANDS, FIELD(paths),
      .help = "checkpoints, or directories of snapshots"},
-    {"layout", INPUT, CLI_WORD, FIELD(series.layout),
-     "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
-     "lightning|hf|torchtitan|cosmos|flux-action|"
-     "megatron|mirai|steps|manifest",
-     .help = "who wrote the snapshots of a directory; auto:\nrecognised by names"},
-    {"name-regex", INPUT, CLI_TEXT, FIELD(series.name_regex), "RE",
-     .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)"},
-    {"key", INPUT, CLI_TEXT, FIELD(series.key), "PATH",
-     .help = "subtree that is averaged; . for all"},
-    CLI_INCLUDE(cli_training_rows, FIELD(series)),
-    CLI_INCLUDE(cli_pickle_rows, FIELD(series.checkpoint)),
+    CLI_INCLUDE(cli_input_rows, FIELD(plan)),
     {"design", INPUT, CLI_TEXT, FIELD(design), "FILE",
      .help = "compare the snapshots of a directory with this\ndesign, which design -o has written"},
     {"tensor", OUTPUT, CLI_TEXT, FIELD(tensor), "NAME", .help = "this tensor alone, with --raw"},

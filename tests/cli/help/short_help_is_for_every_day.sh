@@ -1,5 +1,5 @@
 # -h: examples and the options of every day; --help: all options.
-for verb in synth weights search inspect; do
+for verb in synth weights search inspect diff; do
     "$phema" $verb -h >short
     "$phema" $verb --help >long
     grep -c '^ .*--[a-z]' short
