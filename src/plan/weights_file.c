@@ -24,6 +24,11 @@
 #define MAX_TARGETS ((size_t)10000)
 #define MOST_PIPED  ((size_t)64 << 20)
 
+static bool is_text(const char *text, size_t text_size, const char *name, size_t size)
+{
+    return text_size == size && memcmp(text, name, size) == 0;
+}
+
 /* The path of the snapshot's file, followed by ":KEY" where the file holds several snapshots. */
 static bool is_path_of(const struct phema_snapshot *snapshot, const char *name, size_t size)
 {
@@ -36,21 +41,60 @@ static bool is_path_of(const struct phema_snapshot *snapshot, const char *name, 
            memcmp(name + path_size + 1, snapshot->key, size - path_size - 1) == 0;
 }
 
-/* Labels are relative to SNAPSHOTS; "./a" and "SNAPSHOTS/a" are accepted for "a". */
-static size_t find_snapshot(const struct phema_series *series, const char *name, size_t size)
+/* The label or path of the snapshot without its ":KEY". */
+static bool is_file_of(const struct phema_snapshot *snapshot, const char *name, size_t size)
 {
+    size_t end = snapshot->key ? strlen(snapshot->key) + 1 : 0, label = strlen(snapshot->label);
+    return end && label > end &&
+           (is_text(snapshot->label, label - end, name, size) ||
+            (snapshot->path && is_text(snapshot->path, strlen(snapshot->path), name, size)));
+}
+
+static enum phema_status fail_ambiguous(const struct phema_series *series, const char *name,
+                                        size_t size, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    struct phema_strbuf choices = {0};
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        if (is_file_of(snapshot, name, size))
+            phema_strbuf_printf(
+                &choices, "%s'%s'", choices.size ? ", " : "",
+                phema_name_escape(&shown, snapshot->label, strlen(snapshot->label)));
+    }
+    enum phema_status status =
+        choices.is_failed ? phema_fail_memory(err)
+                          : phema_fail(err, PHEMA_ERR_INPUTS,
+                                       "names '%s', which holds several snapshots; write one of %s",
+                                       phema_name_escape(&shown, name, size), choices.data);
+    phema_strbuf_clear(&choices);
+    return status;
+}
+
+/* Labels are relative to SNAPSHOTS; "./a" and "SNAPSHOTS/a" are accepted for "a", and the file of a
+ * snapshot where it holds no other. out: SIZE_MAX where no snapshot has the name. */
+static enum phema_status find_snapshot(size_t *out, const struct phema_series *series,
+                                       const char *name, size_t size, struct phema_error *err)
+{
+    *out = SIZE_MAX;
     if (size > 2 && name[0] == '.' && name[1] == '/') {
         name += 2;
         size -= 2;
     }
+    size_t n_in_file = 0;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
-        if (strlen(snapshot->label) == size && memcmp(snapshot->label, name, size) == 0)
-            return k;
-        if (is_path_of(snapshot, name, size))
-            return k;
+        if (is_text(snapshot->label, strlen(snapshot->label), name, size) ||
+            is_path_of(snapshot, name, size)) {
+            *out = k;
+            return PHEMA_OK;
+        }
+        if (is_file_of(snapshot, name, size)) {
+            *out = k;
+            n_in_file++;
+        }
     }
-    return SIZE_MAX;
+    return n_in_file > 1 ? fail_ambiguous(series, name, size, err) : PHEMA_OK;
 }
 
 static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct phema_error *err)
@@ -101,8 +145,11 @@ static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const
     if (!*text || *end || !isfinite(weight) || !name_size)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected a file and a number, or the JSON of weights --json");
-    size_t k = find_snapshot(series, line, name_size);
+    size_t k = 0;
     struct phema_name_buffer shown;
+    enum phema_status status = find_snapshot(&k, series, line, name_size, err);
+    if (status)
+        return status;
     if (k == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "names '%s', which is not among the snapshots of %s",
@@ -177,7 +224,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
                        "rules")) /* following one part of the file would give another average */
         return phema_fail(err, PHEMA_ERR_FILE,
                           "has rules, which --weights does not follow; take out its \"rules\", or "
-                          "solve again with --rule");
+                          "make the average with synth --rule");
     for (size_t i = 0; i < n; i++) {
         double weight = 0;
         if (!phema_json_number(&weight, phema_json_at(weights, i)))
@@ -212,7 +259,9 @@ static enum phema_status find_snapshots(size_t *indices, bool *is_seen,
         const char *file = phema_json_path(&plan->memory, phema_json_at(snapshots, i), "file");
         if (!file)
             return phema_fail(err, PHEMA_ERR_FILE, "snapshot %zu has no 'file'", i + 1);
-        indices[i] = find_snapshot(series, file, strlen(file));
+        enum phema_status status = find_snapshot(&indices[i], series, file, strlen(file), err);
+        if (status)
+            return status;
         if (indices[i] == SIZE_MAX)
             continue;
         if (is_seen[indices[i]])
