@@ -150,7 +150,7 @@ static bool find_pattern(const struct listing *listing, const struct phema_serie
                          path, n_files, n_files == 1 ? "" : "s", n_files == 1 ? "it" : "them");
     if (is_guessed) {
         (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--name-regex", pattern.data);
-        if (!options->needs_no_profiles)
+        if (!options->needs_no_profiles && !options->n_input_profiles && !options->n_input_sigmas)
             (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--input-profile", "raw");
     }
     phema_strbuf_clear(&pattern);

@@ -307,19 +307,43 @@ static enum phema_status check_stub(const struct phema_snapshot *snapshot, struc
         snapshot->path);
 }
 
-/* Suggests to leave out the option that chooses nothing. */
-static enum phema_status fail_empty(const struct phema_series_options *options, const char *path,
-                                    bool has_tensors, struct phema_error *err)
+/* True when a filter without these expressions chooses a tensor. */
+static bool chooses_without(const struct tensor_table *tensor_table,
+                            const struct phema_checkpoint *checkpoint, bool includes, bool excludes)
 {
+    struct tensor_filter filter = *tensor_table->filter;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    struct phema_error ignored = {""};
+    const char *name = NULL;
+    size_t size = 0;
+    filter.n_includes = includes ? 0 : filter.n_includes;
+    filter.n_excludes = excludes ? 0 : filter.n_excludes;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && !name; i++)
+        if (tensor_filter_name(&filter, &tensors[i], &name, &size, &ignored))
+            return false;
+    return name != NULL;
+}
+
+/* Suggests to leave out the option that chooses nothing, and no other. */
+static enum phema_status fail_empty(const struct tensor_table *tensor_table,
+                                    const struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    const struct phema_series_options *options = tensor_table->options;
+    const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
+    bool has_tensors = phema_checkpoint_n_tensors(checkpoint) > 0;
     enum phema_status status = phema_fail(
-        err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see --key, --include and --exclude", path,
-        has_tensors ? " that is chosen" : "");
+        err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see --key, --include and --exclude",
+        snapshot->path, has_tensors ? " that is chosen" : "");
     if (!has_tensors)
         return status;
-    if (options->n_includes)
+    if (options->n_excludes && chooses_without(tensor_table, checkpoint, false, true))
+        return phema_suggest(err, status, "--exclude", "");
+    if (options->n_includes && chooses_without(tensor_table, checkpoint, true, false))
+        return phema_suggest(err, status, "--include", "");
+    if (chooses_without(tensor_table, checkpoint, true, true)) {
         (void)phema_suggest(err, status, "--include", "");
-    if (options->n_excludes)
-        (void)phema_suggest(err, status, "--exclude", "");
+        return phema_suggest(err, status, "--exclude", "");
+    }
     return options->key ? phema_suggest(err, status, "--key", "") : status;
 }
 
@@ -360,7 +384,7 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
     const struct phema_series *series = tensor_table->series;
     bool has_tensors = phema_checkpoint_n_tensors(snapshot->checkpoint) > 0;
     if (series->n_tensors == 0 && (has_tensors || !tensor_table->options->is_conversion))
-        return fail_empty(tensor_table->options, snapshot->path, has_tensors, err);
+        return fail_empty(tensor_table, snapshot, err);
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_tensor *tensor = &series->tensors[i].tensor;
         struct phema_name_buffer shown;
