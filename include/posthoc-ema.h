@@ -211,8 +211,9 @@ struct posthoc_ema_series_options {
                       * beginning; NULL: ERR_INPUTS where there are several runs */
 };
 
-/* snapshots: a directory, a manifest (*.json) or @list. options: NULL for none. Reads headers, no
- * data. ERR_FILE, ERR_INPUTS, ERR_RESOURCE */
+/* snapshots: a directory, a manifest (*.json) or @list. options: NULL for none. Reads headers, and
+ * no data but raw parameters that may be tied to averaged ones, in checkpoints that have both.
+ * ERR_FILE, ERR_INPUTS, ERR_RESOURCE */
 POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
 posthoc_ema_series_open(struct posthoc_ema_series **out, const char *snapshots,
                         const struct posthoc_ema_series_options *options,

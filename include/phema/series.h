@@ -1,6 +1,6 @@
 /* series.h - a series: the snapshots of one training, which agree on names, shapes and dtypes of
- * their tensors. Opening a series reads headers alone. A sample of about 2000 elements is read on
- * request. */
+ * their tensors. Opening a series reads headers alone, and of raw parameters beside averages those
+ * that may be tied. A sample of about 2000 elements is read on request. */
 #ifndef PHEMA_SERIES_H
 #define PHEMA_SERIES_H
 
@@ -77,11 +77,13 @@ struct phema_series_tensor {
      * alone */
     struct phema_tensor tensor;
     enum phema_rule rule;
-    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule",
+    const char *reason;  /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule",
                          * "complex128", "no average", "activation scale"; "scale" with
                          * keeps_scales, "attribute" in a conversion only */
-    size_t same_as;     /* the first tensor that shares its storage in every snapshot, or itself */
-    size_t scale;       /* with keeps_scales: of fp8 numbers, the tensor of their scale, and
+    size_t same_as;      /* the first tensor that shares its storage in every snapshot, or itself */
+    const char *tied_to; /* the tensor whose average it has, since the raw parameters have the same
+                          * bytes in every file; NULL: its own */
+    size_t scale;        /* with keeps_scales: of fp8 numbers, the tensor of their scale, and
                          * conversely; else SIZE_MAX */
 };
 
@@ -184,6 +186,7 @@ struct phema_series_options {
                              * with scales of their own */
     bool needs_no_tensors;  /* weights: files are opened only where they add to names */
     bool may_be_sampled;    /* other files are opened as well, for phema_sample_read */
+    bool compares_samples;  /* tied tensors are found by samples, not by all of their bytes */
     uint64_t max_ram_bytes; /* of anonymous memory; 0: no limit */
     /* with is_alone: the checkpoint, which outlives the series; NULL: the series opens it */
     struct phema_checkpoint *opened;

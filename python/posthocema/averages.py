@@ -626,7 +626,7 @@ def open(  # noqa: A001 - as in gzip and tarfile
     use: Optional[str] = None,
     run: Optional[str] = None,
 ) -> Series:
-    """Opens the snapshots of one training: a directory, a manifest or @list. Reads headers, no data.
+    """Opens the snapshots of one training: a directory, a manifest or @list. Reads headers, hardly any data.
 
     The options are those of the program: ``input_sigma`` is ``--input-sigma``, and so on. ``reset_at`` is a time,
     "TIME,counter", or several of them. ``run`` is the id of a run, or its beginning, where the folder has several.

@@ -460,6 +460,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     double start_s = phema_clock_s();
     struct plan_values *args = values;
     args->run.hides_errors = !args->common.is_verbose;
+    args->run.plan.options.series.compares_samples = true;
     struct phema_memory_profile *memory = NULL;
     enum phema_status status = phema_memory_profile_open(&memory, false, err);
     if (status)

@@ -177,6 +177,8 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
     }
     options.series.max_ram_bytes = values->synth.max_ram_bytes;
     options.series.may_lack_key = values->outputs.into != NULL;
+    options.series.compares_samples |=
+        values->synth.part > 1; /* the first one compares all bytes */
     options.series.keeps_scales = values->dtype == CLI_DTYPE_SAME;
     if (options.is_conversion) {
         options.series.is_conversion = options.series.is_alone = true;

@@ -343,6 +343,8 @@ static enum phema_status locate_into(struct draft *draft, const struct phema_che
                                                .file = found->file,
                                                .chunks = found->chunks,
                                                .n_chunks = found->n_chunks};
+    if (!draft->outputs->is_replaced[first]) /* FILE has the tied tensors under other names */
+        draft->outputs->dtypes[first] = found->dtype;
     if (first != i && draft->outputs->dtypes[first] != found->dtype)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: tensor '%s': is tied to another one in the snapshots, which has "

@@ -99,6 +99,26 @@ static void write_rules(struct phema_json_out *out, const struct phema_plan *pla
     phema_json_out_close(out, ']');
 }
 
+/* Tensors with the average of another one. Parts of a run that disagree in them are not joined. */
+static void write_ties(struct phema_json_out *out, const struct phema_series *series)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (!entry->tied_to || entry->rule != PHEMA_RULE_AVERAGE)
+            continue;
+        if (!is_any)
+            phema_json_out_open(out, "tied", '[');
+        is_any = true;
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_bytes(out, "name", entry->tensor.name, entry->tensor.name_size);
+        phema_json_out_string(out, "average", entry->tied_to);
+        phema_json_out_close(out, '}');
+    }
+    if (is_any)
+        phema_json_out_close(out, ']');
+}
+
 static void write_json(struct phema_strbuf *text, const struct draft *draft,
                        const struct phema_target *target)
 {
@@ -132,6 +152,7 @@ static void write_json(struct phema_strbuf *text, const struct draft *draft,
     write_snapshots(&out, plan, target, options->hashes_inputs);
     if (plan->n_rules)
         write_rules(&out, plan, target);
+    write_ties(&out, plan->series);
     phema_json_out_number(&out, "profile_error", solution->profile_error);
     phema_json_out_number(&out, "norm1", solution->norm1);
     phema_json_out_number(&out, "norm2", solution->norm2);

@@ -23,6 +23,18 @@ const struct phema_tensor *template_find(const struct phema_checkpoint *template
     return found;
 }
 
+/* Whether the template has a tied tensor in the place of tensor i, as checkpoints that keep tied
+ * parameters under one name. */
+static bool has_tied(const struct phema_checkpoint *template, const struct phema_tensor_set *set,
+                     const struct phema_series *series, size_t i)
+{
+    bool is_found = false;
+    for (size_t j = 0; j < series->n_tensors && !is_found; j++)
+        is_found = series->tensors[j].same_as == series->tensors[i].same_as &&
+                   template_find(template, set, &series->tensors[j].tensor);
+    return is_found;
+}
+
 /* The first tensor that the template does not have; SIZE_MAX: it has all. A set of averages
  * has no tensors that are not averaged. */
 static size_t find_missing(const struct phema_checkpoint *template,
@@ -33,7 +45,8 @@ static size_t find_missing(const struct phema_checkpoint *template,
         const struct phema_series_tensor *entry = &series->tensors[i];
         bool is_needed =
             are_averages ? entry->rule == PHEMA_RULE_AVERAGE : !outputs_is_counter(entry);
-        if (is_needed && !template_find(template, set, &entry->tensor))
+        if (is_needed && !template_find(template, set, &entry->tensor) &&
+            !has_tied(template, set, series, i))
             return i;
     }
     return SIZE_MAX;

@@ -178,8 +178,8 @@ static enum phema_status check_ties(const struct phema_plan *plan, struct phema_
         (void)phema_name_escape(&shown, tensor->name, tensor->name_size);
         (void)phema_name_escape(&shown_other, other->name, other->name_size);
         return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "--rule: tensors '%s' and '%s' are one and the same storage, but do not "
-                          "follow the same rule; write expressions that match both or neither",
+                          "--rule: tensors '%s' and '%s' are tied, but do not follow the same "
+                          "rule; write expressions that match both or neither",
                           shown_other.text, shown.text);
     }
     return PHEMA_OK;

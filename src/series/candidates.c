@@ -28,7 +28,7 @@ struct candidate *candidates_add(struct candidate_list *candidates)
 
 void candidates_note(struct candidate_list *candidates, const char *format, ...)
 {
-    char sentence[1024];
+    char sentence[4096];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(sentence, sizeof(sentence), format, args);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "series_builder.h"
+#include "tied_tensors.h"
 
 /* Tensors of containers are named from their roots. */
 PHEMA_FALLIBLE containers_use(struct series_builder *builder, struct phema_error *err)
@@ -60,6 +61,15 @@ static enum phema_status add_member(struct series_builder *builder, const struct
     return snapshot_add(builder, &candidate, set->name, err);
 }
 
+/* Raw parameters beside averages of them, in the first file. */
+static bool may_have_ties(const struct series_builder *builder)
+{
+    const struct container *container = &builder->container;
+    return !builder->filter.ties && builder->series->n_tensors == 0 && container->has_raw &&
+           container->reference && builder->options->use != PHEMA_USE_RAW &&
+           !builder->options->is_conversion;
+}
+
 PHEMA_FALLIBLE container_add(struct series_builder *builder, struct candidate *file,
                              struct phema_error *err)
 {
@@ -67,6 +77,10 @@ PHEMA_FALLIBLE container_add(struct series_builder *builder, struct candidate *f
                                               file, builder->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", file->path);
+    if (may_have_ties(builder))
+        status = tied_tensors_find(builder, err);
+    if (status)
+        return status;
     size_t n = builder->series->n;
     for (size_t s = 0; s < builder->container.n && !status; s++) {
         const struct tensor_set *set = &builder->container.sets[s];

@@ -2,12 +2,16 @@
 /* open_snapshot.c - one snapshot of the current file: its clock, the locations of its tensors, its
  * profile. Notes about the tensors of the first one. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "phema/array.h"
 #include "phema/number.h"
 #include "series_builder.h"
 #include "snapshot_metadata.h"
+
+/* Notes name so many tensors and count the others. */
+#define MOST_NAMED ((size_t)4)
 
 char *builder_keep_text(struct series_builder *builder, const char *text)
 {
@@ -57,27 +61,71 @@ static void note_attributes(struct series_builder *builder,
         n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
 }
 
-/* Among them are names of tied parameters, which the trainer averages under one name. */
-static void note_without_average(struct series_builder *builder)
+/* Larger tensors come first: they are more likely parameters. */
+static int compare_sizes(const void *a, const void *b)
 {
-    const struct phema_series *series = builder->series;
-    const struct phema_tensor *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_series_tensor *entry = &series->tensors[i];
-        if (entry->rule != PHEMA_RULE_COPY || strcmp(entry->reason, "no average") != 0)
-            continue;
-        first = first ? first : &entry->tensor;
-        n++;
-    }
+    const struct phema_series_tensor *left = *(const struct phema_series_tensor *const *)a;
+    const struct phema_series_tensor *right = *(const struct phema_series_tensor *const *)b;
+    if (left->tensor.n_elems != right->tensor.n_elems)
+        return left->tensor.n_elems > right->tensor.n_elems ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+/* "'a', 'b' and 3 more"; of tied ones "'a' as 'b'".  entries: [n], are sorted */
+static void append_tensors(struct phema_strbuf *out, const struct phema_series_tensor **entries,
+                           size_t n)
+{
     struct phema_name_buffer shown;
     if (n)
+        qsort(entries, n, sizeof(struct phema_series_tensor *), compare_sizes);
+    for (size_t i = 0; i < n && i < MOST_NAMED; i++) {
+        const struct phema_tensor *tensor = &entries[i]->tensor;
+        phema_strbuf_printf(out, "%s'%s'", i ? ", " : "",
+                            phema_name_escape(&shown, tensor->name, tensor->name_size));
+        const char *average = entries[i]->tied_to;
+        if (average)
+            phema_strbuf_printf(out, " as '%s'",
+                                phema_name_escape(&shown, average, strlen(average)));
+    }
+    if (n > MOST_NAMED)
+        phema_strbuf_printf(out, " and %zu more", n - MOST_NAMED);
+}
+
+/* Tensors that the files have no average of: tied ones have that of another name. */
+static enum phema_status note_without_average(struct series_builder *builder,
+                                              struct phema_error *err)
+{
+    const struct phema_series *series = builder->series;
+    const struct phema_series_tensor **tied =
+        phema_arena_array(&builder->scratch, series->n_tensors + 1, sizeof(*tied));
+    const struct phema_series_tensor **copied =
+        phema_arena_array(&builder->scratch, series->n_tensors + 1, sizeof(*copied));
+    size_t n_tied = 0, n_copied = 0;
+    if (!tied || !copied)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule == PHEMA_RULE_AVERAGE && entry->tied_to)
+            tied[n_tied++] = entry;
+        else if (entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "no average") == 0)
+            copied[n_copied++] = entry;
+    }
+    struct phema_strbuf names = {0};
+    append_tensors(&names, tied, n_tied);
+    if (n_tied && !names.is_failed)
         candidates_note(&builder->candidates,
-                        "%zu tensor%s without an average, such as '%s', %s copied from the newest "
-                        "raw parameters",
-                        n, n == 1 ? "" : "s",
-                        phema_name_escape(&shown, first->name, first->name_size),
-                        n == 1 ? "is" : "are");
+                        "tied, since the raw parameters are equal in every file, and averaged: %s",
+                        names.data);
+    names.size = 0;
+    append_tensors(&names, copied, n_copied);
+    if (n_copied && !names.is_failed)
+        candidates_note(&builder->candidates,
+                        "not averaged, since the files have no average of %s, but taken from the "
+                        "newest raw parameters: %s",
+                        n_copied == 1 ? "it" : "them", names.data);
+    enum phema_status status = phema_strbuf_check(&names, err);
+    phema_strbuf_clear(&names);
+    return status;
 }
 
 /* inspect lists these tensors, synth refuses to average them. */
@@ -104,8 +152,7 @@ static enum phema_status start_table(struct series_builder *builder,
         return status;
     note_attributes(builder, snapshot->checkpoint);
     note_quantised(builder);
-    note_without_average(builder);
-    return PHEMA_OK;
+    return note_without_average(builder, err);
 }
 
 /* Gives the snapshot the current file and the locations of its tensors. */

@@ -342,6 +342,8 @@ static void reset_snapshots(struct series_builder *builder)
     builder->kind = NULL;
     builder->set_key = NULL;
     builder->filter.container = NULL;
+    builder->filter.ties = NULL;
+    builder->filter.n_ties = 0;
     builder->tensor_table.checkpoint = NULL;
 }
 

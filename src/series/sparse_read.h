@@ -32,10 +32,7 @@ PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
                                      const struct phema_series *series, struct phema_error *err);
 void sample_positions_clear(struct sample_positions *choice);
 
-/* ---- sparse_read.c ---- */
-
-/* How many threads should read the snapshots of a series, each a part of them. */
-size_t sparse_count_parts(const struct phema_series *series);
+/* ---- sparse_reader.c ---- */
 
 /* A reader of small reads, which fetch single pages. Without enough descriptors it maps the files,
  * which fetches neighbouring pages as well.
@@ -43,6 +40,14 @@ size_t sparse_count_parts(const struct phema_series *series);
 PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err);
+
+/* Releases mapped pages of strided tensors, chunks and compressed data. */
+void sparse_evict(const struct phema_checkpoint *checkpoint);
+
+/* ---- sparse_read.c ---- */
+
+/* How many threads should read the snapshots of a series, each a part of them. */
+size_t sparse_count_parts(const struct phema_series *series);
 
 /* Requests the runs of all snapshots at once, which suits disks and servers. Does nothing where
  * they are in the page cache. */
@@ -52,8 +57,5 @@ void sparse_prefetch(const struct phema_series *series, const struct tensor_run 
  * others, and from the last one on. */
 void sparse_prefetch_compressed(const struct phema_series *series, size_t k,
                                 const struct tensor_run *runs, size_t n);
-
-/* Releases mapped pages of strided tensors, chunks and compressed data. */
-void sparse_evict(const struct phema_checkpoint *checkpoint);
 
 #endif

@@ -92,7 +92,36 @@ bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor
     if (!filter->container || !filter->container->has_raw)
         return true;
     bool needs_raw = filter->set->is_raw || entry->rule == PHEMA_RULE_COPY;
-    return role->is_raw == needs_raw;
+    return role->is_raw == needs_raw && (!entry->tied_to || entry->rule == PHEMA_RULE_COPY);
+}
+
+const struct tie *tensor_filter_ties(const struct tensor_filter *filter,
+                                     const struct phema_tensor *listed, size_t *n)
+{
+    struct member member;
+    *n = 0;
+    if (!filter->n_ties || listed->kind == PHEMA_KIND_ATTRIBUTE ||
+        !filter->container->kind->split(&member, listed->name, listed->name_size) ||
+        !phema_bytes_are(member.set, member.set_size, filter->set->name))
+        return NULL;
+    size_t low = 0, high = filter->n_ties;
+    while (low < high) { /* the first that is not before the name */
+        size_t middle = low + (high - low) / 2;
+        const struct phema_span *average = &filter->ties[middle].average;
+        if (phema_bytes_compare((const char *)average->data, average->size, member.name,
+                                member.name_size) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low + *n < filter->n_ties) {
+        const struct phema_span *average = &filter->ties[low + *n].average;
+        if (phema_bytes_compare((const char *)average->data, average->size, member.name,
+                                member.name_size) != 0)
+            break;
+        ++*n;
+    }
+    return *n ? &filter->ties[low] : NULL;
 }
 
 /* Counters among the parameters: step and initted of the EMA libraries at the root, and batch

@@ -125,6 +125,16 @@ static enum phema_status fail_missing(const struct tensor_table *tensor_table,
                       tensor_table->reference);
 }
 
+/* The entry with this tie; SIZE_MAX: it is not chosen, or is copied. */
+static size_t find_tied(const struct tensor_table *tensor_table, const struct tie *tie)
+{
+    size_t i =
+        tensor_table_find(tensor_table, (const char *)tie->name.data, tie->name.size, SIZE_MAX);
+    const struct phema_series_tensor *tensors = tensor_table->series->tensors;
+    return i != SIZE_MAX && tensors[i].tied_to && tensors[i].rule == PHEMA_RULE_AVERAGE ? i
+                                                                                        : SIZE_MAX;
+}
+
 /* The first tensor of the table that the checkpoint lacks. */
 static enum phema_status fail_lacking(const struct tensor_table *tensor_table,
                                       const struct phema_snapshot *snapshot,
@@ -142,6 +152,13 @@ static enum phema_status fail_lacking(const struct tensor_table *tensor_table,
         size_t i = role.name ? tensor_table_find(tensor_table, role.name, role.size, j) : SIZE_MAX;
         if (i != SIZE_MAX && tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
             is_here[i] = true;
+        size_t n = 0;
+        const struct tie *ties = tensor_filter_ties(tensor_table->filter, &tensors[j], &n);
+        for (size_t t = 0; t < n; t++) {
+            size_t tied = find_tied(tensor_table, &ties[t]);
+            if (tied != SIZE_MAX)
+                is_here[tied] = true;
+        }
     }
     size_t lacking = 0;
     while (lacking < series->n_tensors && is_here[lacking])
@@ -341,6 +358,18 @@ static bool is_shifted(const struct phema_tensor_location *location,
            location->file == first->file && location->offset == first->offset + shift;
 }
 
+/* Entry i of the series comes from tensor j. A file may hold several snapshots, and a tensor may
+ * serve several entries, which are tied to its own. */
+static void note_taken(struct tensor_table *tensor_table, const struct phema_snapshot *snapshot,
+                       size_t i, size_t j)
+{
+    struct phema_series *series = tensor_table->series;
+    if (series->became && !series->became[j])
+        series->became[j] = i + 1;
+    if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
+        subtract_left_out(tensor_table, &phema_checkpoint_tensors(snapshot->checkpoint)[j], j);
+}
+
 /* Where the snapshot has entry i of the series: in its tensor j. */
 static enum phema_status find_location(struct tensor_table *tensor_table,
                                        struct phema_snapshot *snapshot, size_t i, size_t j,
@@ -352,10 +381,7 @@ static enum phema_status find_location(struct tensor_table *tensor_table,
     struct phema_tensor tensor = tensor_as_read(tensor_table, listed);
     if (!fits_entry(tensor_table, &tensor, wanted))
         return fail_differs(tensor_table, snapshot, wanted, listed, err);
-    if (series->became) /* a file may hold several snapshots */
-        series->became[j] = i + 1;
-    if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
-        subtract_left_out(tensor_table, listed, j);
+    note_taken(tensor_table, snapshot, i, j);
     struct phema_tensor_location *location = &tensor_table->locations[i];
     if (location->file != SIZE_MAX)
         return fail_twice(snapshot, listed, err);
@@ -368,40 +394,75 @@ static enum phema_status find_location(struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
+/* Entries that are found so far. */
+struct search {
+    size_t n;
+    bool is_alike;
+};
+
+static enum phema_status find_entry(struct search *search, struct tensor_table *tensor_table,
+                                    struct phema_snapshot *snapshot, size_t i, size_t j,
+                                    struct phema_error *err)
+{
+    const struct phema_tensor_location *first = tensor_table->first;
+    const struct phema_tensor_location *location = &tensor_table->locations[i];
+    enum phema_status status = find_location(tensor_table, snapshot, i, j, err);
+    if (status)
+        return status;
+    if (first && search->n == 0)
+        snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
+    search->is_alike = search->is_alike && is_shifted(location, &first[i], snapshot->shift);
+    search->n++;
+    return PHEMA_OK;
+}
+
+/* Entries that are tied to tensor j. */
+static enum phema_status find_ties(struct search *search, struct tensor_table *tensor_table,
+                                   struct phema_snapshot *snapshot, size_t j,
+                                   struct phema_error *err)
+{
+    size_t n = 0;
+    const struct tie *ties = tensor_filter_ties(
+        tensor_table->filter, &phema_checkpoint_tensors(snapshot->checkpoint)[j], &n);
+    enum phema_status status = PHEMA_OK;
+    for (size_t t = 0; t < n && !status; t++) {
+        size_t i = find_tied(tensor_table, &ties[t]);
+        if (i != SIZE_MAX)
+            status = find_entry(search, tensor_table, snapshot, i, j, err);
+    }
+    return status;
+}
+
 PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
                                      struct phema_snapshot *snapshot, bool *is_alike,
                                      struct phema_error *err)
 {
     const struct phema_series *series = tensor_table->series;
-    const struct phema_tensor_location *first = tensor_table->first;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
-    size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
+    size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint);
+    struct search search = {.is_alike = tensor_table->first != NULL};
     enum phema_status status = check_scalings(tensor_table, snapshot, err);
     if (status)
         return status;
-    *is_alike = first != NULL;
     for (size_t i = 0; i < series->n_tensors; i++)
         tensor_table->locations[i].file = SIZE_MAX; /* not found yet */
     for (size_t j = 0; j < n; j++) {
         struct tensor_role role;
         status = tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
-        if (status)
-            return status;
-        if (!role.name)
-            continue;
-        size_t i = tensor_table_find(tensor_table, role.name, role.size, found);
-        if (i == SIZE_MAX)
+        size_t i = !status && role.name
+                       ? tensor_table_find(tensor_table, role.name, role.size, search.n)
+                       : SIZE_MAX;
+        if (!status && role.name && i == SIZE_MAX)
             return fail_missing(tensor_table, snapshot, role.name, role.size, true, err);
-        if (!tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
-            continue;
-        status = find_location(tensor_table, snapshot, i, j, err);
+        if (i != SIZE_MAX && tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
+            status = find_entry(&search, tensor_table, snapshot, i, j, err);
+        else if (i != SIZE_MAX && role.is_raw && series->tensors[i].tied_to)
+            note_taken(tensor_table, snapshot, i, j); /* its bytes are those of another */
+        if (!status)
+            status = find_ties(&search, tensor_table, snapshot, j, err);
         if (status)
             return status;
-        const struct phema_tensor_location *location = &tensor_table->locations[i];
-        if (first && found == 0)
-            snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
-        *is_alike = *is_alike && is_shifted(location, &first[i], snapshot->shift);
-        found++;
     }
-    return found == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
+    *is_alike = search.is_alike;
+    return search.n == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
 }

@@ -219,6 +219,32 @@ static enum phema_status find_buffers(struct tensor_table *tensor_table,
     return status;
 }
 
+/* Entries that are tied to a listed tensor have its average.
+ *   is_averaged, listed  as in find_averages */
+static enum phema_status note_ties(struct tensor_table *tensor_table,
+                                   const struct tensor_filter *of_average,
+                                   const struct phema_tensor *average, bool *is_averaged,
+                                   const struct phema_tensor **listed, struct phema_error *err)
+{
+    struct phema_series *series = tensor_table->series;
+    size_t n = 0;
+    const struct tie *ties = tensor_filter_ties(of_average, average, &n);
+    for (size_t t = 0; t < n; t++) {
+        size_t i = tensor_table_find(tensor_table, (const char *)ties[t].name.data,
+                                     ties[t].name.size, SIZE_MAX);
+        if (i == SIZE_MAX || series->tensors[i].rule == PHEMA_RULE_COPY)
+            continue;
+        series->tensors[i].tied_to =
+            phema_arena_copy(&series->memory, ties[t].average.data, ties[t].average.size);
+        if (!series->tensors[i].tied_to ||
+            !note_average(tensor_table, &series->tensors[i], average))
+            return phema_fail_memory(err);
+        is_averaged[i] = true;
+        listed[2 * i + 1] = average;
+    }
+    return PHEMA_OK;
+}
+
 /* Tensors without an average are copied. */
 static enum phema_status find_averages(struct tensor_table *tensor_table,
                                        const struct phema_checkpoint *checkpoint,
@@ -236,6 +262,9 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
     for (size_t j = 0; j < phema_checkpoint_n_tensors(checkpoint); j++) {
         struct tensor_role role;
         enum phema_status status = tensor_filter_role(&role, &of_average, &tensors[j], err);
+        if (status)
+            return status;
+        status = note_ties(tensor_table, &of_average, &tensors[j], is_averaged, listed, err);
         if (status)
             return status;
         size_t i =
@@ -458,7 +487,7 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
         if (!locations || locations == table) /* a manifest may lack files */
             continue;
         table = locations;
-        if (locations[a].chunks || locations[b].chunks || locations[a].scaling ||
+        if (locations[a].chunks != locations[b].chunks || locations[a].scaling ||
             locations[b].scaling || locations[a].offset != locations[b].offset ||
             locations[a].file != locations[b].file ||
             !tensor_same_dimensions(locations[a].stride, locations[b].stride, left->rank))
@@ -471,7 +500,12 @@ static int compare_first_locations(const void *a, const void *b, void *context)
 {
     const struct tensor_table *tensor_table = context;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    int order = tensor_locations_compare(&tensor_table->first[i], &tensor_table->first[j]);
+    const struct phema_tensor_location *left = &tensor_table->first[i];
+    const struct phema_tensor_location *right = &tensor_table->first[j];
+    int order = tensor_locations_compare(left, right);
+    if (!order) /* pieces of one tensor are in one array */
+        order = ((uintptr_t)left->chunks > (uintptr_t)right->chunks) -
+                ((uintptr_t)left->chunks < (uintptr_t)right->chunks);
     return order ? order : (i > j) - (i < j);
 }
 

@@ -11,14 +11,21 @@
 
 /* ---- tensor_filter.c: --include, --exclude and --key; average or copy ---- */
 
+/* A tensor that the averages hold under another name. */
+struct tie {
+    struct phema_span name, average; /* in the model */
+};
+
 struct tensor_filter {
     const struct subtree *subtree;
     const char *key;                   /* of subtree; differs between snapshots of one file */
     const struct container *container; /* of the current file; NULL: the subtree decides */
     const struct tensor_set *set;      /* of the current snapshot */
-    bool takes_attributes;             /* tensors outside of any state_dict take part */
-    bool keeps_codes;                  /* fp8 codes and their scales take part as they are */
-    bool keeps_scales;                 /* scales take part beside numbers */
+    struct tie *ties;                  /* [n_ties] by average, then name; NULL: not looked for */
+    size_t n_ties;
+    bool takes_attributes; /* tensors outside of any state_dict take part */
+    bool keeps_codes;      /* fp8 codes and their scales take part as they are */
+    bool keeps_scales;     /* scales take part beside numbers */
     struct phema_regex **includes, **excludes;
     size_t n_includes, n_excludes;
 };
@@ -43,6 +50,11 @@ PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
  * has raw parameters for tensors that are copied. */
 bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor_role *role,
                          const struct phema_series_tensor *entry);
+
+/* The ties of a listed tensor of the current set: [*n], or NULL. --include and --exclude have no
+ * part in it. */
+const struct tie *tensor_filter_ties(const struct tensor_filter *filter,
+                                     const struct phema_tensor *listed, size_t *n);
 
 /* Sets the rule, and the reason of a copy. listed: the tensor with its full name in the file */
 void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,

@@ -80,6 +80,7 @@ static enum phema_status read_options(struct phema_series_options *out,
     enum phema_status status = cli_series_options(out, &values->plan, err);
     out->snapshots = path;
     out->needs_no_profiles = true;
+    out->compares_samples = true;
     return status;
 }
 

@@ -7,6 +7,7 @@ name() { # ID, of 6 characters, FILE...: the id in the place of the unit
     LC_ALL=C sed -i "s/\"posthoc_ema.unit\":\"steps\"/\"posthoc_ema.run\":\"$1\"/" "${@:2}"
 }
 again() {
+    # shellcheck disable=SC2016 # eval expands it
     eval "$(sed -n 's/^  try: posthoc-ema /"$phema" /p' err)"
 }
 exec 2>&1
