@@ -155,7 +155,7 @@ class Trainers(Case):
     """What the settings of a trainer store is what they were printed for. Those of torchtitan and EDM2 need GPUs."""
 
     def lines_of(self, trainer):
-        times, _, lines = self.design("--trainer", trainer, "--until", "40", "--disk", "1M", "--input-sigma", self.WIDTHS[trainer])
+        times, _, lines = self.design("--trainer", trainer, "--until", "40", "--disk", "200k", "--input-sigma", self.WIDTHS[trainer])
         return times, lines
 
     WIDTHS = {"ema-pytorch": "0.05,0.1", "posthoc-ema": "0.05,0.1", "lightning": "0.05"}
