@@ -7,8 +7,10 @@ import contextlib
 import ctypes
 import dataclasses
 import os
+import shutil
 import tempfile
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _library as c
 from .averages import Numbers, PathLike, Series, log
@@ -57,6 +59,37 @@ def _directory(directory: Optional[PathLike]) -> Iterator[str]:
         yield os.fspath(directory)
 
 
+def _state(path: str) -> Optional[Tuple[int, ...]]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+class _Files:
+    """The files of averages as they were made, since a function that scores one may change any of them."""
+
+    def __init__(self) -> None:
+        self._states: Dict[str, Dict[str, Optional[Tuple[int, ...]]]] = {}
+
+    def note(self, paths: List[str]) -> None:
+        time.sleep(0.01)  # a change within one tick of the filesystem's clock would have the same time
+        for path in paths:
+            inside = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
+            self._states[path] = {file: _state(file) for file in inside}
+
+    def is_changed(self, path: str) -> bool:
+        return any(_state(file) != state for file, state in self._states[path].items())
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
 def search(
     series: Series,
     evaluate: Callable[[Any], float],
@@ -81,6 +114,7 @@ def search(
     sigma_rel: range of widths. tolerance: of the best width. noise: standard deviation of one score.
     batch: averages that are made in one pass over the snapshots.
     directory: keeps the averages; default: a temporary one, each average is removed when it has its score.
+    An average that evaluate changes or removes is made again before it is scored or kept, which is logged.
     The other options are those of Plan.run().
     """
     if not 1 <= c.integer("batch", ctypes.c_size_t, batch) <= 64:
@@ -89,7 +123,17 @@ def search(
         from_=sigma_rel[0], to=sigma_rel[1], n_coarse=coarse, tolerance=tolerance, noise=noise, maximizes=maximize
     )  # fmt: skip
     scores: List[Score] = []
+    files = _Files()
     with _directory(None if state_dict else directory) as place:
+        names = os.path.join(place, "phema-{time}-{sigma}" + extension)
+
+        def restore(width: float, path: Optional[str]) -> None:
+            if path and files.is_changed(path):
+                log.warning("%s: evaluate changed or removed this average, which is made again", path)
+                _remove(path)
+                with series.plan(width, at=at) as alone:
+                    files.note(list(alone.run(names, dtype=dtype, **options).paths))
+
         while True:
             widths = _next(asked, scores, batch)
             if not widths:
@@ -99,9 +143,11 @@ def search(
                     raise UsageError("at: expected one time")
                 paths: List[Optional[str]] = [None] * len(widths)
                 if not state_dict:
-                    names = os.path.join(place, "phema-{time}-{sigma}" + extension)
-                    paths = list(plan.run(names, dtype=dtype, **options).paths)
+                    made = list(plan.run(names, dtype=dtype, **options).paths)
+                    files.note(made)
+                    paths = [*made]
                 for j, width in enumerate(widths):
+                    restore(width, paths[j])
                     given = plan.state_dict(j, dtype=dtype, kind=state_dict) if state_dict else paths[j]
                     score = float(evaluate(given))
                     kept = paths[j] if directory is not None else None
@@ -109,7 +155,9 @@ def search(
                     log.info("sigma_rel %.4g: score %.6g", width, score)
                     path = paths[j]
                     if path and directory is None:
-                        os.unlink(path)
+                        _remove(path)
+        for scored in scores:
+            restore(scored.sigma_rel, scored.path)
     finite = [s for s in scores if abs(s.score) < float("inf")]
     if not finite:
         raise UsageError("evaluate: no score is finite")

@@ -780,6 +780,34 @@ class Search(Case):
             with self.assertRaises(ph.UsageError):
                 ph.search(series, lambda path: float("nan"), (0.06, 0.2))
 
+    def test_averages_that_the_function_changes_are_made_again(self):
+        ways = {
+            "overwrite": lambda path: pathlib.Path(path).write_bytes(b"hello"),
+            "remove": os.unlink,
+            "link": lambda path: (os.rename(path, self.dir / "moved"), os.symlink(self.dir / "moved", path)),
+            "others": lambda path: [f.write_bytes(b"hello") for f in pathlib.Path(path).parent.iterdir()],
+        }
+        truth = self.dir / "unchanged"
+        with ph.open(self.run_dir) as series:
+            first = ph.search(series, lambda path: 1.0, (0.06, 0.2), tolerance=0.1, directory=truth)
+            right = {name: (truth / name).read_bytes() for name in os.listdir(truth)}
+            self.assertGreater(len(right), 2)
+            for way, change in ways.items():
+                def score(path):
+                    self.assertEqual(pathlib.Path(path).read_bytes(), right[os.path.basename(path)], way)
+                    change(path)
+                    return 1.0
+
+                with self.assertLogs("posthocema", "WARNING"):
+                    found = ph.search(series, score, (0.06, 0.2), tolerance=0.1, directory=self.dir / way)
+                self.assertEqual(len(found.scores), len(first.scores))
+                for kept in found.scores:
+                    self.assertFalse(os.path.islink(kept.path))
+                    self.assertEqual(pathlib.Path(kept.path).read_bytes(), right[os.path.basename(kept.path)], way)
+            with self.assertLogs("posthocema", "WARNING"):
+                ph.search(series, lambda path: ways["others"](path) and 1.0, (0.06, 0.2), tolerance=0.1)
+            ph.search(series, lambda path: 1.0, (0.06, 0.2), tolerance=0.1, extension="", shard_bytes=20000)
+
     def test_the_search_scores_tensors_without_files(self):
         if not HAS_NUMPY:
             self.skipTest("needs NumPy")
