@@ -118,6 +118,12 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
 
+/* Removes parts of an output that is published and up to date (phema_writer_parts_drop). The caller
+ * holds the lock of the join. */
+PHEMA_FALLIBLE phema_synth_drop_parts(const struct phema_plan *plan, struct phema_outputs *outputs,
+                                      size_t output, const struct phema_synth_options *options,
+                                      struct phema_error *err);
+
 /* The outputs whose part, of the options, an earlier run has finished with the same snapshots,
  * weights and options.
  *   is_done  out: [outputs->m] */

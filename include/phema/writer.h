@@ -310,6 +310,21 @@ PHEMA_FALLIBLE phema_writer_part_finish(struct phema_writer_part *part, struct p
 /* Takes NULL. PATH.partial stays, for the other parts. */
 void phema_writer_part_abandon(struct phema_writer_part *part);
 
+/* What a process finds that has nothing more to write. */
+enum phema_writer_parts_state {
+    PHEMA_WRITER_PARTS_ABSENT,  /* none is there */
+    PHEMA_WRITER_PARTS_MISSING, /* some are, and some are not done */
+    PHEMA_WRITER_PARTS_DONE
+};
+PHEMA_FALLIBLE phema_writer_parts_look(enum phema_writer_parts_state *out, const char *path,
+                                       struct phema_error *err);
+
+/* PATH is there, and is what parts of this digest make: removes those of them that are done, and
+ * when no marker is left, PATH.partial too, unless a run writes it or it has a journal. The caller
+ * holds the lock of the join. */
+PHEMA_FALLIBLE phema_writer_parts_drop(const char *path, const char *digest,
+                                       struct phema_error *err);
+
 /* Finds all parts of PATH and checks that they are done and agree. Nothing changes until the
  * commit, which publishes PATH and removes the markers.
  * PHEMA_NO          some parts are not done; the message names them
@@ -338,12 +353,14 @@ PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct p
 void phema_writer_join_abandon(struct phema_writer_join *join); /* takes NULL */
 
 /* Held by the one of several processes that looks whether all parts are done, and joins them: the
- * file PATH.join, also where the filesystem has no locks. Waits for another holder up to most_s
- * seconds. The lock of a process that was killed on this machine is taken over.
- * PHEMA_ERR_OUTPUT  it is still held, or was left by a process of another machine */
+ * file PATH.join, also where the filesystem has no locks. The lock of a process that was killed on
+ * this machine is taken over, and one that is empty for a minute.
+ * PHEMA_NO          another process holds it, or one of another machine has left it; the message says
+ *                   who
+ * PHEMA_ERR_OUTPUT  it cannot be created, or is no such file */
 struct phema_writer_join_lock;
-PHEMA_FALLIBLE phema_writer_join_lock_open(struct phema_writer_join_lock **out, const char *path,
-                                           double most_s, struct phema_error *err);
+PHEMA_FALLIBLE phema_writer_join_lock_try(struct phema_writer_join_lock **out, const char *path,
+                                          struct phema_error *err);
 void phema_writer_join_lock_close(struct phema_writer_join_lock *lock); /* takes NULL */
 
 /* ---- Journal: finished work of an output ---- */

@@ -75,7 +75,7 @@ static enum phema_status commit_all(struct join_list *joins, const struct join_v
         phema_json_out_open(&json, "outputs", '[');
     }
     enum phema_status status =
-        join_list_commit(joins, &args->common, &text, is_json ? &json : NULL, err);
+        join_list_commit(joins, &args->common, false, &text, is_json ? &json : NULL, err);
     if (status) {
         phema_strbuf_clear(&text);
         return status;

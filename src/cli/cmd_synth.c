@@ -14,6 +14,7 @@
 #include "phema/writer.h"
 #include "print_summary.h"
 #include "processes/auto_part.h"
+#include "processes/published_parts.h"
 #include "processes/team_plan.h"
 #include "processes/team_synth.h"
 #include "replay_options.h"
@@ -429,10 +430,16 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
             phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
         progress_finish(&progress);
         prepared->options.context = NULL;
-        if (status)
+        bool is_excused =
+            status && args->joins && !published_parts_excuse(auto_part, args, status, err);
+        if (status && !is_excused)
             return status;
-        report_run(&args->common, prepared->plan, &prepared->outputs, &result, args->joins);
-        report_device(&args->common, &result.device, args->run.device != NULL);
+        while (is_excused && prepared->outputs.m)
+            phema_outputs_remove(&prepared->outputs, prepared->plan, prepared->outputs.m - 1);
+        if (!is_excused) {
+            report_run(&args->common, prepared->plan, &prepared->outputs, &result, args->joins);
+            report_device(&args->common, &result.device, args->run.device != NULL);
+        }
     }
     struct phema_strbuf text = {0};
     write_result(&text, args->common.is_json, prepared->plan, &prepared->outputs, &result);

@@ -112,9 +112,9 @@ static enum phema_status compare(const struct phema_provenance *recorded,
     return phema_provenance_check_weights(recorded, plan, output, err);
 }
 
-static enum phema_status compare_file(const struct cli_prepared *prepared, size_t output,
-                                      const struct cli_run_values *values,
-                                      const struct cli_verb *synth, struct phema_error *err)
+PHEMA_FALLIBLE cli_compare_existing(const struct cli_prepared *prepared, size_t output,
+                                    const struct cli_run_values *values,
+                                    const struct cli_verb *synth, struct phema_error *err)
 {
     struct phema_provenance *recorded = NULL;
     enum phema_status status =
@@ -139,7 +139,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
         const char *path = outputs->items[j].path;
         struct stat st;
         enum phema_status status =
-            lstat(path, &st) ? PHEMA_NO : compare_file(prepared, j, values, synth, err);
+            lstat(path, &st) ? PHEMA_NO : cli_compare_existing(prepared, j, values, synth, err);
         if (!status) {
             if (!is_quiet)
                 cli_say("%s: is up to date", path);

@@ -12,6 +12,12 @@ PHEMA_FALLIBLE cli_replay_read(struct cli_synth_values **values, const struct cl
                                const char *command, const char *out, struct phema_error *err);
 void cli_replay_free(struct cli_synth_values *values); /* takes NULL */
 
+/* Whether an output that exists is up to date: its provenance records the same snapshots, weights and
+ * options. A failure says why it is not. */
+PHEMA_FALLIBLE cli_compare_existing(const struct cli_prepared *prepared, size_t output,
+                                    const struct cli_run_values *values,
+                                    const struct cli_verb *synth, struct phema_error *err);
+
 /* Removes outputs from the plan whose provenance records the same snapshots, weights and options,
  * and reports each of them unless is_quiet. synth: the verb, whose options a provenance records.
  * PHEMA_ERR_OUTPUT  an output exists, differs and may not be replaced; the message says how */

@@ -32,7 +32,8 @@ struct cli_synth_values {
     struct cli_run_values run;
     const char *profile_memory, *part;
     bool skips_existing;
-    bool joins; /* --part auto: the process that finds all parts done joins them */
+    bool joins;        /* --part auto: the process that finds all parts done joins them */
+    bool says_waiting; /* says for whom it waits: unless --quiet, processes of all parts */
 };
 
 /* From values to a plan and its outputs; each step is reported on stderr. */

@@ -324,3 +324,14 @@ PHEMA_FALLIBLE phema_synth_find_done_parts(bool *is_done, const struct phema_pla
     }
     return status;
 }
+
+PHEMA_FALLIBLE phema_synth_drop_parts(const struct phema_plan *plan, struct phema_outputs *outputs,
+                                      size_t output, const struct phema_synth_options *options,
+                                      struct phema_error *err)
+{
+    struct run run; /* as above */
+    run_init(&run, plan, outputs, options, NULL);
+    struct run_digest inputs = run_digest_of_inputs(plan, &run.options);
+    struct run_digest digest = run_digest_of_output(&inputs, plan, outputs, output);
+    return phema_writer_parts_drop(outputs->items[output].path, digest.text, err);
+}

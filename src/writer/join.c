@@ -195,6 +195,43 @@ static enum phema_status check_markers(struct phema_writer_join *join, struct ph
     return status;
 }
 
+/* ---- A look ---- */
+
+/* Reads markers up to the first that is not done. */
+static enum phema_status look(enum phema_writer_parts_state *out,
+                              const struct part_marker_list *list, const char *path,
+                              struct phema_error *err)
+{
+    *out = list->n ? PHEMA_WRITER_PARTS_DONE : PHEMA_WRITER_PARTS_ABSENT;
+    if (list->n && list->n < list->items[0].n_parts)
+        *out = PHEMA_WRITER_PARTS_MISSING;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < list->n && *out == PHEMA_WRITER_PARTS_DONE && !status; i++) {
+        struct part_marker marker = {0};
+        char *marker_path = part_marker_path(path, list->items[i].part, list->items[i].n_parts);
+        status = marker_path ? part_marker_read(&marker, marker_path, err) : phema_fail_memory(err);
+        if (!status && marker.state != MARKER_DONE)
+            *out = PHEMA_WRITER_PARTS_MISSING;
+        part_marker_clear(&marker);
+        free(marker_path);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_parts_look(enum phema_writer_parts_state *out, const char *path,
+                                       struct phema_error *err)
+{
+    struct part_marker_list list = {0};
+    char *own = phema_path_trim(path);
+    enum phema_status status =
+        own ? part_marker_list_make(&list, own, err) : phema_fail_memory(err);
+    if (!status)
+        status = look(out, &list, own, err);
+    part_marker_list_clear(&list);
+    free(own);
+    return status;
+}
+
 /* ---- Checks ---- */
 
 /* All parts are done, so that the first of them is part 1, which keeps the text. */
@@ -396,19 +433,6 @@ static enum phema_status publish(struct phema_writer_join *join, struct phema_er
     return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
 }
 
-/* Also removes the journal of a part that was killed when it was done. */
-static enum phema_status remove_marker(const char *path, struct phema_error *err)
-{
-    char *journal = NULL;
-    if (unlink(path) && errno != ENOENT)
-        return writer_fail_errno(err, path, "cannot be removed", errno);
-    if (asprintf(&journal, "%s.journal", path) < 0)
-        return PHEMA_OK;
-    phema_writer_journal_remove(journal);
-    free(journal);
-    return PHEMA_OK;
-}
-
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err)
 {
     enum phema_status status = publish(join, err);
@@ -416,11 +440,8 @@ PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct p
         status = join_remove_plain(join, err);
     for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
         char *path = part_marker_path(join->path, part, join->n_parts);
-        status = path ? PHEMA_OK : phema_fail_memory(err);
-        if (!status && join->first.is_compressed)
-            status = join_remove_frames(path, err);
-        if (!status)
-            status = remove_marker(path, err);
+        status = path ? part_marker_remove(path, join->first.is_compressed, err)
+                      : phema_fail_memory(err);
         free(path);
     }
     if (!status && join->options.syncs)

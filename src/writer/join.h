@@ -119,9 +119,6 @@ PHEMA_FALLIBLE join_write_frames(struct phema_writer_join *join, struct phema_er
 /* Removes PATH.plain.partial, when PATH is there. */
 PHEMA_FALLIBLE join_remove_plain(const struct phema_writer_join *join, struct phema_error *err);
 
-/* Removes the frames of a part. */
-PHEMA_FALLIBLE join_remove_frames(const char *marker_path, struct phema_error *err);
-
 void join_frames_clear(struct phema_writer_join *join);
 
 #endif

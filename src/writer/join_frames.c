@@ -267,11 +267,6 @@ PHEMA_FALLIBLE join_remove_plain(const struct phema_writer_join *join, struct ph
     return remove_file(part_plain_path(join->path), err);
 }
 
-PHEMA_FALLIBLE join_remove_frames(const char *marker_path, struct phema_error *err)
-{
-    return remove_file(part_frames_path(marker_path), err);
-}
-
 void join_frames_clear(struct phema_writer_join *join)
 {
     free(join->frames.items);

@@ -554,10 +554,11 @@ static enum phema_status finish(struct phema_writer_part *part, struct phema_err
 {
     const struct phema_writer_part_options *options = part->options;
     /* bytes in a file that has lost its name are lost */
-    const char *lost = !partial_is_named(part->descriptor, part->partial_path) ? part->partial_path
-                       : part->plain_path && !partial_is_named(part->plain, part->plain_path)
-                           ? part->plain_path
-                           : NULL;
+    const char *lost =
+        !partial_is_named(part->descriptor, part->partial_path)                ? part->partial_path
+        : part->plain_path && !partial_is_named(part->plain, part->plain_path) ? part->plain_path
+        : !partial_is_named(part->marker, part->part_marker_path) ? part->part_marker_path
+                                                                  : NULL;
     if (lost)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: was removed or replaced while part %llu of %llu was being written",

@@ -89,6 +89,12 @@ PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
                                  const struct phema_writer_part_frames *frames, uint64_t inode,
                                  bool is_done, struct phema_error *err);
 
+/* ---- part_drop.c ---- */
+
+/* Removes a marker, its journal and with has_frames its frames, unless a run holds it: another team
+ * may have begun to write the part again. */
+PHEMA_FALLIBLE part_marker_remove(const char *path, bool has_frames, struct phema_error *err);
+
 /* ---- part_frames.c: of compressed outputs ---- */
 
 struct phema_json;

@@ -219,6 +219,9 @@ REPLACE(int, renameat2, "renameat2",
         (int from, const char *path, int to, const char *name, unsigned flags),
         (from, path, to, name, flags), -1, path, -1)
 REPLACE(int, link, "link", (const char *path, const char *to), (path, to), -1, path, -1)
+REPLACE(int, linkat, "linkat",
+        (int from, const char *path, int directory, const char *to, int flags),
+        (from, path, directory, to, flags), directory, to, -1)
 REPLACE(int, unlink, "unlink", (const char *path), (path), -1, path, -1)
 REPLACE(int, unlinkat, "unlinkat", (int descriptor, const char *path, int flags),
         (descriptor, path, flags), descriptor, path, -1)

@@ -9,6 +9,7 @@
 #include "phema/cli.h"
 #include "processes/join_outputs.h"
 #include "processes/launcher.h"
+#include "processes/published_parts.h"
 
 /* ---- The option ---- */
 
@@ -52,6 +53,7 @@ PHEMA_FALLIBLE part_option_read(struct cli_synth_values *args, struct phema_erro
         return status;
     options->part = launcher.rank + 1;
     options->n_parts = launcher.size;
+    args->says_waiting = !args->common.is_quiet; /* whatever the part: the job stands still */
     args->common.is_quiet = args->common.is_quiet || (launcher.rank && !args->common.is_verbose);
     return PHEMA_OK;
 }
@@ -123,10 +125,9 @@ PHEMA_FALLIBLE auto_part_join(const struct auto_part *part, const struct cli_syn
 {
     enum join_result result = JOIN_NOTHING;
     struct phema_strbuf paths = {0};
-    struct phema_writer_options options = {.replaces = args->run.synth.replaces,
-                                           .syncs = args->run.synth.syncs};
-    enum phema_status status = join_when_done(&result, (const char *const *)part->paths, part->n,
-                                              &options, &args->common, &paths, err);
+    struct published_parts published = {.part = part, .args = args};
+    struct join_request request = published_parts_request(&published);
+    enum phema_status status = join_when_done(&result, &request, &paths, err);
     if (!status && paths.data && !args->common.is_json)
         phema_strbuf_puts(text, paths.data);
     phema_strbuf_clear(&paths);

@@ -16,11 +16,12 @@ struct join_list {
 PHEMA_FALLIBLE join_list_add(struct join_list *list, const char *path,
                              const struct phema_writer_options *options, struct phema_error *err);
 
-/* common: says each output and shows the stage; NULL: nothing. Publishes all. Appends their paths
- * to text, or where json is given objects to json. */
+/* Publishes all. Appends their paths to text, or where json is given objects to json.
+ *   common    shows stages that take longer than a second
+ *   is_brief  does not report each output */
 PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common *common,
-                                struct phema_strbuf *text, struct phema_json_out *json,
-                                struct phema_error *err);
+                                bool is_brief, struct phema_strbuf *text,
+                                struct phema_json_out *json, struct phema_error *err);
 void join_list_clear(struct join_list *list);
 
 /* *has: false also where another process has joined the parts of path. */
@@ -32,11 +33,25 @@ enum join_result {
     JOIN_DONE
 };
 
+struct join_request {
+    const char *const *paths; /* [n] */
+    size_t n;
+    struct phema_writer_options options;
+    const struct cli_common *common;
+    bool is_brief;     /* as of join_list_commit */
+    bool says_waiting; /* names the process that is waited for longer than a second */
+    /* Called with the lock where an output is there beside parts of it: removes parts that were
+     * written after another team of processes had published the output (published_parts.h). */
+    enum phema_status (*drop)(void *context, struct phema_error *err);
+    void *context;
+};
+
 /* For --part auto, after this process has made its part: publishes all paths, if the parts of all
  * processes are done and no other process has published them. */
-PHEMA_FALLIBLE join_when_done(enum join_result *result, const char *const *paths, size_t n,
-                              const struct phema_writer_options *options,
-                              const struct cli_common *common, struct phema_strbuf *text,
-                              struct phema_error *err);
+PHEMA_FALLIBLE join_when_done(enum join_result *result, const struct join_request *request,
+                              struct phema_strbuf *text, struct phema_error *err);
+
+/* Calls drop with the lock, whatever is there. */
+PHEMA_FALLIBLE join_drop(const struct join_request *request, struct phema_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "phema/cli.h"
 #include "phema/clock.h"
 #include "processes/join_outputs.h"
+#include "processes/published_parts.h"
 #include "processes/team_progress.h"
 
 /* Bytes of a run in one output. Runs of a large output take a second or so, and small outputs have
@@ -281,17 +282,37 @@ static enum phema_status join(const struct cli_synth_values *args, const struct 
 {
     struct phema_strbuf text = {0};
     enum join_result result = JOIN_NOTHING;
-    struct phema_writer_options options = {.replaces = args->run.synth.replaces,
-                                           .syncs = args->run.synth.syncs};
-    enum phema_status status = join_when_done(&result, (const char *const *)part->paths, part->n,
-                                              &options, NULL, &text, err);
+    struct published_parts published = {.part = part, .args = args};
+    struct join_request request = published_parts_request(&published);
+    request.is_brief = true;
+    request.says_waiting = !args->common.is_quiet;
+    enum phema_status status = join_when_done(&result, &request, &text, err);
     phema_strbuf_clear(&text);
-    if (!status && (result == JOIN_WAITS || (result == JOIN_NOTHING && !may_be_joined)))
+    bool is_current = published.n_current == part->n;
+    if (!status && !is_current &&
+        (result == JOIN_WAITS || (result == JOIN_NOTHING && !may_be_joined)))
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: not all runs are there, though all were made; another command "
                             "writes the same outputs",
                             part->paths[0]);
-    return status;
+    return published_parts_excuse(part, args, status, err);
+}
+
+/* Another team may have published everything while this one wrote. Rank 0 looks for all. */
+static enum phema_status excuse(struct cli_prepared *prepared, const struct cli_synth_values *args,
+                                const struct auto_part *part, enum phema_status status,
+                                struct phema_error *err)
+{
+    const struct phema_team *team = args->common.team;
+    uint64_t is_excused = 0;
+    if (status != PHEMA_ERR_OUTPUT)
+        return status;
+    if (team->rank == 0)
+        is_excused = published_parts_excuse(part, args, status, err) == PHEMA_OK;
+    team->broadcast(team->context, &is_excused, sizeof(is_excused));
+    while (is_excused && prepared->outputs.m)
+        phema_outputs_remove(&prepared->outputs, prepared->plan, prepared->outputs.m - 1);
+    return is_excused ? PHEMA_OK : status;
 }
 
 PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_synth_values *args,
@@ -316,7 +337,7 @@ PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_sy
     if (!status)
         status = add_up(result, &progress, &args->common, err);
     if (status)
-        return status;
+        return is_whole ? status : excuse(prepared, args, part, status, err);
     if (is_whole)
         share_sizes(outputs, team);
     else if (team->rank == 0)
