@@ -10,6 +10,7 @@
 
 #include "phema/checksum.h"
 #include "phema/file_reader.h"
+#include "phema/mapped_file.h"
 #include "phema/parallel.h"
 #include "sparse_read.h"
 
@@ -25,7 +26,7 @@
 struct twin {
     const char *name; /* in the model */
     size_t size;
-    const struct phema_tensor *listed; /* by the current file; NULL: not there */
+    const struct phema_tensor *listed; /* by the current file */
     bool is_averaged;
     bool changes, is_varied;                        /* between files; within the first one */
     char digest[PHEMA_DIGEST], first[PHEMA_DIGEST]; /* of all files; of windows of the first */
@@ -97,8 +98,16 @@ static enum phema_status list_twins(struct twins *twins, struct phema_error *err
     return PHEMA_OK;
 }
 
-/* Finds the twins among the tensors of a file. */
-static void locate_twins(const struct twins *twins, const struct phema_checkpoint *checkpoint)
+/* Elements of views may share bytes, so that there are more of them than a file holds. */
+static bool is_held(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor)
+{
+    return !tensor->stride ||
+           tensor->size_bytes <=
+               phema_file_span(phema_checkpoint_file(checkpoint, tensor->file)).size;
+}
+
+/* Finds the twins among the tensors of a file, and drops those that it lacks. */
+static void locate_twins(struct twins *twins, const struct phema_checkpoint *checkpoint)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     struct member member;
@@ -110,9 +119,14 @@ static void locate_twins(const struct twins *twins, const struct phema_checkpoin
             !member.is_raw)
             continue;
         struct twin *twin = find_name(twins, member.name, member.name_size);
-        if (twin)
+        if (twin && is_held(checkpoint, &tensors[i]))
             twin->listed = &tensors[i];
     }
+    size_t n = 0;
+    for (size_t t = 0; t < twins->n; t++)
+        if (twins->items[t].listed)
+            twins->items[n++] = twins->items[t];
+    twins->n = n;
 }
 
 /* ---- Digests of bytes ---- */
@@ -127,7 +141,8 @@ struct window {
 
 struct hashing {
     const struct phema_checkpoint *checkpoint;
-    struct window *windows; /* [n] */
+    struct window *windows; /* [n] by twin */
+    struct window **order;  /* [n] by place: compressed files are read forward */
     size_t n, n_parts;
     bool is_sparse;
 };
@@ -136,7 +151,7 @@ struct hashing {
  *   out  NULL: they are counted */
 static size_t choose_windows(struct window *out, const struct twin *twin, uint64_t n_windows)
 {
-    uint64_t n_elems = twin->listed ? twin->listed->n_elems : 0;
+    uint64_t n_elems = twin->listed->n_elems;
     bool is_all = n_windows == ALL || n_elems <= n_windows * WINDOW_ELEMS;
     uint64_t size = is_all ? READ_ELEMS : WINDOW_ELEMS;
     uint64_t n = (n_elems + size - 1) / size, n_chosen = is_all ? n : n_windows;
@@ -179,7 +194,7 @@ static enum phema_status hash_part(void *context, size_t index, struct phema_err
         status = hashing->is_sparse ? sparse_reader_open(&reader, hashing->checkpoint, err)
                                     : phema_reader_open(&reader, hashing->checkpoint, err);
     for (size_t w = index; w < hashing->n && !status; w += hashing->n_parts)
-        status = hash_window(&hashing->windows[w], hash, reader, scratch, err);
+        status = hash_window(hashing->order[w], hash, reader, scratch, err);
     phema_reader_close(reader);
     phema_hash_free(hash);
     free(scratch);
@@ -211,8 +226,20 @@ static void add_digests(struct twin *twin, struct phema_hash *hash, const struct
     phema_hash_digest(twin->digest, hash);
 }
 
+static int compare_places(const void *a, const void *b)
+{
+    const struct window *left = *(struct window *const *)a, *right = *(struct window *const *)b;
+    const struct phema_tensor *x = left->twin->listed, *y = right->twin->listed;
+    if (x->file != y->file || x->offset != y->offset)
+        return x->file < y->file || (x->file == y->file && x->offset < y->offset) ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
 static enum phema_status hash_windows(struct hashing *hashing, struct phema_error *err)
 {
+    for (size_t w = 0; w < hashing->n; w++)
+        hashing->order[w] = &hashing->windows[w];
+    qsort(hashing->order, hashing->n, sizeof(*hashing->order), compare_places);
     bool is_compressed = phema_checkpoint_is_compressed(hashing->checkpoint);
     unsigned n_threads = is_compressed ? 1 : phema_parallel_threads();
     n_threads = n_threads < MOST_THREADS ? n_threads : MOST_THREADS;
@@ -234,19 +261,20 @@ static enum phema_status hash_twins(struct twins *twins, const struct phema_chec
     for (size_t t = 0; t < twins->n; t++)
         hashing.n += choose_windows(NULL, &twins->items[t], n_windows);
     hashing.windows = calloc(hashing.n + 1, sizeof(*hashing.windows));
+    hashing.order = calloc(hashing.n + 1, sizeof(*hashing.order));
     enum phema_status status =
-        hashing.windows ? phema_hash_new(&hash, err) : phema_fail_memory(err);
+        hashing.windows && hashing.order ? phema_hash_new(&hash, err) : phema_fail_memory(err);
     for (size_t t = 0, w = 0; t < twins->n && !status; t++)
         w += choose_windows(hashing.windows + w, &twins->items[t], n_windows);
     if (!status)
         status = hash_windows(&hashing, err);
     for (size_t t = 0, w = 0; t < twins->n && !status; t++) {
         size_t n = choose_windows(NULL, &twins->items[t], n_windows);
-        if (twins->items[t].listed)
-            add_digests(&twins->items[t], hash, hashing.windows + w, n, is_first_file, is_compared);
+        add_digests(&twins->items[t], hash, hashing.windows + w, n, is_first_file, is_compared);
         w += n;
     }
     phema_hash_free(hash);
+    free(hashing.order);
     free(hashing.windows);
     return status;
 }

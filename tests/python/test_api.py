@@ -157,6 +157,12 @@ class Averages(Case):
         with self.assertRaises(ValueError):
             series.plan(0.1)
 
+    def test_tied_tensors_of_a_trainer_share_their_average(self):
+        with ph.open(SOURCE / "fixtures/trainers/titan/checkpoint") as series, series.plan(0.08) as plan:
+            tensors = plan.state_dict(0, kind="buffer")
+            self.assertIs(tensors["output.weight"], tensors["tok_embeddings.weight"])
+            self.assertTrue(any("'output.weight' as 'tok_embeddings.weight'" in note for note in series.notes))
+
     def test_a_run_makes_the_bytes_of_the_program(self):
         phema("synth", "-q", "--sigma-rel", "0.1", "run", "program.safetensors", cwd=self.dir)
         out = self.dir / "library.safetensors"

@@ -16,10 +16,10 @@
 #define N_ELEMS   ((size_t)N_ROWS * N_COLUMNS)
 
 struct made {
-    enum { SAFETENSORS, TORCH, DCP } form;
-    float a[N_FILES], b[N_FILES]; /* the first number in each file, ... */
-    float rise;                   /* ... and by how much each is above the one before */
-    size_t differs;               /* 1 + this element of b differs in the second file; 0: none */
+    enum { SAFETENSORS, TORCH, DCP, FRAMES, FRAME } form; /* FRAME: a compressed one */
+    float a[N_FILES], b[N_FILES];                         /* the first number in each file, ... */
+    float rise;     /* ... and by how much each is above the one before */
+    size_t differs; /* 1 + this element of b differs in the second file; 0: none */
     bool is_of_other_shape;
 };
 
@@ -45,7 +45,8 @@ static void write_file(const char *name, size_t k, const struct made *made)
     fill(add_entry(&model, "a", PHEMA_F32, 2, N_ROWS, N_COLUMNS), made->a[k], made->rise);
     fill(add_entry(&model, "c", PHEMA_F32, 1, 3, 0), (float)k, 1);
     model.first = k; /* in another order in each file */
-    static const char *const ends[] = {".safetensors", ".pt", ""};
+    static const char *const ends[] = {".safetensors", ".pt", "", ".safetensors.zst",
+                                       ".safetensors.zst"};
     char relative[64];
     (void)snprintf(relative, sizeof(relative), "%s/step-%zu%s", name, 100 * (k + 1),
                    ends[made->form]);
@@ -54,8 +55,10 @@ static void write_file(const char *name, size_t k, const struct made *made)
         write_safetensors(path, &model);
     else if (made->form == TORCH)
         write_torch(path, &model);
-    else
+    else if (made->form == DCP)
         write_dcp(relative, &model);
+    else
+        write_zst(path, &model, made->form == FRAME ? 1000000 : 50000, true);
     free(path);
     clear_model(&model);
 }
@@ -66,7 +69,7 @@ static const char *const excludes[] = {"^a$"};
 static void check(const struct made *made, const struct phema_series_options *more,
                   const char *wanted)
 {
-    static const char *const names[] = {"safetensors", "torch", "dcp"};
+    static const char *const names[] = {"safetensors", "torch", "dcp", "frames", "frame"};
     char *directory = support_tmp_path(names[made->form]);
     (void)mkdir(directory, 0777);
     for (size_t k = 0; k < N_FILES; k++)
@@ -116,7 +119,7 @@ static const struct phema_series_options usual = {0};
 static void equal_bytes_in_every_file_are_tied(void **state)
 {
     (void)state;
-    for (int form = SAFETENSORS; form <= DCP; form++) {
+    for (int form = SAFETENSORS; form <= FRAME; form++) {
         struct made made = {form, {1, 2, 3}, {1, 2, 3}, 0.25f, 0, false};
         check(&made, &usual, "a");
         check(&made, &(struct phema_series_options){.use = PHEMA_USE_AVERAGES}, "a");
@@ -134,7 +137,7 @@ static void equal_bytes_in_every_file_are_tied(void **state)
 static void any_difference_unties_them(void **state)
 {
     (void)state;
-    for (int form = SAFETENSORS; form <= DCP; form++) {
+    for (int form = SAFETENSORS; form <= FRAME; form++) {
         struct made made = {form, {1, 2, 3}, {1, 2, 3}, 0.25f, 0, false};
         size_t places[] = {0, N_ELEMS / 2, N_ELEMS / 7 * 3, 4 * N_ELEMS / 5, N_ELEMS - 1};
         for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -150,7 +153,7 @@ static void any_difference_unties_them(void **state)
 static void constants_are_not_tied(void **state)
 {
     (void)state;
-    for (int form = SAFETENSORS; form <= DCP; form++) {
+    for (int form = SAFETENSORS; form <= FRAME; form++) {
         check(&(struct made){form, {1, 1, 1}, {1, 1, 1}, 0, 0, false}, &usual, "");
         check(&(struct made){form, {1, 2, 3}, {1, 1, 1}, 0, 0, false}, &usual, "");
         check(&(struct made){form, {1, 1, 3}, {1, 1, 3}, 0, 0, false}, &usual, "a");
