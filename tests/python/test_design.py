@@ -203,6 +203,17 @@ class Trainers(Case):
         with ph.open("ckpts", update_every=1, input_sigma=[0.05, 0.1]) as series:
             self.assertEqual({s.named_time for s in series.snapshots}, {*times, 43})
 
+    def test_posthoc_ema(self):
+        self.need("posthoc_ema")
+        times, lines = self.lines_of("posthoc-ema")
+        scope = {"model": torch.nn.Linear(4, 4)}
+        exec(lines, scope)
+        for _ in range(39):  # the lines have made the first update
+            scope["ema"].update_(scope["model"])
+        with ph.open("ckpts", update_every=1, input_sigma=[0.05, 0.1]) as series:
+            self.assertEqual({s.named_time for s in series.snapshots}, set(times))
+            self.assertEqual(max(s.time for s in series.snapshots), 40)
+
     def test_trainers_that_count_steps_refuse_other_units(self):
         for trainer in ("ema-pytorch", "posthoc-ema", "torchtitan", "lightning"):
             for unit in ("images", "kimg", "tokens"):

@@ -88,7 +88,8 @@ static void write_posthoc_ema(struct phema_strbuf *out, const struct phema_desig
                            "ema = PostHocEMA.from_model(model, 'ckpts', sigma_rels=(");
     write_widths(out, design);
     phema_strbuf_printf(out,
-                        "%s), update_every=1,\n    checkpoint_every=%.0f, max_checkpoints=%zu)\n"
+                        "%s), update_every=1,\n    update_after_step=0, checkpoint_every=%.0f, "
+                        "max_checkpoints=%zu)\n"
                         "ema.update_(model)  # after every step of the optimizer\n"
                         "# later: posthoc-ema synth --update-every 1 --input-sigma ",
                         design->n_widths == 1 ? "," : "", interval(design), design->n_times);
