@@ -440,7 +440,7 @@ PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct p
         status = join_remove_plain(join, err);
     for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
         char *path = part_marker_path(join->path, part, join->n_parts);
-        status = path ? part_marker_remove(path, join->first.is_compressed, err)
+        status = path ? part_marker_remove(path, join->first.inode, join->first.is_compressed, err)
                       : phema_fail_memory(err);
         free(path);
     }

@@ -91,9 +91,10 @@ PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
 
 /* ---- part_drop.c ---- */
 
-/* Removes a marker, its journal and with has_frames its frames, unless a run holds it: another team
- * may have begun to write the part again. */
-PHEMA_FALLIBLE part_marker_remove(const char *path, bool has_frames, struct phema_error *err);
+/* Removes the marker of a part that is in the output of this inode, its journal and with has_frames
+ * its frames. Another team may have written the part again since, or hold the marker: it stays. */
+PHEMA_FALLIBLE part_marker_remove(const char *path, uint64_t inode, bool has_frames,
+                                  struct phema_error *err);
 
 /* ---- part_frames.c: of compressed outputs ---- */
 

@@ -45,18 +45,33 @@ static enum phema_status remove_with_journal(const char *path, struct phema_erro
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE part_marker_remove(const char *path, bool has_frames, struct phema_error *err)
+/* *is_of: its part is in the output of this inode; 0: unknown. */
+static enum phema_status is_part_of(bool *is_of, const char *path, uint64_t inode,
+                                    struct phema_error *err)
+{
+    struct part_marker marker = {0};
+    enum phema_status status = part_marker_read(&marker, path, err);
+    *is_of = !status && (!inode || marker.state == MARKER_ABSENT || marker.inode == inode);
+    part_marker_clear(&marker);
+    return status;
+}
+
+PHEMA_FALLIBLE part_marker_remove(const char *path, uint64_t inode, bool has_frames,
+                                  struct phema_error *err)
 {
     int descriptor = -1;
+    bool is_ours = false;
     enum phema_status status =
         leftover_open(&descriptor, AT_FDCWD, path, path, O_RDWR, S_IFREG, err);
     if (status)
         return status;
     bool is_running =
         descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!is_running && has_frames)
+    if (!is_running)
+        status = is_part_of(&is_ours, path, inode, err);
+    if (is_ours && has_frames)
         status = remove_frames(path, err);
-    if (!is_running && !status)
+    if (is_ours && !status)
         status = remove_with_journal(path, err);
     if (descriptor >= 0)
         (void)close(descriptor);
@@ -76,7 +91,7 @@ static enum phema_status drop_marker(bool *is_joined, const char *path, const ch
     if (is_ours && marker.inode && lstat(path, &st) == 0 && (uint64_t)st.st_ino == marker.inode)
         *is_joined = true;
     else if (is_ours && removes)
-        status = part_marker_remove(marker_path, marker.is_compressed, err);
+        status = part_marker_remove(marker_path, marker.inode, marker.is_compressed, err);
     part_marker_clear(&marker);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -448,6 +449,30 @@ static void an_existing_output_is_kept_unless_replacing(void **state)
     free(path);
 }
 
+/* Another team has written a part again since the join has read the markers. */
+static void join_leaves_markers_of_another_file(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("again");
+    struct phema_writer_join *opened = NULL;
+    write_parts(path);
+    assert_ok(phema_writer_join_open(&opened, path, &quick, &err), &err);
+    assert_ok(phema_writer_join_check(opened, &err), &err);
+    change_marker(path, 2, "\"inode\": ", "\"inode\":1");
+    char *marker = part_marker_path(path, 3, N_PARTS);
+    int descriptor = open(marker, O_RDONLY);
+    assert_int_equal(flock(descriptor, LOCK_EX), 0);
+    assert_ok(phema_writer_join_commit(opened, &err), &err);
+    assert_int_equal(close(descriptor), 0);
+    for (uint64_t part = 1; part <= N_PARTS; part++)
+        assert_int_equal(has_marker(path, part, N_PARTS), part == 2 || part == 3);
+    assert_ok(phema_writer_parts_drop(path, digest, &err), &err);
+    assert_true(has_marker(path, 3, N_PARTS)); /* it is in the output: the next join removes it */
+    free(marker);
+    free(path);
+}
+
 /* The sidecar that a copy has, and shares of a checksum that has three places. */
 struct copy_share {
     struct phema_writer_part_sum sum;
@@ -734,6 +759,7 @@ int main(void)
         cmocka_unit_test(parts_whose_file_is_gone_are_refused),
         cmocka_unit_test(an_incomplete_marker_is_unfinished),
         cmocka_unit_test(an_existing_output_is_kept_unless_replacing),
+        cmocka_unit_test(join_leaves_markers_of_another_file),
         cmocka_unit_test(a_sidecar_appears_with_its_file),
         cmocka_unit_test(bytes_that_changed_are_found),
         cmocka_unit_test(markers_of_other_blocks_are_refused),

@@ -123,6 +123,18 @@ PHEMA_FALLIBLE join_has_parts(bool *has, const char *path, struct phema_error *e
     return status;
 }
 
+/* *is_any: an output is there, and parts of it. */
+static enum phema_status find_beside(bool *is_any, const struct join_request *request,
+                                     struct phema_error *err)
+{
+    struct stat st;
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; j < request->n && !*is_any && !status; j++)
+        if (lstat(request->paths[j], &st) == 0)
+            status = join_has_parts(is_any, request->paths[j], err);
+    return status;
+}
+
 /* What is to be done where another process holds the lock. JOIN_DONE: wait for it. */
 static enum phema_status look(enum join_result *result, const struct join_request *request,
                               struct phema_error *err)
@@ -135,6 +147,11 @@ static enum phema_status look(enum join_result *result, const struct join_reques
         if (state != PHEMA_WRITER_PARTS_ABSENT)
             *result = state == PHEMA_WRITER_PARTS_DONE ? JOIN_DONE : JOIN_WAITS;
     }
+    bool is_beside = false;
+    if (!status && *result == JOIN_WAITS)
+        status = find_beside(&is_beside, request, err);
+    if (is_beside) /* parts may be to be removed */
+        *result = JOIN_DONE;
     return status;
 }
 
@@ -174,18 +191,6 @@ static enum phema_status take_lock(struct phema_writer_join_lock **lock, enum jo
         struct timespec pause = {.tv_nsec = PAUSE_NS};
         (void)nanosleep(&pause, NULL);
     }
-}
-
-/* *is_any: an output is there, and parts of it. */
-static enum phema_status find_beside(bool *is_any, const struct join_request *request,
-                                     struct phema_error *err)
-{
-    struct stat st;
-    enum phema_status status = PHEMA_OK;
-    for (size_t j = 0; j < request->n && !*is_any && !status; j++)
-        if (lstat(request->paths[j], &st) == 0)
-            status = join_has_parts(is_any, request->paths[j], err);
-    return status;
 }
 
 static enum phema_status add_paths(struct join_list *list, const struct join_request *request,

@@ -16,6 +16,15 @@ wait $!
 echo "status $?"
 cat said
 cmp one.safetensors out.safetensors
+echo "- a part beside an output, which is to be removed when the lock is free"
+"$phema" synth -q --no-sync --force --part 2/3 --sigma-rel 0.1 run out.safetensors
+elsewhere
+rank 0 >said 2>&1 &
+until grep -qs waiting said || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+rm out.safetensors.join
+wait $!
+echo "status $?: $(echo out*)"
+grep -E 'waiting|removed' said
 echo "- nothing is left to join"
 elsewhere
 rank 1
