@@ -262,8 +262,10 @@ struct posthoc_ema_plan_options {
     const char *metric;     /* "motion" (default), "walk", "profile" */
     double max_error;       /* status NO if the predicted error is larger; 0: no limit */
     uint64_t max_ram_bytes; /* limit on anonymous memory of the process; 0: no limit */
-    /* snapshots that do not fit their labels: "warn" (default): their errors are unknown; "error":
-     * ERR_INPUTS; "off": nothing is compared */
+    /* snapshots that do not fit their labels: "warn": their errors are unknown; "error":
+     * ERR_INPUTS; "off": nothing is compared. NULL: "error" where the profile of averages was
+     * assumed, since neither the options nor the files say it; else "warn". A program that scores
+     * averages to find the best width should ask for "error", as search does */
     const char *checks;
     const char
         *schedule; /* of the learning rate: "cosine", "wsd:decay=10%", ..., or a file of steps
@@ -290,6 +292,10 @@ struct posthoc_ema_plan_info {
     const char *verdict;
     const char *reason; /* of doubtful and wrong, a part of a sentence; else NULL */
     size_t suspect;     /* the snapshot that is blamed; n_snapshots: no single one */
+    size_t n_warnings;
+    /* [n_warnings] sentences: averages may not be what was asked for, or their errors are large or
+     * unknown. The command prints them even with --quiet */
+    const char *const *warnings;
 };
 struct posthoc_ema_target {
     size_t size;

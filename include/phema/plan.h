@@ -31,9 +31,16 @@ enum phema_series_verdict {
     PHEMA_SERIES_WRONG     /* the snapshots are not what their labels say */
 };
 
-enum phema_checks { PHEMA_CHECKS_WARN, PHEMA_CHECKS_ERROR, PHEMA_CHECKS_OFF };
+/* What follows where the labels are wrong. */
+enum phema_checks {
+    PHEMA_CHECKS_DEFAULT, /* a warning; a failure where a profile was assumed */
+    PHEMA_CHECKS_WARN,
+    PHEMA_CHECKS_ERROR,
+    PHEMA_CHECKS_OFF /* nothing is compared */
+};
 
-#define PHEMA_SUSPECT_Z 2.5 /* snapshots above it are listed */
+#define PHEMA_SUSPECT_Z    2.5 /* snapshots above it are listed */
+#define PHEMA_CHECKS_VALUE 128 /* bytes of the value of an option */
 
 struct phema_series_checks {
     enum phema_series_verdict verdict;
@@ -42,6 +49,8 @@ struct phema_series_checks {
     double max_z, median_z; /* NaN: unknown */
     char *reason;           /* doubtful, wrong: a part of a sentence that names the cause */
     size_t suspect;         /* the snapshot it blames; SIZE_MAX: no single one */
+    const char *option; /* with the value makes the labels fit: "--update-every"; NULL: unknown */
+    char value[PHEMA_CHECKS_VALUE];
 };
 
 /* Checks a series from a sample of its tensors. The caller clears the checks.
@@ -151,7 +160,8 @@ struct phema_plan {
  * PHEMA_ERR_USAGE     no target, weights and a target that contradict each other, an invalid rule
  *                     or SPEC
  * PHEMA_ERR_FILE      a schedule that cannot be read
- * PHEMA_ERR_INPUTS    checks is PHEMA_CHECKS_ERROR, and the snapshots do not fit their labels
+ * PHEMA_ERR_INPUTS    the snapshots do not fit their labels, and checks is PHEMA_CHECKS_ERROR, or
+ *                     PHEMA_CHECKS_DEFAULT and a profile was assumed
  * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that separates tensors of one
  *                     storage; a quantised tensor is averaged without its scale, or with it
  * PHEMA_ERR_TARGET    an average that does not exist, or a time outside the series
@@ -160,6 +170,36 @@ struct phema_plan {
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err);
 void phema_plan_free(struct phema_plan *plan); /* takes NULL */
+
+/* ---- Sentences on a plan ---- */
+
+/* What the checks say against the snapshots, for a warning; false: nothing. */
+bool phema_series_write_doubt(struct phema_strbuf *out, const struct phema_series *series,
+                              const struct phema_series_checks *checks);
+/* Fails with the same sentence, for a verdict that is wrong, and suggests the option that makes the
+ * labels right where it is known. PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_series_fail_wrong(const struct phema_series *series,
+                                       const struct phema_series_checks *checks,
+                                       struct phema_error *err);
+/* Appends sentences, each ended by a NUL: the warnings of a series, those of its checks last. */
+void phema_series_write_warnings(struct phema_strbuf *out, const struct phema_series *series,
+                                 const struct phema_series_checks *checks);
+
+/* "sigma_rel 0.1 at 4096" */
+void phema_target_write_name(struct phema_strbuf *out, const struct phema_target *target);
+/* A warning about the error or the weights of a target, with a remedy; false: no warning. */
+bool phema_target_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
+                                const struct phema_target *target);
+
+/* Append sentences, each ended by a NUL: what is unusual about the targets; and the warnings of the
+ * series, then those of the targets. Targets of wrong labels have no further warnings. */
+void phema_plan_write_remarks(struct phema_strbuf *out, const struct phema_plan *plan);
+void phema_plan_write_warnings(struct phema_strbuf *out, const struct phema_plan *plan);
+
+/* Targets of one time share the solutions of the rules: true for the first of them. */
+bool phema_plan_is_first_of_time(const struct phema_plan *plan, size_t j);
+
+/* ---- Plans elsewhere ---- */
 
 /* Weights and rules, and the series, for another process: what phema_synth_run needs of a plan. */
 void phema_plan_pack(struct phema_strbuf *out, const struct phema_plan *plan);

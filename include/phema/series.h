@@ -55,6 +55,7 @@ struct phema_snapshot {
     const char *kind; /* "power", "ema", ...; NULL: unknown (weights given from outside) */
     const char *spec; /* the profile as text (profile.h); NULL: unknown */
     const char *run;  /* the id of its training; NULL: unknown */
+    bool is_assumed;  /* see struct phema_series */
 
     /* its data */
     double rounding;                     /* relative rms error of its dtypes, 0: unknown */
@@ -115,6 +116,13 @@ struct phema_series {
                          * file */
     char **notes;       /* [n_notes] sentences: layout recognised, files left out, guesses */
     size_t n_notes;
+    size_t n_warnings; /* the last of them: averages may not be what was asked for */
+    /* A profile that neither the files nor the options say; NULL: none was assumed. */
+    const char *assumed;      /* as a SPEC */
+    const char *trainer;      /* whose default that is */
+    const char *to_fill;      /* a SPEC with a word where the user has to give a number */
+    const char *const *usual; /* [ends with NULL] SPECs that users of the trainer set instead */
+    const char *assumption;   /* the note that says so */
 
     /* its snapshots and their clock */
     struct phema_snapshot *snapshots; /* [n] by time, then by width */

@@ -180,6 +180,8 @@ class PlanInfo(_Sized):
         ("verdict", c_char_p),
         ("reason", c_char_p),
         ("suspect", c_size_t),
+        ("n_warnings", c_size_t),
+        ("warnings", POINTER(c_char_p)),
     ]
 
 

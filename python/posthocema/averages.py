@@ -313,6 +313,7 @@ class Series(_Handle):
         max_ram_bytes: int = 0,
         checks: Optional[str] = None,
         schedule: Optional[PathLike] = None,
+        logs: bool = True,
     ) -> "Plan":
         """Solves for the weights of averages. Reads some 2000 elements of every snapshot.
 
@@ -321,8 +322,10 @@ class Series(_Handle):
         rules: "RE=SIGMA" and "RE=copy", other widths for tensors whose names match.
         metric: "motion" (default), "walk" or "profile" (the paper's).
         max_error: TooInaccurate where the predicted error is larger; 0: no limit.
-        checks: of snapshots that do not fit their labels: "warn" (default), "error" or "off".
+        checks: where the snapshots do not fit their labels, "warn", or raise InputsError with "error"; "off"
+        compares nothing. Default: "error" where a profile was assumed that no file says, else "warn".
         schedule: of the learning rate, "cosine", "wsd:decay=10%", ..., or a file of steps and rates.
+        logs: give the plan's warnings to the logger.
         Snapshots that were added since the series was opened take part.
         """
         sigma_rels, n_sigma_rels = c.doubles("sigma_rel", sigma_rel)
@@ -337,13 +340,14 @@ class Series(_Handle):
         )  # fmt: skip
         free = c.LIBRARY.posthoc_ema_plan_free
         plan = Plan(make(free, "plan_make", self._held, ctypes.byref(options)))
-        if plan.checks.reason:
-            log.warning("%s: %s", plan.checks.verdict, plan.checks.reason)
+        if logs:
+            for warning in plan.warnings:
+                log.warning("%s", warning)
         return plan
 
     def checks(self) -> Checks:
         """Whether the snapshots are what their labels say; reads a sample of them."""
-        with self.plan(profile="newest") as plan:
+        with self.plan(profile="newest", checks="warn") as plan:
             return plan.checks
 
 
@@ -359,6 +363,7 @@ class Plan(_Handle):
             c.string(found.reason),
             found.suspect if found.suspect < found.n_snapshots else None,
         )
+        self.warnings: List[str] = [c.string(found.warnings[i]) for i in range(found.n_warnings)]
         self.snapshots: List[Snapshot] = [
             _snapshot(c.info(c.SnapshotInfo, "plan_snapshot", owned, k))
             for k in range(found.n_snapshots)

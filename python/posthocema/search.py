@@ -13,7 +13,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _library as c
-from .averages import Numbers, PathLike, Series, log
+from .averages import Checks, Numbers, PathLike, Series, log
 from .errors import UsageError
 
 
@@ -29,10 +29,15 @@ class Score:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """The best score, and all scores in the order in which they came."""
+    """The best score, and all scores in the order in which they came.
+
+    ``checks``: of the snapshots; ``warnings``: sentences, also given to the logger.
+    """
 
     best: Score
     scores: List[Score]
+    checks: Checks
+    warnings: List[str]
 
     @property
     def sigma_rel(self) -> float:
@@ -105,6 +110,7 @@ def search(
     state_dict: Optional[str] = None,
     extension: str = ".safetensors",
     dtype: Optional[str] = None,
+    checks: Optional[str] = None,
     **options: Any,
 ) -> Found:
     """Finds the width whose average ``evaluate`` scores best, as ``posthoc-ema search`` does.
@@ -115,6 +121,8 @@ def search(
     batch: averages that are made in one pass over the snapshots.
     directory: keeps the averages; default: a temporary one, each average is removed when it has its score.
     An average that evaluate changes or removes is made again before it is scored or kept, which is logged.
+    checks: InputsError before the first score where the snapshots do not fit their labels ("error", the default);
+    "warn": search all the same; "off": compare nothing.
     The other options are those of Plan.run().
     """
     if not 1 <= c.integer("batch", ctypes.c_size_t, batch) <= 64:
@@ -124,6 +132,8 @@ def search(
     )  # fmt: skip
     scores: List[Score] = []
     files = _Files()
+    with series.plan(profile="newest", at=at, checks=checks or "error") as plan:
+        found, warnings = plan.checks, plan.warnings
     with _directory(None if state_dict else directory) as place:
         names = os.path.join(place, "phema-{time}-{sigma}" + extension)
 
@@ -131,14 +141,14 @@ def search(
             if path and files.is_changed(path):
                 log.warning("%s: evaluate changed or removed this average, which is made again", path)
                 _remove(path)
-                with series.plan(width, at=at) as alone:
+                with series.plan(width, at=at, checks="off" if checks == "off" else "warn", logs=False) as alone:
                     files.note(list(alone.run(names, dtype=dtype, **options).paths))
 
         while True:
             widths = _next(asked, scores, batch)
             if not widths:
                 break
-            with series.plan(widths, at=at) as plan:
+            with series.plan(widths, at=at, checks="off" if checks == "off" else "warn", logs=False) as plan:
                 if len(plan) != len(widths):
                     raise UsageError("at: expected one time")
                 paths: List[Optional[str]] = [None] * len(widths)
@@ -162,4 +172,6 @@ def search(
     if not finite:
         raise UsageError("evaluate: no score is finite")
     best = (max if maximize else min)(finite, key=lambda s: s.score)
-    return Found(best, scores)
+    for warning in warnings:  # those from before the scores may have been forgotten
+        log.warning("%s", warning)
+    return Found(best, scores, found, warnings)

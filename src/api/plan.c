@@ -3,6 +3,7 @@
 #include "plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct posthoc_ema_series {
     struct api_options series_options;
@@ -146,6 +147,28 @@ static enum phema_status check_error(const struct phema_plan *plan, double max_e
     return PHEMA_OK;
 }
 
+static enum phema_status keep_warnings(struct posthoc_ema_plan *plan, struct phema_error *err)
+{
+    struct phema_arena *arena = &plan->series_options.arena;
+    struct phema_strbuf text = {0};
+    phema_plan_write_warnings(&text, plan->plan);
+    enum phema_status status = phema_strbuf_check(&text, err);
+    size_t n = 0, i = 0;
+    for (size_t at = 0; !status && at < text.size; at += strlen(text.data + at) + 1)
+        n++;
+    plan->warnings = phema_arena_array(arena, n + 1, sizeof(*plan->warnings));
+    const char *kept = n ? phema_arena_copy(arena, text.data, text.size) : "";
+    phema_strbuf_clear(&text);
+    if (status)
+        return status;
+    if (!plan->warnings || !kept)
+        return phema_fail_memory(err);
+    for (; i < n; i++, kept += strlen(kept) + 1)
+        plan->warnings[i] = kept;
+    plan->n_warnings = n;
+    return PHEMA_OK;
+}
+
 static enum phema_status make_plan(struct posthoc_ema_plan *plan,
                                    const struct posthoc_ema_series *series,
                                    const struct posthoc_ema_plan_options *given,
@@ -154,10 +177,9 @@ static enum phema_status make_plan(struct posthoc_ema_plan *plan,
     static const char *const names[] = {"motion", "walk", "profile", NULL};
     static const enum phema_metric metrics[] = {PHEMA_METRIC_MOTION, PHEMA_METRIC_WALK,
                                                 PHEMA_METRIC_PROFILE};
-    static const char *const check_names[] = {[PHEMA_CHECKS_WARN] = "warn",
-                                              [PHEMA_CHECKS_ERROR] = "error",
-                                              [PHEMA_CHECKS_OFF] = "off",
-                                              NULL};
+    static const char *const check_names[] = {"warn", "error", "off", NULL};
+    static const enum phema_checks all_checks[] = {PHEMA_CHECKS_WARN, PHEMA_CHECKS_ERROR,
+                                                   PHEMA_CHECKS_OFF};
     size_t metric = 0, checks = 0;
     struct posthoc_ema_plan_options o;
     enum phema_status status =
@@ -185,13 +207,15 @@ static enum phema_status make_plan(struct posthoc_ema_plan *plan,
         .n_ats = o.n_ats,
         .rules = plan->rules,
         .n_rules = o.n_rules,
-        .checks = (enum phema_checks)checks,
+        .checks = o.checks ? all_checks[checks] : PHEMA_CHECKS_DEFAULT,
         .schedule = plan->schedule,
         .solve = {.metric = metrics[metric]},
     };
     options.series.may_be_sampled = true;
     options.series.max_ram_bytes = o.max_ram_bytes;
     status = phema_plan_make(&plan->plan, &options, err);
+    if (!status)
+        status = keep_warnings(plan, err);
     return status ? status : check_error(plan->plan, o.max_error, err);
 }
 
@@ -241,7 +265,9 @@ enum posthoc_ema_status posthoc_ema_plan_info(const struct posthoc_ema_plan *pla
         .n_tensors = plan->plan->series->n_tensors,
         .verdict = verdicts[checks->verdict],
         .reason = checks->reason,
-        .suspect = checks->reason && checks->suspect < n ? checks->suspect : n};
+        .suspect = checks->reason && checks->suspect < n ? checks->suspect : n,
+        .n_warnings = plan->n_warnings,
+        .warnings = plan->warnings};
     enum phema_status status =
         call_fill_struct(info, &known, sizeof(known), "posthoc_ema_plan_info", &call.err);
     return call_end(&call, status, error);

@@ -63,6 +63,8 @@ struct posthoc_ema_plan {
     const char *metric, *schedule, *const *rules;
     size_t n_rules;
     uint64_t max_ram_bytes;
+    const char **warnings; /* [n_warnings] in the arena of series_options */
+    size_t n_warnings;
     struct phema_outputs outputs; /* of the last run that succeeded */
 };
 

@@ -188,8 +188,10 @@ static enum phema_status run_verb(const struct cli_verb *verb, const struct phem
     if (!values)
         return phema_fail_memory(err);
     struct cli_common *common = values;
+    struct phema_strbuf warnings = {0};
     enum phema_status status = cli_parse(verb, values, argc, argv, err);
     common->team = team;
+    common->warnings = &warnings;
     terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
     if (!status)
         status = common->is_help ? print_help(verb, common->is_short_help, err)
@@ -198,6 +200,7 @@ static enum phema_status run_verb(const struct cli_verb *verb, const struct phem
         cli_complete_remedy(err, status, verb, argc, argv);
     if (status && argc > 3 && is_other_verb(verb, argv[2]))
         cli_suggest_words(err, argc, argv, 1, 1, "");
+    phema_strbuf_clear(&warnings);
     phema_arena_clear(&common->arena);
     free(values);
     return status;

@@ -32,8 +32,8 @@ struct gen_values {
 static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64};
 enum { DEFAULT_DTYPE = 2 };
 
-static void write_json(struct phema_strbuf *text, const char *directory,
-                       const struct phema_gen_options *options)
+static void write_json(struct phema_strbuf *text, const struct cli_common *common,
+                       const char *directory, const struct phema_gen_options *options)
 {
     struct phema_json_out out;
     size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
@@ -45,6 +45,7 @@ static void write_json(struct phema_strbuf *text, const char *directory,
                             (options->is_raw ? 1 : 0)));
     phema_json_out_u64(&out, "truths",
                        n_times * (options->truths.n_sigmas + options->truths.n_profiles));
+    cli_write_warnings(&out, common);
     cli_json_end(&out);
 }
 
@@ -188,7 +189,8 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
 }
 
 /* Snapshots of another training in the directory would be taken for the same series. */
-static void warn_of_others(const char *directory, const struct phema_gen_options *options)
+static void warn_of_others(const struct cli_common *common, const char *directory,
+                           const struct phema_gen_options *options)
 {
     const struct phema_gen_kinds *made = &options->snapshots;
     size_t n_made = options->count * (made->n_sigmas + made->n_profiles + options->is_raw), n = 0;
@@ -199,9 +201,10 @@ static void warn_of_others(const char *directory, const struct phema_gen_options
     if (stream)
         (void)closedir(stream);
     if (n > n_made)
-        cli_say("warning: %s: also holds %zu snapshot%s of another training; a series needs a "
-                "directory of its own",
-                directory, n - n_made, n - n_made == 1 ? "" : "s");
+        cli_warn(common,
+                 "%s: also holds %zu snapshot%s of another training; a series needs a directory of "
+                 "its own",
+                 directory, n - n_made, n - n_made == 1 ? "" : "s");
 }
 
 static void report(void *progress, uint64_t done, uint64_t total, double elapsed_s)
@@ -245,11 +248,10 @@ static enum phema_status run(void *values, struct phema_error *err)
     phema_claims_free(args->claims);
     if (status)
         return status;
-    if (!args->common.is_quiet)
-        warn_of_others(args->directory, &options);
+    warn_of_others(&args->common, args->directory, &options);
     struct phema_strbuf text = {0};
     if (args->common.is_json) {
-        write_json(&text, args->directory, &options);
+        write_json(&text, &args->common, args->directory, &options);
     } else {
         cli_write_path(&text, args->directory);
         phema_strbuf_puts(&text, "\n");

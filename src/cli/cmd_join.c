@@ -82,6 +82,7 @@ static enum phema_status commit_all(struct join_list *joins, const struct join_v
     }
     if (is_json) {
         phema_json_out_close(&json, ']');
+        cli_write_warnings(&json, &args->common);
         cli_json_end(&json);
     }
     return is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);

@@ -28,6 +28,7 @@ struct team_share {
 };
 
 struct report {
+    const struct cli_common *common;
     const struct phema_plan *plan;
     const struct phema_outputs *outputs;
     const struct phema_forecast *forecast;
@@ -157,8 +158,8 @@ static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan
         cli_write_wrapped(out, "error expected: unknown");
         return;
     }
-    report_target_name(&from, least);
-    report_target_name(&to, most);
+    phema_target_write_name(&from, least);
+    phema_target_write_name(&to, most);
     double low = least->solution.predicted.total, high = most->solution.predicted.total;
     const char *mark = high > REPORT_FLAGGED_ERROR ? " !" : "";
     if (least == most)
@@ -404,6 +405,7 @@ static void write_json(struct phema_strbuf *out, const struct report *report)
     write_memory_json(&json, forecast);
     write_rates_json(&json, forecast);
     write_share_json(&json, report);
+    report_checks_json(&json, report->common, report->plan);
     cli_json_end(&json);
 }
 
@@ -417,7 +419,8 @@ static enum phema_status print(const struct plan_values *args, const struct cli_
     enum phema_status status = inspect_summarise_series(&summary, prepared->plan->series, err);
     if (status)
         return status;
-    const struct report report = {.plan = prepared->plan,
+    const struct report report = {.common = &args->common,
+                                  .plan = prepared->plan,
                                   .outputs = &prepared->outputs,
                                   .forecast = forecast,
                                   .summary = &summary,

@@ -131,7 +131,9 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct phem
     enum phema_status status = claim_files(files, plan->series->claims, err);
     if (status)
         return status;
-    report_series(&args->common, plan->series);
+    report_series(&args->common, plan->series, &plan->checks);
+    if (kind == ERROR)
+        report_doubts(&args->common, plan->series, &plan->checks);
     if (kind == ERROR)
         return plot_errors(out, plan, &args->plan.options, err);
     report_plan(&args->common, plan, PHEMA_F64, true, true);
@@ -161,17 +163,15 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
                : plot_scores(out, &facts, path, args->maximizes, args->common.is_quiet, err);
 }
 
-static enum phema_status draw(struct phema_picture **out, struct plot_values *args, enum kind kind,
-                              const struct files *files, struct phema_error *err)
+/* plan: out, of a picture of snapshots; else NULL */
+static enum phema_status draw(struct phema_picture **out, struct phema_plan **plan,
+                              struct plot_values *args, enum kind kind, const struct files *files,
+                              struct phema_error *err)
 {
     if (kind == MEMORY || kind == SWEEP || kind == DESIGN)
         return draw_record(out, args, kind, files, err);
-    struct phema_plan *plan = NULL;
-    enum phema_status status = make_plan(&plan, args, kind, err);
-    if (!status)
-        status = draw_plan(out, plan, args, kind, files, err);
-    phema_plan_free(plan);
-    return status;
+    enum phema_status status = make_plan(plan, args, kind, err);
+    return status ? status : draw_plan(out, *plan, args, kind, files, err);
 }
 
 /* ---- Files ---- */
@@ -245,7 +245,7 @@ static enum phema_status write_files(struct files *files, const struct phema_pic
 }
 
 static enum phema_status print_files(const struct files *files, const struct plot_values *args,
-                                     struct phema_error *err)
+                                     const struct phema_plan *plan, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     if (args->common.is_json) {
@@ -256,6 +256,8 @@ static enum phema_status print_files(const struct files *files, const struct plo
         for (size_t i = 0; i < files->n; i++)
             phema_json_out_string(&out, NULL, files->paths[i]);
         phema_json_out_close(&out, ']');
+        if (plan)
+            report_checks_json(&out, &args->common, plan);
         cli_json_end(&out);
         return cli_print(&text, err);
     }
@@ -278,11 +280,15 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (status)
         return status;
     struct phema_picture *picture = NULL;
-    status = draw(&picture, args, kind, &files, err);
+    struct phema_plan *plan = NULL;
+    status = draw(&picture, &plan, args, kind, &files, err);
     if (!status)
         status = write_files(&files, picture, args->is_forced, err);
+    if (!status)
+        status = print_files(&files, args, plan, err);
     phema_picture_free(picture);
-    return status ? status : print_files(&files, args, err);
+    phema_plan_free(plan);
+    return status;
 }
 
 #define FIELD(member) offsetof(struct plot_values, member)

@@ -21,11 +21,11 @@
 
 /* ---- Outputs, on stdout ---- */
 
-static void write_result(struct phema_strbuf *out, bool is_json, const struct phema_plan *plan,
-                         const struct phema_outputs *outputs,
+static void write_result(struct phema_strbuf *out, const struct cli_common *common,
+                         const struct phema_plan *plan, const struct phema_outputs *outputs,
                          const struct phema_synth_result *result)
 {
-    if (!is_json) {
+    if (!common->is_json) {
         for (size_t j = 0; j < outputs->m && !result->n_parts; j++) { /* a part publishes nothing */
             cli_write_path(out, outputs->items[j].path);
             phema_strbuf_puts(out, "\n");
@@ -67,6 +67,7 @@ static void write_result(struct phema_strbuf *out, bool is_json, const struct ph
         phema_json_out_u64(&json, "gpu_bytes", result->device.gpu_bytes);
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
+    report_checks_json(&json, common, plan);
     cli_json_end(&json);
 }
 
@@ -185,18 +186,9 @@ static void report_run(const struct cli_common *common, const struct phema_plan 
                        const struct phema_outputs *outputs, const struct phema_synth_result *result,
                        bool joins)
 {
+    report_elements(common, plan->series, result);
     if (common->is_quiet)
         return;
-    struct phema_name_buffer name;
-    const struct phema_series *series = plan->series;
-    if (result->n_nan + result->n_inf)
-        cli_say("warning: %llu NaN and %llu infinite elements, the first in tensor '%s'",
-                (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
-                phema_name_escape(&name, series->tensors[result->nan_tensor].tensor.name,
-                                  series->tensors[result->nan_tensor].tensor.name_size));
-    if (result->n_overflow)
-        cli_say("warning: %llu averages were too large for the dtype",
-                (unsigned long long)result->n_overflow);
     report_restarted(result->n_stale_partials, "a killed run");
     report_resumed(result);
     report_bytes(outputs, result);
@@ -442,7 +434,7 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
         }
     }
     struct phema_strbuf text = {0};
-    write_result(&text, args->common.is_json, prepared->plan, &prepared->outputs, &result);
+    write_result(&text, &args->common, prepared->plan, &prepared->outputs, &result);
     if (args->joins) {
         enum phema_status status = auto_part_join(auto_part, args, &text, err);
         if (status) {
@@ -516,7 +508,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     args->run.plan.options.identifies = true;
     enum phema_status status = PHEMA_OK;
     if (team_of(&args->common)) {
-        args->common.is_quiet = args->common.is_quiet || args->common.team->rank > 0;
+        args->common.is_mute = args->common.team->rank > 0;
+        args->common.is_quiet = args->common.is_quiet || args->common.is_mute;
         status = team_check_options(args, err);
     }
     if (!status)
@@ -536,6 +529,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     }
     if (team)
         status = team_share_plan(&prepared, team, status, err);
+    if (!team) /* each part has elements of its own */
+        args->common.is_mute = false;
     if (!status)
         status = execute(args, &prepared, &auto_part, err);
     cli_prepared_clear(&prepared);

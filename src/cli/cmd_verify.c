@@ -98,6 +98,8 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     struct cli_run_values *run = &verifying->replayed->run;
     verifying->replayed->common.is_quiet =
         !args->common.is_verbose || !args->snapshots; /* see hide_contents */
+    verifying->replayed->common.is_mute = true;       /* synth has warned, as is recorded */
+    run->plan.options.checks = PHEMA_CHECKS_WARN;
     run->threads = args->threads;
     run->synth.max_ram_bytes = args->options.max_ram_bytes;
     run->synth.io = args->options.io;
@@ -173,8 +175,9 @@ static enum phema_status check_weights(struct verifying *verifying, size_t targe
         phema_provenance_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
     verifying->are_weights_same = !status;
     if (status)
-        cli_say("warning: %s: %s from newly solved ones; using those in the provenance, of %s",
-                verifying->args->out, why.message, verifying->recorded->program);
+        cli_warn(&verifying->args->common,
+                 "%s: %s from newly solved ones; using those in the provenance, of %s",
+                 verifying->args->out, why.message, verifying->recorded->program);
     return phema_provenance_apply(verifying->recorded, verifying->prepared.plan, target, err);
 }
 
@@ -202,8 +205,8 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
     if (status)
         return phema_fail_in(err, status, "%s", verifying->args->out);
     if (!recorded->inputs[0].digest)
-        cli_say("warning: %s: its provenance does not say what its inputs were like",
-                verifying->args->out);
+        cli_warn(&verifying->args->common,
+                 "%s: its provenance does not say what its inputs were like", verifying->args->out);
     status = check_weights(verifying, target, err);
     if (status)
         return status;
@@ -281,6 +284,7 @@ static void write_json(struct phema_strbuf *text, const struct verifying *verify
     }
     phema_json_out_u64(&json, "read_bytes", found->read_bytes);
     phema_json_out_number(&json, "seconds", found->elapsed_s);
+    cli_write_warnings(&json, &verifying->args->common);
     cli_json_end(&json);
 }
 

@@ -135,8 +135,9 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_close(out, '}');
 }
 
-static void write_json(struct phema_strbuf *out, const struct phema_plan *plan,
-                       const struct phema_plan_advice *advice, double max_error)
+static void write_json(struct phema_strbuf *out, const struct cli_common *common,
+                       const struct phema_plan *plan, const struct phema_plan_advice *advice,
+                       double max_error)
 {
     struct phema_json_out json;
     cli_json_begin(&json, out, true);
@@ -146,7 +147,7 @@ static void write_json(struct phema_strbuf *out, const struct phema_plan *plan,
         report_snapshot_json(&json, &plan->series->snapshots[k]);
     phema_json_out_close(&json, ']');
     phema_plan_write_motion(&json, plan);
-    phema_series_checks_write(&json, &plan->checks, plan->series);
+    report_checks_json(&json, common, plan);
     phema_json_out_open(&json, "targets", '[');
     for (size_t j = 0; j < plan->m; j++)
         write_target_json(&json, plan, &plan->targets[j]);
@@ -212,7 +213,7 @@ static void add_columns(struct table *table, const struct phema_plan *plan, enum
             report_add_error(table, target->solution.predicted.total);
     }
     for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && report_is_first_of_time(plan, j); r++) {
+        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++) {
             if (plan->rules[r].is_copy)
                 continue;
             if (row == ROW_TITLES)
@@ -263,7 +264,7 @@ static size_t count_columns(const struct phema_plan *plan)
 {
     size_t n = plan->m;
     for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && report_is_first_of_time(plan, j); r++)
+        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++)
             n += !plan->rules[r].is_copy;
     return n;
 }
@@ -304,7 +305,7 @@ static enum phema_status print_plan(const struct weights_values *args,
 {
     struct phema_strbuf text = {0};
     if (args->common.is_json)
-        write_json(&text, plan, advice, args->plan.max_error);
+        write_json(&text, &args->common, plan, advice, args->plan.max_error);
     else if (advice)
         write_advice(&text, plan, advice, args->common.is_verbose);
     else
@@ -343,7 +344,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     status = cli_make_plan(&plan, &args->common, &options, err);
     if (status)
         return status;
-    report_series(&args->common, plan->series);
+    report_series(&args->common, plan->series, &plan->checks);
     bool is_table = !args->common.is_json && !args->is_advice; /* which has the errors */
     /* nothing is written, so that no dtype rounds the result */
     report_plan(&args->common, plan, PHEMA_F64, true, !is_table || args->common.is_verbose);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "terminal.h"
+#include "options.h"
 
 PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *err)
 {
@@ -135,6 +135,60 @@ void cli_say_whole(const char *format, ...)
     say(SIZE_MAX, format, args);
     va_end(args);
 }
+
+/* ---- Warnings ---- */
+
+static bool is_said(const struct phema_strbuf *said, const char *sentence)
+{
+    for (size_t at = 0; at < said->size; at += strlen(said->data + at) + 1)
+        if (strcmp(said->data + at, sentence) == 0)
+            return true;
+    return false;
+}
+
+void cli_warn(const struct cli_common *common, const char *format, ...)
+{
+    char *sentence = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&sentence, format, args) < 0)
+        sentence = NULL;
+    va_end(args);
+    struct phema_strbuf *said = common->warnings;
+    if (common->is_mute || (sentence && said && is_said(said, sentence))) {
+        free(sentence);
+        return;
+    }
+    cli_say("warning: %s", sentence ? sentence : "out of memory");
+    if (said && sentence)
+        phema_strbuf_append(said, sentence, strlen(sentence) + 1);
+    free(sentence);
+}
+
+void cli_warn_all(const struct cli_common *common, const struct phema_strbuf *sentences)
+{
+    for (size_t at = 0; at < sentences->size; at += strlen(sentences->data + at) + 1)
+        cli_warn(common, "%s", sentences->data + at);
+}
+
+void cli_repeat_warnings(const struct cli_common *common)
+{
+    const struct phema_strbuf *said = common->warnings;
+    for (size_t at = 0; said && at < said->size; at += strlen(said->data + at) + 1)
+        cli_say("warning: %s", said->data + at);
+}
+
+void cli_write_warnings(struct phema_json_out *out, const struct cli_common *common)
+{
+    const struct phema_strbuf *said = common->warnings;
+    phema_json_out_open(out, "warnings", '[');
+    for (size_t at = 0; said && at < said->size; at += strlen(said->data + at) + 1)
+        phema_json_out_string(out, NULL, said->data + at);
+    phema_json_out_close(out, ']');
+    out->text->is_failed |= said && said->is_failed;
+}
+
+/* ---- Lines and tables ---- */
 
 void cli_say_table(struct table *table)
 {

@@ -5,6 +5,8 @@
 #include "phema/json.h"
 #include "table.h"
 
+struct cli_common;
+
 /* Prints the result, lines for people or JSON, and clears the text. No character in it can move the
  * cursor or turn the text.
  * PHEMA_ERR_OUTPUT  not all of it could be written */
@@ -23,6 +25,21 @@ void cli_json_end(struct phema_json_out *out);
 void cli_say(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* The same for a line that somebody copies or a program reads: never broken. */
 void cli_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
+/* ---- Warnings: the result may not be what was asked for, or its error is large or unknown. All
+ * other messages are about the run, and --quiet leaves them out. ---- */
+
+/* "warning: ..." on stderr, with --quiet as well; also a sentence of "warnings" in the JSON of the
+ * result. The same sentence is said once. */
+void cli_warn(const struct cli_common *common, const char *format, ...) PHEMA_PRINTF(2, 3);
+/* All sentences of a text, each ended by a NUL. */
+void cli_warn_all(const struct cli_common *common, const struct phema_strbuf *sentences);
+/* Says the warnings so far once more, beside the result of a long run. */
+void cli_repeat_warnings(const struct cli_common *common);
+/* "warnings": [...], those so far. */
+void cli_write_warnings(struct phema_json_out *out, const struct cli_common *common);
+
+/* ---- Lines and tables ---- */
+
 /* A table on stderr, indented by two columns; clears it. */
 void cli_say_table(struct table *table);
 

@@ -91,6 +91,7 @@ struct cli_verb {
 struct cli_common {
     struct phema_arena arena;
     bool is_quiet, is_verbose, is_json, is_help;
+    bool is_mute;       /* warnings are said elsewhere: by another process, or by the caller */
     bool is_short_help; /* -h */
     bool has_no_color;  /* as --color never */
     enum terminal_color color;
@@ -103,6 +104,7 @@ struct cli_common {
     } progress;
     const struct cli_verb *verb;
     const struct phema_team *team; /* of MPI processes (phema/cli.h), or NULL */
+    struct phema_strbuf *warnings; /* said so far, each ended by a NUL; NULL: not kept */
     const bool *is_given;          /* [options of the verb] true for those on the command line */
     const char *command;      /* "posthoc-ema VERB", for messages that complete a command line */
     const char *command_tail; /* the words after the verb, shell-quoted, each with a space before */

@@ -99,7 +99,7 @@ static enum phema_status draw_targets(struct phema_picture **out, struct names *
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
         struct phema_strbuf title = {0};
-        report_target_name(&title, target);
+        phema_target_write_name(&title, target);
         phema_strbuf_printf(&title, " %s", report_named_unit(series));
         targets[j] = (struct phema_plot_target){.title = keep(names, &title),
                                                 .note = note_target(names, plan, target),

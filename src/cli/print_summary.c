@@ -95,7 +95,8 @@ static uint64_t bytes_of_tensors(const struct phema_series *series, size_t *n_av
     return bytes;
 }
 
-void report_series(const struct cli_common *common, const struct phema_series *series)
+void report_series(const struct cli_common *common, const struct phema_series *series,
+                   const struct phema_series_checks *checks)
 {
     if (common->is_quiet)
         return;
@@ -123,16 +124,19 @@ void report_series(const struct cli_common *common, const struct phema_series *s
     if (text.data && !text.is_failed)
         cli_say("%s", text.data);
     phema_strbuf_clear(&text);
-    report_notes(common, series);
+    report_notes(common, series, checks);
 }
 
-void report_notes(const struct cli_common *common, const struct phema_series *series)
+void report_notes(const struct cli_common *common, const struct phema_series *series,
+                  const struct phema_series_checks *checks)
 {
     struct phema_name_buffer shown;
+    bool is_confirmed = checks->verdict == PHEMA_SERIES_FITS; /* else the assumption is a warning */
     if (common->is_quiet)
         return;
-    for (size_t i = 0; i < series->n_notes; i++)
-        cli_say("%s", series->notes[i]);
+    for (size_t i = 0; i + series->n_warnings < series->n_notes; i++)
+        if (series->notes[i] != series->assumption || is_confirmed)
+            cli_say("%s", series->notes[i]);
     for (size_t i = 0; common->is_verbose && i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule == PHEMA_RULE_COPY)
@@ -142,28 +146,41 @@ void report_notes(const struct cli_common *common, const struct phema_series *se
     }
 }
 
-void report_conversion(const struct cli_common *common, const struct phema_series *series)
+void report_doubts(const struct cli_common *common, const struct phema_series *series,
+                   const struct phema_series_checks *checks)
 {
-    if (common->is_quiet)
-        return;
-    size_t n_averaged = 0;
-    struct phema_name_buffer shown;
-    cli_say("%s: %s, %zu tensors, %s, as they are", series->root,
-            phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
-            phema_size_format(&shown, bytes_of_tensors(series, &n_averaged)));
-    for (size_t i = 0; i < series->n_notes; i++)
-        cli_say("%s", series->notes[i]);
+    struct phema_strbuf warnings = {0};
+    phema_series_write_warnings(&warnings, series, checks);
+    cli_warn_all(common, &warnings);
+    phema_strbuf_clear(&warnings);
 }
 
-bool report_write_checks(struct phema_strbuf *out, const struct phema_plan *plan)
+void report_elements(const struct cli_common *common, const struct phema_series *series,
+                     const struct phema_synth_result *result)
 {
-    const struct phema_series_checks *checks = &plan->checks;
-    if (checks->verdict <= PHEMA_SERIES_FITS)
-        return false;
-    bool is_wrong = checks->verdict == PHEMA_SERIES_WRONG;
-    phema_strbuf_printf(out, "%s%s%s", is_wrong ? "the snapshots do not fit their labels: " : "",
-                        checks->reason, is_wrong ? "; the error is unknown" : "");
-    return true;
+    struct phema_name_buffer name;
+    if (result->n_nan + result->n_inf)
+        cli_warn(common, "%llu NaN and %llu infinite elements, the first in tensor '%s'",
+                 (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
+                 phema_name_escape(&name, series->tensors[result->nan_tensor].tensor.name,
+                                   series->tensors[result->nan_tensor].tensor.name_size));
+    if (result->n_overflow)
+        cli_warn(common, "%llu averages were too large for the dtype",
+                 (unsigned long long)result->n_overflow);
+}
+
+void report_conversion(const struct cli_common *common, const struct phema_series *series)
+{
+    static const struct phema_series_checks none = {.verdict = PHEMA_SERIES_UNKNOWN};
+    size_t n_averaged = 0;
+    struct phema_name_buffer shown;
+    const struct cli_common brief = {.is_quiet = common->is_quiet};
+    if (!common->is_quiet)
+        cli_say("%s: %s, %zu tensors, %s, as they are", series->root,
+                phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
+                phema_size_format(&shown, bytes_of_tensors(series, &n_averaged)));
+    report_notes(&brief, series, &none);
+    report_doubts(common, series, &none);
 }
 
 void report_into(const struct cli_common *common, const char *into,
@@ -201,6 +218,13 @@ void report_scaled(const struct cli_common *common, const struct phema_series *s
 }
 
 /* ---- Parts of JSON ---- */
+
+void report_checks_json(struct phema_json_out *out, const struct cli_common *common,
+                        const struct phema_plan *plan)
+{
+    phema_series_checks_write(out, &plan->checks, plan->series);
+    cli_write_warnings(out, common);
+}
 
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec)
 {

@@ -9,10 +9,22 @@
 #include "phema/synth.h"
 #include "table.h"
 
-/* To stderr: the series that was recognised, and what was left out (unless quiet). */
-void report_series(const struct cli_common *common, const struct phema_series *series);
+/* To stderr: the series that was recognised, and what was left out (unless quiet). Its warnings
+ * come with those of the plan, or with report_doubts. */
+void report_series(const struct cli_common *common, const struct phema_series *series,
+                   const struct phema_series_checks *checks);
 /* To stderr: notes on the series; with -v the tensors that are copied, and why. */
-void report_notes(const struct cli_common *common, const struct phema_series *series);
+void report_notes(const struct cli_common *common, const struct phema_series *series,
+                  const struct phema_series_checks *checks);
+/* To stderr: warnings of a series, where no targets are reported. */
+void report_doubts(const struct cli_common *common, const struct phema_series *series,
+                   const struct phema_series_checks *checks);
+/* To stderr: warnings of elements that are NaN, infinite or too large. */
+void report_elements(const struct cli_common *common, const struct phema_series *series,
+                     const struct phema_synth_result *result);
+/* "checks": {...} and "warnings": [...], members of the JSON of a result. */
+void report_checks_json(struct phema_json_out *out, const struct cli_common *common,
+                        const struct phema_plan *plan);
 /* To stderr: the checkpoint that --convert writes in another format. */
 void report_conversion(const struct cli_common *common, const struct phema_series *series);
 
@@ -27,8 +39,6 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype, bool has_errors);
 /* A cell: the error to expect, "! " before a large one. */
 void report_add_error(struct table *table, double error);
-/* Targets of one time share the solutions of the rules: true for the first of them. */
-bool report_is_first_of_time(const struct phema_plan *plan, size_t j);
 /* Digits after the point that show all values as %.6g does; -1: many, or some have an exponent or
  * are NaN.
  * stride: bytes from one value to the next */
@@ -36,23 +46,15 @@ int report_decimals(const double *values, size_t n, size_t stride);
 
 /* The unit of named times: kimg for EDM2, whose clock counts images. */
 const char *report_named_unit(const struct phema_series *series);
-/* "sigma_rel 0.1 at 4096" */
-void report_target_name(struct phema_strbuf *out, const struct phema_target *target);
-/* Writes a warning about the weights of a target, with a remedy; false: no warning. */
-bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
-                          const struct phema_target *target);
-/* To stderr: the subtree of --into that the average replaces. */
 /* fp8 tensors with scales: what is written instead, and what follows for the user. */
 void report_scaled(const struct cli_common *common, const struct phema_series *series,
                    const struct phema_outputs *outputs);
+/* To stderr: the subtree of --into that the average replaces. */
 void report_into(const struct cli_common *common, const char *into,
                  const struct phema_outputs *outputs);
 
 /* Members "profile", the kind of average (null when unknown), and "spec", its text. */
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);
-
-/* What the comparison of the snapshots with their labels says; false: nothing. */
-bool report_write_checks(struct phema_strbuf *out, const struct phema_plan *plan);
 
 /* "predicted_error": {...} */
 void report_prediction_json(struct phema_json_out *out, const struct phema_prediction *predicted);

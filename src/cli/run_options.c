@@ -226,7 +226,7 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
     if (naming.is_conversion) {
         report_conversion(common, prepared->plan->series);
     } else {
-        report_series(common, prepared->plan->series);
+        report_series(common, prepared->plan->series, &prepared->plan->checks);
         bool is_bf16 = !values->dtype && phema_series_n_scaled(prepared->plan->series) > 0;
         report_plan(common, prepared->plan, is_bf16 ? PHEMA_BF16 : naming.dtype,
                     naming.has_dtype || is_bf16, !values->hides_errors);

@@ -23,7 +23,7 @@ const struct cli_opt cli_progress_rows[] = {
 const struct cli_opt cli_common_rows[] = {
     {"json", MESSAGES, CLI_FLAG, FIELD(is_json), .help = "print the result as one JSON object",
      .flags = CLI_EVERYDAY},
-    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "print errors only",
+    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "print warnings and errors only",
      .flags = CLI_EVERYDAY, .letter = 'q'},
     {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "print more", .flags = CLI_EVERYDAY,
      .letter = 'v'},
@@ -138,9 +138,10 @@ const struct cli_opt cli_rule_rows[] = {
 };
 
 const struct cli_opt cli_metric_rows[] = {
-    {"checks", INPUT, CLI_CHOICE, FIELD(options.checks), "warn|error|off",
-     .help = "do the snapshots fit their labels? warn (default):\nelse the predicted error is "
-             "unknown; error: else\nend with status 4"},
+    {"checks", INPUT, CLI_CHOICE, FIELD(checks), "warn|error|off",
+     .help =
+         "where the snapshots do not fit their labels: warn,\nand predict no error; error: end "
+         "with status 4\n(default: error in search and where a profile was\nassumed, else warn)"},
     {"metric", NUMBERS, CLI_CHOICE, FIELD(metric), "motion|walk|profile",
      .help = "error to minimise: motion (default, measured on\nthe snapshots), walk, profile (the "
              "paper's)",
@@ -257,6 +258,10 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
             err, PHEMA_ERR_USAGE,
             "--weights: weights are used as given; --metric, --schedule, --ridge and --solver are "
             "about solving for them");
+    static const enum phema_checks checks[] = {PHEMA_CHECKS_WARN, PHEMA_CHECKS_ERROR,
+                                               PHEMA_CHECKS_OFF};
+    if (cli_is_given(common, "checks"))
+        out->checks = checks[values->checks];
     out->solve.metric = metrics[values->metric];
     out->solve.factorer = phema_gpu_factorer();
     enum phema_status status = read_ridge(&out->solve, values->ridge, err);

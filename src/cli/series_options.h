@@ -11,7 +11,7 @@
  * is needed. */
 struct cli_plan_values {
     struct phema_plan_options options;
-    unsigned metric; /* CLI_CHOICE of --metric */
+    unsigned metric, checks; /* CLI_CHOICE of --metric, --checks */
     const char *ridge;
     double max_error; /* NaN: no limit */
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "series_assumption.h"
 #include "series_resets.h"
 #include "series_shifts.h"
 
@@ -286,11 +287,13 @@ static enum phema_status try_updates(struct search *search, struct phema_error *
         enum phema_status status = is_other ? search_try(&is_better, search, err) : PHEMA_OK;
         if (status)
             return status;
-        if (is_better)
-            phema_strbuf_printf(
-                search_explain(search, SIZE_MAX),
-                "the snapshots fit update_every %llu; if that is so, give --update-every %llu",
-                (unsigned long long)usual_updates[i], (unsigned long long)usual_updates[i]);
+        if (!is_better)
+            continue;
+        phema_strbuf_printf(
+            search_explain(search, SIZE_MAX),
+            "the snapshots fit update_every %llu; if that is so, give --update-every %llu",
+            (unsigned long long)usual_updates[i], (unsigned long long)usual_updates[i]);
+        search_set_option(search, "--update-every", "%llu", (unsigned long long)usual_updates[i]);
     }
     return PHEMA_OK;
 }
@@ -435,7 +438,9 @@ enum phema_status search_labels(struct search *search, const struct fit *fit,
 {
     size_t candidates[N_CANDIDATES];
     find_candidates(candidates, fit, search->series->n);
-    enum phema_status status = PHEMA_OK;
+    enum phema_status status = search_assumption(search, err);
+    if (status || search->text.size)
+        return status;
     for (size_t c = 0; !status && c < N_CANDIDATES; c++)
         if (candidates[c] != SIZE_MAX)
             status = search_near(search, candidates[c], err);

@@ -145,10 +145,12 @@ PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_opti
         status = keep_text(&plan->unmoved, why.message, &why);
     if (status)
         return phema_fail(err, status, "%s", why.message);
-    if (plan->checks.verdict == PHEMA_SERIES_WRONG && options->checks == PHEMA_CHECKS_ERROR)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: the snapshots do not fit their labels: %s",
-                          plan->series->root, plan->checks.reason);
-    return PHEMA_OK;
+    bool is_failure = options->checks == PHEMA_CHECKS_ERROR ||
+                      (options->checks == PHEMA_CHECKS_DEFAULT && plan->series->assumed);
+    if (!is_failure || plan->checks.verdict != PHEMA_SERIES_WRONG)
+        return PHEMA_OK;
+    status = phema_series_fail_wrong(plan->series, &plan->checks, err);
+    return phema_fail_in(err, status, "%s", plan->series->root);
 }
 
 void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan *plan)

@@ -96,6 +96,7 @@ static enum phema_status try_reset(struct search *search, size_t g, struct phema
     phema_strbuf_printf(search_explain(search, SIZE_MAX),
                         "the averages were reset near %s; if that is so, give --reset-at %s%s",
                         at.text, at.text, best.restarts_count ? ",counter" : "");
+    search_set_option(search, "--reset-at", "%s%s", at.text, best.restarts_count ? ",counter" : "");
     return PHEMA_OK;
 }
 

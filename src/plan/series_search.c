@@ -4,6 +4,8 @@
 #include "series_search.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #define ROUGH_Z 5.0 /* under the simplest motion */
 
@@ -121,5 +123,15 @@ struct phema_strbuf *search_explain(struct search *search, size_t suspect)
 {
     phema_strbuf_clear(&search->text);
     search->suspect = suspect;
+    search->option = NULL;
     return &search->text;
+}
+
+void search_set_option(struct search *search, const char *option, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(search->value, sizeof(search->value), format, args);
+    va_end(args);
+    search->option = length >= 0 && (size_t)length < sizeof(search->value) ? option : NULL;
 }

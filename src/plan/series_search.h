@@ -21,6 +21,8 @@ struct search {
     double likelihood;
     struct phema_strbuf text; /* of the best */
     size_t suspect;           /* of the best; SIZE_MAX: none alone */
+    const char *option;       /* that makes the labels the best ones; NULL: unknown */
+    char value[PHEMA_CHECKS_VALUE];
 };
 
 const char *search_label(const struct search *search, size_t k);
@@ -48,5 +50,8 @@ PHEMA_FALLIBLE search_try(bool *is_better, struct search *search, struct phema_e
 
 /* Begins the sentence of the best explanation. */
 struct phema_strbuf *search_explain(struct search *search, size_t suspect);
+/* Then: an option that gives these labels. A value that is too long is none. */
+void search_set_option(struct search *search, const char *option, const char *format, ...)
+    PHEMA_PRINTF(3, 4);
 
 #endif

@@ -164,5 +164,6 @@ enum phema_status search_shifts(bool *is_found, struct search *search, struct ph
                         "--time-offset %s",
                         later > 0 ? "later" : "earlier", phema_number_format(&amount, fabs(later)),
                         phema_number_format(&offset, series->time_offset + later));
+    search_set_option(search, "--time-offset", "%s", offset.text);
     return PHEMA_OK;
 }

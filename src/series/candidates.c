@@ -26,14 +26,28 @@ struct candidate *candidates_add(struct candidate_list *candidates)
     return candidate;
 }
 
-void candidates_note(struct candidate_list *candidates, const char *format, ...)
+static void PHEMA_PRINTF(2, 0)
+    add_sentence(struct phema_strbuf *out, const char *format, va_list args)
 {
     char sentence[4096];
+    (void)vsnprintf(sentence, sizeof(sentence), format, args);
+    phema_strbuf_append(out, sentence, strlen(sentence) + 1);
+}
+
+void candidates_note(struct candidate_list *candidates, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(sentence, sizeof(sentence), format, args);
+    add_sentence(candidates->notes, format, args);
     va_end(args);
-    phema_strbuf_append(candidates->notes, sentence, strlen(sentence) + 1);
+}
+
+void candidates_warn(struct candidate_list *candidates, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_sentence(candidates->warnings, format, args);
+    va_end(args);
 }
 
 void candidates_leave_out(struct candidate_list *candidates, struct candidate *candidate,

@@ -48,6 +48,7 @@ struct candidate {
     uint64_t index;                      /* of the width, UINT64_MAX: unknown */
     uint64_t update_every;               /* 0: unknown */
     struct phema_spec *spec;             /* of another shape than power; NULL: unknown */
+    bool is_assumed;                     /* the profile is a trainer's default */
     bool is_raw_inside;                  /* the metadata declare raw parameters, as spec does */
     struct phema_span prefix;            /* of the name: distinguishes series */
     bool is_by_gamma;                    /* the exponent was given, the width follows */
@@ -63,15 +64,15 @@ struct candidate_list {
     struct candidate *items;
     size_t n, capacity;
     const struct layout *layout;
-    const char *unit;           /* from a manifest, or NULL */
-    bool asks_for_raw;          /* --input-profile raw */
-    bool is_numbered;           /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
-    struct phema_strbuf *notes; /* sentences, each ended by a NUL */
-    size_t n_outputs;           /* left out because posthoc-ema has made them */
-    const char *output;         /* the path of the first of them */
-    const char *unreadable;     /* label of a directory that is left out since it is no complete
+    const char *unit;  /* from a manifest, or NULL */
+    bool asks_for_raw; /* --input-profile raw */
+    bool is_numbered;  /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
+    struct phema_strbuf *notes, *warnings; /* sentences, each ended by a NUL */
+    size_t n_outputs;                      /* left out because posthoc-ema has made them */
+    const char *output;                    /* the path of the first of them */
+    const char *unreadable; /* label of a directory that is left out since it is no complete
                                  * checkpoint, ... */
-    const char *fault;          /* ... and why, as the end of a sentence; NULL: none */
+    const char *fault;      /* ... and why, as the end of a sentence; NULL: none */
 };
 
 /* An empty candidate at the end; NULL when there is no memory. */
@@ -79,6 +80,9 @@ struct candidate *candidates_add(struct candidate_list *candidates);
 
 /* Adds a sentence for the user, such as a reason why a file is left out. */
 void candidates_note(struct candidate_list *candidates, const char *format, ...) PHEMA_PRINTF(2, 3);
+
+/* The same for a reason why averages may not be what was asked for. */
+void candidates_warn(struct candidate_list *candidates, const char *format, ...) PHEMA_PRINTF(2, 3);
 
 /* Leaves a candidate out, with a note. */
 #define CANDIDATE_IS_OUTPUT "made by posthoc-ema"

@@ -309,23 +309,59 @@ static const struct container_kind kind_flux = {.trainer = "flux_action",
                                                 .change = flux_state_change,
                                                 .read_profiles = flux_state_read};
 
+static const char *const usual_of_titan[] = {
+    "titan:fraction=0.01", "titan:fraction=0.02", "titan:fraction=0.03",
+    "titan:fraction=0.1",  "titan:fraction=0.15", "titan:fraction=0.2",
+    "titan:decay=0.99",    "titan:decay=0.995",   "titan:decay=0.999",
+    "titan:decay=0.9995",  "titan:decay=0.9999",  "titan:decay=0.99999",
+    "titan:every=2",       "titan:every=4",       "titan:every=5",
+    "titan:every=10",      "titan:every=100",     NULL};
+
 static const struct container_kind kind_titan = {
     .trainer = "torchtitan",
     .layout = &layout_torchtitan,
     .assumed = "titan:fraction=0.05,start=0,every=1,bias=0,counting=count",
+    .to_fill = "titan:fraction=FRACTION",
+    .usual = usual_of_titan,
+    .assumed_rest = "start=0,every=1,bias=0,counting=count",
+    .rest_to_fill = "titan:start=START,every=EVERY",
     .split = split_titan,
     .is_its = has_averages_only,
     .counter = "train_state.step",
     .read_profiles = read_titan_keys};
 
+static const char *const usual_of_cosmos[] = {
+    "cosmos:sigma-rel=0.02", "cosmos:sigma-rel=0.03", "cosmos:sigma-rel=0.05",
+    "cosmos:sigma-rel=0.08", "cosmos:sigma-rel=0.12", "cosmos:sigma-rel=0.15",
+    "cosmos:sigma-rel=0.2",  "cosmos:sigma-rel=0.25", NULL};
+
 static const struct container_kind kind_cosmos = {.trainer = "Cosmos",
                                                   .assumed = "cosmos:sigma-rel=0.1,shift=0",
+                                                  .to_fill = "cosmos:sigma-rel=WIDTH",
+                                                  .usual = usual_of_cosmos,
                                                   .assumed_width = 0.1,
                                                   .copies_buffers = true,
                                                   .split = split_cosmos,
                                                   .is_its = has_both};
 
+/* The last one is that of WeightAveraging, whose averages have equal weights. */
+static const char *const usual_of_lightning[] = {"lightning:decay=0.9",
+                                                 "lightning:decay=0.95",
+                                                 "lightning:decay=0.98",
+                                                 "lightning:decay=0.99",
+                                                 "lightning:decay=0.995",
+                                                 "lightning:decay=0.998",
+                                                 "lightning:decay=0.9995",
+                                                 "lightning:decay=0.9998",
+                                                 "lightning:decay=0.9999",
+                                                 "lightning:decay=0.99995",
+                                                 "lightning:decay=0.99999",
+                                                 "power:gamma=0",
+                                                 NULL};
+
 static const struct container_kind kind_lightning = {.trainer = "Lightning",
+                                                     .to_fill = "lightning:decay=DECAY",
+                                                     .usual = usual_of_lightning,
                                                      .assumed =
                                                          "lightning:decay=0.999,every=1,start=0",
                                                      .split = split_lightning,

@@ -31,7 +31,11 @@ struct container_kind {
     const char *trainer;         /* for messages */
     const struct layout *layout; /* of directories with usual names that hold it; NULL: as named */
     const char *assumed; /* SPEC of averages whose profile is nowhere in the files; NULL: none is */
-    double assumed_width; /* sigma_rel, where that is a power function; else 0 */
+    double assumed_width;     /* sigma_rel, where that is a power function; else 0 */
+    const char *to_fill;      /* the same with a word in place of the number that users set */
+    const char *const *usual; /* [ends with NULL] SPECs that they set */
+    /* Of averages whose keys have a part of the profile: the other part, and how to set it. */
+    const char *assumed_rest, *rest_to_fill;
     /* False for tensors that take no part: optimizer, counters. */
     bool (*split)(struct member *out, const char *name, size_t size);
     /* Whether a checkpoint with such averages, or without them, is this trainer's for sure. */

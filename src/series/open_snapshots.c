@@ -80,13 +80,13 @@ static const struct phema_checkpoint *find_alike(const struct series_builder *bu
     return builder->tensor_table.checkpoint;
 }
 
-/* A warning that holds for many files is noted for the first one. */
+/* A warning that holds for many files is said of the first one. */
 static void note_warning(struct series_builder *builder, const struct candidate *candidate,
                          const char *warning)
 {
-    const struct phema_strbuf *notes = &builder->notes;
-    if (!notes->size || !memmem(notes->data, notes->size, warning, strlen(warning)))
-        candidates_note(&builder->candidates, "%s: %s", candidate->label, warning);
+    const struct phema_strbuf *said = &builder->warnings;
+    if (!said->size || !memmem(said->data, said->size, warning, strlen(warning)))
+        candidates_warn(&builder->candidates, "%s: %s", candidate->label, warning);
 }
 
 /* A manifest may name one file several times in a row. */
@@ -358,7 +358,7 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
     if (!by_name)
         return phema_fail_memory(err);
     memcpy(by_name, candidates->items, candidates->n * sizeof(*by_name));
-    size_t notes_size = builder->notes.size;
+    size_t notes_size = builder->notes.size, warnings_size = builder->warnings.size;
     builder->opens_optional = true;
     enum phema_status status = add_candidates(builder, err);
     builder->opens_optional = false;
@@ -367,6 +367,7 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
     reset_snapshots(builder);
     candidates->items = by_name;
     builder->notes.size = notes_size;
+    builder->warnings.size = warnings_size;
     builder->series->unsampled = builder_keep_text(builder, err->message);
     return builder->series->unsampled ? add_candidates(builder, err) : phema_fail_memory(err);
 }

@@ -198,7 +198,7 @@ static void leave_out_raw(struct candidate_list *candidates,
         is_every =
             is_every && (candidates->items[i].is_left_out || has_width(&candidates->items[i]));
     if (is_any && is_every && has_input_width)
-        candidates_note(candidates, "--input-%s is not used: the files have their widths",
+        candidates_warn(candidates, "--input-%s is not used: the files have their widths",
                         options->n_input_sigmas ? "sigma" : "profile");
 }
 

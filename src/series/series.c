@@ -43,17 +43,34 @@ static enum phema_status compile_filter(struct series_builder *builder, struct p
                                      options->n_excludes, "--exclude", &builder->scratch, err);
 }
 
-static enum phema_status keep_notes(struct phema_series *series, const struct phema_strbuf *notes,
-                                    struct phema_error *err)
+static size_t count_sentences(const struct phema_strbuf *sentences)
 {
-    for (size_t at = 0; at < notes->size; at += strlen(notes->data + at) + 1)
-        series->n_notes++;
+    size_t n = 0;
+    for (size_t at = 0; at < sentences->size; at += strlen(sentences->data + at) + 1)
+        n++;
+    return n;
+}
+
+/* The note on an assumed profile, if there is one, is the last before the warnings. */
+static enum phema_status keep_notes(struct phema_series *series, struct phema_strbuf *notes,
+                                    const struct phema_strbuf *warnings, struct phema_error *err)
+{
+    if (series->assumption)
+        phema_strbuf_append(notes, series->assumption, strlen(series->assumption) + 1);
+    size_t n = count_sentences(notes);
+    series->n_warnings = count_sentences(warnings);
+    series->n_notes = n + series->n_warnings;
+    if (warnings->size)
+        phema_strbuf_append(notes, warnings->data, warnings->size);
     series->notes = phema_arena_array(&series->memory, series->n_notes + 1, sizeof(char *));
     char *note = phema_arena_copy(&series->memory, notes->data, notes->size);
     if (!series->notes || !note)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_notes; i++, note += strlen(note) + 1)
         series->notes[i] = note;
+    if (series->assumption)
+        series->assumption = series->notes[n - 1];
+    notes->is_failed |= warnings->is_failed;
     return phema_strbuf_check(notes, err);
 }
 
@@ -84,7 +101,7 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     enum phema_status status = profile_resets_apply(builder, err);
     if (!status && series->n_tensors)
         status = tensor_table_find_tied(&builder->tensor_table, err);
-    return status ? status : keep_notes(series, &builder->notes, err);
+    return status ? status : keep_notes(series, &builder->notes, &builder->warnings, err);
 }
 
 /* ---- Claims on the inputs ---- */
@@ -178,6 +195,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     };
     builder.candidates.arena = &builder.scratch;
     builder.candidates.notes = &builder.notes;
+    builder.candidates.warnings = &builder.warnings;
     builder.tensor_table.filter = &builder.filter;
     builder.filter.subtree = &builder.subtree;
 
@@ -188,6 +206,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     for (size_t i = 0; i < builder.filter.n_excludes; i++)
         phema_regex_free(builder.filter.excludes[i]);
     phema_strbuf_clear(&builder.notes);
+    phema_strbuf_clear(&builder.warnings);
     phema_arena_clear(&builder.scratch);
     if (status) {
         phema_series_close(series);

@@ -11,18 +11,17 @@ struct series_builder {
     const struct phema_series_options *options;
     struct phema_series *series;
     struct phema_arena scratch;
-    struct phema_strbuf notes;
+    struct phema_strbuf notes, warnings;
     struct candidate_list candidates;
     struct tensor_filter filter;
     struct tensor_table tensor_table;
     size_t capacity;     /* of the series' snapshots */
     bool opens_optional; /* files that add nothing to their names are opened as well */
-    struct phema_spec **input_profiles; /* [options->n_input_profiles] */
-    struct subtree subtree;             /* key NULL: not chosen yet */
-    const struct container_kind *kind;  /* of the first file; NULL: a file is one snapshot */
-    struct container container;         /* the current file's */
-    const char *set_key;                /* the one of its sets that --key chooses; NULL: all */
-    bool has_noted_assumption;
+    struct phema_spec **input_profiles;  /* [options->n_input_profiles] */
+    struct subtree subtree;              /* key NULL: not chosen yet */
+    const struct container_kind *kind;   /* of the first file; NULL: a file is one snapshot */
+    struct container container;          /* the current file's */
+    const char *set_key;                 /* the one of its sets that --key chooses; NULL: all */
     struct phema_checkpoint *checkpoint; /* the current file, with its listing */
     bool is_owned;                       /* a snapshot closes the checkpoint */
 };

@@ -209,6 +209,29 @@ static enum phema_status use_text(struct series_builder *builder, struct candida
     return PHEMA_OK;
 }
 
+/* The candidate's profile is a default of the trainer, at least in a part. */
+static enum phema_status note_assumption(struct series_builder *builder,
+                                         struct candidate *candidate, const char *assumed,
+                                         const char *to_fill, struct phema_error *err)
+{
+    struct phema_series *series = builder->series;
+    bool is_whole = strchr(assumed, ':') != NULL;
+    candidate->is_assumed = true;
+    if (series->assumed)
+        return PHEMA_OK;
+    series->assumption = phema_arena_printf(
+        &builder->scratch,
+        "the files do not say %s: assumed %s, the default of %s; --input-profile sets it",
+        is_whole ? "how their averages were made" : "when their averages were updated", assumed,
+        builder->kind->trainer);
+    if (!series->assumption)
+        return phema_fail_memory(err);
+    series->assumed = assumed;
+    series->trainer = builder->kind->trainer;
+    series->to_fill = to_fill;
+    return PHEMA_OK;
+}
+
 static enum phema_status use_assumed(struct series_builder *builder, struct candidate *candidate,
                                      struct phema_error *err)
 {
@@ -218,13 +241,24 @@ static enum phema_status use_assumed(struct series_builder *builder, struct cand
         candidate_set_width(candidate, kind->assumed_width);
     else
         status = use_text(builder, candidate, kind->assumed, err);
-    if (!status && !builder->has_noted_assumption)
-        candidates_note(&builder->candidates,
-                        "the files do not say how their averages were made: assumed %s, the "
-                        "default of %s; --input-profile sets it",
-                        kind->assumed, kind->trainer);
-    builder->has_noted_assumption = true;
-    return status;
+    if (status)
+        return status;
+    builder->series->usual = kind->usual;
+    return note_assumption(builder, candidate, kind->assumed, kind->to_fill, err);
+}
+
+/* What the key of an average says, and what the options or the trainer's default add. */
+static enum phema_status use_stated(struct series_builder *builder, struct candidate *candidate,
+                                    const char *stated, struct phema_error *err)
+{
+    const struct container_kind *kind = builder->kind;
+    const char *text = NULL;
+    enum phema_status status = join_specs(&text, builder, stated, err);
+    if (!status)
+        status = use_text(builder, candidate, text, err);
+    if (status || builder->options->n_input_profiles || !kind->assumed_rest)
+        return status;
+    return note_assumption(builder, candidate, kind->assumed_rest, kind->rest_to_fill, err);
 }
 
 PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate *candidate,
@@ -237,11 +271,8 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
         candidate_set_width(candidate, set->sigma_rel);
         return PHEMA_OK;
     }
-    if (set->spec) {
-        const char *text = NULL;
-        enum phema_status status = join_specs(&text, builder, set->spec, err);
-        return status ? status : use_text(builder, candidate, text, err);
-    }
+    if (set->spec)
+        return use_stated(builder, candidate, set->spec, err);
     if (builder->candidates.asks_for_raw)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "is an average; --use raw takes the raw parameters beside it");
@@ -273,7 +304,8 @@ static enum phema_status check_update_every(const struct series_builder *builder
 /* The trainer counts its updates: a wrong every or start shows. */
 static enum phema_status check_updates(const struct series_builder *builder,
                                        const struct phema_profile *profile,
-                                       const struct phema_spec *spec, struct phema_error *err)
+                                       const struct phema_spec *spec, bool is_assumed,
+                                       struct phema_error *err)
 {
     const char *name = builder->kind ? builder->kind->n_updates : NULL;
     if (!name || strcmp(spec->kind, "lightning") != 0 || !builder->checkpoint)
@@ -283,12 +315,26 @@ static enum phema_status check_updates(const struct series_builder *builder,
     struct phema_name_buffer found, wanted, time;
     if (isnan(counted) || counted == expected)
         return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "'%s' inside is %s, but %s has %s updates until %s; every and start in "
-                      "--input-profile say which steps have one",
-                      name, phema_number_format(&found, counted), spec->canonical,
-                      phema_number_format(&wanted, expected),
-                      phema_number_format(&time, profile->t));
+    (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                     "'%s' inside is %s, but %s%s has %s updates until %s; every and start in "
+                     "--input-profile say which steps have one",
+                     name, phema_number_format(&found, counted), spec->canonical,
+                     is_assumed ? ", which was assumed," : "",
+                     phema_number_format(&wanted, expected),
+                     phema_number_format(&time, profile->t));
+    return is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, "--input-profile",
+                                      "lightning:decay=DECAY,every=EVERY,start=START")
+                      : PHEMA_ERR_INPUTS;
+}
+
+/* The series is shown, or used with given weights, without the profile that its files contradict. */
+static void forget_assumption(struct series_builder *builder, const struct candidate *candidate,
+                              const char *contradiction)
+{
+    if (!builder->series->assumption)
+        return;
+    candidates_warn(&builder->candidates, "%s: %s", candidate->label, contradiction);
+    builder->series->assumption = NULL;
 }
 
 static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
@@ -299,8 +345,14 @@ static enum phema_status set_shape(struct series_builder *builder, struct phema_
         return status;
     status = phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
     if (!status)
-        status = check_updates(builder, &snapshot->profile, candidate->spec, err);
+        status =
+            check_updates(builder, &snapshot->profile, candidate->spec, candidate->is_assumed, err);
     snapshot->profile.label = snapshot->label;
+    if (status == PHEMA_ERR_INPUTS && candidate->is_assumed &&
+        builder->options->needs_no_profiles) {
+        forget_assumption(builder, candidate, err->message);
+        return PHEMA_OK;
+    }
     snapshot->kind = candidate->spec->kind;
     snapshot->spec = candidate->spec->canonical;
     return status;
@@ -349,6 +401,7 @@ PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema
                                     struct candidate *candidate, struct phema_error *err)
 {
     snapshot->sigma_rel = snapshot->gamma = PHEMA_UNKNOWN;
+    snapshot->is_assumed = candidate->is_assumed;
     enum phema_status status = PHEMA_OK;
     if (!candidate->spec)
         status = find_input_sigma(builder->options, candidate, err);

@@ -321,7 +321,7 @@ static void note_unmatched(struct candidate_list *candidates, const struct subtr
     }
     struct phema_name_buffer shown;
     if (n)
-        candidates_note(
+        candidates_warn(
             candidates,
             "%zu tensor%s of '%s' keep%s the name without dots, such as '%s': no parameter of "
             "the model, or more than one, can be meant",

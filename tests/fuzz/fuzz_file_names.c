@@ -51,8 +51,9 @@ static void check_scan(const struct candidate_list *scan, const char *layout, si
 static void read_names(const char *operand, const char *layout, size_t n_lines)
 {
     struct phema_arena arena = {0};
-    struct phema_strbuf notes = {0};
-    struct candidate_list scan = {.arena = &arena, .specs = {.arena = &arena}, .notes = &notes};
+    struct phema_strbuf notes = {0}, warnings = {0};
+    struct candidate_list scan = {
+        .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .warnings = &warnings};
     struct phema_series_options options = {.snapshots = operand, .layout = layout};
     struct phema_error err = {""};
     enum phema_status status = discover_snapshots(&scan, &options, &err);
@@ -64,6 +65,7 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
         fuzz_require_message(&err, operand + 1);
     }
     phema_strbuf_clear(&notes);
+    phema_strbuf_clear(&warnings);
     phema_arena_clear(&arena);
 }
 

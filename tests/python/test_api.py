@@ -292,8 +292,23 @@ class Averages(Case):
             (exchanged / label).write_bytes(path.read_bytes().replace(b"posthoc_ema.", b"posthoc_xxx."))
         with self.assertLogs("posthocema", logging.WARNING) as logs, ph.open(exchanged) as series:
             verdict = series.checks().verdict
-        self.assertIn(verdict, ("wrong", "doubtful"))
-        self.assertTrue(any(verdict in line for line in logs.output))
+            with series.plan(0.1) as plan:
+                warnings = plan.warnings
+        self.assertEqual(verdict, "wrong")
+        self.assertEqual(len(warnings), 1)  # and not that the weights are large as well
+        self.assertIn("the snapshots do not fit their labels: ", warnings[0])
+        self.assertTrue(any(warnings[0] in line for line in logs.output))
+        scored = []
+        with ph.open(exchanged) as series:
+            with self.assertRaisesRegex(ph.InputsError, "do not fit their labels"):
+                ph.search(series, lambda path: scored.append(path) or 1, (0.06, 0.2))
+            self.assertEqual(scored, [])
+            with self.assertLogs("posthocema", logging.WARNING) as logs:
+                found = ph.search(series, lambda path: len(path), (0.06, 0.2), coarse=2, tolerance=0.5, checks="warn")
+            self.assertEqual((found.checks.verdict, found.warnings), ("wrong", warnings))
+            self.assertEqual(sum(warnings[0] in line for line in logs.output), 2)  # before, and with the result
+            unchecked = ph.search(series, lambda path: len(path), (0.06, 0.2), coarse=2, tolerance=0.5, checks="off")
+            self.assertEqual((unchecked.checks.verdict, unchecked.warnings), ("unknown", []))
 
 
 class Documents(Case):

@@ -44,9 +44,12 @@ static void check(const char *items, size_t size, const char *asked, const char 
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     struct phema_arena arena = {0};
-    struct phema_strbuf notes = {0};
-    struct candidate_list scan = {
-        .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .layout = &layout_lightning};
+    struct phema_strbuf notes = {0}, warnings = {0};
+    struct candidate_list scan = {.arena = &arena,
+                                  .specs = {.arena = &arena},
+                                  .notes = &notes,
+                                  .warnings = &warnings,
+                                  .layout = &layout_lightning};
     struct subtree subtree;
     assert_ok(subtree_choose(&subtree, &scan, asked, checkpoint, &err), &err);
     assert_string_equal(subtree.key, key);
@@ -55,6 +58,7 @@ static void check(const char *items, size_t size, const char *asked, const char 
     else
         assert_int_equal(notes.size, 0);
     phema_strbuf_clear(&notes);
+    phema_strbuf_clear(&warnings);
     phema_arena_clear(&arena);
     phema_checkpoint_close(checkpoint);
     free(path);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "design/design.h"
+#include "print_summary.h"
 
 static void name_dtype(char *name, size_t size, enum phema_dtype dtype)
 {
@@ -158,6 +159,8 @@ void design_write_json(struct phema_strbuf *out, const struct design_answer *ans
     design_write_lines(&lines, answer, &answer->choices.items[answer->choices.chosen]);
     phema_json_out_string(&json, "lines", lines.data ? lines.data : "");
     phema_strbuf_clear(&lines);
+    if (answer->asked->run)
+        report_checks_json(&json, &answer->asked->values->common, answer->asked->run);
     cli_json_end(&json);
 }
 

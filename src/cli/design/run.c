@@ -26,6 +26,7 @@ static enum phema_status open_run(struct design_asked *asked, struct design_valu
     enum phema_status status = cli_make_plan(&asked->run, &values->common, &options, err);
     if (status)
         return phema_fail_in(err, status, "%s", option);
+    report_doubts(&values->common, asked->run->series, &asked->run->checks);
     if (!asked->run->motion)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: %s: its snapshots do not show how parameters "

@@ -24,9 +24,14 @@ struct page {
     struct phema_arena arena;
 };
 
+static const struct phema_plan *plan_of(const struct page *page)
+{
+    return page->report.plan ? page->report.plan : page->errors_plan;
+}
+
 static struct phema_series *series_of(const struct page *page)
 {
-    return (page->report.plan ? page->report.plan : page->errors_plan)->series;
+    return plan_of(page)->series;
 }
 
 /* ---- Plans ---- */
@@ -150,9 +155,12 @@ static enum phema_status inspect_series(struct page *page, struct phema_error *e
     struct phema_series *series = series_of(page);
     struct html_report *report = &page->report;
     enum phema_status status = PHEMA_OK;
-    report_series(&values->common, series);
+    const struct phema_plan *plan = plan_of(page);
+    report_series(&values->common, series, &plan->checks);
     if (report->plan)
-        report_plan(&values->common, report->plan, PHEMA_F64, true, true);
+        report_plan(&values->common, plan, PHEMA_F64, true, true);
+    else
+        report_doubts(&values->common, series, &plan->checks);
     report->common = &values->common;
     report->series = series;
     report->errors_plan = page->errors_plan;
@@ -201,6 +209,7 @@ static enum phema_status print_path(struct page *page, struct phema_error *err)
         phema_json_out_open(&out, NULL, '{');
         phema_json_out_u64(&out, "version", 1);
         phema_json_out_path(&out, "file", values->output);
+        report_checks_json(&out, &values->common, plan_of(page));
         phema_json_out_close(&out, '}');
     } else {
         cli_write_path(&text, values->output);

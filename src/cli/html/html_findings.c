@@ -64,7 +64,7 @@ void html_findings(struct phema_strbuf *out, const struct html_report *report)
         html_printf(out, " The snapshots fit their labels.");
     phema_strbuf_puts(out, "</p>\n");
     struct phema_strbuf checks = {0};
-    if (plan && report_write_checks(&checks, plan) && !checks.is_failed)
+    if (plan && phema_series_write_doubt(&checks, plan->series, &plan->checks) && !checks.is_failed)
         html_warning(out, checks.data);
     phema_strbuf_clear(&checks);
 }

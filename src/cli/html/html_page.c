@@ -173,7 +173,7 @@ static void write_targets(struct phema_strbuf *out, const struct html_report *re
     html_section(out, "targets", "Averages");
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_strbuf warning = {0};
-        if (report_write_warning(&warning, plan, &plan->targets[j]) && !warning.is_failed)
+        if (phema_target_write_warning(&warning, plan, &plan->targets[j]) && !warning.is_failed)
             html_warning(out, warning.data);
         phema_strbuf_clear(&warning);
     }

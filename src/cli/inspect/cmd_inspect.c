@@ -113,6 +113,17 @@ static void write_series(struct phema_strbuf *out, const struct inspect_values *
     phema_strbuf_clear(&next);
 }
 
+/* In text the result itself has the verdict. */
+static void report_warnings(const struct inspect_values *values, const struct phema_series *series,
+                            const struct phema_series_checks *checks)
+{
+    struct phema_series_checks shown = *checks;
+    if (!values->common.is_json && shown.verdict != PHEMA_SERIES_FITS)
+        shown.verdict =
+            shown.verdict == PHEMA_SERIES_WRONG ? PHEMA_SERIES_FITS : PHEMA_SERIES_UNKNOWN;
+    report_doubts(&values->common, series, &shown);
+}
+
 static enum phema_status print_series(struct phema_json_out *out,
                                       const struct inspect_values *values,
                                       const struct phema_series *series, struct phema_error *err)
@@ -133,9 +144,11 @@ static enum phema_status print_series(struct phema_json_out *out,
     if (!status)
         status = inspect_summarise_series(&summary, series, err);
     if (!status) {
-        report_notes(&values->common, series);
+        report_notes(&values->common, series, &errors.checks);
+        report_warnings(values, series, &errors.checks);
         if (values->common.is_json)
-            inspect_write_series_json(out, &summary, &times, &errors, design, values->paths.n > 1);
+            inspect_write_series_json(out, &values->common, &summary, &times, &errors, design,
+                                      values->paths.n > 1);
         else
             write_series(out->text, values, &summary, &times, &errors, design);
         inspect_summary_clear(&summary);
@@ -203,8 +216,11 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
         bool has_path = strncmp(refusal.message, path, strlen(path)) == 0 &&
                         strncmp(refusal.message + strlen(path), ": ", 2) == 0;
         summary.refusal = refusal.message + (has_path ? strlen(path) + 2 : 0);
+        for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
+            cli_warn(&values->common, "%s: %s", path, phema_checkpoint_warning(checkpoint, i));
         if (values->common.is_json)
-            inspect_write_checkpoint_json(out, checkpoint, &summary, values->paths.n > 1);
+            inspect_write_checkpoint_json(out, &values->common, checkpoint, &summary,
+                                          values->paths.n > 1);
         else
             write_checkpoint(out->text, checkpoint, &summary);
         inspect_summary_clear(&summary);
@@ -233,6 +249,7 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
 static enum phema_status inspect(struct phema_json_out *out, const struct inspect_values *values,
                                  const char *path, struct phema_error *err)
 {
+    phema_strbuf_clear(values->common.warnings); /* those of the operand before */
     if (!is_series(path) || values->is_raw)
         return inspect_checkpoint(out, values, path, err);
     enum phema_status status = inspect_series(out, values, path, err);

@@ -3,6 +3,7 @@
 #ifndef CLI_INSPECT_INSPECT_H
 #define CLI_INSPECT_INSPECT_H
 
+#include "options.h"
 #include "phema/arena.h"
 #include "phema/json.h"
 #include "phema/plan.h"
@@ -166,7 +167,7 @@ void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summar
 /* The summary is of the checkpoint's tensors, or of the series'. is_inner: of several operands. */
 void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary);
-void inspect_write_checkpoint_json(struct phema_json_out *out,
+void inspect_write_checkpoint_json(struct phema_json_out *out, const struct cli_common *common,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
 /* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to
@@ -174,7 +175,8 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
                           const struct inspect_design *design, const char *next, bool is_verbose);
-void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
+void inspect_write_series_json(struct phema_json_out *out, const struct cli_common *common,
+                               const struct inspect_summary *summary,
                                const struct inspect_times *times,
                                const struct inspect_errors *errors,
                                const struct inspect_design *design, bool is_inner);

@@ -370,7 +370,7 @@ static void write_sets_json(struct phema_json_out *out, const struct phema_serie
     phema_json_out_close(out, ']');
 }
 
-void inspect_write_checkpoint_json(struct phema_json_out *out,
+void inspect_write_checkpoint_json(struct phema_json_out *out, const struct cli_common *common,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner)
 {
@@ -397,6 +397,7 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
         phema_json_out_bytes(out, "profile", profile, strlen(profile));
     write_sets_json(out, summary->series);
     write_summary_json(out, summary);
+    cli_write_warnings(out, common);
     phema_json_out_close(out, '}');
 }
 
@@ -450,9 +451,6 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
         phema_strbuf_puts(out, "\n");
         phema_strbuf_clear(&shape);
     }
-    for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
-        cli_say("%s: %s", phema_checkpoint_path(checkpoint),
-                phema_checkpoint_warning(checkpoint, i));
 }
 
 /* ---- A series ---- */
@@ -576,7 +574,8 @@ static void write_runs_json(struct phema_json_out *out, const struct phema_serie
     phema_json_out_close(out, ']');
 }
 
-void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
+void inspect_write_series_json(struct phema_json_out *out, const struct cli_common *common,
+                               const struct inspect_summary *summary,
                                const struct inspect_times *times,
                                const struct inspect_errors *errors,
                                const struct inspect_design *design, bool is_inner)
@@ -598,5 +597,6 @@ void inspect_write_series_json(struct phema_json_out *out, const struct inspect_
         inspect_design_write_json(out, design);
     phema_json_out_u64(out, "tensors", series->n_tensors);
     write_summary_json(out, summary);
+    cli_write_warnings(out, common);
     phema_json_out_close(out, '}');
 }

@@ -157,9 +157,9 @@ static enum phema_status predict_errors(struct inspect_errors *out,
                                         const struct phema_series *series, struct phema_error *err)
 {
     if (out->checks.verdict == PHEMA_SERIES_WRONG) {
-        (void)phema_fail(&out->why, PHEMA_NO, "the snapshots do not fit their labels: %s",
-                         out->checks.reason);
-        return PHEMA_OK;
+        return phema_series_fail_wrong(series, &out->checks, &out->why) == PHEMA_ERR_RESOURCE
+                   ? phema_fail_memory(err)
+                   : PHEMA_OK;
     }
     for (size_t i = 0; i < INSPECT_N_WIDTHS; i++)
         out->widths[i] = (FIRST_WIDTH + (double)i * BETWEEN_WIDTH) / 1000;

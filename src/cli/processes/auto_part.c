@@ -54,7 +54,8 @@ PHEMA_FALLIBLE part_option_read(struct cli_synth_values *args, struct phema_erro
     options->part = launcher.rank + 1;
     options->n_parts = launcher.size;
     args->says_waiting = !args->common.is_quiet; /* whatever the part: the job stands still */
-    args->common.is_quiet = args->common.is_quiet || (launcher.rank && !args->common.is_verbose);
+    args->common.is_mute = launcher.rank && !args->common.is_verbose; /* the first one warns */
+    args->common.is_quiet = args->common.is_quiet || args->common.is_mute;
     return PHEMA_OK;
 }
 

@@ -65,12 +65,13 @@ static enum phema_status check_all(const struct join_list *list, const struct cl
     for (size_t i = 0; i < list->n && !status; i++)
         status = phema_writer_join_check(list->items[i], err);
     cli_watch_stop(watch);
-    for (size_t i = 0; i < list->n && !status && !common->is_quiet; i++) {
+    for (size_t i = 0; i < list->n && !status; i++) {
         uint64_t part = phema_writer_join_unchecked_part(list->items[i]);
         if (part)
-            cli_say("warning: %s: part %llu was written by an earlier version, without checksums: "
-                    "nobody knows whether the bytes of its parts have changed since",
-                    phema_writer_join_path(list->items[i]), (unsigned long long)part);
+            cli_warn(common,
+                     "%s: part %llu was written by an earlier version, without checksums: "
+                     "nobody knows whether the bytes of its parts have changed since",
+                     phema_writer_join_path(list->items[i]), (unsigned long long)part);
     }
     return status;
 }

@@ -105,6 +105,8 @@ static void set_targets(struct search_pass *pass, const struct searching *search
     *pass =
         (struct search_pass){.common = searching->values->common, .run = searching->values->run};
     pass->common.is_quiet = !pass->common.is_verbose;
+    pass->run.outputs.out = searching->out;
+    pass->common.is_mute = true; /* search_check and search_compare warn */
     static const char *const newest[] = {PHEMA_TARGET_NEWEST};
     struct phema_plan_options *options = &pass->run.plan.options;
     for (size_t i = 0; i < n; i++) {
@@ -209,6 +211,8 @@ static enum phema_status synthesise(struct searching *searching, struct search_p
     prepared->options.context = &searching->progress;
     status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
     progress_finish(&searching->progress);
+    if (!status)
+        report_elements(&searching->values->common, prepared->plan->series, &result);
     searching->n_passes += !status;
     return status;
 }

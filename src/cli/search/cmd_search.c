@@ -270,8 +270,8 @@ static enum phema_status read_numbers(struct searching *searching, struct phema_
 static enum phema_status search(struct searching *searching, struct phema_error *err)
 {
     enum phema_status (*const steps[])(struct searching *, struct phema_error *) = {
-        check_command, read_numbers, read_out,      search_identify,
-        search_open,   search_run,   search_compare};
+        check_command, read_numbers, read_out,   search_identify,
+        search_check,  search_open,  search_run, search_compare};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < ARRAY_LEN(steps) && !status; i++)
         status = steps[i](searching, err);

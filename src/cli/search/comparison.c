@@ -27,6 +27,7 @@ static enum phema_status compare(struct comparison *compared, const struct phema
                                  struct phema_error *err)
 {
     const struct phema_target *targets = plan->targets;
+    (void)phema_target_write_warning(&compared->warning, plan, &targets[0]);
     for (size_t j = 1; j < plan->m; j++) {
         double distance = 0;
         enum phema_status status = phema_plan_distance(&distance, plan, 0, j, err);
@@ -34,24 +35,21 @@ static enum phema_status compare(struct comparison *compared, const struct phema
             return status;
         if (!(distance < compared->distance || isnan(compared->distance)))
             continue;
-        *compared =
-            (struct comparison){.at = search_point_of(&targets[0]),
-                                .other = search_point_of(&targets[j]),
-                                .distance = distance,
-                                .predicted_error = fmax(targets[0].solution.predicted.total,
-                                                        targets[j].solution.predicted.total)};
+        compared->at = search_point_of(&targets[0]);
+        compared->other = search_point_of(&targets[j]);
+        compared->distance = distance;
+        compared->predicted_error =
+            fmax(targets[0].solution.predicted.total, targets[j].solution.predicted.total);
     }
     return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE search_compare(struct searching *searching, struct phema_error *err)
 {
-    const struct search_values *values = searching->values;
     struct phema_search_point points[3];
     struct phema_search_best best;
     searching->compared.distance = PHEMA_UNKNOWN;
-    if ((values->common.is_quiet && !values->common.is_json) ||
-        !phema_journal_find_best(&best, searching->journal, &searching->search))
+    if (!phema_journal_find_best(&best, searching->journal, &searching->search))
         return PHEMA_OK;
     size_t n = list_neighbours(points, &best);
     if (n < 2)

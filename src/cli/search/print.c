@@ -215,9 +215,10 @@ void search_report_failure(const struct searching *searching,
 void search_report_changed(struct searching *searching, const struct candidate *candidate)
 {
     if (!searching->has_said_changed)
-        cli_say("warning: %s: the command changed or removed this file; candidates that stay are "
-                "made again",
-                candidate->path);
+        cli_warn(&searching->values->common,
+                 "%s: the command changed or removed this file; candidates that stay are "
+                 "made again",
+                 candidate->path);
     searching->has_said_changed = true;
 }
 
@@ -269,26 +270,32 @@ static void warn_of_errors(const struct searching *searching)
 {
     const struct comparison *compared = &searching->compared;
     struct phema_name_buffer at, other;
+    const struct cli_common *common = &searching->values->common;
+    if (compared->warning.data && !compared->warning.is_failed)
+        cli_warn(common, "%s", compared->warning.data);
     if (compared->predicted_error > compared->distance)
-        cli_say(
-            "warning: %s and %s differ by %.1e, less than the error expected of %.1e: the scores "
-            "do not tell them apart",
-            candidate_format(&at, &compared->at), candidate_format(&other, &compared->other),
-            compared->distance, compared->predicted_error);
+        cli_warn(common,
+                 "%s and %s differ by %.1e, less than the error expected of %.1e: the scores do "
+                 "not tell them apart",
+                 candidate_format(&at, &compared->at), candidate_format(&other, &compared->other),
+                 compared->distance, compared->predicted_error);
 }
 
+/* Warnings from before the scores may have left the screen. */
 void search_report_end(const struct searching *searching)
 {
     struct phema_search_best best;
-    if (searching->values->common.is_quiet || !find_best(&best, searching))
+    if (!find_best(&best, searching))
         return;
     struct phema_strbuf text = {0};
     write_best(&text, searching, &best);
     phema_strbuf_printf(&text, "; %zu score%s in %zu pass%s", searching->n_evaluated,
                         searching->n_evaluated == 1 ? "" : "s", searching->n_passes,
                         searching->n_passes == 1 ? "" : "es");
-    say(&text);
+    if (!searching->values->common.is_quiet)
+        say(&text);
     phema_strbuf_clear(&text);
+    cli_repeat_warnings(&searching->values->common);
     warn_of_errors(searching);
 }
 
@@ -355,6 +362,8 @@ static void write_json(struct phema_strbuf *text, const struct searching *search
     for (size_t i = 0; i < n; i++)
         write_score_json(&out, NULL, &scores[i], NULL);
     phema_json_out_close(&out, ']');
+    phema_series_checks_write(&out, &searching->checks, &searching->labels);
+    cli_write_warnings(&out, &searching->values->common);
     phema_json_out_close(&out, '}');
     phema_strbuf_puts(text, "\n");
 }

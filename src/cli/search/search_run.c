@@ -61,7 +61,6 @@ static enum phema_status identify(struct searching *searching, struct phema_seri
         status = phema_claims_check_inputs(series->claims, searching->scores_path, err);
     if (status)
         return status;
-    report_series(&searching->values->common, series);
     status = set_times(searching, series, err);
     if (!status)
         status = set_newest(searching, series, err);
@@ -82,6 +81,62 @@ PHEMA_FALLIBLE search_identify(struct searching *searching, struct phema_error *
     if (!status)
         status = identify(searching, series, err);
     phema_series_close(series);
+    return status;
+}
+
+/* ---- Their labels ---- */
+
+static enum phema_status keep_checks(struct searching *searching, struct phema_plan *plan,
+                                     struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    struct phema_snapshot *labels =
+        phema_arena_array(&searching->arena, series->n, sizeof(*labels));
+    for (size_t k = 0; labels && k < series->n; k++) {
+        const char *label = series->snapshots[k].label;
+        labels[k] = (struct phema_snapshot){
+            .label = phema_arena_copy(&searching->arena, label, strlen(label))};
+        if (!labels[k].label)
+            return phema_fail_memory(err);
+    }
+    if (!labels)
+        return phema_fail_memory(err);
+    searching->labels = (struct phema_series){.snapshots = labels, .n = series->n};
+    searching->checks = plan->checks;
+    plan->checks = (struct phema_series_checks){.verdict = PHEMA_SERIES_UNKNOWN};
+    return PHEMA_OK;
+}
+
+/* Scores of wrong averages are worth nothing, and take the longest of all. */
+static enum phema_status judge(struct searching *searching, const struct phema_plan *plan,
+                               struct phema_error *err)
+{
+    const struct cli_common *common = &searching->values->common;
+    report_series(common, plan->series, &plan->checks);
+    if (plan->checks.verdict != PHEMA_SERIES_WRONG || cli_is_given(common, "checks")) {
+        report_doubts(common, plan->series, &plan->checks);
+        return PHEMA_OK;
+    }
+    struct phema_error why = {""};
+    enum phema_status status = phema_series_fail_wrong(plan->series, &plan->checks, &why);
+    (void)phema_fail(err, status, "%s: %s; --checks warn searches all the same", plan->series->root,
+                     why.message);
+    phema_error_set_remedy(err, "%s", phema_error_remedy(&why));
+    return *phema_error_remedy(err) ? status : phema_suggest(err, status, "--checks", "warn");
+}
+
+/* A plan of any average has the checks. */
+PHEMA_FALLIBLE search_check(struct searching *searching, struct phema_error *err)
+{
+    const struct phema_search_point first = {searching->search.widths[0],
+                                             searching->search.times[0]};
+    struct search_pass pass;
+    enum phema_status status = search_pass_plan(searching, &pass, &first, 1, err);
+    if (!status)
+        status = judge(searching, pass.prepared.plan, err);
+    if (!status)
+        status = keep_checks(searching, pass.prepared.plan, err);
+    cli_prepared_clear(&pass.prepared);
     return status;
 }
 
@@ -374,5 +429,7 @@ void search_clear(struct searching *searching)
     free(searching->best_path);
     for (size_t i = 0; i < searching->n_scored; i++)
         candidate_clear(&searching->scored[i]);
+    phema_series_checks_clear(&searching->checks);
+    phema_strbuf_clear(&searching->compared.warning);
     phema_arena_clear(&searching->arena);
 }

@@ -24,8 +24,9 @@ struct search_values {
 /* The best candidate, and the one whose average is nearest to its own. */
 struct comparison {
     struct phema_search_point at, other;
-    double distance;        /* predicted, relative to |theta|; NaN: unknown */
-    double predicted_error; /* the larger one of both */
+    double distance;             /* predicted, relative to |theta|; NaN: unknown */
+    struct phema_strbuf warning; /* of the best average; may be empty */
+    double predicted_error;      /* the larger one of both */
 };
 
 struct candidate;
@@ -33,13 +34,15 @@ struct candidate;
 struct searching {
     const struct search_values *values;
     struct phema_search search;
-    struct phema_regex *pattern;  /* of --score-regex */
-    const char *directory;        /* of the candidates */
-    const char *scores_path;      /* of the journal, in that directory */
-    const char *out;              /* OUT as a template of the candidates' names */
-    uint64_t most, batch;         /* evaluations in all, candidates of a pass */
-    const char *newest;           /* the newest snapshot, as series name it */
-    char snapshots[PHEMA_DIGEST]; /* identifies the snapshots that the scores are for */
+    struct phema_regex *pattern;       /* of --score-regex */
+    const char *directory;             /* of the candidates */
+    const char *scores_path;           /* of the journal, in that directory */
+    const char *out;                   /* OUT as a template of the candidates' names */
+    uint64_t most, batch;              /* evaluations in all, candidates of a pass */
+    const char *newest;                /* the newest snapshot, as series name it */
+    char snapshots[PHEMA_DIGEST];      /* identifies the snapshots that the scores are for */
+    struct phema_series_checks checks; /* of them */
+    struct phema_series labels;        /* their labels alone, for the JSON of the checks */
     struct phema_journal *journal;
     struct progress progress;
     char pass_label[64];          /* of the bar while candidates are made */
@@ -58,6 +61,9 @@ struct searching {
 /* Opens the series and closes it again: the times of the averages, the newest snapshot, and a
  * digest of the snapshots. */
 PHEMA_FALLIBLE search_identify(struct searching *searching, struct phema_error *err);
+/* Compares the snapshots with their labels, before any candidate is made.
+ * PHEMA_ERR_INPUTS  they do not fit, and --checks warn is not given */
+PHEMA_FALLIBLE search_check(struct searching *searching, struct phema_error *err);
 /* Makes the directory and opens the journal. */
 PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err);
 /* Runs until no point is left, or the limit of evaluations is reached.

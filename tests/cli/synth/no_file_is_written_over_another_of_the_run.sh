@@ -62,7 +62,7 @@ row() { # who writes, what a name must end in, all that may be read
             statuses+=", $way $?"
         done
         echo "$who, $what:${statuses#,}"
-        echo "  ${message/posthoc-ema: /}"
+        echo "  ${message##*posthoc-ema: }"
         sha256sum --quiet -c sums || { rm -rf in && exit 1; }
     done
 }

@@ -40,7 +40,7 @@ scaled bf16 1e6
 "$phema" plot weights -q --sigma-rel 0.12 run -o w.svg
 "$phema" report -q --sigma-rel 0.12 run -o r.html
 grep -c 'class="warning">the snapshots do not fit .*times the norm of the newest' r.html
-"$phema" search --sigma-rel 0.05,0.12 --tolerance 0.5 --evaluations 2 --exec 'wc -c {}' --score-regex '[0-9]+' run 2>/dev/null
+"$phema" search --checks warn --sigma-rel 0.05,0.12 --tolerance 0.5 --evaluations 2 --exec 'wc -c {}' --score-regex '[0-9]+' run 2>/dev/null
 "$phema" weights -q --metric walk --json --sigma-rel 0.12 run | grep -o '"metric": "[a-z]*"'
 "$phema" inspect run >/dev/null 2>&1
 echo "status $?"

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan_messages.c - sentences on the targets of a plan: remarks, and warnings that its averages may
+ * not be what was asked for. What several targets have in common is said once. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/plan.h"
+#include "phema/strbuf.h"
+
+/* Predictions above this, or weights this large, deserve a warning. */
+#define LARGE_ERROR 1e-2
+#define LARGE_NORM  10.0
+
+#define MOST_NAMES 4 /* more targets of a remark are counted only */
+
+void phema_target_write_name(struct phema_strbuf *out, const struct phema_target *target)
+{
+    struct phema_name_buffer at, spec;
+    if (!target->kind)
+        phema_strbuf_puts(out, "given weights");
+    else if (isnan(target->sigma_rel))
+        phema_strbuf_puts(out, phema_name_escape(&spec, target->spec, strlen(target->spec)));
+    else
+        phema_strbuf_printf(out, "sigma_rel %.6g", target->sigma_rel);
+    phema_strbuf_printf(out, " at %s", phema_number_format(&at, target->named_time));
+}
+
+/* ---- Warnings ---- */
+
+static bool is_halved(const struct phema_series *series) /* files of 16 bits or less */
+{
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].rounding > 1e-5)
+            return true;
+    return false;
+}
+
+/* The reason for a large error, and what helps. */
+static const char *remedy(const struct phema_plan *plan, const struct phema_target *target)
+{
+    const struct phema_series *series = plan->series;
+    const struct phema_prediction *predicted = &target->solution.predicted;
+    bool is_rounding = predicted->rounding > predicted->profile;
+    double narrowest = HUGE_VAL;
+    for (size_t k = 0; k < series->n; k++)
+        if (!isnan(series->snapshots[k].sigma_rel))
+            narrowest = fmin(narrowest, series->snapshots[k].sigma_rel);
+    if (target->sigma_rel < narrowest)
+        return is_rounding && is_halved(series)
+                   ? "narrower than every snapshot, so that large weights multiply the rounding of "
+                     "the 16-bit files; store a smaller sigma_rel, or F32"
+                   : "narrower than every snapshot; store a smaller sigma_rel, or more times "
+                     "(weights --advise says how many)";
+    if (is_rounding)
+        return is_halved(series) ? "most of the error is rounding of the 16-bit files; store F32, "
+                                   "or choose a wider target"
+                                 : "large weights multiply the rounding of the files; choose a "
+                                   "wider target";
+    return "too few snapshots for this width; store more times, or widths nearer to it (weights "
+           "--advise says how many times)";
+}
+
+/* "expect a large error: ..."; false: no warning. Weights of wrong labels are wrong whatever their
+ * size. */
+static bool write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
+                          const struct phema_target *target)
+{
+    const struct phema_solution *solution = &target->solution;
+    bool is_wrong = solution->predicted.total > LARGE_ERROR;
+    if (plan->checks.verdict == PHEMA_SERIES_WRONG ||
+        (!is_wrong && !(solution->norm2 > LARGE_NORM)))
+        return false;
+    phema_strbuf_printf(out, "%s: %s", is_wrong ? "expect a large error" : "the weights are large",
+                        remedy(plan, target));
+    return true;
+}
+
+bool phema_target_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
+                                const struct phema_target *target)
+{
+    struct phema_strbuf warning = {0};
+    bool is_any = write_warning(&warning, plan, target);
+    if (is_any && warning.data) {
+        phema_target_write_name(out, target);
+        phema_strbuf_printf(out, ": %s", warning.data);
+    }
+    phema_strbuf_clear(&warning);
+    return is_any;
+}
+
+/* "the snapshots do not fit their labels: ..." */
+static void write_wrong(struct phema_strbuf *out, const struct phema_series *series,
+                        const struct phema_series_checks *checks)
+{
+    phema_strbuf_puts(out, "the snapshots do not fit ");
+    if (series->assumed)
+        phema_strbuf_printf(out,
+                            "%s, the default of %s, which was assumed since the files do not say "
+                            "it",
+                            series->assumed, series->trainer);
+    else
+        phema_strbuf_puts(out, "their labels");
+    phema_strbuf_printf(out, ": %s", checks->reason);
+}
+
+bool phema_series_write_doubt(struct phema_strbuf *out, const struct phema_series *series,
+                              const struct phema_series_checks *checks)
+{
+    if (checks->verdict == PHEMA_SERIES_DOUBTFUL)
+        phema_strbuf_puts(out, checks->reason);
+    if (checks->verdict != PHEMA_SERIES_WRONG)
+        return checks->verdict == PHEMA_SERIES_DOUBTFUL;
+    write_wrong(out, series, checks);
+    phema_strbuf_puts(out, "; the error is unknown");
+    return true;
+}
+
+PHEMA_FALLIBLE phema_series_fail_wrong(const struct phema_series *series,
+                                       const struct phema_series_checks *checks,
+                                       struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    write_wrong(&text, series, checks);
+    enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_INPUTS, "%s", text.data);
+    phema_strbuf_clear(&text);
+    if (status == PHEMA_ERR_INPUTS && checks->option)
+        (void)phema_suggest(err, status, checks->option, checks->value);
+    else if (status == PHEMA_ERR_INPUTS && series->assumed)
+        (void)phema_suggest(err, status, "--input-profile", series->to_fill);
+    return status;
+}
+
+void phema_series_write_warnings(struct phema_strbuf *out, const struct phema_series *series,
+                                 const struct phema_series_checks *checks)
+{
+    bool is_open =
+        checks->verdict == PHEMA_SERIES_UNKNOWN || checks->verdict == PHEMA_SERIES_DOUBTFUL;
+    for (size_t i = series->n_notes - series->n_warnings; i < series->n_notes; i++)
+        phema_strbuf_append(out, series->notes[i], strlen(series->notes[i]) + 1);
+    if (series->assumption && is_open)
+        phema_strbuf_append(out, series->assumption, strlen(series->assumption) + 1);
+    if (phema_series_write_doubt(out, series, checks))
+        phema_strbuf_append(out, "", 1);
+}
+
+/* ---- Remarks ---- */
+
+/* Weights, snapshots and times of a target that are not as usual; false: all are. */
+static bool write_remarks(struct phema_strbuf *out, const struct phema_plan *plan,
+                          const struct phema_target *target)
+{
+    double wanted_sum = strcmp(target->kind ? target->kind : "", "difference") == 0 ? 0 : 1;
+    const char *between = "";
+    if (fabs(target->solution.sum - wanted_sum) > 1e-9) {
+        phema_strbuf_printf(out, "weights sum to %.9g", target->solution.sum);
+        between = ", ";
+    }
+    if (target->n_left_out) {
+        phema_strbuf_printf(out, "%s%zu later snapshot%s left out", between, target->n_left_out,
+                            target->n_left_out == 1 ? "" : "s");
+        between = ", ";
+    }
+    if (plan->series->snapshots[target->newest].time < target->time && !plan->has_given_weights) {
+        phema_strbuf_printf(out, "%sbetween two snapshots: later ones are used", between);
+        between = ", ";
+    }
+    if (target->n_repeated) {
+        phema_strbuf_printf(out, "%s%zu snapshot%s left out that repeat%s another", between,
+                            target->n_repeated, target->n_repeated == 1 ? "" : "s",
+                            target->n_repeated == 1 ? "s" : "");
+        between = ", ";
+    }
+    double initial = target->solution.predicted.initial;
+    if (initial > 0)
+        phema_strbuf_printf(
+            out,
+            "%s%.2g %% are the parameters before training, which no snapshot shows: "
+            "they may add up to %.1e to the error",
+            between, 100 * initial, initial);
+    return out->size > 0;
+}
+
+/* One column of weights: a target, or a rule at the time of a target. */
+struct column {
+    struct phema_target target;
+    struct phema_strbuf text;
+    bool is_done;
+};
+
+static bool has_text(const struct column *column, const char *text)
+{
+    return column->text.data && strcmp(column->text.data, text) == 0;
+}
+
+/* "sigma_rel 0.02, 0.04 and 3 more at 64" of all columns with that text; the names of other shapes
+ * and times are written out. */
+static void write_names(struct phema_strbuf *out, const struct column *columns, size_t n,
+                        const char *text)
+{
+    struct phema_name_buffer at;
+    const struct phema_target *first = NULL;
+    bool is_short = true;
+    size_t n_equal = 0, n_written = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct phema_target *target = &columns[i].target;
+        if (!has_text(&columns[i], text))
+            continue;
+        first = first ? first : target;
+        n_equal++;
+        is_short = is_short && target->kind && !isnan(target->sigma_rel) &&
+                   target->named_time == first->named_time;
+    }
+    for (size_t i = 0; i < n && n_written < MOST_NAMES; i++) {
+        if (!has_text(&columns[i], text))
+            continue;
+        phema_strbuf_puts(out, n_written ? ", " : is_short ? "sigma_rel " : "");
+        if (is_short)
+            phema_strbuf_printf(out, "%.6g", columns[i].target.sigma_rel);
+        else
+            phema_target_write_name(out, &columns[i].target);
+        n_written++;
+    }
+    if (n_equal > n_written)
+        phema_strbuf_printf(out, " and %zu more", n_equal - n_written);
+    if (first && is_short)
+        phema_strbuf_printf(out, " at %s", phema_number_format(&at, first->named_time));
+}
+
+/* A sentence for each text that differs from all before it. */
+static void write_columns(struct phema_strbuf *out, struct column *columns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *text = columns[i].text.data;
+        if (!text || columns[i].is_done)
+            continue;
+        write_names(out, columns, n, text);
+        phema_strbuf_printf(out, ": %s", text);
+        phema_strbuf_append(out, "", 1);
+        for (size_t k = i; k < n; k++)
+            columns[k].is_done |= has_text(&columns[k], text);
+    }
+    for (size_t i = 0; i < n; i++)
+        phema_strbuf_clear(&columns[i].text);
+}
+
+bool phema_plan_is_first_of_time(const struct phema_plan *plan, size_t j)
+{
+    return j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled;
+}
+
+/* The columns of all targets, and of the rules of every time: borrowed views of the plan. */
+static size_t list_columns(struct column *out, const struct phema_plan *plan, bool has_rules)
+{
+    size_t n = 0;
+    for (size_t j = 0; j < plan->m; j++)
+        out[n++] = (struct column){.target = plan->targets[j]};
+    for (size_t j = 0; j < plan->m && has_rules; j++)
+        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++) {
+            if (plan->rules[r].is_copy)
+                continue;
+            out[n] = (struct column){.target = plan->targets[j]};
+            out[n].target.sigma_rel = plan->rules[r].sigma_rel;
+            out[n++].target.solution = plan->targets[j].ruled[r];
+        }
+    return n;
+}
+
+/* What write has to say of each column. */
+static void write_sentences(struct phema_strbuf *out, const struct phema_plan *plan, bool has_rules,
+                            bool (*write)(struct phema_strbuf *out, const struct phema_plan *plan,
+                                          const struct phema_target *target))
+{
+    struct column *columns = calloc(plan->m * (plan->n_rules + 1), sizeof(*columns));
+    if (!columns) {
+        out->is_failed = true;
+        return;
+    }
+    size_t n = list_columns(columns, plan, has_rules);
+    for (size_t i = 0; i < n; i++)
+        (void)write(&columns[i].text, plan, &columns[i].target);
+    write_columns(out, columns, n);
+    free(columns);
+}
+
+void phema_plan_write_remarks(struct phema_strbuf *out, const struct phema_plan *plan)
+{
+    write_sentences(out, plan, false, write_remarks);
+}
+
+void phema_plan_write_warnings(struct phema_strbuf *out, const struct phema_plan *plan)
+{
+    phema_series_write_warnings(out, plan->series, &plan->checks);
+    write_sentences(out, plan, true, write_warning);
+}
