@@ -84,17 +84,6 @@ stat -c '%n %s' out.safetensors.zst.partial
 packed
 join out.safetensors.zst
 
-echo "- a part that was resumed counts what it has kept"
-faults=(env "LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so")
-export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
-parts 1 3
-resume() { "${@}" "$phema" synth -q -j1 --no-sync --max-ram 24M --resume --part 2/3 --sigma-rel 0.1 run out.safetensors; }
-[[ ${sanitize-} = *thread* ]] || # that sanitizer does not take the shim
-    { resume "${faults[@]}" FAULT_CALLS=pwrite,pwrite64 FAULT_PATH=out.safetensors.partial FAULT_WITH=KILL FAULT_AT=3; } 2>/dev/null
-resume env
-join out.safetensors
-cmp one.safetensors out.safetensors && rm out.safetensors
-
 echo "- parts of an earlier version, whose markers have no checksums"
 parts 1 2 3
 sed -i ':a;N;$!ba;s/,\n "blocks":.*\n }\n}/\n}/' out.safetensors.part-2-of-3
