@@ -32,7 +32,7 @@ PHEMA_FALLIBLE published_parts_drop(void *context, struct phema_error *err)
     if (run->plan.options.is_conversion) /* whose outputs do not record what they were made of */
         return PHEMA_OK;
     struct cli_common quiet = parts->args->common;
-    quiet.is_quiet = true;
+    quiet.is_quiet = quiet.is_mute = true; /* all was said when the run began */
     struct cli_prepared prepared = {.plan = NULL};
     enum phema_status status = cli_prepare_plan(&prepared, &quiet, run, NULL, err);
     if (!status)
