@@ -268,34 +268,41 @@ static enum phema_status try_orders(struct search *search, struct phema_profile 
     return status;
 }
 
+/* All averages updated every so many steps. */
+static enum phema_status try_update(struct search *search, uint64_t every, struct phema_error *err)
+{
+    search_reset(search, search_newest_begin(search), search->n_groups);
+    uint64_t given = 0; /* another one than this */
+    for (size_t k = 0; k < search->tried.n; k++) {
+        struct phema_profile *profile = &search->tried.profiles[k];
+        uint64_t own = profile->update_every ? profile->update_every : 1;
+        if (profile->shape != PHEMA_SHAPE_POWER)
+            return PHEMA_OK;
+        given = own != every ? own : given;
+        profile->update_every = every;
+    }
+    bool is_better = false;
+    enum phema_status status = given ? search_try(&is_better, search, err) : PHEMA_OK;
+    if (status || !is_better)
+        return status;
+    struct phema_strbuf *text = search_explain(search, SIZE_MAX);
+    phema_strbuf_printf(text, "the snapshots fit update_every %llu", (unsigned long long)every);
+    if (every == 1)
+        phema_strbuf_printf(text, ", not %llu", (unsigned long long)given);
+    phema_strbuf_printf(text, "; if that is so, give --update-every %llu",
+                        (unsigned long long)every);
+    search_set_option(search, "--update-every", "%llu", (unsigned long long)every);
+    return PHEMA_OK;
+}
+
 static enum phema_status try_updates(struct search *search, struct phema_error *err)
 {
     const struct phema_series *series = search->series;
     double end = series->snapshots[series->n - 1].time;
-    for (size_t i = 0; i < ARRAY_LEN(usual_updates) && end <= MOST_STEPS; i++) {
-        search_reset(search, search_newest_begin(search), search->n_groups);
-        bool is_other = false;
-        for (size_t k = 0; k < search->tried.n; k++) {
-            struct phema_profile *profile = &search->tried.profiles[k];
-            uint64_t every = profile->update_every ? profile->update_every : 1;
-            if (profile->shape != PHEMA_SHAPE_POWER)
-                return PHEMA_OK;
-            is_other |= every != usual_updates[i];
-            profile->update_every = usual_updates[i];
-        }
-        bool is_better = false;
-        enum phema_status status = is_other ? search_try(&is_better, search, err) : PHEMA_OK;
-        if (status)
-            return status;
-        if (!is_better)
-            continue;
-        phema_strbuf_printf(
-            search_explain(search, SIZE_MAX),
-            "the snapshots fit update_every %llu; if that is so, give --update-every %llu",
-            (unsigned long long)usual_updates[i], (unsigned long long)usual_updates[i]);
-        search_set_option(search, "--update-every", "%llu", (unsigned long long)usual_updates[i]);
-    }
-    return PHEMA_OK;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < ARRAY_LEN(usual_updates) && end <= MOST_STEPS && !status; i++)
+        status = try_update(search, usual_updates[i], err);
+    return status;
 }
 
 /* The snapshots before a time, and those from it on, fit alone. */
@@ -447,7 +454,11 @@ enum phema_status search_labels(struct search *search, const struct fit *fit,
     bool is_shifted = false;
     if (!status && !search->text.size)
         status = search_shifts(&is_shifted, search, err);
-    if (!status && !is_shifted)
+    bool is_open = !status && !search->text.size;
+    if (is_open)
+        status = try_update(search, 1, err); /* a wrong option is likelier than an event */
+    bool is_updated = is_open && search->text.size;
+    if (!status && !is_shifted && !is_updated)
         status = search_resets(search, fit, err);
     if (!status)
         status = search_all(search, err);

@@ -307,8 +307,25 @@ class Averages(Case):
                 found = ph.search(series, lambda path: len(path), (0.06, 0.2), coarse=2, tolerance=0.5, checks="warn")
             self.assertEqual((found.checks.verdict, found.warnings), ("wrong", warnings))
             self.assertEqual(sum(warnings[0] in line for line in logs.output), 2)  # before, and with the result
+            self.assertEqual(found.checks.reason, series.checks().reason)
             unchecked = ph.search(series, lambda path: len(path), (0.06, 0.2), coarse=2, tolerance=0.5, checks="off")
             self.assertEqual((unchecked.checks.verdict, unchecked.warnings), ("unknown", []))
+
+
+    def test_a_profile_that_was_assumed_must_fit(self):
+        phema("gen", "-q", "--count", "16", "--params", "2K", "--raw", "--input-profile", "lightning:decay=0.99", "parts", cwd=self.dir)
+        files = self.dir / "lightning"
+        subprocess.run(
+            [sys.executable, SOURCE / "tests/cli/bin/containers", self.dir / "parts", files], check=True
+        )
+        with ph.open(files) as series:
+            with self.assertRaisesRegex(ph.InputsError, "assumed .* lightning:decay=0.99 fits best"):
+                series.plan(0.1)
+            self.assertEqual(series.checks().verdict, "wrong")
+            with series.plan(0.1, checks="warn") as plan:
+                self.assertEqual(len(plan.warnings), 1)
+        with ph.open(files, input_profile="lightning:decay=0.99") as series, series.plan(0.1) as plan:
+            self.assertEqual((plan.checks.verdict, plan.warnings), ("fits", []))
 
 
 class Documents(Case):

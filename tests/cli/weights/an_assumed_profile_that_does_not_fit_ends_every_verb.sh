@@ -3,7 +3,7 @@
 make() { # profile, steps between updates: averages and raw parameters in lightning/
     rm -rf run lightning
     "$phema" gen -q --count 16 --params 2K --raw --input-profile "$1" run >/dev/null
-    "$fixtures/../tests/with_python" json "$fixtures/../tests/cli/bin/containers" lightning "$PWD/run" "$PWD/lightning" "${2-1}"
+    "$fixtures/../tests/with_python" json "$fixtures/../tests/cli/bin/containers" "$PWD/run" "$PWD/lightning" "${2-1}"
 }
 verb() {
     "$phema" "$@" 2>&1
