@@ -10,7 +10,7 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
     form=file old_from='' begun='' pace=()
     local slow=("LD_PRELOAD=$shim" FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=25)
     local synth=(synth -q -j2) width=(--sigma-rel 0.1 in/run)
-    local torch=(--input-sigma "0.05,0.28" --update-every 5 --sigma-rel 0.1 in/ema_pytorch)
+    local torch=(--input-sigma "0.05,0.28" --update-every 5 --sigma-rel 0.15 in/ema_pytorch)
     case $1 in
         fresh) args=("${synth[@]}" "${width[@]}" out/o.safetensors) ;;
         fresh_old) args=("${synth[@]}" -f "${width[@]}" out/o.safetensors) old_from=other ;;
