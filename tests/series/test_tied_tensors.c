@@ -15,11 +15,13 @@
 #define N_COLUMNS 64
 #define N_ELEMS   ((size_t)N_ROWS * N_COLUMNS)
 
+enum form { SAFETENSORS, TORCH, DCP, FRAMES, FRAME }; /* FRAME: a compressed one */
+
 struct made {
-    enum { SAFETENSORS, TORCH, DCP, FRAMES, FRAME } form; /* FRAME: a compressed one */
-    float a[N_FILES], b[N_FILES];                         /* the first number in each file, ... */
-    float rise;     /* ... and by how much each is above the one before */
-    size_t differs; /* 1 + this element of b differs in the second file; 0: none */
+    enum form form;
+    float a[N_FILES], b[N_FILES]; /* the first number in each file, ... */
+    float rise;                   /* ... and by how much each is above the one before */
+    size_t differs;               /* 1 + this element of b differs in the second file; 0: none */
     bool is_of_other_shape;
 };
 
@@ -107,7 +109,7 @@ static void check(const struct made *made, const struct phema_series_options *mo
         memcpy(&number, data, sizeof(number));
         bool is_raw = strcmp(series->snapshots[k].key, "raw") == 0;
         float raw = made->a[(size_t)(series->snapshots[k].time / 100) - 1];
-        assert_near(number, is_raw ? raw : 0.5f, 0);
+        assert_true(number == (is_raw ? raw : 0.5F));
         phema_reader_close(reader);
     }
     phema_series_close(series);
@@ -119,7 +121,7 @@ static const struct phema_series_options usual = {0};
 static void equal_bytes_in_every_file_are_tied(void **state)
 {
     (void)state;
-    for (int form = SAFETENSORS; form <= FRAME; form++) {
+    for (enum form form = SAFETENSORS; form <= FRAME; form++) {
         struct made made = {form, {1, 2, 3}, {1, 2, 3}, 0.25f, 0, false};
         check(&made, &usual, "a");
         check(&made, &(struct phema_series_options){.use = PHEMA_USE_AVERAGES}, "a");
@@ -137,7 +139,7 @@ static void equal_bytes_in_every_file_are_tied(void **state)
 static void any_difference_unties_them(void **state)
 {
     (void)state;
-    for (int form = SAFETENSORS; form <= FRAME; form++) {
+    for (enum form form = SAFETENSORS; form <= FRAME; form++) {
         struct made made = {form, {1, 2, 3}, {1, 2, 3}, 0.25f, 0, false};
         size_t places[] = {0, N_ELEMS / 2, N_ELEMS / 7 * 3, 4 * N_ELEMS / 5, N_ELEMS - 1};
         for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -153,7 +155,7 @@ static void any_difference_unties_them(void **state)
 static void constants_are_not_tied(void **state)
 {
     (void)state;
-    for (int form = SAFETENSORS; form <= FRAME; form++) {
+    for (enum form form = SAFETENSORS; form <= FRAME; form++) {
         check(&(struct made){form, {1, 1, 1}, {1, 1, 1}, 0, 0, false}, &usual, "");
         check(&(struct made){form, {1, 2, 3}, {1, 1, 1}, 0, 0, false}, &usual, "");
         check(&(struct made){form, {1, 1, 3}, {1, 1, 3}, 0, 0, false}, &usual, "a");
