@@ -96,10 +96,10 @@ static enum phema_status note_without_average(struct series_builder *builder,
                                               struct phema_error *err)
 {
     const struct phema_series *series = builder->series;
-    const struct phema_series_tensor **tied =
-        phema_arena_array(&builder->scratch, series->n_tensors + 1, sizeof(*tied));
-    const struct phema_series_tensor **copied =
-        phema_arena_array(&builder->scratch, series->n_tensors + 1, sizeof(*copied));
+    const struct phema_series_tensor **tied = phema_arena_array(
+        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
+    const struct phema_series_tensor **copied = phema_arena_array(
+        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
     size_t n_tied = 0, n_copied = 0;
     if (!tied || !copied)
         return phema_fail_memory(err);

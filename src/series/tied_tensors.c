@@ -239,7 +239,7 @@ static enum phema_status hash_windows(struct hashing *hashing, struct phema_erro
 {
     for (size_t w = 0; w < hashing->n; w++)
         hashing->order[w] = &hashing->windows[w];
-    qsort(hashing->order, hashing->n, sizeof(*hashing->order), compare_places);
+    qsort(hashing->order, hashing->n, sizeof(struct window *), compare_places);
     bool is_compressed = phema_checkpoint_is_compressed(hashing->checkpoint);
     unsigned n_threads = is_compressed ? 1 : phema_parallel_threads();
     n_threads = n_threads < MOST_THREADS ? n_threads : MOST_THREADS;
@@ -261,7 +261,7 @@ static enum phema_status hash_twins(struct twins *twins, const struct phema_chec
     for (size_t t = 0; t < twins->n; t++)
         hashing.n += choose_windows(NULL, &twins->items[t], n_windows);
     hashing.windows = calloc(hashing.n + 1, sizeof(*hashing.windows));
-    hashing.order = calloc(hashing.n + 1, sizeof(*hashing.order));
+    hashing.order = calloc(hashing.n + 1, sizeof(struct window *));
     enum phema_status status =
         hashing.windows && hashing.order ? phema_hash_new(&hash, err) : phema_fail_memory(err);
     for (size_t t = 0, w = 0; t < twins->n && !status; t++)

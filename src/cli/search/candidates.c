@@ -129,7 +129,7 @@ static enum phema_status plan(const struct searching *searching, struct search_p
     char digest[PHEMA_DIGEST];
     enum phema_status status =
         cli_prepare_plan(&pass->prepared, &pass->common, &pass->run, NULL, err);
-    if (status)
+    if (status || !pass->prepared.plan) /* there is one, which clang's analyser cannot see */
         return status;
     struct phema_series *series = pass->prepared.plan->series;
     status = search_digest(digest, series, err);
