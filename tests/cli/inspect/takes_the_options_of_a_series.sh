@@ -8,6 +8,7 @@ regex='-(?<time>[0-9]+)-'
 inspect() {
     "$phema" inspect -q "$@" >said || return
     grep -v '^    0.01' said
+    # shellcheck disable=SC2016 # for eval
     command=$(sed -n 's/^next: posthoc-ema synth/"$phema" synth -q/p' said)
     [ -z "$command" ] || eval "${command/0.05:0.25:0.05/0.1}"
     rm -rf sweep

@@ -11,8 +11,8 @@ weights one.json "$megatron"
 echo "- twice, with a key that is not there, and none"
 printf 'iter_0000030:raw 0.25\niter_0000030 0.75\n' >twice
 printf 'iter_0000030:ema 1\n' >key
-printf 'iter_0000030: 1\n' >colon
-for list in twice key colon; do weights $list "$megatron"; done
+printf 'iter_0000030: 1\n' >empty_key
+for list in twice key empty_key; do weights $list "$megatron"; done
 echo "- a file of several"
 newest=$("$phema" inspect -v "$titan" 2>/dev/null | grep -o 'step-[0-9]*' | tail -n 1)
 echo "$newest 1" >several
