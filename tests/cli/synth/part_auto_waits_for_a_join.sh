@@ -39,16 +39,3 @@ for text in '' '\0\0\0\0'; do
     cmp one.safetensors out.safetensors && echo "joined: $(echo out*)"
     rm out*
 done
-[[ ${sanitize-} = *thread* ]] && exit # that sanitizer does not take the shim
-echo "- filesystems without files that have no name, and without links"
-faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
-export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
-mkdir here
-for calls in open open,link open,linkat,link; do
-    for i in 0 1 2; do
-        RANK=$i WORLD_SIZE=3 $faults FAULT_CALLS=$calls FAULT_PATH=here FAULT_WITH=EOPNOTSUPP FAULT_AT=1 FAULT_STAYS=1 \
-            "$phema" synth -q --no-sync --part auto --sigma-rel 0.1 run here/out.safetensors
-    done
-    cmp one.safetensors here/out.safetensors && echo "$calls: $(ls here)"
-    rm here/*
-done
