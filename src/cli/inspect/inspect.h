@@ -155,7 +155,10 @@ void inspect_show_kinds(struct phema_strbuf *out, const struct inspect_times *ti
 /* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */
 void inspect_show_step(struct phema_name_buffer *out, double every);
 
-/* ---- print.c ---- */
+/* ---- print_totals.c ---- */
+
+/* "average", "copy" or "left-out", in JSON. */
+const char *inspect_rule_name(enum inspect_rule rule);
 
 /* "copied (buffer)" of a rule; the prefix of a component, or "(no prefix)". */
 void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total *rule);
@@ -163,6 +166,10 @@ void inspect_show_component(struct phema_name_buffer *out, const struct inspect_
 
 /* Tables of the sums, with an empty line before each. */
 void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary);
+/* The same as members of an object. */
+void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
+
+/* ---- print_checkpoint.c ---- */
 
 /* The summary is of the checkpoint's tensors, or of the series'. is_inner: of several operands. */
 void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
@@ -170,6 +177,9 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
 void inspect_write_checkpoint_json(struct phema_json_out *out, const struct cli_common *common,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
+
+/* ---- print_series.c ---- */
+
 /* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to
  * go on with, or NULL. The text is printed as it is. */
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
