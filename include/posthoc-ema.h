@@ -339,7 +339,7 @@ struct posthoc_ema_run_options {
     int replaces;     /* replace existing outputs; 0: ERR_OUTPUT */
     int skips_sync;   /* do not wait until outputs are safe on disk */
     int drops_cache;  /* leave no snapshots and outputs in the page cache */
-    int verifies;     /* reread outputs before they get their names */
+    int verifies;     /* reread snapshots and outputs before outputs get their names */
     int refuses_nan;  /* averages that are NaN or infinite: ERR_FILE */
     unsigned threads; /* 0: the processors this process may use */
     /* Called about ten times a second. A result other than 0 stops the run, and nothing is

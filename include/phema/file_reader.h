@@ -67,8 +67,8 @@ bool phema_file_reader_is_cached(const struct phema_file_reader *reader, uint64_
 void phema_file_reader_evict(const struct phema_file_reader *reader, uint64_t offset,
                              uint64_t size);
 
-/* Later reads and accesses ask the filesystem again, unless it is a local one of
- * phema_filesystem_allows_uring: pages leave the cache. A hint. */
+/* Drops cached pages, so that later reads ask the filesystem again. Does nothing where
+ * phema_filesystem_is_local. A hint. */
 void phema_file_forget(const struct phema_file *file);
 
 /* Whether a byte of the file is in the page cache, which the look does not change; true also where

@@ -26,7 +26,7 @@ struct phema_read {
     size_t size;   /* bytes that are asked for */
     size_t needed; /* bytes that must arrive, at most size: others may lie after the file's end */
     size_t block;  /* reads continue at multiples of it: 1, or the alignment of O_DIRECT */
-    bool allows_uring; /* phema_filesystem_allows_uring of the descriptor */
+    bool allows_uring; /* phema_filesystem_is_local of the descriptor */
     size_t first;      /* of them, the first that the caller wants: for messages alone */
     void *user;        /* the caller's */
 

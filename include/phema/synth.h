@@ -60,7 +60,7 @@ struct phema_synth_options {
     bool resumes;
     bool is_repeated;   /* more parts of the same plan follow: files of snapshots stay open */
     bool has_made_part; /* the same plan's, before: other processes' parts were checked then */
-    bool verifies;      /* outputs are reread before they are published */
+    bool verifies;      /* snapshots and outputs are reread before outputs are published */
     bool refuses_nan;   /* an average that is NaN or infinite ends the run */
     /* verify: number of tiles, spread evenly over all of them; 0: all */
     uint64_t sample;

@@ -21,7 +21,7 @@ struct phema_file_reader {
     int descriptor;
     size_t block; /* reads begin and end on multiples of it; 1 through the page cache */
     bool is_sparse;
-    bool allows_uring;
+    bool is_local;
     bool allows_cache; /* where the filesystem refuses direct reads */
 };
 
@@ -71,7 +71,7 @@ static enum phema_status open_again(struct phema_file_reader *reader, const stru
     if (reader->descriptor < 0)
         return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened again", errno);
     reader->is_sparse = is_sparse(reader->descriptor);
-    reader->allows_uring = phema_filesystem_allows_uring(reader->descriptor);
+    reader->is_local = phema_filesystem_is_local(reader->descriptor);
     enum phema_status status = phema_file_check_same(file, reader->descriptor, err);
     return status || !is_direct ? status : find_block(reader, err);
 }
@@ -146,7 +146,7 @@ void phema_file_reader_prepare(struct phema_read *read, struct phema_file_reader
                                 .needed = before + size,
                                 .first = before,
                                 .block = block,
-                                .allows_uring = reader->allows_uring,
+                                .allows_uring = reader->is_local,
                                 .user = reader};
     if (!is_hole(reader, offset, size))
         return;
@@ -226,7 +226,7 @@ void phema_file_forget(const struct phema_file *file)
     struct phema_file_reader *reader = NULL;
     if (phema_file_reader_open(&reader, file, false, &ignored))
         return;
-    if (!reader->allows_uring) {
+    if (!reader->is_local) {
         phema_file_evict(file, 0, phema_file_span(file).size); /* the kernel keeps mapped pages */
         phema_file_reader_evict(reader, 0, 0);
     }

@@ -42,7 +42,7 @@ const char *phema_network_filesystem(const char *path)
     return statfs(path, &st) ? NULL : find_name(remote, ARRAY_LEN(remote), &st);
 }
 
-bool phema_filesystem_allows_uring(int descriptor)
+bool phema_filesystem_is_local(int descriptor)
 {
     struct statfs st;
     return fstatfs(descriptor, &st) == 0 && find_name(local, ARRAY_LEN(local), &st);

@@ -560,7 +560,7 @@ static const struct cli_opt rows[] = {
      .help = "NaN or infinity in the averages: keep and warn\n(default), or fail",
      .flags = CLI_NEGATED},
     {"verify", OUTPUT, CLI_FLAG, FIELD(run.synth.verifies),
-     .help = "read outputs back before they get their names"},
+     .help = "read snapshots again, and outputs back, before\noutputs get their names"},
     {"profile-memory", RESOURCES, CLI_TEXT, FIELD(profile_memory), "FILE",
      .help = "write the memory of each stage as JSON lines (-v\nprints it as a table)"},
     CLI_INCLUDE(cli_progress_rows, 0),

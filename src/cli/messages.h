@@ -25,8 +25,10 @@ void cli_json_end(struct phema_json_out *out);
 void cli_say(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* The same for a line that somebody copies or a program reads: never broken. */
 void cli_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
-/* ---- Warnings: the result may not be what was asked for, or its error is large or unknown. All
- * other messages are about the run, and --quiet leaves them out. ---- */
+/* ---- Warnings ---- */
+
+/* A warning says that the result may not be what was asked for, or that its error is large or
+ * unknown. All other messages are about the run, and --quiet leaves them out. */
 
 /* "warning: ..." on stderr, with --quiet as well; also a sentence of "warnings" in the JSON of the
  * result. The same sentence is said once. */

@@ -22,9 +22,9 @@ static void io_uring_reads_known_filesystems_alone(void **state)
     int of_proc = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     int in_memory = memfd_create("a file of tmpfs", MFD_CLOEXEC);
     assert_true(of_proc >= 0 && in_memory >= 0);
-    assert_false(phema_filesystem_allows_uring(of_proc));
-    assert_false(phema_filesystem_allows_uring(-1));
-    assert_true(phema_filesystem_allows_uring(in_memory));
+    assert_false(phema_filesystem_is_local(of_proc));
+    assert_false(phema_filesystem_is_local(-1));
+    assert_true(phema_filesystem_is_local(in_memory));
     (void)close(of_proc);
     (void)close(in_memory);
 }

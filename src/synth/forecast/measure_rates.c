@@ -178,7 +178,7 @@ static uint64_t fetch(int descriptor, uint8_t *buffer, size_t n)
     struct phema_read_queue *queue = NULL;
     struct phema_error ignored;
     uint64_t bytes = 0;
-    bool allows_uring = phema_filesystem_allows_uring(descriptor);
+    bool allows_uring = phema_filesystem_is_local(descriptor);
     if (phema_read_queue_open(&queue, (unsigned)n, PHEMA_READ_BY_ANY, &ignored))
         return 0;
     for (size_t i = 0; i < n; i++) {
