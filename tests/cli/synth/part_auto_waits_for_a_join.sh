@@ -19,6 +19,7 @@ cmp one.safetensors out.safetensors
 echo "- a part beside an output, which is to be removed when the lock is free"
 "$phema" synth -q --no-sync --force --part 2/3 --sigma-rel 0.1 run out.safetensors
 elsewhere
+rm said # or the wait below could find the line of the process above
 rank 0 >said 2>&1 &
 until grep -qs waiting said || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
 rm out.safetensors.join
