@@ -337,17 +337,14 @@ static void only_settled_floats_are_accumulated(void **state)
     assert_false(phema_can_accumulate(PHEMA_C64));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_equal_the_reference),
-        cmocka_unit_test(any_number_of_targets_and_inputs_gives_the_same_bits),
-        cmocka_unit_test(blocks_of_elements_are_contiguous),
-        cmocka_unit_test(sums_do_not_depend_on_the_tiling),
-        cmocka_unit_test(rounding_equals_the_reference),
-        cmocka_unit_test(every_lane_rounds_equally),
-        cmocka_unit_test(backends_have_their_names),
-        cmocka_unit_test(only_settled_floats_are_accumulated),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sums_equal_the_reference),
+    cmocka_unit_test(any_number_of_targets_and_inputs_gives_the_same_bits),
+    cmocka_unit_test(blocks_of_elements_are_contiguous),
+    cmocka_unit_test(sums_do_not_depend_on_the_tiling),
+    cmocka_unit_test(rounding_equals_the_reference),
+    cmocka_unit_test(every_lane_rounds_equally),
+    cmocka_unit_test(backends_have_their_names),
+    cmocka_unit_test(only_settled_floats_are_accumulated),
+};
+TEST_GROUP(tests)

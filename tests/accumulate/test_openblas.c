@@ -119,10 +119,7 @@ static void sums_equal_openblas_up_to_rounding(void **state)
     free(tiles);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_equal_openblas_up_to_rounding),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sums_equal_openblas_up_to_rounding),
+};
+TEST_GROUP(tests)

@@ -105,13 +105,10 @@ static void specials_follow_ieee_754(void **state)
     assert_true(sums[3] == 0 && !signbit(sums[3]));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_within_the_bound_of_their_roundings),
-        cmocka_unit_test(multiply_and_add_are_fused),
-        cmocka_unit_test(sums_add_to_existing_values),
-        cmocka_unit_test(specials_follow_ieee_754),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sums_are_within_the_bound_of_their_roundings),
+    cmocka_unit_test(multiply_and_add_are_fused),
+    cmocka_unit_test(sums_add_to_existing_values),
+    cmocka_unit_test(specials_follow_ieee_754),
+};
+TEST_GROUP(tests)

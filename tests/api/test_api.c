@@ -675,27 +675,24 @@ static void the_version_equals_that_of_the_header(void **state)
     assert_string_equal(posthoc_ema_version(), wanted);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gammas_and_betas_match_the_paper),
-        cmocka_unit_test(weights_without_files_sum_to_one),
-        cmocka_unit_test(a_design_is_that_of_the_question),
-        cmocka_unit_test(a_design_for_a_range_is_that_of_the_command),
-        cmocka_unit_test(a_design_takes_the_motion_of_another_training),
-        cmocka_unit_test(a_series_describes_its_snapshots),
-        cmocka_unit_test(options_of_a_series_are_used),
-        cmocka_unit_test(options_tell_what_happened_to_the_averages),
-        cmocka_unit_test(a_plan_takes_checks_and_a_schedule),
-        cmocka_unit_test(a_plan_has_weights_and_their_errors),
-        cmocka_unit_test(a_plan_above_its_error_is_refused),
-        cmocka_unit_test(unknown_options_are_refused_and_shorter_structs_accepted),
-        cmocka_unit_test(a_run_replaces_outputs_only_on_request),
-        cmocka_unit_test(a_run_that_is_cancelled_leaves_nothing),
-        cmocka_unit_test(nothing_is_printed_and_no_signal_is_handled),
-        cmocka_unit_test(runs_in_threads_are_independent),
-        cmocka_unit_test(a_large_solve_leaves_the_process_as_it_was),
-        cmocka_unit_test(the_version_equals_that_of_the_header),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(gammas_and_betas_match_the_paper),
+    cmocka_unit_test(weights_without_files_sum_to_one),
+    cmocka_unit_test(a_design_is_that_of_the_question),
+    cmocka_unit_test(a_design_for_a_range_is_that_of_the_command),
+    cmocka_unit_test(a_design_takes_the_motion_of_another_training),
+    cmocka_unit_test(a_series_describes_its_snapshots),
+    cmocka_unit_test(options_of_a_series_are_used),
+    cmocka_unit_test(options_tell_what_happened_to_the_averages),
+    cmocka_unit_test(a_plan_takes_checks_and_a_schedule),
+    cmocka_unit_test(a_plan_has_weights_and_their_errors),
+    cmocka_unit_test(a_plan_above_its_error_is_refused),
+    cmocka_unit_test(unknown_options_are_refused_and_shorter_structs_accepted),
+    cmocka_unit_test(a_run_replaces_outputs_only_on_request),
+    cmocka_unit_test(a_run_that_is_cancelled_leaves_nothing),
+    cmocka_unit_test(nothing_is_printed_and_no_signal_is_handled),
+    cmocka_unit_test(runs_in_threads_are_independent),
+    cmocka_unit_test(a_large_solve_leaves_the_process_as_it_was),
+    cmocka_unit_test(the_version_equals_that_of_the_header),
+};
+TEST_GROUP(tests)

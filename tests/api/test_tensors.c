@@ -249,15 +249,12 @@ static void ranges_and_tolerances_are_checked(void **state)
     assert_non_null(strstr(error.message, "to: "));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_equal_those_of_a_run),
-        cmocka_unit_test(a_tensor_is_reported_and_can_be_stopped),
-        cmocka_unit_test(wrong_tensors_and_sizes_are_refused),
-        cmocka_unit_test(a_plan_tells_whether_labels_fit),
-        cmocka_unit_test(the_search_ends_near_the_best_width),
-        cmocka_unit_test(ranges_and_tolerances_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(tensors_equal_those_of_a_run),
+    cmocka_unit_test(a_tensor_is_reported_and_can_be_stopped),
+    cmocka_unit_test(wrong_tensors_and_sizes_are_refused),
+    cmocka_unit_test(a_plan_tells_whether_labels_fit),
+    cmocka_unit_test(the_search_ends_near_the_best_width),
+    cmocka_unit_test(ranges_and_tolerances_are_checked),
+};
+TEST_GROUP(tests)

@@ -131,16 +131,13 @@ static void a_cleared_arena_is_like_new(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allocations_are_zeroed_aligned_and_disjoint),
-        cmocka_unit_test(an_allocation_may_be_larger_than_a_block),
-        cmocka_unit_test(sizes_that_overflow_are_refused),
-        cmocka_unit_test(copies_end_with_nul_and_are_copies),
-        cmocka_unit_test(printed_text_is_of_any_length),
-        cmocka_unit_test(a_grown_array_keeps_its_items),
-        cmocka_unit_test(a_cleared_arena_is_like_new),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(allocations_are_zeroed_aligned_and_disjoint),
+    cmocka_unit_test(an_allocation_may_be_larger_than_a_block),
+    cmocka_unit_test(sizes_that_overflow_are_refused),
+    cmocka_unit_test(copies_end_with_nul_and_are_copies),
+    cmocka_unit_test(printed_text_is_of_any_length),
+    cmocka_unit_test(a_grown_array_keeps_its_items),
+    cmocka_unit_test(a_cleared_arena_is_like_new),
+};
+TEST_GROUP(tests)

@@ -71,11 +71,8 @@ static void the_root_group_is_a_level(void **state)
     free(mount);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_tightest_level_counts),
-        cmocka_unit_test(the_root_group_is_a_level),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_tightest_level_counts),
+    cmocka_unit_test(the_root_group_is_a_level),
+};
+TEST_GROUP(tests)

@@ -76,13 +76,10 @@ static void the_place_changes_the_hash(void **state)
     assert_true(phema_hash_at("abc", 3, 5) != phema_hash_at("abd", 3, 5));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digests_are_those_of_xxhsum),
-        cmocka_unit_test(streams_give_the_digest_of_the_whole_and_a_start_resets),
-        cmocka_unit_test(numbers_are_little_endian),
-        cmocka_unit_test(the_place_changes_the_hash),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(digests_are_those_of_xxhsum),
+    cmocka_unit_test(streams_give_the_digest_of_the_whole_and_a_start_resets),
+    cmocka_unit_test(numbers_are_little_endian),
+    cmocka_unit_test(the_place_changes_the_hash),
+};
+TEST_GROUP(tests)

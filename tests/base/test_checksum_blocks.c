@@ -145,13 +145,10 @@ static void sums_carry_and_are_printed_as_xxh3_prints_them(void **state)
     assert_same(read, sum);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_level_gives_the_sum_of_the_library),
-        cmocka_unit_test(blocks_may_come_in_any_order),
-        cmocka_unit_test(a_bit_a_place_or_a_name_changes_the_sum),
-        cmocka_unit_test(sums_carry_and_are_printed_as_xxh3_prints_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_level_gives_the_sum_of_the_library),
+    cmocka_unit_test(blocks_may_come_in_any_order),
+    cmocka_unit_test(a_bit_a_place_or_a_name_changes_the_sum),
+    cmocka_unit_test(sums_carry_and_are_printed_as_xxh3_prints_them),
+};
+TEST_GROUP(tests)

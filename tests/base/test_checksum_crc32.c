@@ -53,12 +53,9 @@ static void every_length_and_address_gives_the_definition(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_check_value_of_the_standard),
-        cmocka_unit_test(streams_give_the_crc_of_the_whole),
-        cmocka_unit_test(every_length_and_address_gives_the_definition),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_check_value_of_the_standard),
+    cmocka_unit_test(streams_give_the_crc_of_the_whole),
+    cmocka_unit_test(every_length_and_address_gives_the_definition),
+};
+TEST_GROUP(tests)

@@ -130,13 +130,10 @@ static void outputs_are_found_before_they_exist(void **state)
     clear(&files);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inputs_are_found_by_any_name),
-        cmocka_unit_test(partial_names_are_claimed_too),
-        cmocka_unit_test(a_directory_that_holds_an_input_is_refused),
-        cmocka_unit_test(outputs_are_found_before_they_exist),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(inputs_are_found_by_any_name),
+    cmocka_unit_test(partial_names_are_claimed_too),
+    cmocka_unit_test(a_directory_that_holds_an_input_is_refused),
+    cmocka_unit_test(outputs_are_found_before_they_exist),
+};
+TEST_GROUP(tests)

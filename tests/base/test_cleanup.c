@@ -249,16 +249,13 @@ static void threads_do_not_lose_each_others_entries(void **state)
     clear(&made);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_signal_removes_partial_outputs_and_then_ends),
-        cmocka_unit_test(holds_nest),
-        cmocka_unit_test(a_file_off_the_list_stays),
-        cmocka_unit_test(a_reused_entry_names_only_the_new_file),
-        cmocka_unit_test(an_ignored_signal_stays_ignored),
-        cmocka_unit_test(another_bus_error_ends_by_that_signal),
-        cmocka_unit_test(threads_do_not_lose_each_others_entries),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_signal_removes_partial_outputs_and_then_ends),
+    cmocka_unit_test(holds_nest),
+    cmocka_unit_test(a_file_off_the_list_stays),
+    cmocka_unit_test(a_reused_entry_names_only_the_new_file),
+    cmocka_unit_test(an_ignored_signal_stays_ignored),
+    cmocka_unit_test(another_bus_error_ends_by_that_signal),
+    cmocka_unit_test(threads_do_not_lose_each_others_entries),
+};
+TEST_GROUP(tests)

@@ -125,14 +125,11 @@ static void threads_are_those_of_the_affinity_mask(void **state)
     assert_int_equal(WEXITSTATUS(status), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_level_agrees_with_the_kernel),
-        cmocka_unit_test(the_variable_lowers_the_level),
-        cmocka_unit_test(the_variable_never_raises_the_level),
-        cmocka_unit_test(an_unknown_value_is_ignored),
-        cmocka_unit_test(threads_are_those_of_the_affinity_mask),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_level_agrees_with_the_kernel),
+    cmocka_unit_test(the_variable_lowers_the_level),
+    cmocka_unit_test(the_variable_never_raises_the_level),
+    cmocka_unit_test(an_unknown_value_is_ignored),
+    cmocka_unit_test(threads_are_those_of_the_affinity_mask),
+};
+TEST_GROUP(tests)

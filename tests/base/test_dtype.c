@@ -128,14 +128,11 @@ static void integers_are_not_rounded(void **state)
             assert_true(phema_dtype_rounding(published[i].dtype) > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dtype_is_as_published),
-        cmocka_unit_test(names_are_found_exactly),
-        cmocka_unit_test(other_names_are_refused),
-        cmocka_unit_test(rounding_agrees_with_measured_errors),
-        cmocka_unit_test(integers_are_not_rounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_dtype_is_as_published),
+    cmocka_unit_test(names_are_found_exactly),
+    cmocka_unit_test(other_names_are_refused),
+    cmocka_unit_test(rounding_agrees_with_measured_errors),
+    cmocka_unit_test(integers_are_not_rounded),
+};
+TEST_GROUP(tests)

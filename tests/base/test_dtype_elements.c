@@ -70,12 +70,9 @@ static void spacing_of_wide_floats_agrees_with_the_processor(void **state)
                     nextafter(doubles[i], HUGE_VAL) - doubles[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spacing_leads_to_the_next_number),
-        cmocka_unit_test(rows_widen_as_single_elements),
-        cmocka_unit_test(spacing_of_wide_floats_agrees_with_the_processor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(spacing_leads_to_the_next_number),
+    cmocka_unit_test(rows_widen_as_single_elements),
+    cmocka_unit_test(spacing_of_wide_floats_agrees_with_the_processor),
+};
+TEST_GROUP(tests)

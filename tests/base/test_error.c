@@ -132,17 +132,14 @@ static void half_a_remedy_is_no_remedy(void **state)
     free(sentence);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_remedy_stays_with_its_message),
-        cmocka_unit_test(half_a_remedy_is_no_remedy),
-        cmocka_unit_test(statuses_are_the_documented_exit_statuses),
-        cmocka_unit_test(places_are_put_before_the_sentence),
-        cmocka_unit_test(percent_signs_in_the_sentence_are_not_read_again),
-        cmocka_unit_test(only_text_that_does_not_fit_is_cut),
-        cmocka_unit_test(a_place_before_a_long_sentence_cuts_its_end),
-        cmocka_unit_test(a_place_that_fills_everything_is_cut_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_remedy_stays_with_its_message),
+    cmocka_unit_test(half_a_remedy_is_no_remedy),
+    cmocka_unit_test(statuses_are_the_documented_exit_statuses),
+    cmocka_unit_test(places_are_put_before_the_sentence),
+    cmocka_unit_test(percent_signs_in_the_sentence_are_not_read_again),
+    cmocka_unit_test(only_text_that_does_not_fit_is_cut),
+    cmocka_unit_test(a_place_before_a_long_sentence_cuts_its_end),
+    cmocka_unit_test(a_place_that_fills_everything_is_cut_itself),
+};
+TEST_GROUP(tests)

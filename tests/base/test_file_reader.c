@@ -276,16 +276,13 @@ static void descriptors_are_allowed_up_to_the_hard_limit(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holes_are_zeros),
-        cmocka_unit_test(any_range_is_read),
-        cmocka_unit_test(any_range_is_read_past_the_page_cache),
-        cmocka_unit_test(a_file_that_was_cut_is_noticed),
-        cmocka_unit_test(files_in_the_page_cache_are_known),
-        cmocka_unit_test(another_file_of_the_name_is_refused),
-        cmocka_unit_test(descriptors_are_allowed_up_to_the_hard_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(holes_are_zeros),
+    cmocka_unit_test(any_range_is_read),
+    cmocka_unit_test(any_range_is_read_past_the_page_cache),
+    cmocka_unit_test(a_file_that_was_cut_is_noticed),
+    cmocka_unit_test(files_in_the_page_cache_are_known),
+    cmocka_unit_test(another_file_of_the_name_is_refused),
+    cmocka_unit_test(descriptors_are_allowed_up_to_the_hard_limit),
+};
+TEST_GROUP(tests)

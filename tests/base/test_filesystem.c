@@ -29,11 +29,8 @@ static void io_uring_reads_known_filesystems_alone(void **state)
     (void)close(in_memory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(local_filesystems_are_not_network_filesystems),
-        cmocka_unit_test(io_uring_reads_known_filesystems_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(local_filesystems_are_not_network_filesystems),
+    cmocka_unit_test(io_uring_reads_known_filesystems_alone),
+};
+TEST_GROUP(tests)

@@ -480,29 +480,26 @@ static void invalid_paths_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_have_their_types),
-        cmocka_unit_test(a_value_of_another_type_is_refused),
-        cmocka_unit_test(fields_come_in_document_order),
-        cmocka_unit_test(strings_may_hold_nul),
-        cmocka_unit_test(duplicate_keys_are_refused_on_every_level),
-        cmocka_unit_test(invalid_json_is_refused_with_its_place),
-        cmocka_unit_test(nothing_may_follow_the_document),
-        cmocka_unit_test(every_cut_of_a_document_is_refused),
-        cmocka_unit_test(invalid_utf8_is_refused),
-        cmocka_unit_test(messages_are_one_line),
-        cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(numbers_that_do_not_fit_are_refused),
-        cmocka_unit_test(members_are_separated_and_nested),
-        cmocka_unit_test(pretty_text_is_the_same_document),
-        cmocka_unit_test(numbers_read_back_as_the_same_double),
-        cmocka_unit_test(nan_and_infinity_become_null),
-        cmocka_unit_test(any_bytes_become_a_string),
-        cmocka_unit_test(invisible_and_direction_characters_are_escaped),
-        cmocka_unit_test(paths_of_any_bytes_are_read_back),
-        cmocka_unit_test(invalid_paths_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(values_have_their_types),
+    cmocka_unit_test(a_value_of_another_type_is_refused),
+    cmocka_unit_test(fields_come_in_document_order),
+    cmocka_unit_test(strings_may_hold_nul),
+    cmocka_unit_test(duplicate_keys_are_refused_on_every_level),
+    cmocka_unit_test(invalid_json_is_refused_with_its_place),
+    cmocka_unit_test(nothing_may_follow_the_document),
+    cmocka_unit_test(every_cut_of_a_document_is_refused),
+    cmocka_unit_test(invalid_utf8_is_refused),
+    cmocka_unit_test(messages_are_one_line),
+    cmocka_unit_test(deep_nesting_is_refused),
+    cmocka_unit_test(numbers_that_do_not_fit_are_refused),
+    cmocka_unit_test(members_are_separated_and_nested),
+    cmocka_unit_test(pretty_text_is_the_same_document),
+    cmocka_unit_test(numbers_read_back_as_the_same_double),
+    cmocka_unit_test(nan_and_infinity_become_null),
+    cmocka_unit_test(any_bytes_become_a_string),
+    cmocka_unit_test(invisible_and_direction_characters_are_escaped),
+    cmocka_unit_test(paths_of_any_bytes_are_read_back),
+    cmocka_unit_test(invalid_paths_are_refused),
+};
+TEST_GROUP(tests)

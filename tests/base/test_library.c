@@ -60,13 +60,10 @@ static void a_function_may_be_optional(void **state)
     assert_true(root(9) == 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_of_a_library_can_be_called),
-        cmocka_unit_test(a_missing_library_is_named),
-        cmocka_unit_test(a_missing_function_is_named),
-        cmocka_unit_test(a_function_may_be_optional),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(functions_of_a_library_can_be_called),
+    cmocka_unit_test(a_missing_library_is_named),
+    cmocka_unit_test(a_missing_function_is_named),
+    cmocka_unit_test(a_function_may_be_optional),
+};
+TEST_GROUP(tests)

@@ -464,23 +464,20 @@ static void a_file_cut_while_mapped_ends_with_a_message(void **state)
     check_cut_while_mapped(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_mapped_whole),
-        cmocka_unit_test(links_are_followed),
-        cmocka_unit_test(anything_but_a_regular_file_is_refused),
-        cmocka_unit_test(an_unreadable_file_is_refused),
-        cmocka_unit_test(mappings_hold_no_descriptors),
-        cmocka_unit_test(a_changed_file_is_noticed),
-        cmocka_unit_test(another_file_of_the_same_size_and_date_is_noticed),
-        cmocka_unit_test(evicted_pages_are_read_again),
-        cmocka_unit_test(nothing_after_a_file_is_evicted),
-        cmocka_unit_test(an_expected_file_is_opened_on_demand),
-        cmocka_unit_test(another_file_than_the_expected_one_is_refused),
-        cmocka_unit_test(descriptors_are_kept_on_request),
-        cmocka_unit_test(few_enough_descriptors_are_kept),
-        cmocka_unit_test(a_file_cut_while_mapped_ends_with_a_message),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_file_is_mapped_whole),
+    cmocka_unit_test(links_are_followed),
+    cmocka_unit_test(anything_but_a_regular_file_is_refused),
+    cmocka_unit_test(an_unreadable_file_is_refused),
+    cmocka_unit_test(mappings_hold_no_descriptors),
+    cmocka_unit_test(a_changed_file_is_noticed),
+    cmocka_unit_test(another_file_of_the_same_size_and_date_is_noticed),
+    cmocka_unit_test(evicted_pages_are_read_again),
+    cmocka_unit_test(nothing_after_a_file_is_evicted),
+    cmocka_unit_test(an_expected_file_is_opened_on_demand),
+    cmocka_unit_test(another_file_than_the_expected_one_is_refused),
+    cmocka_unit_test(descriptors_are_kept_on_request),
+    cmocka_unit_test(few_enough_descriptors_are_kept),
+    cmocka_unit_test(a_file_cut_while_mapped_ends_with_a_message),
+};
+TEST_GROUP(tests)

@@ -74,12 +74,9 @@ static void room_is_limited_by_the_address_space(void **state)
     assert_false(phema_memory_has_room((uint64_t)1 << 60));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(touched_anonymous_pages_are_counted),
-        cmocka_unit_test(pages_of_a_mapped_file_are_not_anonymous),
-        cmocka_unit_test(room_is_limited_by_the_address_space),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(touched_anonymous_pages_are_counted),
+    cmocka_unit_test(pages_of_a_mapped_file_are_not_anonymous),
+    cmocka_unit_test(room_is_limited_by_the_address_space),
+};
+TEST_GROUP(tests)

@@ -155,14 +155,11 @@ static void a_profile_without_a_thread_samples_at_marks(void **state)
     phema_memory_profile_close(profile);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stages_have_their_baselines_and_peaks),
-        cmocka_unit_test(a_planted_leak_is_reported),
-        cmocka_unit_test(a_null_profile_does_nothing),
-        cmocka_unit_test(watched_files_are_found_in_the_page_cache),
-        cmocka_unit_test(a_profile_without_a_thread_samples_at_marks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(stages_have_their_baselines_and_peaks),
+    cmocka_unit_test(a_planted_leak_is_reported),
+    cmocka_unit_test(a_null_profile_does_nothing),
+    cmocka_unit_test(watched_files_are_found_in_the_page_cache),
+    cmocka_unit_test(a_profile_without_a_thread_samples_at_marks),
+};
+TEST_GROUP(tests)

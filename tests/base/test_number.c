@@ -189,15 +189,12 @@ static void decimals_are_whole_texts(void **state)
     assert_false(phema_decimal_parse(&value, (struct phema_span){(uint8_t *)digits, 64}));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suffixes_are_powers_of_1000_and_1024),
-        cmocka_unit_test(invalid_numbers_are_named),
-        cmocka_unit_test(counts_are_whole_and_below_2_to_53),
-        cmocka_unit_test(sizes_are_exact_and_rounded_down),
-        cmocka_unit_test(invalid_sizes_are_named),
-        cmocka_unit_test(decimals_are_whole_texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(suffixes_are_powers_of_1000_and_1024),
+    cmocka_unit_test(invalid_numbers_are_named),
+    cmocka_unit_test(counts_are_whole_and_below_2_to_53),
+    cmocka_unit_test(sizes_are_exact_and_rounded_down),
+    cmocka_unit_test(invalid_sizes_are_named),
+    cmocka_unit_test(decimals_are_whole_texts),
+};
+TEST_GROUP(tests)

@@ -88,12 +88,9 @@ static void impossible_numbers_are_refused(void **state)
     phema_arena_clear(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_come_back),
-        cmocka_unit_test(every_length_is_refused),
-        cmocka_unit_test(impossible_numbers_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(values_come_back),
+    cmocka_unit_test(every_length_is_refused),
+    cmocka_unit_test(impossible_numbers_are_refused),
+};
+TEST_GROUP(tests)

@@ -136,15 +136,12 @@ static void stacks_are_small(void **state)
     assert_true(bytes > 0 && bytes <= PHEMA_THREAD_STACK_BYTES);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_index_is_done_once),
-        cmocka_unit_test(one_thread_works_in_order),
-        cmocka_unit_test(the_first_failed_task_is_reported),
-        cmocka_unit_test(threads_are_those_that_may_run),
-        cmocka_unit_test(stacks_are_small),
-        cmocka_unit_test(without_threads_the_caller_does_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_index_is_done_once),
+    cmocka_unit_test(one_thread_works_in_order),
+    cmocka_unit_test(the_first_failed_task_is_reported),
+    cmocka_unit_test(threads_are_those_that_may_run),
+    cmocka_unit_test(stacks_are_small),
+    cmocka_unit_test(without_threads_the_caller_does_all),
+};
+TEST_GROUP(tests)

@@ -55,11 +55,8 @@ static void no_url_is_a_path(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slashes_at_the_end_do_not_count),
-        cmocka_unit_test(no_url_is_a_path),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(slashes_at_the_end_do_not_count),
+    cmocka_unit_test(no_url_is_a_path),
+};
+TEST_GROUP(tests)

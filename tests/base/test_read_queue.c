@@ -360,18 +360,15 @@ static void works_without_io_uring_and_threads(void **state)
     check_in_child(ENOSYS, false);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_reads_in_any_depth),
-        cmocka_unit_test(short_and_interrupted_reads_go_on),
-        cmocka_unit_test(reads_of_blocks_go_on_inside_of_them),
-        cmocka_unit_test(a_filesystem_that_is_not_known_is_read_by_threads),
-        cmocka_unit_test(the_device_fails),
-        cmocka_unit_test(files_end_and_shrink),
-        cmocka_unit_test(descriptors_that_cannot_be_read),
-        cmocka_unit_test(a_queue_closes_at_any_time),
-        cmocka_unit_test(works_without_io_uring_and_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(any_number_of_reads_in_any_depth),
+    cmocka_unit_test(short_and_interrupted_reads_go_on),
+    cmocka_unit_test(reads_of_blocks_go_on_inside_of_them),
+    cmocka_unit_test(a_filesystem_that_is_not_known_is_read_by_threads),
+    cmocka_unit_test(the_device_fails),
+    cmocka_unit_test(files_end_and_shrink),
+    cmocka_unit_test(descriptors_that_cannot_be_read),
+    cmocka_unit_test(a_queue_closes_at_any_time),
+    cmocka_unit_test(works_without_io_uring_and_threads),
+};
+TEST_GROUP(tests)

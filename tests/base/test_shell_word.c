@@ -63,12 +63,9 @@ static void words_are_appended(void **state)
     phema_strbuf_clear(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quotes_and_backslashes_stand_outside),
-        cmocka_unit_test(a_word_that_does_not_fit_is_not_written),
-        cmocka_unit_test(words_are_appended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(quotes_and_backslashes_stand_outside),
+    cmocka_unit_test(a_word_that_does_not_fit_is_not_written),
+    cmocka_unit_test(words_are_appended),
+};
+TEST_GROUP(tests)

@@ -43,11 +43,8 @@ static void sorted_items_are_compared_once(void **state)
     assert_int_equal(n_looks, 999);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_are_sorted),
-        cmocka_unit_test(sorted_items_are_compared_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(items_are_sorted),
+    cmocka_unit_test(sorted_items_are_compared_once),
+};
+TEST_GROUP(tests)

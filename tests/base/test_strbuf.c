@@ -413,28 +413,25 @@ static void an_end_is_shorter_than_the_string(void **state)
     assert_false(phema_ends_with("a.ptx", ".pt"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(appended_text_ends_with_nul),
-        cmocka_unit_test(an_empty_append_makes_an_empty_string),
-        cmocka_unit_test(no_length_is_special),
-        cmocka_unit_test(a_size_beyond_memory_fails_once_and_for_good),
-        cmocka_unit_test(valid_utf8_is_accepted),
-        cmocka_unit_test(invalid_utf8_is_refused),
-        cmocka_unit_test(every_character_is_accepted_and_cut_ones_are_not),
-        cmocka_unit_test(two_bytes_are_a_character_only_as_encoded),
-        cmocka_unit_test(names_are_escaped_for_terminals),
-        cmocka_unit_test(c1_controls_are_escaped),
-        cmocka_unit_test(invisible_and_direction_characters_are_escaped),
-        cmocka_unit_test(lines_keep_their_ends),
-        cmocka_unit_test(bytes_are_percent_encoded),
-        cmocka_unit_test(invalid_utf8_is_printed_as_bytes),
-        cmocka_unit_test(long_names_are_cut_between_characters),
-        cmocka_unit_test(a_name_that_just_fits_is_not_cut),
-        cmocka_unit_test(sizes_have_three_digits_and_a_unit),
-        cmocka_unit_test(numbers_are_as_short_as_they_can_be),
-        cmocka_unit_test(an_end_is_shorter_than_the_string),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(appended_text_ends_with_nul),
+    cmocka_unit_test(an_empty_append_makes_an_empty_string),
+    cmocka_unit_test(no_length_is_special),
+    cmocka_unit_test(a_size_beyond_memory_fails_once_and_for_good),
+    cmocka_unit_test(valid_utf8_is_accepted),
+    cmocka_unit_test(invalid_utf8_is_refused),
+    cmocka_unit_test(every_character_is_accepted_and_cut_ones_are_not),
+    cmocka_unit_test(two_bytes_are_a_character_only_as_encoded),
+    cmocka_unit_test(names_are_escaped_for_terminals),
+    cmocka_unit_test(c1_controls_are_escaped),
+    cmocka_unit_test(invisible_and_direction_characters_are_escaped),
+    cmocka_unit_test(lines_keep_their_ends),
+    cmocka_unit_test(bytes_are_percent_encoded),
+    cmocka_unit_test(invalid_utf8_is_printed_as_bytes),
+    cmocka_unit_test(long_names_are_cut_between_characters),
+    cmocka_unit_test(a_name_that_just_fits_is_not_cut),
+    cmocka_unit_test(sizes_have_three_digits_and_a_unit),
+    cmocka_unit_test(numbers_are_as_short_as_they_can_be),
+    cmocka_unit_test(an_end_is_shorter_than_the_string),
+};
+TEST_GROUP(tests)

@@ -161,13 +161,10 @@ static void a_file_elsewhere_has_none(void **state)
     assert_false(phema_stripes_read(&stripes, PHEMA_FIXTURES "/absent"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shows_number_and_size),
-        cmocka_unit_test(shows_the_widest_component_of_a_composite),
-        cmocka_unit_test(is_not_fooled_by_a_cut_or_hostile_attribute),
-        cmocka_unit_test(a_file_elsewhere_has_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(shows_number_and_size),
+    cmocka_unit_test(shows_the_widest_component_of_a_composite),
+    cmocka_unit_test(is_not_fooled_by_a_cut_or_hostile_attribute),
+    cmocka_unit_test(a_file_elsewhere_has_none),
+};
+TEST_GROUP(tests)

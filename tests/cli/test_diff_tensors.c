@@ -273,20 +273,17 @@ static void every_fixture_equals_itself(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances_match_those_computed_by_hand),
-        cmocka_unit_test(nan_equals_nan_and_zeros_of_either_sign_are_equal),
-        cmocka_unit_test(nan_and_a_number_differ),
-        cmocka_unit_test(a_common_infinity_does_not_hide_other_differences),
-        cmocka_unit_test(a_tensor_that_is_zero_only_in_b_is_infinitely_far),
-        cmocka_unit_test(tensors_that_differ_have_a_distance),
-        cmocka_unit_test(floats_of_any_width_are_numbers),
-        cmocka_unit_test(integers_are_bytes_and_complex_are_pairs),
-        cmocka_unit_test(tensors_are_matched_by_name),
-        cmocka_unit_test(every_part_of_a_large_tensor_counts),
-        cmocka_unit_test(every_fixture_equals_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(distances_match_those_computed_by_hand),
+    cmocka_unit_test(nan_equals_nan_and_zeros_of_either_sign_are_equal),
+    cmocka_unit_test(nan_and_a_number_differ),
+    cmocka_unit_test(a_common_infinity_does_not_hide_other_differences),
+    cmocka_unit_test(a_tensor_that_is_zero_only_in_b_is_infinitely_far),
+    cmocka_unit_test(tensors_that_differ_have_a_distance),
+    cmocka_unit_test(floats_of_any_width_are_numbers),
+    cmocka_unit_test(integers_are_bytes_and_complex_are_pairs),
+    cmocka_unit_test(tensors_are_matched_by_name),
+    cmocka_unit_test(every_part_of_a_large_tensor_counts),
+    cmocka_unit_test(every_fixture_equals_itself),
+};
+TEST_GROUP(tests)

@@ -52,12 +52,9 @@ static void rows_have_the_cells_of_their_columns(void **state)
     phema_strbuf_clear(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(markup_is_escaped),
-        cmocka_unit_test(invisible_characters_are_shown),
-        cmocka_unit_test(rows_have_the_cells_of_their_columns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(markup_is_escaped),
+    cmocka_unit_test(invisible_characters_are_shown),
+    cmocka_unit_test(rows_have_the_cells_of_their_columns),
+};
+TEST_GROUP(tests)

@@ -125,15 +125,12 @@ static void an_empty_table_is_no_text(void **state)
     assert_false(out.is_failed);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_aligned_and_lines_end_with_text),
-        cmocka_unit_test(narrow_terminals_get_blocks_of_columns),
-        cmocka_unit_test(colours_do_not_change_the_alignment),
-        cmocka_unit_test(characters_are_counted_and_controls_escaped),
-        cmocka_unit_test(a_label_spans_the_keys),
-        cmocka_unit_test(an_empty_table_is_no_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(columns_are_aligned_and_lines_end_with_text),
+    cmocka_unit_test(narrow_terminals_get_blocks_of_columns),
+    cmocka_unit_test(colours_do_not_change_the_alignment),
+    cmocka_unit_test(characters_are_counted_and_controls_escaped),
+    cmocka_unit_test(a_label_spans_the_keys),
+    cmocka_unit_test(an_empty_table_is_no_text),
+};
+TEST_GROUP(tests)

@@ -121,15 +121,12 @@ static void options_decide_on_colours_before_the_environment(void **state)
     terminal_set_color(TERMINAL_COLOR_AUTO);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_cut_between_characters),
-        cmocka_unit_test(durations_have_two_units),
-        cmocka_unit_test(lines_are_broken_at_spaces_alone),
-        cmocka_unit_test(columns_of_the_environment_decide),
-        cmocka_unit_test(options_decide_on_colours_before_the_environment),
-        cmocka_unit_test(the_first_variable_that_is_set_decides_the_locale),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(texts_are_cut_between_characters),
+    cmocka_unit_test(durations_have_two_units),
+    cmocka_unit_test(lines_are_broken_at_spaces_alone),
+    cmocka_unit_test(columns_of_the_environment_decide),
+    cmocka_unit_test(options_decide_on_colours_before_the_environment),
+    cmocka_unit_test(the_first_variable_that_is_set_decides_the_locale),
+};
+TEST_GROUP(tests)

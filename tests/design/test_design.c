@@ -259,17 +259,14 @@ static void no_grid_is_better(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choices_keep_to_disk_and_times),
-        cmocka_unit_test(no_usual_choice_is_better),
-        cmocka_unit_test(even_times_are_multiples_of_one_interval),
-        cmocka_unit_test(a_disk_that_is_too_small_is_refused),
-        cmocka_unit_test(many_ends_each_have_their_snapshot),
-        cmocka_unit_test(other_bytes_take_disk),
-        cmocka_unit_test(the_least_disk_within_an_error_is_chosen),
-        cmocka_unit_test(no_grid_is_better),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(choices_keep_to_disk_and_times),
+    cmocka_unit_test(no_usual_choice_is_better),
+    cmocka_unit_test(even_times_are_multiples_of_one_interval),
+    cmocka_unit_test(a_disk_that_is_too_small_is_refused),
+    cmocka_unit_test(many_ends_each_have_their_snapshot),
+    cmocka_unit_test(other_bytes_take_disk),
+    cmocka_unit_test(the_least_disk_within_an_error_is_chosen),
+    cmocka_unit_test(no_grid_is_better),
+};
+TEST_GROUP(tests)

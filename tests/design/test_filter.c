@@ -234,17 +234,14 @@ static void what_cannot_be_followed_is_refused(void **state)
                  "reaches back beyond");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_are_those_of_a_solve),
-        cmocka_unit_test(errors_at_earlier_ends_are_those_of_a_solve),
-        cmocka_unit_test(raw_parameters_beside_one_width),
-        cmocka_unit_test(raw_checkpoints_that_exist_anyway),
-        cmocka_unit_test(errors_in_a_motion_that_was_seen),
-        cmocka_unit_test(a_stretched_training_has_the_same_errors),
-        cmocka_unit_test(motions_are_scaled_alike),
-        cmocka_unit_test(what_cannot_be_followed_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(errors_are_those_of_a_solve),
+    cmocka_unit_test(errors_at_earlier_ends_are_those_of_a_solve),
+    cmocka_unit_test(raw_parameters_beside_one_width),
+    cmocka_unit_test(raw_checkpoints_that_exist_anyway),
+    cmocka_unit_test(errors_in_a_motion_that_was_seen),
+    cmocka_unit_test(a_stretched_training_has_the_same_errors),
+    cmocka_unit_test(motions_are_scaled_alike),
+    cmocka_unit_test(what_cannot_be_followed_is_refused),
+};
+TEST_GROUP(tests)

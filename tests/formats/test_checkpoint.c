@@ -39,10 +39,7 @@ static void a_file_changed_since_opening_is_named(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_changed_since_opening_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_file_changed_since_opening_is_named),
+};
+TEST_GROUP(tests)

@@ -289,13 +289,10 @@ static void chunks_are_accepted_when_each_element_is_in_one(void **state)
     assert_true(n_good > 1000 && n_bad > 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_range_of_any_split_is_gathered),
-        cmocka_unit_test(whole_rows_are_views),
-        cmocka_unit_test(overlapping_chunks_need_not_be_neighbours),
-        cmocka_unit_test(chunks_are_accepted_when_each_element_is_in_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(any_range_of_any_split_is_gathered),
+    cmocka_unit_test(whole_rows_are_views),
+    cmocka_unit_test(overlapping_chunks_need_not_be_neighbours),
+    cmocka_unit_test(chunks_are_accepted_when_each_element_is_in_one),
+};
+TEST_GROUP(tests)

@@ -530,21 +530,18 @@ static void spoilt_files_of_the_library(void **state)
     spoil(names[2], 101, 7);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_good_one_is_read),
-        cmocka_unit_test(paths_stay_in_the_directory),
-        cmocka_unit_test(links_to_files_are_followed),
-        cmocka_unit_test(places_that_are_none),
-        cmocka_unit_test(boxes_that_do_not_make_up_the_tensor),
-        cmocka_unit_test(archives_that_hold_something_else),
-        cmocka_unit_test(entries_that_are_missing_or_doubled),
-        cmocka_unit_test(types_and_sizes_that_are_none),
-        cmocka_unit_test(empty_pieces_are_pieces),
-        cmocka_unit_test(more_boxes_than_processes_exist),
-        cmocka_unit_test(classes_are_known_here_alone),
-        cmocka_unit_test(spoilt_files_of_the_library),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_good_one_is_read),
+    cmocka_unit_test(paths_stay_in_the_directory),
+    cmocka_unit_test(links_to_files_are_followed),
+    cmocka_unit_test(places_that_are_none),
+    cmocka_unit_test(boxes_that_do_not_make_up_the_tensor),
+    cmocka_unit_test(archives_that_hold_something_else),
+    cmocka_unit_test(entries_that_are_missing_or_doubled),
+    cmocka_unit_test(types_and_sizes_that_are_none),
+    cmocka_unit_test(empty_pieces_are_pieces),
+    cmocka_unit_test(more_boxes_than_processes_exist),
+    cmocka_unit_test(classes_are_known_here_alone),
+    cmocka_unit_test(spoilt_files_of_the_library),
+};
+TEST_GROUP(tests)

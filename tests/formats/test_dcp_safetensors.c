@@ -288,15 +288,12 @@ static void replicas_and_empty_boxes_are_passed_over(void **state)
     phema_checkpoint_close(checkpoint);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(torchs_shards_equal_the_whole_tensors),
-        cmocka_unit_test(tensors_are_whole_however_they_are_cut),
-        cmocka_unit_test(the_second_shard_must_fit),
-        cmocka_unit_test(ranks_and_files_are_complete),
-        cmocka_unit_test(files_of_whole_tensors_are_ordinary),
-        cmocka_unit_test(replicas_and_empty_boxes_are_passed_over),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(torchs_shards_equal_the_whole_tensors),
+    cmocka_unit_test(tensors_are_whole_however_they_are_cut),
+    cmocka_unit_test(the_second_shard_must_fit),
+    cmocka_unit_test(ranks_and_files_are_complete),
+    cmocka_unit_test(files_of_whole_tensors_are_ordinary),
+    cmocka_unit_test(replicas_and_empty_boxes_are_passed_over),
+};
+TEST_GROUP(tests)

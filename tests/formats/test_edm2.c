@@ -494,25 +494,22 @@ static void no_change_of_a_byte_crashes(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_network_lists_as_its_state_dict),
-        cmocka_unit_test(other_pickles_list_their_tensors),
-        cmocka_unit_test(objects_are_as_edm2_saves_them),
-        cmocka_unit_test(modules_are_as_torch_builds_them),
-        cmocka_unit_test(tensors_in_attributes_are_listed_last),
-        cmocka_unit_test(attributes_may_refer_to_their_owner),
-        cmocka_unit_test(deep_attributes_are_not_followed),
-        cmocka_unit_test(storages_inside_are_whole_files),
-        cmocka_unit_test(zips_have_no_storages_inside),
-        cmocka_unit_test(bytes_are_loaded_once),
-        cmocka_unit_test(shared_modules_do_not_unfold_without_end),
-        cmocka_unit_test(nesting_ends),
-        cmocka_unit_test(holes_buy_no_memory),
-        cmocka_unit_test(reconstructions_hold_their_values),
-        cmocka_unit_test(many_tensors_are_listed),
-        cmocka_unit_test(no_change_of_a_byte_crashes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_network_lists_as_its_state_dict),
+    cmocka_unit_test(other_pickles_list_their_tensors),
+    cmocka_unit_test(objects_are_as_edm2_saves_them),
+    cmocka_unit_test(modules_are_as_torch_builds_them),
+    cmocka_unit_test(tensors_in_attributes_are_listed_last),
+    cmocka_unit_test(attributes_may_refer_to_their_owner),
+    cmocka_unit_test(deep_attributes_are_not_followed),
+    cmocka_unit_test(storages_inside_are_whole_files),
+    cmocka_unit_test(zips_have_no_storages_inside),
+    cmocka_unit_test(bytes_are_loaded_once),
+    cmocka_unit_test(shared_modules_do_not_unfold_without_end),
+    cmocka_unit_test(nesting_ends),
+    cmocka_unit_test(holes_buy_no_memory),
+    cmocka_unit_test(reconstructions_hold_their_values),
+    cmocka_unit_test(many_tensors_are_listed),
+    cmocka_unit_test(no_change_of_a_byte_crashes),
+};
+TEST_GROUP(tests)

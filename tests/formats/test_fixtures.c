@@ -276,18 +276,15 @@ static void metadata_is_kept(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(safetensors_list_as_expected),
-        cmocka_unit_test(compressed_files_list_as_expected),
-        cmocka_unit_test(shards_list_as_expected),
-        cmocka_unit_test(torch_files_list_as_expected),
-        cmocka_unit_test(distributed_checkpoints_list_as_expected),
-        cmocka_unit_test(snapshots_of_ema_libraries_list_as_expected),
-        cmocka_unit_test(snapshots_of_edm2_list_as_expected),
-        cmocka_unit_test(refused_files_are_refused_with_their_word),
-        cmocka_unit_test(metadata_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(safetensors_list_as_expected),
+    cmocka_unit_test(compressed_files_list_as_expected),
+    cmocka_unit_test(shards_list_as_expected),
+    cmocka_unit_test(torch_files_list_as_expected),
+    cmocka_unit_test(distributed_checkpoints_list_as_expected),
+    cmocka_unit_test(snapshots_of_ema_libraries_list_as_expected),
+    cmocka_unit_test(snapshots_of_edm2_list_as_expected),
+    cmocka_unit_test(refused_files_are_refused_with_their_word),
+    cmocka_unit_test(metadata_is_kept),
+};
+TEST_GROUP(tests)

@@ -111,11 +111,8 @@ static void unwritable_tensors_are_refused(void **state)
     assert_null(header);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_are_those_of_the_library),
-        cmocka_unit_test(unwritable_tensors_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(headers_are_those_of_the_library),
+    cmocka_unit_test(unwritable_tensors_are_refused),
+};
+TEST_GROUP(tests)

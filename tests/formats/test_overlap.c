@@ -263,14 +263,11 @@ static void hostile_numbers_of_views_end(void **state)
     free(is_replaced);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_views_follow_the_definition),
-        cmocka_unit_test(large_interleaved_views_are_distinguished),
-        cmocka_unit_test(exactly_the_overlaps_are_found),
-        cmocka_unit_test(many_tensors_are_gone_through_quickly),
-        cmocka_unit_test(hostile_numbers_of_views_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(random_views_follow_the_definition),
+    cmocka_unit_test(large_interleaved_views_are_distinguished),
+    cmocka_unit_test(exactly_the_overlaps_are_found),
+    cmocka_unit_test(many_tensors_are_gone_through_quickly),
+    cmocka_unit_test(hostile_numbers_of_views_end),
+};
+TEST_GROUP(tests)

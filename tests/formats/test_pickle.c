@@ -572,29 +572,26 @@ static void no_change_of_a_byte_crashes(void **state)
     phema_strbuf_clear(&file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_the_path_from_the_root),
-        cmocka_unit_test(keys_without_a_name_are_left_out_with_a_warning),
-        cmocka_unit_test(two_tensors_of_one_name_are_refused),
-        cmocka_unit_test(equal_keys_are_one_with_the_last_value),
-        cmocka_unit_test(keys_are_hashable),
-        cmocka_unit_test(tensors_in_attributes_of_dicts_are_listed),
-        cmocka_unit_test(the_stack_is_guarded),
-        cmocka_unit_test(the_memo_is_guarded),
-        cmocka_unit_test(lengths_end_inside_the_pickle),
-        cmocka_unit_test(protocols_and_opcodes_outside_the_list_are_refused),
-        cmocka_unit_test(names_outside_the_list_are_refused_even_when_dropped),
-        cmocka_unit_test(allowed_names_are_inert),
-        cmocka_unit_test(views_stay_inside_their_storage),
-        cmocka_unit_test(storages_match_the_records_of_the_archive),
-        cmocka_unit_test(nesting_and_cycles_end),
-        cmocka_unit_test(chains_of_shared_containers_end),
-        cmocka_unit_test(shared_containers_do_not_unfold_without_end),
-        cmocka_unit_test(copies_of_containers_are_bounded),
-        cmocka_unit_test(modules_list_as_their_state_dict),
-        cmocka_unit_test(no_change_of_a_byte_crashes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(names_are_the_path_from_the_root),
+    cmocka_unit_test(keys_without_a_name_are_left_out_with_a_warning),
+    cmocka_unit_test(two_tensors_of_one_name_are_refused),
+    cmocka_unit_test(equal_keys_are_one_with_the_last_value),
+    cmocka_unit_test(keys_are_hashable),
+    cmocka_unit_test(tensors_in_attributes_of_dicts_are_listed),
+    cmocka_unit_test(the_stack_is_guarded),
+    cmocka_unit_test(the_memo_is_guarded),
+    cmocka_unit_test(lengths_end_inside_the_pickle),
+    cmocka_unit_test(protocols_and_opcodes_outside_the_list_are_refused),
+    cmocka_unit_test(names_outside_the_list_are_refused_even_when_dropped),
+    cmocka_unit_test(allowed_names_are_inert),
+    cmocka_unit_test(views_stay_inside_their_storage),
+    cmocka_unit_test(storages_match_the_records_of_the_archive),
+    cmocka_unit_test(nesting_and_cycles_end),
+    cmocka_unit_test(chains_of_shared_containers_end),
+    cmocka_unit_test(shared_containers_do_not_unfold_without_end),
+    cmocka_unit_test(copies_of_containers_are_bounded),
+    cmocka_unit_test(modules_list_as_their_state_dict),
+    cmocka_unit_test(no_change_of_a_byte_crashes),
+};
+TEST_GROUP(tests)

@@ -138,13 +138,10 @@ static void others_are_left_to_the_mapping(void **state)
     assert_int_equal(check_all("zst/gaps.safetensors.zst"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_is_read_by_a_queue),
-        cmocka_unit_test(pieces_of_a_tensor_are_read_by_a_queue),
-        cmocka_unit_test(codes_are_read_by_a_queue),
-        cmocka_unit_test(others_are_left_to_the_mapping),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_format_is_read_by_a_queue),
+    cmocka_unit_test(pieces_of_a_tensor_are_read_by_a_queue),
+    cmocka_unit_test(codes_are_read_by_a_queue),
+    cmocka_unit_test(others_are_left_to_the_mapping),
+};
+TEST_GROUP(tests)

@@ -94,13 +94,10 @@ static void outputs_and_templates_have_names(void **state)
     assert_null(phema_format_extension("none"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_stands_for_one_format),
-        cmocka_unit_test(a_name_has_the_uses_of_its_extension),
-        cmocka_unit_test(names_of_tensors_include_formats_that_are_not_read),
-        cmocka_unit_test(outputs_and_templates_have_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_name_stands_for_one_format),
+    cmocka_unit_test(a_name_has_the_uses_of_its_extension),
+    cmocka_unit_test(names_of_tensors_include_formats_that_are_not_read),
+    cmocka_unit_test(outputs_and_templates_have_names),
+};
+TEST_GROUP(tests)

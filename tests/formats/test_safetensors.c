@@ -471,24 +471,21 @@ static void many_tensors_are_listed(void **state)
     phema_checkpoint_close(checkpoint);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(legal_but_odd_headers_are_read),
-        cmocka_unit_test(broken_json_is_refused),
-        cmocka_unit_test(numbers_are_plain_integers),
-        cmocka_unit_test(duplicates_are_refused_on_every_level),
-        cmocka_unit_test(data_are_covered_exactly),
-        cmocka_unit_test(lengths_of_headers_are_checked),
-        cmocka_unit_test(a_header_of_640_bytes_is_no_pickle),
-        cmocka_unit_test(names_are_any_utf8),
-        cmocka_unit_test(ranks_end_at_64),
-        cmocka_unit_test(no_change_of_a_byte_crashes),
-        cmocka_unit_test(an_equal_header_is_not_listed_again),
-        cmocka_unit_test(a_header_that_differs_is_read),
-        cmocka_unit_test(beside_another_the_same_is_refused),
-        cmocka_unit_test(a_changed_byte_is_seen),
-        cmocka_unit_test(many_tensors_are_listed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(legal_but_odd_headers_are_read),
+    cmocka_unit_test(broken_json_is_refused),
+    cmocka_unit_test(numbers_are_plain_integers),
+    cmocka_unit_test(duplicates_are_refused_on_every_level),
+    cmocka_unit_test(data_are_covered_exactly),
+    cmocka_unit_test(lengths_of_headers_are_checked),
+    cmocka_unit_test(a_header_of_640_bytes_is_no_pickle),
+    cmocka_unit_test(names_are_any_utf8),
+    cmocka_unit_test(ranks_end_at_64),
+    cmocka_unit_test(no_change_of_a_byte_crashes),
+    cmocka_unit_test(an_equal_header_is_not_listed_again),
+    cmocka_unit_test(a_header_that_differs_is_read),
+    cmocka_unit_test(beside_another_the_same_is_refused),
+    cmocka_unit_test(a_changed_byte_is_seen),
+    cmocka_unit_test(many_tensors_are_listed),
+};
+TEST_GROUP(tests)

@@ -163,14 +163,11 @@ static void depth_and_names_are_bounded(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_named_like_tensors),
-        cmocka_unit_test(files_of_torch),
-        cmocka_unit_test(numbers_near_the_root_are_kept),
-        cmocka_unit_test(shared_containers_cost_little),
-        cmocka_unit_test(depth_and_names_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(numbers_are_named_like_tensors),
+    cmocka_unit_test(files_of_torch),
+    cmocka_unit_test(numbers_near_the_root_are_kept),
+    cmocka_unit_test(shared_containers_cost_little),
+    cmocka_unit_test(depth_and_names_are_bounded),
+};
+TEST_GROUP(tests)

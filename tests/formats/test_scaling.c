@@ -199,11 +199,8 @@ static void scales_that_do_not_fit_are_faults(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_are_codes_times_scales),
-        cmocka_unit_test(scales_that_do_not_fit_are_faults),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(elements_are_codes_times_scales),
+    cmocka_unit_test(scales_that_do_not_fit_are_faults),
+};
+TEST_GROUP(tests)

@@ -319,20 +319,17 @@ static void forgetting_the_listing_keeps_the_files(void **state)
     phema_checkpoint_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards_are_read_in_the_order_of_the_index),
-        cmocka_unit_test(a_wrong_total_is_a_warning),
-        cmocka_unit_test(names_of_shards_stay_below_the_index),
-        cmocka_unit_test(indices_and_shards_must_agree),
-        cmocka_unit_test(an_index_has_64_mib_at_most),
-        cmocka_unit_test(a_name_in_two_shards_is_refused),
-        cmocka_unit_test(shards_may_be_links_and_no_pipes),
-        cmocka_unit_test(headers_of_shards_end_inside_them),
-        cmocka_unit_test(directories_hold_exactly_one_checkpoint),
-        cmocka_unit_test(content_decides_and_not_the_extension),
-        cmocka_unit_test(forgetting_the_listing_keeps_the_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(shards_are_read_in_the_order_of_the_index),
+    cmocka_unit_test(a_wrong_total_is_a_warning),
+    cmocka_unit_test(names_of_shards_stay_below_the_index),
+    cmocka_unit_test(indices_and_shards_must_agree),
+    cmocka_unit_test(an_index_has_64_mib_at_most),
+    cmocka_unit_test(a_name_in_two_shards_is_refused),
+    cmocka_unit_test(shards_may_be_links_and_no_pipes),
+    cmocka_unit_test(headers_of_shards_end_inside_them),
+    cmocka_unit_test(directories_hold_exactly_one_checkpoint),
+    cmocka_unit_test(content_decides_and_not_the_extension),
+    cmocka_unit_test(forgetting_the_listing_keeps_the_files),
+};
+TEST_GROUP(tests)

@@ -152,13 +152,10 @@ static void writes_in_c_order_are_copies(void **state)
     assert_string_equal((const char *)bytes, ".cdefg..");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strided_reads_follow_the_definition),
-        cmocka_unit_test(reads_in_c_order_are_views),
-        cmocka_unit_test(strided_writes_follow_the_definition),
-        cmocka_unit_test(writes_in_c_order_are_copies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(strided_reads_follow_the_definition),
+    cmocka_unit_test(reads_in_c_order_are_views),
+    cmocka_unit_test(strided_writes_follow_the_definition),
+    cmocka_unit_test(writes_in_c_order_are_copies),
+};
+TEST_GROUP(tests)

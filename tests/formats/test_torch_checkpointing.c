@@ -564,18 +564,15 @@ static void files_and_processes_are_complete(void **state)
     refuse("steps", "holds 2 checkpoint files and no index, expected one checkpoint");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_librarys_files_equal_the_whole_tensors),
-        cmocka_unit_test(the_item_step_is_a_value),
-        cmocka_unit_test(metadata_come_from_the_nearest_sibling),
-        cmocka_unit_test(metadata_that_lie_are_refused),
-        cmocka_unit_test(dimensions_are_cut_from_left_to_right),
-        cmocka_unit_test(a_part_may_be_empty),
-        cmocka_unit_test(replicas_are_read_once),
-        cmocka_unit_test(dtensors_that_lie_are_refused),
-        cmocka_unit_test(files_and_processes_are_complete),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_librarys_files_equal_the_whole_tensors),
+    cmocka_unit_test(the_item_step_is_a_value),
+    cmocka_unit_test(metadata_come_from_the_nearest_sibling),
+    cmocka_unit_test(metadata_that_lie_are_refused),
+    cmocka_unit_test(dimensions_are_cut_from_left_to_right),
+    cmocka_unit_test(a_part_may_be_empty),
+    cmocka_unit_test(replicas_are_read_once),
+    cmocka_unit_test(dtensors_that_lie_are_refused),
+    cmocka_unit_test(files_and_processes_are_complete),
+};
+TEST_GROUP(tests)

@@ -191,15 +191,9 @@ static void no_change_of_a_byte_crashes(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_file_opens),
-        cmocka_unit_test(the_head_is_checked),
-        cmocka_unit_test(each_pickle_has_its_own_memo),
-        cmocka_unit_test(persistent_ids_are_checked),
-        cmocka_unit_test(storages_and_list_must_agree),
-        cmocka_unit_test(no_change_of_a_byte_crashes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_plain_file_opens),           cmocka_unit_test(the_head_is_checked),
+    cmocka_unit_test(each_pickle_has_its_own_memo), cmocka_unit_test(persistent_ids_are_checked),
+    cmocka_unit_test(storages_and_list_must_agree), cmocka_unit_test(no_change_of_a_byte_crashes),
+};
+TEST_GROUP(tests)

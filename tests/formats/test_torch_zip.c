@@ -593,22 +593,19 @@ static void no_change_of_a_byte_crashes(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_archive_opens),
-        cmocka_unit_test(end_records_are_checked),
-        cmocka_unit_test(entries_are_checked),
-        cmocka_unit_test(local_headers_agree_with_the_directory),
-        cmocka_unit_test(local_headers_may_leave_sizes_to_descriptor_and_zip64_field),
-        cmocka_unit_test(records_do_not_overlap),
-        cmocka_unit_test(names_of_records_are_unique_and_tame),
-        cmocka_unit_test(records_of_torch_are_checked),
-        cmocka_unit_test(zip64_records_are_read_and_must_agree),
-        cmocka_unit_test(saturated_entries_take_their_zip64_field),
-        cmocka_unit_test(a_descriptor_does_not_lie_in_the_directory),
-        cmocka_unit_test(many_tensors_are_listed),
-        cmocka_unit_test(no_change_of_a_byte_crashes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_plain_archive_opens),
+    cmocka_unit_test(end_records_are_checked),
+    cmocka_unit_test(entries_are_checked),
+    cmocka_unit_test(local_headers_agree_with_the_directory),
+    cmocka_unit_test(local_headers_may_leave_sizes_to_descriptor_and_zip64_field),
+    cmocka_unit_test(records_do_not_overlap),
+    cmocka_unit_test(names_of_records_are_unique_and_tame),
+    cmocka_unit_test(records_of_torch_are_checked),
+    cmocka_unit_test(zip64_records_are_read_and_must_agree),
+    cmocka_unit_test(saturated_entries_take_their_zip64_field),
+    cmocka_unit_test(a_descriptor_does_not_lie_in_the_directory),
+    cmocka_unit_test(many_tensors_are_listed),
+    cmocka_unit_test(no_change_of_a_byte_crashes),
+};
+TEST_GROUP(tests)

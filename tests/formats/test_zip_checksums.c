@@ -274,14 +274,11 @@ static void a_mended_copy_is_whole(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checksums_of_torch_are_those_of_the_data),
-        cmocka_unit_test(formats_without_checksums_have_no_records),
-        cmocka_unit_test(all_kinds_of_descriptors_are_found),
-        cmocka_unit_test(a_checksum_in_three_places_is_found),
-        cmocka_unit_test(a_mended_copy_is_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(checksums_of_torch_are_those_of_the_data),
+    cmocka_unit_test(formats_without_checksums_have_no_records),
+    cmocka_unit_test(all_kinds_of_descriptors_are_found),
+    cmocka_unit_test(a_checksum_in_three_places_is_found),
+    cmocka_unit_test(a_mended_copy_is_whole),
+};
+TEST_GROUP(tests)

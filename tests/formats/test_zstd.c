@@ -895,28 +895,25 @@ static void memory_does_not_grow_with_the_content(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_known_where_sizes_are),
-        cmocka_unit_test(memory_equals_the_estimate_of_libzstd),
-        cmocka_unit_test(order_does_not_matter),
-        cmocka_unit_test(cut_at_every_length_is_noticed),
-        cmocka_unit_test(damage_is_noticed),
-        cmocka_unit_test(frames_may_be_empty_skippable_and_of_any_kind),
-        cmocka_unit_test(data_other_than_frames_are_refused),
-        cmocka_unit_test(a_lying_frame_size_is_noticed),
-        cmocka_unit_test(frames_without_content_may_stand_anywhere),
-        cmocka_unit_test(a_table_that_does_not_agree_is_ignored),
-        cmocka_unit_test(a_table_whose_lies_add_up_is_noticed),
-        cmocka_unit_test(a_table_that_gives_an_empty_frame_content_is_noticed),
-        cmocka_unit_test(content_must_be_safetensors),
-        cmocka_unit_test(offsets_beyond_64_bits_are_refused),
-        cmocka_unit_test(content_ends_with_the_last_tensor),
-        cmocka_unit_test(bombs_stop_at_the_last_tensor),
-        cmocka_unit_test(a_wrong_checksum_is_noticed),
-        cmocka_unit_test(other_tensors_are_read_after_a_failure),
-        cmocka_unit_test(memory_does_not_grow_with_the_content),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(places_are_known_where_sizes_are),
+    cmocka_unit_test(memory_equals_the_estimate_of_libzstd),
+    cmocka_unit_test(order_does_not_matter),
+    cmocka_unit_test(cut_at_every_length_is_noticed),
+    cmocka_unit_test(damage_is_noticed),
+    cmocka_unit_test(frames_may_be_empty_skippable_and_of_any_kind),
+    cmocka_unit_test(data_other_than_frames_are_refused),
+    cmocka_unit_test(a_lying_frame_size_is_noticed),
+    cmocka_unit_test(frames_without_content_may_stand_anywhere),
+    cmocka_unit_test(a_table_that_does_not_agree_is_ignored),
+    cmocka_unit_test(a_table_whose_lies_add_up_is_noticed),
+    cmocka_unit_test(a_table_that_gives_an_empty_frame_content_is_noticed),
+    cmocka_unit_test(content_must_be_safetensors),
+    cmocka_unit_test(offsets_beyond_64_bits_are_refused),
+    cmocka_unit_test(content_ends_with_the_last_tensor),
+    cmocka_unit_test(bombs_stop_at_the_last_tensor),
+    cmocka_unit_test(a_wrong_checksum_is_noticed),
+    cmocka_unit_test(other_tensors_are_read_after_a_failure),
+    cmocka_unit_test(memory_does_not_grow_with_the_content),
+};
+TEST_GROUP(tests)

@@ -174,12 +174,9 @@ static void damaged_files_end_the_requests(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_are_requested_and_little_else),
-        cmocka_unit_test(bytes_need_the_file_as_far_as_their_block),
-        cmocka_unit_test(damaged_files_end_the_requests),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(headers_are_requested_and_little_else),
+    cmocka_unit_test(bytes_need_the_file_as_far_as_their_block),
+    cmocka_unit_test(damaged_files_end_the_requests),
+};
+TEST_GROUP(tests)

@@ -443,19 +443,16 @@ static void directories_made_in_vain_are_removed(void **state)
     free(file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(averages_are_those_of_the_stored_parameters),
-        cmocka_unit_test(resets_are_copies_of_the_stored_parameters),
-        cmocka_unit_test(bytes_do_not_depend_on_threads_or_cpu),
-        cmocka_unit_test(numbers_are_the_same_on_every_machine),
-        cmocka_unit_test(tensors_are_a_few_large_and_many_small),
-        cmocka_unit_test(motion_is_that_of_real_trainings),
-        cmocka_unit_test(metadata_tell_update_every_and_names_every_digit),
-        cmocka_unit_test(impossible_options_are_refused_before_any_file_is_made),
-        cmocka_unit_test(an_existing_file_stays_and_no_other_appears),
-        cmocka_unit_test(directories_made_in_vain_are_removed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(averages_are_those_of_the_stored_parameters),
+    cmocka_unit_test(resets_are_copies_of_the_stored_parameters),
+    cmocka_unit_test(bytes_do_not_depend_on_threads_or_cpu),
+    cmocka_unit_test(numbers_are_the_same_on_every_machine),
+    cmocka_unit_test(tensors_are_a_few_large_and_many_small),
+    cmocka_unit_test(motion_is_that_of_real_trainings),
+    cmocka_unit_test(metadata_tell_update_every_and_names_every_digit),
+    cmocka_unit_test(impossible_options_are_refused_before_any_file_is_made),
+    cmocka_unit_test(an_existing_file_stays_and_no_other_appears),
+    cmocka_unit_test(directories_made_in_vain_are_removed),
+};
+TEST_GROUP(tests)

@@ -279,14 +279,11 @@ static void truths_are_at_steps_of_the_training(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_shape_is_the_sum_of_its_weights),
-        cmocka_unit_test(parameters_before_training_are_one_step_away),
-        cmocka_unit_test(bytes_do_not_depend_on_threads),
-        cmocka_unit_test(impossible_profiles_are_refused),
-        cmocka_unit_test(truths_are_at_steps_of_the_training),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_shape_is_the_sum_of_its_weights),
+    cmocka_unit_test(parameters_before_training_are_one_step_away),
+    cmocka_unit_test(bytes_do_not_depend_on_threads),
+    cmocka_unit_test(impossible_profiles_are_refused),
+    cmocka_unit_test(truths_are_at_steps_of_the_training),
+};
+TEST_GROUP(tests)

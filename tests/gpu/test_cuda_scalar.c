@@ -172,13 +172,10 @@ static void sums_have_the_bits_of_the_plain_loop(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_decode_as_on_the_cpu),
-        cmocka_unit_test(sums_are_rounded_and_counted_as_on_the_cpu),
-        cmocka_unit_test(every_tie_goes_to_the_even_neighbour),
-        cmocka_unit_test(sums_have_the_bits_of_the_plain_loop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(elements_decode_as_on_the_cpu),
+    cmocka_unit_test(sums_are_rounded_and_counted_as_on_the_cpu),
+    cmocka_unit_test(every_tie_goes_to_the_even_neighbour),
+    cmocka_unit_test(sums_have_the_bits_of_the_plain_loop),
+};
+TEST_GROUP(tests)

@@ -83,12 +83,9 @@ static void a_device_wins_where_the_cpu_is_slower_than_reading(void **state)
     assert_non_null(strstr(why, "18.6 GiB/s of snapshots on the device, 16.8 GiB/s"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_of_device_is_parsed),
-        cmocka_unit_test(invalid_devices_are_refused_and_change_nothing),
-        cmocka_unit_test(a_device_wins_where_the_cpu_is_slower_than_reading),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_form_of_device_is_parsed),
+    cmocka_unit_test(invalid_devices_are_refused_and_change_nothing),
+    cmocka_unit_test(a_device_wins_where_the_cpu_is_slower_than_reading),
+};
+TEST_GROUP(tests)

@@ -57,11 +57,8 @@ static void chosen_gpus_are_dealt(void **state)
     opens(&options, "cuda:0", 77);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_are_dealt_to_the_processes_of_a_machine),
-        cmocka_unit_test(chosen_gpus_are_dealt),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(gpus_are_dealt_to_the_processes_of_a_machine),
+    cmocka_unit_test(chosen_gpus_are_dealt),
+};
+TEST_GROUP(tests)

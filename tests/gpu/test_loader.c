@@ -84,14 +84,11 @@ static void other_libraries_and_versions_are_refused(void **state)
     assert_null(plugin);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plugin_is_searched_for_beside_the_program_and_where_it_is_installed),
-        cmocka_unit_test(the_plugin_is_loaded_and_stays),
-        cmocka_unit_test(a_missing_file_is_no_error),
-        cmocka_unit_test(a_file_that_is_not_a_library_is_named),
-        cmocka_unit_test(other_libraries_and_versions_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_plugin_is_searched_for_beside_the_program_and_where_it_is_installed),
+    cmocka_unit_test(the_plugin_is_loaded_and_stays),
+    cmocka_unit_test(a_missing_file_is_no_error),
+    cmocka_unit_test(a_file_that_is_not_a_library_is_named),
+    cmocka_unit_test(other_libraries_and_versions_are_refused),
+};
+TEST_GROUP(tests)

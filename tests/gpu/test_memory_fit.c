@@ -172,16 +172,13 @@ static void regions_of_a_lane_are_disjoint(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_enough_memory_tiles_are_as_large_as_useful),
-        cmocka_unit_test(tight_limits_are_kept_to_the_byte),
-        cmocka_unit_test(the_message_names_an_amount_that_is_enough),
-        cmocka_unit_test(rare_dtypes_cost_what_they_have),
-        cmocka_unit_test(devices_share_the_threads),
-        cmocka_unit_test(cublas_needs_memory_for_sums_and_panels),
-        cmocka_unit_test(regions_of_a_lane_are_disjoint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(with_enough_memory_tiles_are_as_large_as_useful),
+    cmocka_unit_test(tight_limits_are_kept_to_the_byte),
+    cmocka_unit_test(the_message_names_an_amount_that_is_enough),
+    cmocka_unit_test(rare_dtypes_cost_what_they_have),
+    cmocka_unit_test(devices_share_the_threads),
+    cmocka_unit_test(cublas_needs_memory_for_sums_and_panels),
+    cmocka_unit_test(regions_of_a_lane_are_disjoint),
+};
+TEST_GROUP(tests)

@@ -51,7 +51,7 @@ static struct {
 } bench;
 
 static uint64_t random_state = 26;
-static bool is_verbose;
+static bool is_verbose; /* by PHEMA_VERBOSE in the environment */
 
 static uint64_t random_u64(void)
 {
@@ -323,6 +323,7 @@ static void a_full_lane_is_not_exceeded(void **state)
 static int open_bench(void **state)
 {
     (void)state;
+    is_verbose = getenv("PHEMA_VERBOSE") != NULL;
     struct phema_error err = {""};
     struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA};
     if (!phema_gpus_open(&bench.gpus, &request, &err) && !start(&usual_layout, &err))
@@ -338,15 +339,11 @@ static int close_bench(void **state)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
-    is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(averages_of_any_bits),
-        cmocka_unit_test(averages_of_ordinary_numbers),
-        cmocka_unit_test(averages_at_the_edges_of_rounding),
-        cmocka_unit_test(products_without_rounding_have_the_same_bits),
-        cmocka_unit_test(a_full_lane_is_not_exceeded),
-    };
-    return cmocka_run_group_tests(tests, open_bench, close_bench);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(averages_of_any_bits),
+    cmocka_unit_test(averages_of_ordinary_numbers),
+    cmocka_unit_test(averages_at_the_edges_of_rounding),
+    cmocka_unit_test(products_without_rounding_have_the_same_bits),
+    cmocka_unit_test(a_full_lane_is_not_exceeded),
+};
+TEST_GROUP_WITH(tests, open_bench, close_bench)

@@ -389,16 +389,13 @@ static void missing_devices_are_named(void **state)
     assert_null(gpus);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_equal_those_of_the_cpu),
-        cmocka_unit_test(whole_tiles_and_single_elements_are_summed_alike),
-        cmocka_unit_test(repeated_runs_are_equal),
-        cmocka_unit_test(cublas_sums_are_within_the_bound),
-        cmocka_unit_test(the_factor_reproduces_the_matrix),
-        cmocka_unit_test(memory_is_counted_and_freed),
-        cmocka_unit_test(missing_devices_are_named),
-    };
-    return cmocka_run_group_tests(tests, open_bench, close_bench);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sums_equal_those_of_the_cpu),
+    cmocka_unit_test(whole_tiles_and_single_elements_are_summed_alike),
+    cmocka_unit_test(repeated_runs_are_equal),
+    cmocka_unit_test(cublas_sums_are_within_the_bound),
+    cmocka_unit_test(the_factor_reproduces_the_matrix),
+    cmocka_unit_test(memory_is_counted_and_freed),
+    cmocka_unit_test(missing_devices_are_named),
+};
+TEST_GROUP_WITH(tests, open_bench, close_bench)

@@ -407,19 +407,16 @@ static void the_key_of_the_snapshots_precedes_the_usual_keys(void **state)
         &(struct wanted){.snapshots = "model", .into = "many", .out = "o.pt", .key = "."}, "w");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replacing_a_tensor_that_shares_bytes_with_a_kept_one_is_refused),
-        cmocka_unit_test(another_view_at_the_same_offset_counts_as_kept),
-        cmocka_unit_test(overlapping_tensors_are_replaced_if_all_snapshots_overlap_alike),
-        cmocka_unit_test(all_names_of_a_tensor_are_replaced_together),
-        cmocka_unit_test(an_expanded_tensor_must_be_expanded_in_every_snapshot),
-        cmocka_unit_test(a_file_of_another_model_is_refused),
-        cmocka_unit_test(a_copy_keeps_the_dtypes_of_the_file),
-        cmocka_unit_test(missing_or_converted_counters_are_not_replaced),
-        cmocka_unit_test(the_model_is_found_under_the_usual_keys),
-        cmocka_unit_test(the_key_of_the_snapshots_precedes_the_usual_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(replacing_a_tensor_that_shares_bytes_with_a_kept_one_is_refused),
+    cmocka_unit_test(another_view_at_the_same_offset_counts_as_kept),
+    cmocka_unit_test(overlapping_tensors_are_replaced_if_all_snapshots_overlap_alike),
+    cmocka_unit_test(all_names_of_a_tensor_are_replaced_together),
+    cmocka_unit_test(an_expanded_tensor_must_be_expanded_in_every_snapshot),
+    cmocka_unit_test(a_file_of_another_model_is_refused),
+    cmocka_unit_test(a_copy_keeps_the_dtypes_of_the_file),
+    cmocka_unit_test(missing_or_converted_counters_are_not_replaced),
+    cmocka_unit_test(the_model_is_found_under_the_usual_keys),
+    cmocka_unit_test(the_key_of_the_snapshots_precedes_the_usual_keys),
+};
+TEST_GROUP(tests)

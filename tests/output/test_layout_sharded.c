@@ -292,17 +292,14 @@ static void an_index_has_64_mib_at_most(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_fill_shards_in_order),
-        cmocka_unit_test(only_the_first_shard_has_provenance),
-        cmocka_unit_test(excluded_tensors_are_in_no_shard),
-        cmocka_unit_test(shards_are_those_of_the_newest_snapshot),
-        cmocka_unit_test(equal_shard_names_in_two_folders_are_refused),
-        cmocka_unit_test(configurations_are_copied_and_models_are_not),
-        cmocka_unit_test(files_next_to_one_snapshot_file_are_not_copied),
-        cmocka_unit_test(an_index_has_64_mib_at_most),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(tensors_fill_shards_in_order),
+    cmocka_unit_test(only_the_first_shard_has_provenance),
+    cmocka_unit_test(excluded_tensors_are_in_no_shard),
+    cmocka_unit_test(shards_are_those_of_the_newest_snapshot),
+    cmocka_unit_test(equal_shard_names_in_two_folders_are_refused),
+    cmocka_unit_test(configurations_are_copied_and_models_are_not),
+    cmocka_unit_test(files_next_to_one_snapshot_file_are_not_copied),
+    cmocka_unit_test(an_index_has_64_mib_at_most),
+};
+TEST_GROUP(tests)

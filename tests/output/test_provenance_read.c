@@ -119,13 +119,10 @@ static void an_older_provenance_has_no_digests(void **state)
     phema_provenance_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_read),
-        cmocka_unit_test(rows_are_read),
-        cmocka_unit_test(missing_and_malformed_fields_are_refused),
-        cmocka_unit_test(an_older_provenance_has_no_digests),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_field_is_read),
+    cmocka_unit_test(rows_are_read),
+    cmocka_unit_test(missing_and_malformed_fields_are_refused),
+    cmocka_unit_test(an_older_provenance_has_no_digests),
+};
+TEST_GROUP(tests)

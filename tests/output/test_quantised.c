@@ -172,13 +172,10 @@ static void a_subtree_has_its_own_pairs(void **state)
     clear_made(&made);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_and_scale_are_recognised_by_name),
-        cmocka_unit_test(other_tensors_are_averaged),
-        cmocka_unit_test(excluding_both_tensors_of_a_pair_is_accepted),
-        cmocka_unit_test(a_subtree_has_its_own_pairs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(codes_and_scale_are_recognised_by_name),
+    cmocka_unit_test(other_tensors_are_averaged),
+    cmocka_unit_test(excluding_both_tensors_of_a_pair_is_accepted),
+    cmocka_unit_test(a_subtree_has_its_own_pairs),
+};
+TEST_GROUP(tests)

@@ -247,17 +247,14 @@ static void rules_have_the_weights_of_a_separate_target(void **state)
     phema_plan_free(alone);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_equals_sign_separates),
-        cmocka_unit_test(invalid_rules_are_refused),
-        cmocka_unit_test(at_most_256_rules_are_accepted),
-        cmocka_unit_test(the_first_matching_rule_is_followed),
-        cmocka_unit_test(a_rule_without_tensors_is_an_error),
-        cmocka_unit_test(tied_tensors_follow_one_rule),
-        cmocka_unit_test(series_without_tensors_match_nothing),
-        cmocka_unit_test(rules_have_the_weights_of_a_separate_target),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_last_equals_sign_separates),
+    cmocka_unit_test(invalid_rules_are_refused),
+    cmocka_unit_test(at_most_256_rules_are_accepted),
+    cmocka_unit_test(the_first_matching_rule_is_followed),
+    cmocka_unit_test(a_rule_without_tensors_is_an_error),
+    cmocka_unit_test(tied_tensors_follow_one_rule),
+    cmocka_unit_test(series_without_tensors_match_nothing),
+    cmocka_unit_test(rules_have_the_weights_of_a_separate_target),
+};
+TEST_GROUP(tests)

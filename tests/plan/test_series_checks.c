@@ -148,14 +148,11 @@ static void early_times_are_noticed(void **state)
     times_are_moved(-0.75 * APART, "the snapshots fit times that are later by about 384");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(true_labels_fit),
-        cmocka_unit_test(a_step_of_the_learning_rate_is_no_wrong_label),
-        cmocka_unit_test(another_training_is_no_event),
-        cmocka_unit_test(late_times_are_noticed),
-        cmocka_unit_test(early_times_are_noticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(true_labels_fit),
+    cmocka_unit_test(a_step_of_the_learning_rate_is_no_wrong_label),
+    cmocka_unit_test(another_training_is_no_event),
+    cmocka_unit_test(late_times_are_noticed),
+    cmocka_unit_test(early_times_are_noticed),
+};
+TEST_GROUP(tests)

@@ -110,13 +110,10 @@ static void the_legend_flows_into_rows(void **state)
     phema_picture_free(picture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_truncated_between_characters),
-        cmocka_unit_test(notes_are_wrapped_between_words),
-        cmocka_unit_test(labels_of_marks_do_not_overlap),
-        cmocka_unit_test(the_legend_flows_into_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(texts_are_truncated_between_characters),
+    cmocka_unit_test(notes_are_wrapped_between_words),
+    cmocka_unit_test(labels_of_marks_do_not_overlap),
+    cmocka_unit_test(the_legend_flows_into_rows),
+};
+TEST_GROUP(tests)

@@ -161,15 +161,12 @@ static void the_extension_selects_the_format(void **state)
                      "expected a name that ends in .svg, .png, .pdf or .csv");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_of_any_size_are_drawn),
-        cmocka_unit_test(as_many_kinds_as_snapshots_are_drawn),
-        cmocka_unit_test(errors_of_any_size_are_drawn),
-        cmocka_unit_test(scores_of_any_size_are_drawn),
-        cmocka_unit_test(stages_of_any_size_are_drawn),
-        cmocka_unit_test(the_extension_selects_the_format),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(weights_of_any_size_are_drawn),
+    cmocka_unit_test(as_many_kinds_as_snapshots_are_drawn),
+    cmocka_unit_test(errors_of_any_size_are_drawn),
+    cmocka_unit_test(scores_of_any_size_are_drawn),
+    cmocka_unit_test(stages_of_any_size_are_drawn),
+    cmocka_unit_test(the_extension_selects_the_format),
+};
+TEST_GROUP(tests)

@@ -153,18 +153,15 @@ static void too_many_scores_are_refused(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_found_by_name),
-        cmocka_unit_test(numbers_alone_are_two_columns),
-        cmocka_unit_test(scores_of_one_width_are_in_order),
-        cmocka_unit_test(the_best_is_the_lowest_or_the_highest),
-        cmocka_unit_test(lines_without_a_finite_score_are_counted),
-        cmocka_unit_test(the_newest_snapshot_is_no_width),
-        cmocka_unit_test(an_invalid_line_is_named),
-        cmocka_unit_test(overlong_numbers_are_refused),
-        cmocka_unit_test(too_many_scores_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(columns_are_found_by_name),
+    cmocka_unit_test(numbers_alone_are_two_columns),
+    cmocka_unit_test(scores_of_one_width_are_in_order),
+    cmocka_unit_test(the_best_is_the_lowest_or_the_highest),
+    cmocka_unit_test(lines_without_a_finite_score_are_counted),
+    cmocka_unit_test(the_newest_snapshot_is_no_width),
+    cmocka_unit_test(an_invalid_line_is_named),
+    cmocka_unit_test(overlong_numbers_are_refused),
+    cmocka_unit_test(too_many_scores_are_refused),
+};
+TEST_GROUP(tests)

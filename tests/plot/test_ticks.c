@@ -111,15 +111,12 @@ static void any_range_has_ticks(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_ticks_are_round),
-        cmocka_unit_test(ticks_at_the_ends_are_not_lost),
-        cmocka_unit_test(labels_have_suffixes_where_asked),
-        cmocka_unit_test(logarithmic_ticks_are_powers_of_ten),
-        cmocka_unit_test(widened_ends_are_round_and_stay),
-        cmocka_unit_test(any_range_has_ticks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(linear_ticks_are_round),
+    cmocka_unit_test(ticks_at_the_ends_are_not_lost),
+    cmocka_unit_test(labels_have_suffixes_where_asked),
+    cmocka_unit_test(logarithmic_ticks_are_powers_of_ten),
+    cmocka_unit_test(widened_ends_are_round_and_stay),
+    cmocka_unit_test(any_range_has_ticks),
+};
+TEST_GROUP(tests)

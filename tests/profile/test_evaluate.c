@@ -191,17 +191,14 @@ static void steps_missing_in_a_table_change_nothing(void **state)
     assert_true(phema_profile_beta(&table, UINT64_MAX) == 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(continuous_shapes_are_their_definitions),
-        cmocka_unit_test(all_weight_lies_before_the_end),
-        cmocka_unit_test(updates_are_a_product_of_betas),
-        cmocka_unit_test(tables_are_a_product_of_betas),
-        cmocka_unit_test(betas_give_the_weights_of_the_profile),
-        cmocka_unit_test(betas_are_those_worked_out_by_hand),
-        cmocka_unit_test(update_every_matches_ema_pytorch),
-        cmocka_unit_test(steps_missing_in_a_table_change_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(continuous_shapes_are_their_definitions),
+    cmocka_unit_test(all_weight_lies_before_the_end),
+    cmocka_unit_test(updates_are_a_product_of_betas),
+    cmocka_unit_test(tables_are_a_product_of_betas),
+    cmocka_unit_test(betas_give_the_weights_of_the_profile),
+    cmocka_unit_test(betas_are_those_worked_out_by_hand),
+    cmocka_unit_test(update_every_matches_ema_pytorch),
+    cmocka_unit_test(steps_missing_in_a_table_change_nothing),
+};
+TEST_GROUP(tests)

@@ -114,15 +114,12 @@ static void half_life_goes_both_ways(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gamma_matches_the_published_pairs),
-        cmocka_unit_test(gamma_has_all_digits),
-        cmocka_unit_test(widths_that_do_not_exist_are_refused),
-        cmocka_unit_test(no_width_exceeds_the_supremum),
-        cmocka_unit_test(beta_is_the_correctly_rounded_power),
-        cmocka_unit_test(half_life_goes_both_ways),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(gamma_matches_the_published_pairs),
+    cmocka_unit_test(gamma_has_all_digits),
+    cmocka_unit_test(widths_that_do_not_exist_are_refused),
+    cmocka_unit_test(no_width_exceeds_the_supremum),
+    cmocka_unit_test(beta_is_the_correctly_rounded_power),
+    cmocka_unit_test(half_life_goes_both_ways),
+};
+TEST_GROUP(tests)

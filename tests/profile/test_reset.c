@@ -211,14 +211,11 @@ static void windows_cannot_be_reset(void **state)
     assert_true(raw.reset == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_become_ascending_resets),
-        cmocka_unit_test(other_texts_are_refused),
-        cmocka_unit_test(profiles_are_what_the_recurrence_keeps),
-        cmocka_unit_test(what_ends_with_a_reset_was_kept_before),
-        cmocka_unit_test(windows_cannot_be_reset),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(texts_become_ascending_resets),
+    cmocka_unit_test(other_texts_are_refused),
+    cmocka_unit_test(profiles_are_what_the_recurrence_keeps),
+    cmocka_unit_test(what_ends_with_a_reset_was_kept_before),
+    cmocka_unit_test(windows_cannot_be_reset),
+};
+TEST_GROUP(tests)

@@ -271,17 +271,14 @@ static void long_lines_and_lists_are_refused(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_those_of_the_formulas),
-        cmocka_unit_test(a_jump_lies_where_it_is_put),
-        cmocka_unit_test(mean_squares_are_those_of_fine_sums),
-        cmocka_unit_test(small_integrals_keep_their_digits),
-        cmocka_unit_test(other_texts_are_refused),
-        cmocka_unit_test(files_of_trainers_are_read),
-        cmocka_unit_test(hostile_files_are_refused),
-        cmocka_unit_test(long_lines_and_lists_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(rates_are_those_of_the_formulas),
+    cmocka_unit_test(a_jump_lies_where_it_is_put),
+    cmocka_unit_test(mean_squares_are_those_of_fine_sums),
+    cmocka_unit_test(small_integrals_keep_their_digits),
+    cmocka_unit_test(other_texts_are_refused),
+    cmocka_unit_test(files_of_trainers_are_read),
+    cmocka_unit_test(hostile_files_are_refused),
+    cmocka_unit_test(long_lines_and_lists_are_refused),
+};
+TEST_GROUP(tests)

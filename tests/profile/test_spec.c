@@ -438,21 +438,18 @@ static void errors_name_the_fault(void **state)
     phema_arena_clear(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(widths_and_exponents_are_power_functions),
-        cmocka_unit_test(decays_and_half_lives_are_exponential),
-        cmocka_unit_test(lengths_reach_no_further_than_the_training),
-        cmocka_unit_test(diffusers_decays_are_those_of_its_rule),
-        cmocka_unit_test(betas_are_the_same_for_every_end),
-        cmocka_unit_test(tables_are_read),
-        cmocka_unit_test(invalid_tables_are_refused),
-        cmocka_unit_test(merges_weigh_the_last_snapshots),
-        cmocka_unit_test(merges_of_too_many_snapshots_are_refused),
-        cmocka_unit_test(a_difference_has_factors_of_both_signs),
-        cmocka_unit_test(canonical_text_parses_to_the_same),
-        cmocka_unit_test(errors_name_the_fault),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(widths_and_exponents_are_power_functions),
+    cmocka_unit_test(decays_and_half_lives_are_exponential),
+    cmocka_unit_test(lengths_reach_no_further_than_the_training),
+    cmocka_unit_test(diffusers_decays_are_those_of_its_rule),
+    cmocka_unit_test(betas_are_the_same_for_every_end),
+    cmocka_unit_test(tables_are_read),
+    cmocka_unit_test(invalid_tables_are_refused),
+    cmocka_unit_test(merges_weigh_the_last_snapshots),
+    cmocka_unit_test(merges_of_too_many_snapshots_are_refused),
+    cmocka_unit_test(a_difference_has_factors_of_both_signs),
+    cmocka_unit_test(canonical_text_parses_to_the_same),
+    cmocka_unit_test(errors_name_the_fault),
+};
+TEST_GROUP(tests)

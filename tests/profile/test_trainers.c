@@ -225,15 +225,12 @@ static void invalid_texts_are_refused(void **state)
     phema_arena_clear(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_those_of_the_checkpoints),
-        cmocka_unit_test(titan_counts_in_four_ways),
-        cmocka_unit_test(lightning_begins_with_a_copy),
-        cmocka_unit_test(a_shifted_clock_keeps_some_of_the_first_parameters),
-        cmocka_unit_test(texts_are_canonical),
-        cmocka_unit_test(invalid_texts_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(weights_are_those_of_the_checkpoints),
+    cmocka_unit_test(titan_counts_in_four_ways),
+    cmocka_unit_test(lightning_begins_with_a_copy),
+    cmocka_unit_test(a_shifted_clock_keeps_some_of_the_first_parameters),
+    cmocka_unit_test(texts_are_canonical),
+    cmocka_unit_test(invalid_texts_are_refused),
+};
+TEST_GROUP(tests)

@@ -414,21 +414,18 @@ static void unknown_text_is_refused_by_name(void **state)
     assert_found(state, HEAD "}\n", "does not end with ret");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(barriers_exchange_words),
-        cmocka_unit_test(threads_part_and_meet),
-        cmocka_unit_test(atomics_guards_and_floats),
-        cmocka_unit_test(operations_have_the_bits_of_the_definition),
-        cmocka_unit_test(wrong_accesses_are_found),
-        cmocka_unit_test(allocations_have_gaps),
-        cmocka_unit_test(registers_that_nobody_wrote_are_not_read),
-        cmocka_unit_test(memory_that_nobody_wrote_is_not_read),
-        cmocka_unit_test(races_are_found),
-        cmocka_unit_test(barriers_are_reached_by_all_threads),
-        cmocka_unit_test(launches_beyond_the_limits_are_refused),
-        cmocka_unit_test(unknown_text_is_refused_by_name),
-    };
-    return cmocka_run_group_tests(tests, open_memory, close_memory);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(barriers_exchange_words),
+    cmocka_unit_test(threads_part_and_meet),
+    cmocka_unit_test(atomics_guards_and_floats),
+    cmocka_unit_test(operations_have_the_bits_of_the_definition),
+    cmocka_unit_test(wrong_accesses_are_found),
+    cmocka_unit_test(allocations_have_gaps),
+    cmocka_unit_test(registers_that_nobody_wrote_are_not_read),
+    cmocka_unit_test(memory_that_nobody_wrote_is_not_read),
+    cmocka_unit_test(races_are_found),
+    cmocka_unit_test(barriers_are_reached_by_all_threads),
+    cmocka_unit_test(launches_beyond_the_limits_are_refused),
+    cmocka_unit_test(unknown_text_is_refused_by_name),
+};
+TEST_GROUP_WITH(tests, open_memory, close_memory)

@@ -194,17 +194,14 @@ static void an_invalid_score_is_reported(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(output_and_errors_are_separate),
-        cmocka_unit_test(a_failure_has_its_status_and_last_line),
-        cmocka_unit_test(a_missing_program_is_reported),
-        cmocka_unit_test(only_the_end_of_long_output_is_kept),
-        cmocka_unit_test(background_processes_are_not_waited_for),
-        cmocka_unit_test(a_slow_command_is_ended),
-        cmocka_unit_test(the_score_is_in_the_last_line_or_matches_the_pattern),
-        cmocka_unit_test(an_invalid_score_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(output_and_errors_are_separate),
+    cmocka_unit_test(a_failure_has_its_status_and_last_line),
+    cmocka_unit_test(a_missing_program_is_reported),
+    cmocka_unit_test(only_the_end_of_long_output_is_kept),
+    cmocka_unit_test(background_processes_are_not_waited_for),
+    cmocka_unit_test(a_slow_command_is_ended),
+    cmocka_unit_test(the_score_is_in_the_last_line_or_matches_the_pattern),
+    cmocka_unit_test(an_invalid_score_is_reported),
+};
+TEST_GROUP(tests)

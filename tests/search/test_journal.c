@@ -232,15 +232,12 @@ static void an_invalid_line_is_named(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written_scores_are_read_back),
-        cmocka_unit_test(a_journal_truncated_anywhere_is_recovered),
-        cmocka_unit_test(another_search_is_refused),
-        cmocka_unit_test(a_restarted_journal_keeps_the_candidates_made),
-        cmocka_unit_test(a_second_writer_is_refused),
-        cmocka_unit_test(an_invalid_line_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(written_scores_are_read_back),
+    cmocka_unit_test(a_journal_truncated_anywhere_is_recovered),
+    cmocka_unit_test(another_search_is_refused),
+    cmocka_unit_test(a_restarted_journal_keeps_the_candidates_made),
+    cmocka_unit_test(a_second_writer_is_refused),
+    cmocka_unit_test(an_invalid_line_is_named),
+};
+TEST_GROUP(tests)

@@ -423,23 +423,20 @@ static void scores_outside_the_range_are_ignored(void **state)
     assert_int_equal(phema_search_next(points, 4, &search, scores, 3), 2); /* 0.1 and 0.2 */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_grid_has_equal_ratios_and_four_digits),
-        cmocka_unit_test(a_single_optimum_is_found_in_few_evaluations),
-        cmocka_unit_test(evaluations_are_no_more_than_those_of_golden_sections),
-        cmocka_unit_test(the_optimum_is_within_the_tolerance),
-        cmocka_unit_test(maximising_equals_minimising_the_negated_score),
-        cmocka_unit_test(scores_that_are_not_finite_are_the_worst),
-        cmocka_unit_test(noise_ends_the_search),
-        cmocka_unit_test(widths_equal_within_the_noise_are_contiguous),
-        cmocka_unit_test(the_newest_snapshot_is_scored_once_and_may_win),
-        cmocka_unit_test(without_a_finite_score_nothing_is_best),
-        cmocka_unit_test(the_narrowest_of_equal_scores_is_best),
-        cmocka_unit_test(the_best_of_several_times_is_refined),
-        cmocka_unit_test(next_points_depend_on_the_scores_alone),
-        cmocka_unit_test(scores_outside_the_range_are_ignored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_grid_has_equal_ratios_and_four_digits),
+    cmocka_unit_test(a_single_optimum_is_found_in_few_evaluations),
+    cmocka_unit_test(evaluations_are_no_more_than_those_of_golden_sections),
+    cmocka_unit_test(the_optimum_is_within_the_tolerance),
+    cmocka_unit_test(maximising_equals_minimising_the_negated_score),
+    cmocka_unit_test(scores_that_are_not_finite_are_the_worst),
+    cmocka_unit_test(noise_ends_the_search),
+    cmocka_unit_test(widths_equal_within_the_noise_are_contiguous),
+    cmocka_unit_test(the_newest_snapshot_is_scored_once_and_may_win),
+    cmocka_unit_test(without_a_finite_score_nothing_is_best),
+    cmocka_unit_test(the_narrowest_of_equal_scores_is_best),
+    cmocka_unit_test(the_best_of_several_times_is_refined),
+    cmocka_unit_test(next_points_depend_on_the_scores_alone),
+    cmocka_unit_test(scores_outside_the_range_are_ignored),
+};
+TEST_GROUP(tests)

@@ -285,16 +285,13 @@ static void a_path_elsewhere_is_refused(void **state)
                  "a quote is not closed");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_split_as_by_a_shell),
-        cmocka_unit_test(a_path_stays_part_of_one_word),
-        cmocka_unit_test(nothing_is_expanded),
-        cmocka_unit_test(invalid_commands_are_refused),
-        cmocka_unit_test(a_path_stays_out_of_program_texts),
-        cmocka_unit_test(a_shell_gets_the_path_as_one_argument),
-        cmocka_unit_test(a_path_elsewhere_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(words_are_split_as_by_a_shell),
+    cmocka_unit_test(a_path_stays_part_of_one_word),
+    cmocka_unit_test(nothing_is_expanded),
+    cmocka_unit_test(invalid_commands_are_refused),
+    cmocka_unit_test(a_path_stays_out_of_program_texts),
+    cmocka_unit_test(a_shell_gets_the_path_as_one_argument),
+    cmocka_unit_test(a_path_elsewhere_is_refused),
+};
+TEST_GROUP(tests)

@@ -166,13 +166,10 @@ static void containers_that_disagree_are_refused(void **state)
           "a power-function callback: profiles.0 0.5");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trainers_are_known_by_their_names),
-        cmocka_unit_test(names_that_are_nearly_such_are_not),
-        cmocka_unit_test(the_last_suffix_counts),
-        cmocka_unit_test(containers_that_disagree_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(trainers_are_known_by_their_names),
+    cmocka_unit_test(names_that_are_nearly_such_are_not),
+    cmocka_unit_test(the_last_suffix_counts),
+    cmocka_unit_test(containers_that_disagree_are_refused),
+};
+TEST_GROUP(tests)

@@ -88,12 +88,9 @@ static void may_be_abandoned(void **state)
     phema_series_close(series);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digests_are_those_of_the_calling_thread),
-        cmocka_unit_test(the_first_failure_reaches_the_caller),
-        cmocka_unit_test(may_be_abandoned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(digests_are_those_of_the_calling_thread),
+    cmocka_unit_test(the_first_failure_reaches_the_caller),
+    cmocka_unit_test(may_be_abandoned),
+};
+TEST_GROUP(tests)

@@ -671,28 +671,25 @@ static void an_unreadable_pickle_is_reported(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_equal_those_in_the_files),
-        cmocka_unit_test(every_tensor_has_a_share),
-        cmocka_unit_test(many_tensors_are_sampled_evenly),
-        cmocka_unit_test(every_format_gives_the_same_sample),
-        cmocka_unit_test(formats_may_be_mixed),
-        cmocka_unit_test(rounding_follows_from_the_dtypes),
-        cmocka_unit_test(distances_are_relative_to_the_newest),
-        cmocka_unit_test(non_finite_elements_are_left_out_of_all_snapshots),
-        cmocka_unit_test(sizes_are_relative_to_the_newest),
-        cmocka_unit_test(samples_without_usable_elements_are_refused),
-        cmocka_unit_test(snapshots_without_files_are_refused),
-        cmocka_unit_test(frames_must_be_listed_and_small),
-        cmocka_unit_test(windows_begin_with_frames),
-        cmocka_unit_test(damaged_frames_are_errors),
-        cmocka_unit_test(changed_files_are_errors),
-        cmocka_unit_test(the_memory_limit_is_kept),
-        cmocka_unit_test(pickles_are_opened_to_be_sampled),
-        cmocka_unit_test(snapshots_of_one_file_are_sampled),
-        cmocka_unit_test(an_unreadable_pickle_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(elements_equal_those_in_the_files),
+    cmocka_unit_test(every_tensor_has_a_share),
+    cmocka_unit_test(many_tensors_are_sampled_evenly),
+    cmocka_unit_test(every_format_gives_the_same_sample),
+    cmocka_unit_test(formats_may_be_mixed),
+    cmocka_unit_test(rounding_follows_from_the_dtypes),
+    cmocka_unit_test(distances_are_relative_to_the_newest),
+    cmocka_unit_test(non_finite_elements_are_left_out_of_all_snapshots),
+    cmocka_unit_test(sizes_are_relative_to_the_newest),
+    cmocka_unit_test(samples_without_usable_elements_are_refused),
+    cmocka_unit_test(snapshots_without_files_are_refused),
+    cmocka_unit_test(frames_must_be_listed_and_small),
+    cmocka_unit_test(windows_begin_with_frames),
+    cmocka_unit_test(damaged_frames_are_errors),
+    cmocka_unit_test(changed_files_are_errors),
+    cmocka_unit_test(the_memory_limit_is_kept),
+    cmocka_unit_test(pickles_are_opened_to_be_sampled),
+    cmocka_unit_test(snapshots_of_one_file_are_sampled),
+    cmocka_unit_test(an_unreadable_pickle_is_reported),
+};
+TEST_GROUP(tests)

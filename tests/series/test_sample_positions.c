@@ -269,17 +269,14 @@ static void series_without_elements_are_refused(void **state)
     free(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_model_is_read_whole),
-        cmocka_unit_test(every_tensor_has_a_share_and_large_ones_more),
-        cmocka_unit_test(the_order_of_the_table_does_not_matter),
-        cmocka_unit_test(only_averaged_tensors_and_each_storage_once),
-        cmocka_unit_test(runs_begin_and_end_on_bytes),
-        cmocka_unit_test(memory_and_reads_are_bounded),
-        cmocka_unit_test(compressed_snapshots_are_opened_in_few_places),
-        cmocka_unit_test(series_without_elements_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_small_model_is_read_whole),
+    cmocka_unit_test(every_tensor_has_a_share_and_large_ones_more),
+    cmocka_unit_test(the_order_of_the_table_does_not_matter),
+    cmocka_unit_test(only_averaged_tensors_and_each_storage_once),
+    cmocka_unit_test(runs_begin_and_end_on_bytes),
+    cmocka_unit_test(memory_and_reads_are_bounded),
+    cmocka_unit_test(compressed_snapshots_are_opened_in_few_places),
+    cmocka_unit_test(series_without_elements_are_refused),
+};
+TEST_GROUP(tests)

@@ -153,14 +153,11 @@ static void hostile_profiles_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_are_read),
-        cmocka_unit_test(power_functions_are_read_by_their_numbers),
-        cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(tables_are_never_opened),
-        cmocka_unit_test(hostile_profiles_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(shapes_are_read),
+    cmocka_unit_test(power_functions_are_read_by_their_numbers),
+    cmocka_unit_test(contradictions_are_refused),
+    cmocka_unit_test(tables_are_never_opened),
+    cmocka_unit_test(hostile_profiles_are_refused),
+};
+TEST_GROUP(tests)

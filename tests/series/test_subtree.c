@@ -222,17 +222,14 @@ static void files_of_a_series_have_one_structure(void **state)
                   "bare: has no widths in 'stds' of 'e', which other files");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(averages_are_preferred),
-        cmocka_unit_test(an_optimizer_marks_a_training_state),
-        cmocka_unit_test(a_requested_key_is_used),
-        cmocka_unit_test(optimizers_are_known_by_their_root),
-        cmocka_unit_test(widths_and_averages_match_in_number),
-        cmocka_unit_test(widths_may_be_in_a_tensor),
-        cmocka_unit_test(a_manifest_chooses_by_width),
-        cmocka_unit_test(files_of_a_series_have_one_structure),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(averages_are_preferred),
+    cmocka_unit_test(an_optimizer_marks_a_training_state),
+    cmocka_unit_test(a_requested_key_is_used),
+    cmocka_unit_test(optimizers_are_known_by_their_root),
+    cmocka_unit_test(widths_and_averages_match_in_number),
+    cmocka_unit_test(widths_may_be_in_a_tensor),
+    cmocka_unit_test(a_manifest_chooses_by_width),
+    cmocka_unit_test(files_of_a_series_have_one_structure),
+};
+TEST_GROUP(tests)

@@ -203,13 +203,10 @@ static void views_of_few_bytes_are_not_compared(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_bytes_in_every_file_are_tied),
-        cmocka_unit_test(any_difference_unties_them),
-        cmocka_unit_test(constants_are_not_tied),
-        cmocka_unit_test(views_of_few_bytes_are_not_compared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(equal_bytes_in_every_file_are_tied),
+    cmocka_unit_test(any_difference_unties_them),
+    cmocka_unit_test(constants_are_not_tied),
+    cmocka_unit_test(views_of_few_bytes_are_not_compared),
+};
+TEST_GROUP(tests)

@@ -89,13 +89,10 @@ static void what_is_not_positive_definite_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_factor_is_a_root_of_the_matrix),
-        cmocka_unit_test(the_upper_half_is_not_touched),
-        cmocka_unit_test(solutions_and_inverses_multiply_back),
-        cmocka_unit_test(what_is_not_positive_definite_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_factor_is_a_root_of_the_matrix),
+    cmocka_unit_test(the_upper_half_is_not_touched),
+    cmocka_unit_test(solutions_and_inverses_multiply_back),
+    cmocka_unit_test(what_is_not_positive_definite_is_refused),
+};
+TEST_GROUP(tests)

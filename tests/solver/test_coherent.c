@@ -203,12 +203,9 @@ static void one_width_shows_none(void **state)
     assert_true(found_coherence(1, 1) == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_those_of_paths),
-        cmocka_unit_test(two_widths_show_a_coherent_drift),
-        cmocka_unit_test(one_width_shows_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(products_are_those_of_paths),
+    cmocka_unit_test(two_widths_show_a_coherent_drift),
+    cmocka_unit_test(one_width_shows_none),
+};
+TEST_GROUP(tests)

@@ -217,15 +217,12 @@ static void steps_after_the_end_are_ignored(void **state)
     phema_solutions_clear(solutions, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prediction_is_the_models),
-        cmocka_unit_test(ridge_minimises_the_predicted_error),
-        cmocka_unit_test(paper_weights_are_the_profile_metrics),
-        cmocka_unit_test(given_weights_are_evaluated_unchanged),
-        cmocka_unit_test(without_rounding_there_is_no_ridge),
-        cmocka_unit_test(steps_after_the_end_are_ignored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(prediction_is_the_models),
+    cmocka_unit_test(ridge_minimises_the_predicted_error),
+    cmocka_unit_test(paper_weights_are_the_profile_metrics),
+    cmocka_unit_test(given_weights_are_evaluated_unchanged),
+    cmocka_unit_test(without_rounding_there_is_no_ridge),
+    cmocka_unit_test(steps_after_the_end_are_ignored),
+};
+TEST_GROUP(tests)

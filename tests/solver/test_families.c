@@ -494,14 +494,11 @@ static void invalid_profiles_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_shapes_are_the_integrals),
-        cmocka_unit_test(mixes_are_sums),
-        cmocka_unit_test(phi_is_its_integral),
-        cmocka_unit_test(steps_of_shapes_are_explicit_weights),
-        cmocka_unit_test(invalid_profiles_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(products_of_shapes_are_the_integrals),
+    cmocka_unit_test(mixes_are_sums),
+    cmocka_unit_test(phi_is_its_integral),
+    cmocka_unit_test(steps_of_shapes_are_explicit_weights),
+    cmocka_unit_test(invalid_profiles_are_refused),
+};
+TEST_GROUP(tests)

@@ -324,11 +324,8 @@ static void every_invalid_case_is_refused(void **state)
     phema_json_free(document);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_valid_case_is_met),
-        cmocka_unit_test(every_invalid_case_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_valid_case_is_met),
+    cmocka_unit_test(every_invalid_case_is_refused),
+};
+TEST_GROUP(tests)

@@ -225,17 +225,14 @@ static void a_quad_has_113_bits(void **state)
     assert_true(one + (phema_quad)0x1p-114 == 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms_are_the_integrals),
-        cmocka_unit_test(matrices_hold_cosines),
-        cmocka_unit_test(products_far_apart_are_zero),
-        cmocka_unit_test(a_band_is_cut_from_the_matrix),
-        cmocka_unit_test(shifts_multiply_by_powers_of_two),
-        cmocka_unit_test(dot_products_with_whole_numbers_are_exact),
-        cmocka_unit_test(fixed_dot_products_are_exact),
-        cmocka_unit_test(a_quad_has_113_bits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(closed_forms_are_the_integrals),
+    cmocka_unit_test(matrices_hold_cosines),
+    cmocka_unit_test(products_far_apart_are_zero),
+    cmocka_unit_test(a_band_is_cut_from_the_matrix),
+    cmocka_unit_test(shifts_multiply_by_powers_of_two),
+    cmocka_unit_test(dot_products_with_whole_numbers_are_exact),
+    cmocka_unit_test(fixed_dot_products_are_exact),
+    cmocka_unit_test(a_quad_has_113_bits),
+};
+TEST_GROUP(tests)

@@ -150,15 +150,12 @@ static void threads_may_ask_at_once(void **state)
     free(alone);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_address_space_nothing_is_loaded),
-        cmocka_unit_test(without_address_space_quad_solves),
-        cmocka_unit_test(loading_leaves_threads_and_affinity),
-        cmocka_unit_test(the_factor_is_that_of_plain_loops),
-        cmocka_unit_test(an_indefinite_matrix_has_no_factor),
-        cmocka_unit_test(threads_may_ask_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_address_space_nothing_is_loaded),
+    cmocka_unit_test(without_address_space_quad_solves),
+    cmocka_unit_test(loading_leaves_threads_and_affinity),
+    cmocka_unit_test(the_factor_is_that_of_plain_loops),
+    cmocka_unit_test(an_indefinite_matrix_has_no_factor),
+    cmocka_unit_test(threads_may_ask_at_once),
+};
+TEST_GROUP(tests)

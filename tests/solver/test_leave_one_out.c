@@ -396,18 +396,15 @@ static void fewer_than_three_say_nothing(void **state)
     clear_series(&series);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_are_those_of_solving_without_each),
-        cmocka_unit_test(one_less_is_as_if_it_had_not_been),
-        cmocka_unit_test(windows_cover_long_series),
-        cmocka_unit_test(rows_are_in_the_order_given),
-        cmocka_unit_test(likelihood_is_that_of_its_definition),
-        cmocka_unit_test(likelihood_prefers_the_labels_of_a_walk),
-        cmocka_unit_test(damaged_tensors_are_found),
-        cmocka_unit_test(unknown_rounding_counts_as_that_of_float32),
-        cmocka_unit_test(fewer_than_three_say_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(scores_are_those_of_solving_without_each),
+    cmocka_unit_test(one_less_is_as_if_it_had_not_been),
+    cmocka_unit_test(windows_cover_long_series),
+    cmocka_unit_test(rows_are_in_the_order_given),
+    cmocka_unit_test(likelihood_is_that_of_its_definition),
+    cmocka_unit_test(likelihood_prefers_the_labels_of_a_walk),
+    cmocka_unit_test(damaged_tensors_are_found),
+    cmocka_unit_test(unknown_rounding_counts_as_that_of_float32),
+    cmocka_unit_test(fewer_than_three_say_nothing),
+};
+TEST_GROUP(tests)

@@ -656,26 +656,23 @@ static void differences_and_raw_targets(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_are_of_one_time_or_neighbours),
-        cmocka_unit_test(many_times_are_thinned),
-        cmocka_unit_test(terms_are_integrals),
-        cmocka_unit_test(powers_of_time_are_found),
-        cmocka_unit_test(sudden_changes_are_found),
-        cmocka_unit_test(a_walk_is_fitted_without_jitter),
-        cmocka_unit_test(too_few_distances_are_refused),
-        cmocka_unit_test(a_walk_that_falls_is_followed_within_intervals),
-        cmocka_unit_test(a_walk_may_end_as_a_power_of_the_time_that_is_left),
-        cmocka_unit_test(a_step_within_an_interval_is_a_steep_slope),
-        cmocka_unit_test(a_known_learning_rate_is_followed),
-        cmocka_unit_test(a_known_learning_rate_is_followed_where_parameters_jitter),
-        cmocka_unit_test(an_even_walk_stays_even),
-        cmocka_unit_test(peaks_are_flat),
-        cmocka_unit_test(the_metric_is_the_expected_error),
-        cmocka_unit_test(without_a_motion_there_is_no_such_metric),
-        cmocka_unit_test(differences_and_raw_targets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(pairs_are_of_one_time_or_neighbours),
+    cmocka_unit_test(many_times_are_thinned),
+    cmocka_unit_test(terms_are_integrals),
+    cmocka_unit_test(powers_of_time_are_found),
+    cmocka_unit_test(sudden_changes_are_found),
+    cmocka_unit_test(a_walk_is_fitted_without_jitter),
+    cmocka_unit_test(too_few_distances_are_refused),
+    cmocka_unit_test(a_walk_that_falls_is_followed_within_intervals),
+    cmocka_unit_test(a_walk_may_end_as_a_power_of_the_time_that_is_left),
+    cmocka_unit_test(a_step_within_an_interval_is_a_steep_slope),
+    cmocka_unit_test(a_known_learning_rate_is_followed),
+    cmocka_unit_test(a_known_learning_rate_is_followed_where_parameters_jitter),
+    cmocka_unit_test(an_even_walk_stays_even),
+    cmocka_unit_test(peaks_are_flat),
+    cmocka_unit_test(the_metric_is_the_expected_error),
+    cmocka_unit_test(without_a_motion_there_is_no_such_metric),
+    cmocka_unit_test(differences_and_raw_targets),
+};
+TEST_GROUP(tests)

@@ -201,12 +201,9 @@ static void the_advised_times_are_enough(void **state)
     assert_int_equal(saving.n_times, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exactly_the_deletable_snapshots_are_removed),
-        cmocka_unit_test(nothing_is_removed_above_the_error),
-        cmocka_unit_test(the_advised_times_are_enough),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(exactly_the_deletable_snapshots_are_removed),
+    cmocka_unit_test(nothing_is_removed_above_the_error),
+    cmocka_unit_test(the_advised_times_are_enough),
+};
+TEST_GROUP(tests)

@@ -278,16 +278,13 @@ static void too_many_steps_are_refused(void **state)
                  "at most 1e9 steps");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_those_of_the_steps),
-        cmocka_unit_test(one_update_every_sets_the_resolution),
-        cmocka_unit_test(motions_weigh_bins_and_steps),
-        cmocka_unit_test(a_coherent_drift_weighs_steps),
-        cmocka_unit_test(many_steps_approach_the_closed_form),
-        cmocka_unit_test(updating_rarely_widens_the_profile),
-        cmocka_unit_test(too_many_steps_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(products_are_those_of_the_steps),
+    cmocka_unit_test(one_update_every_sets_the_resolution),
+    cmocka_unit_test(motions_weigh_bins_and_steps),
+    cmocka_unit_test(a_coherent_drift_weighs_steps),
+    cmocka_unit_test(many_steps_approach_the_closed_form),
+    cmocka_unit_test(updating_rarely_widens_the_profile),
+    cmocka_unit_test(too_many_steps_are_refused),
+};
+TEST_GROUP(tests)

@@ -130,15 +130,12 @@ static void doubles_are_next_to_fixed_point(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversion_to_scaled_and_back_is_exact),
-        cmocka_unit_test(products_and_differences_are_those_of_quads),
-        cmocka_unit_test(long_products_keep_the_digits_of_quads),
-        cmocka_unit_test(out_of_range_is_refused_or_clamped),
-        cmocka_unit_test(fixed_point_is_clamped),
-        cmocka_unit_test(doubles_are_next_to_fixed_point),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(conversion_to_scaled_and_back_is_exact),
+    cmocka_unit_test(products_and_differences_are_those_of_quads),
+    cmocka_unit_test(long_products_keep_the_digits_of_quads),
+    cmocka_unit_test(out_of_range_is_refused_or_clamped),
+    cmocka_unit_test(fixed_point_is_clamped),
+    cmocka_unit_test(doubles_are_next_to_fixed_point),
+};
+TEST_GROUP(tests)

@@ -417,22 +417,19 @@ static void zero_targets_are_accepted(void **state)
     assert_ok(solve_profiles(NULL, &good, NULL, 1, NULL, 0, 0, &options, &err), &err);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(error_falls_with_the_fourth_power),
-        cmocka_unit_test(lapack_agrees_where_float64_does),
-        cmocka_unit_test(lapack_says_when_float64_is_not_enough),
-        cmocka_unit_test(factors_of_a_factorer_reach_quad),
-        cmocka_unit_test(quad_replaces_failed_factors),
-        cmocka_unit_test(refinement_reaches_quad),
-        cmocka_unit_test(auto_falls_back_to_quad),
-        cmocka_unit_test(ridge_value_solves_its_equations),
-        cmocka_unit_test(huge_ridge_gives_equal_weights),
-        cmocka_unit_test(ema_pytorch_is_reproduced),
-        cmocka_unit_test(bad_profiles_are_refused),
-        cmocka_unit_test(bad_options_are_refused),
-        cmocka_unit_test(zero_targets_are_accepted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(error_falls_with_the_fourth_power),
+    cmocka_unit_test(lapack_agrees_where_float64_does),
+    cmocka_unit_test(lapack_says_when_float64_is_not_enough),
+    cmocka_unit_test(factors_of_a_factorer_reach_quad),
+    cmocka_unit_test(quad_replaces_failed_factors),
+    cmocka_unit_test(refinement_reaches_quad),
+    cmocka_unit_test(auto_falls_back_to_quad),
+    cmocka_unit_test(ridge_value_solves_its_equations),
+    cmocka_unit_test(huge_ridge_gives_equal_weights),
+    cmocka_unit_test(ema_pytorch_is_reproduced),
+    cmocka_unit_test(bad_profiles_are_refused),
+    cmocka_unit_test(bad_options_are_refused),
+    cmocka_unit_test(zero_targets_are_accepted),
+};
+TEST_GROUP(tests)

@@ -23,6 +23,27 @@
 #define assert_near(got, wanted, tolerance)                                                        \
     support_assert_near(got, wanted, tolerance, __FILE__, __LINE__)
 
+/* A file of tests is one group of its program: test_lapack.c is the group lapack. */
+struct support_group {
+    const char *file;
+    const struct CMUnitTest *cases;
+    size_t n_cases;
+    CMFixtureFunction set_up, tear_down; /* before and after its cases, or NULL */
+    struct support_group *next;
+};
+
+/* Stands at the end of a file, after the array of its cases. main is in main.c. */
+#define TEST_GROUP(cases) TEST_GROUP_WITH(cases, NULL, NULL)
+#define TEST_GROUP_WITH(cases, set_up, tear_down)                                                  \
+    __attribute__((constructor)) static void add_group(void)                                       \
+    {                                                                                              \
+        static struct support_group group = {__FILE__, cases,     ARRAY_LEN(cases),                \
+                                             set_up,   tear_down, NULL};                           \
+        support_add_group(&group);                                                                 \
+    }
+
+void support_add_group(struct support_group *group);
+
 void support_assert_ok(enum phema_status status, const struct phema_error *err, const char *file,
                        int line);
 void support_assert_fails(enum phema_status status, enum phema_status wanted,

@@ -223,13 +223,10 @@ static void subnormal_numbers_are_averaged_like_others(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_keep_every_bit),
-        cmocka_unit_test(a_constant_written_wider_is_the_same_number),
-        cmocka_unit_test(zeros_stay_zeros_whatever_the_weights_sum_to),
-        cmocka_unit_test(subnormal_numbers_are_averaged_like_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(constants_keep_every_bit),
+    cmocka_unit_test(a_constant_written_wider_is_the_same_number),
+    cmocka_unit_test(zeros_stay_zeros_whatever_the_weights_sum_to),
+    cmocka_unit_test(subnormal_numbers_are_averaged_like_others),
+};
+TEST_GROUP(tests)

@@ -151,13 +151,10 @@ static void a_failing_worker_stops_all_others(void **state)
     free(train);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_pass_every_snapshot_in_their_order),
-        cmocka_unit_test(the_next_tile_never_waits),
-        cmocka_unit_test(a_stop_wakes_all_waiting_workers),
-        cmocka_unit_test(a_failing_worker_stops_all_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(tiles_pass_every_snapshot_in_their_order),
+    cmocka_unit_test(the_next_tile_never_waits),
+    cmocka_unit_test(a_stop_wakes_all_waiting_workers),
+    cmocka_unit_test(a_failing_worker_stops_all_others),
+};
+TEST_GROUP(tests)

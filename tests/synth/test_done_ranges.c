@@ -72,10 +72,7 @@ static void ranges_match_a_plain_list(void **state)
     done_ranges_clear(&other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_match_a_plain_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranges_match_a_plain_list),
+};
+TEST_GROUP(tests)

@@ -447,22 +447,19 @@ static void little_work_stays_on_the_processor(void **state)
     clear(&made);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_those_of_the_processor),
-        cmocka_unit_test(several_targets_share_the_inputs),
-        cmocka_unit_test(little_memory_makes_smaller_tiles_not_other_bytes),
-        cmocka_unit_test(max_ram_bounds_the_host_memory_of_devices),
-        cmocka_unit_test(overflow_gives_the_same_message),
-        cmocka_unit_test(devices_are_in_the_ledger),
-        cmocka_unit_test(all_devices_make_the_same_bytes),
-        cmocka_unit_test(synchronous_devices_make_the_same_bytes),
-        cmocka_unit_test(a_device_with_less_memory_than_reported_gets_smaller_tiles),
-        cmocka_unit_test(a_device_that_breaks_leaves_nothing),
-        cmocka_unit_test(a_device_with_wrong_sums_is_not_used),
-        cmocka_unit_test(an_unavailable_device_is_reported),
-        cmocka_unit_test(little_work_stays_on_the_processor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(bytes_are_those_of_the_processor),
+    cmocka_unit_test(several_targets_share_the_inputs),
+    cmocka_unit_test(little_memory_makes_smaller_tiles_not_other_bytes),
+    cmocka_unit_test(max_ram_bounds_the_host_memory_of_devices),
+    cmocka_unit_test(overflow_gives_the_same_message),
+    cmocka_unit_test(devices_are_in_the_ledger),
+    cmocka_unit_test(all_devices_make_the_same_bytes),
+    cmocka_unit_test(synchronous_devices_make_the_same_bytes),
+    cmocka_unit_test(a_device_with_less_memory_than_reported_gets_smaller_tiles),
+    cmocka_unit_test(a_device_that_breaks_leaves_nothing),
+    cmocka_unit_test(a_device_with_wrong_sums_is_not_used),
+    cmocka_unit_test(an_unavailable_device_is_reported),
+    cmocka_unit_test(little_work_stays_on_the_processor),
+};
+TEST_GROUP(tests)

@@ -121,11 +121,8 @@ static void unused_tensors_have_no_digest(void **state)
     free(directory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digests_cover_all_data_read),
-        cmocka_unit_test(unused_tensors_have_no_digest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(digests_cover_all_data_read),
+    cmocka_unit_test(unused_tensors_have_no_digest),
+};
+TEST_GROUP(tests)

@@ -260,16 +260,13 @@ static void a_file_that_changes_meanwhile_is_named(void **state)
     check_changed("changing_into", "into.safetensors");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats_are_averaged_and_the_rest_comes_from_the_newest),
-        cmocka_unit_test(given_weights_are_used_as_they_are_whatever_their_sum),
-        cmocka_unit_test(a_snapshot_without_weight_is_not_used),
-        cmocka_unit_test(overflow_is_an_error_that_leaves_no_output),
-        cmocka_unit_test(big_tensors_are_right_element_by_element),
-        cmocka_unit_test(complex_numbers_are_averaged_by_components),
-        cmocka_unit_test(a_file_that_changes_meanwhile_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(floats_are_averaged_and_the_rest_comes_from_the_newest),
+    cmocka_unit_test(given_weights_are_used_as_they_are_whatever_their_sum),
+    cmocka_unit_test(a_snapshot_without_weight_is_not_used),
+    cmocka_unit_test(overflow_is_an_error_that_leaves_no_output),
+    cmocka_unit_test(big_tensors_are_right_element_by_element),
+    cmocka_unit_test(complex_numbers_are_averaged_by_components),
+    cmocka_unit_test(a_file_that_changes_meanwhile_is_named),
+};
+TEST_GROUP(tests)

@@ -319,15 +319,12 @@ static void each_tensor_is_summed_in_the_precision_it_needs(void **state)
     free(same);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_of_one_time_have_rows_of_their_own),
-        cmocka_unit_test(targets_of_one_time_share_the_row_of_a_rule),
-        cmocka_unit_test(a_pass_has_only_its_own_targets),
-        cmocka_unit_test(float32_fits_as_long_as_its_roundings_are_hidden),
-        cmocka_unit_test(dtypes_that_show_more_than_16_bits_need_float64),
-        cmocka_unit_test(each_tensor_is_summed_in_the_precision_it_needs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(targets_of_one_time_have_rows_of_their_own),
+    cmocka_unit_test(targets_of_one_time_share_the_row_of_a_rule),
+    cmocka_unit_test(a_pass_has_only_its_own_targets),
+    cmocka_unit_test(float32_fits_as_long_as_its_roundings_are_hidden),
+    cmocka_unit_test(dtypes_that_show_more_than_16_bits_need_float64),
+    cmocka_unit_test(each_tensor_is_summed_in_the_precision_it_needs),
+};
+TEST_GROUP(tests)

@@ -473,17 +473,14 @@ static void the_last_of_two_aliases_stays_for_any_threads(void **state)
     free(many);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_blocks_are_copied_bit_for_bit),
-        cmocka_unit_test(a_block_of_doubles_keeps_what_only_doubles_hold),
-        cmocka_unit_test(weights_that_do_not_sum_to_one_copy_nothing),
-        cmocka_unit_test(equal_blocks_are_converted),
-        cmocka_unit_test(complex_blocks_have_two_numbers_an_element),
-        cmocka_unit_test(bytes_do_not_depend_on_tiles_targets_and_threads),
-        cmocka_unit_test(the_last_of_two_aliases_stays_for_any_threads),
-        cmocka_unit_test(gathered_tensors_give_the_bytes_of_plain_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(equal_blocks_are_copied_bit_for_bit),
+    cmocka_unit_test(a_block_of_doubles_keeps_what_only_doubles_hold),
+    cmocka_unit_test(weights_that_do_not_sum_to_one_copy_nothing),
+    cmocka_unit_test(equal_blocks_are_converted),
+    cmocka_unit_test(complex_blocks_have_two_numbers_an_element),
+    cmocka_unit_test(bytes_do_not_depend_on_tiles_targets_and_threads),
+    cmocka_unit_test(the_last_of_two_aliases_stays_for_any_threads),
+    cmocka_unit_test(gathered_tensors_give_the_bytes_of_plain_ones),
+};
+TEST_GROUP(tests)

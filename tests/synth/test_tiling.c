@@ -511,18 +511,15 @@ static void a_series_without_elements_has_no_tiles(void **state)
     assert_int_equal(count_part(seen, &fake, (struct part_range){2, 3}, 1024, 1), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_that_are_alike_and_adjacent_share_tiles),
-        cmocka_unit_test(a_tensor_run_ends_with_its_last_tile),
-        cmocka_unit_test(tiles_hold_every_element_once),
-        cmocka_unit_test(sharing_tiles_changes_nothing),
-        cmocka_unit_test(sharing_tiles_changes_nothing_for_many_targets),
-        cmocka_unit_test(the_tensor_within_a_tile_is_named),
-        cmocka_unit_test(parts_hold_every_element_once),
-        cmocka_unit_test(without_parts_all_elements_are_tiled),
-        cmocka_unit_test(a_series_without_elements_has_no_tiles),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(tensors_that_are_alike_and_adjacent_share_tiles),
+    cmocka_unit_test(a_tensor_run_ends_with_its_last_tile),
+    cmocka_unit_test(tiles_hold_every_element_once),
+    cmocka_unit_test(sharing_tiles_changes_nothing),
+    cmocka_unit_test(sharing_tiles_changes_nothing_for_many_targets),
+    cmocka_unit_test(the_tensor_within_a_tile_is_named),
+    cmocka_unit_test(parts_hold_every_element_once),
+    cmocka_unit_test(without_parts_all_elements_are_tiled),
+    cmocka_unit_test(a_series_without_elements_has_no_tiles),
+};
+TEST_GROUP(tests)

@@ -308,17 +308,14 @@ static void a_bus_error_in_an_output_names_it(void **state)
     free(content);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_equals_its_source_except_for_written_bytes),
-        cmocka_unit_test(the_mode_follows_the_umask),
-        cmocka_unit_test(a_mapping_writes_the_file),
-        cmocka_unit_test(every_way_gives_the_same_bytes),
-        cmocka_unit_test(faults_of_a_source_are_reported),
-        cmocka_unit_test(a_second_run_is_refused),
-        cmocka_unit_test(a_limit_on_sizes_is_reported_with_the_needed_size),
-        cmocka_unit_test(a_bus_error_in_an_output_names_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_copy_equals_its_source_except_for_written_bytes),
+    cmocka_unit_test(the_mode_follows_the_umask),
+    cmocka_unit_test(a_mapping_writes_the_file),
+    cmocka_unit_test(every_way_gives_the_same_bytes),
+    cmocka_unit_test(faults_of_a_source_are_reported),
+    cmocka_unit_test(a_second_run_is_refused),
+    cmocka_unit_test(a_limit_on_sizes_is_reported_with_the_needed_size),
+    cmocka_unit_test(a_bus_error_in_an_output_names_it),
+};
+TEST_GROUP(tests)

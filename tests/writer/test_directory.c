@@ -546,25 +546,22 @@ static void without_permission_nothing_is_begun(void **state)
     clear_place(&place);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commit_publishes_all_files_at_once),
-        cmocka_unit_test(abandon_leaves_nothing),
-        cmocka_unit_test(names_of_files_stay_inside_and_are_used_once),
-        cmocka_unit_test(folders_are_written_replaced_and_removed),
-        cmocka_unit_test(leftover_folders_are_taken_over),
-        cmocka_unit_test(an_empty_directory_may_be_replaced),
-        cmocka_unit_test(a_directory_of_files_is_replaced_only_when_asked_to),
-        cmocka_unit_test(a_directory_with_other_entries_is_never_replaced),
-        cmocka_unit_test(a_directory_that_appears_meanwhile_is_kept),
-        cmocka_unit_test(an_old_directory_that_cannot_be_removed_is_named),
-        cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
-        cmocka_unit_test(moving_aside_is_all_or_nothing),
-        cmocka_unit_test(a_signal_removes_the_partial_directory),
-        cmocka_unit_test(after_publishing_a_signal_removes_nothing),
-        cmocka_unit_test(a_limit_on_sizes_is_reported_with_the_needed_size),
-        cmocka_unit_test(without_permission_nothing_is_begun),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(commit_publishes_all_files_at_once),
+    cmocka_unit_test(abandon_leaves_nothing),
+    cmocka_unit_test(names_of_files_stay_inside_and_are_used_once),
+    cmocka_unit_test(folders_are_written_replaced_and_removed),
+    cmocka_unit_test(leftover_folders_are_taken_over),
+    cmocka_unit_test(an_empty_directory_may_be_replaced),
+    cmocka_unit_test(a_directory_of_files_is_replaced_only_when_asked_to),
+    cmocka_unit_test(a_directory_with_other_entries_is_never_replaced),
+    cmocka_unit_test(a_directory_that_appears_meanwhile_is_kept),
+    cmocka_unit_test(an_old_directory_that_cannot_be_removed_is_named),
+    cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
+    cmocka_unit_test(moving_aside_is_all_or_nothing),
+    cmocka_unit_test(a_signal_removes_the_partial_directory),
+    cmocka_unit_test(after_publishing_a_signal_removes_nothing),
+    cmocka_unit_test(a_limit_on_sizes_is_reported_with_the_needed_size),
+    cmocka_unit_test(without_permission_nothing_is_begun),
+};
+TEST_GROUP(tests)

@@ -460,20 +460,17 @@ static void a_part_is_durable_before_its_marker_is_done(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_synced_then_named_then_its_directory_is_synced),
-        cmocka_unit_test(files_are_synced_early_and_their_directory_once),
-        cmocka_unit_test(a_failed_early_sync_fails_the_commit),
-        cmocka_unit_test(without_syncs_nothing_is_synced),
-        cmocka_unit_test(failures_of_sync_or_close_are_reported),
-        cmocka_unit_test(short_or_interrupted_writes_continue),
-        cmocka_unit_test(a_copy_continues_where_the_kernel_stopped),
-        cmocka_unit_test(a_source_that_ends_early_is_refused),
-        cmocka_unit_test(all_of_a_directory_is_synced_before_it_is_named),
-        cmocka_unit_test(a_directory_that_cannot_be_synced_is_not_named),
-        cmocka_unit_test(a_part_is_durable_before_its_marker_is_done),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_file_is_synced_then_named_then_its_directory_is_synced),
+    cmocka_unit_test(files_are_synced_early_and_their_directory_once),
+    cmocka_unit_test(a_failed_early_sync_fails_the_commit),
+    cmocka_unit_test(without_syncs_nothing_is_synced),
+    cmocka_unit_test(failures_of_sync_or_close_are_reported),
+    cmocka_unit_test(short_or_interrupted_writes_continue),
+    cmocka_unit_test(a_copy_continues_where_the_kernel_stopped),
+    cmocka_unit_test(a_source_that_ends_early_is_refused),
+    cmocka_unit_test(all_of_a_directory_is_synced_before_it_is_named),
+    cmocka_unit_test(a_directory_that_cannot_be_synced_is_not_named),
+    cmocka_unit_test(a_part_is_durable_before_its_marker_is_done),
+};
+TEST_GROUP(tests)

@@ -148,20 +148,28 @@ static void another_file_is_not_removed(void **state)
     assert_int_equal(unlink(lock_path), 0);
 }
 
-int main(void)
+static int make_paths(void **state)
 {
+    (void)state;
     output = support_tmp_path("out");
     lock_path = support_tmp_path("out.join");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_gone_when_closed),
-        cmocka_unit_test(is_held_by_one_process),
-        cmocka_unit_test(stays_when_its_holder_may_live),
-        cmocka_unit_test(an_old_lock_without_a_holder_is_taken_over),
-        cmocka_unit_test(another_file_is_not_removed),
-    };
     phema_cleanup_install_handlers();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
+}
+
+static int free_paths(void **state)
+{
+    (void)state;
     free(output);
     free(lock_path);
-    return failed;
+    return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(is_gone_when_closed),
+    cmocka_unit_test(is_held_by_one_process),
+    cmocka_unit_test(stays_when_its_holder_may_live),
+    cmocka_unit_test(an_old_lock_without_a_holder_is_taken_over),
+    cmocka_unit_test(another_file_is_not_removed),
+};
+TEST_GROUP_WITH(tests, make_paths, free_paths)

@@ -275,18 +275,15 @@ static void the_journal_of_a_complete_output_is_removed_unless_a_partial_exists(
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_are_read_back_in_order),
-        cmocka_unit_test(a_cut_journal_is_valid_up_to_the_cut),
-        cmocka_unit_test(a_changed_byte_ends_the_journal),
-        cmocka_unit_test(records_at_other_offsets_are_invalid),
-        cmocka_unit_test(a_journal_of_another_output_is_replaced),
-        cmocka_unit_test(other_files_stay),
-        cmocka_unit_test(zeros_are_a_journal_that_was_begun),
-        cmocka_unit_test(a_signal_removes_a_new_journal_until_it_is_kept),
-        cmocka_unit_test(the_journal_of_a_complete_output_is_removed_unless_a_partial_exists),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(records_are_read_back_in_order),
+    cmocka_unit_test(a_cut_journal_is_valid_up_to_the_cut),
+    cmocka_unit_test(a_changed_byte_ends_the_journal),
+    cmocka_unit_test(records_at_other_offsets_are_invalid),
+    cmocka_unit_test(a_journal_of_another_output_is_replaced),
+    cmocka_unit_test(other_files_stay),
+    cmocka_unit_test(zeros_are_a_journal_that_was_begun),
+    cmocka_unit_test(a_signal_removes_a_new_journal_until_it_is_kept),
+    cmocka_unit_test(the_journal_of_a_complete_output_is_removed_unless_a_partial_exists),
+};
+TEST_GROUP(tests)

@@ -746,26 +746,23 @@ static void directories_are_written_in_parts(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_written_at_once_are_joined),
-        cmocka_unit_test(a_part_that_is_killed_is_named_and_written_again),
-        cmocka_unit_test(an_interrupted_part_removes_its_marker),
-        cmocka_unit_test(a_part_has_one_run_at_a_time_and_ordinary_runs_are_refused),
-        cmocka_unit_test(parts_of_different_outputs_are_refused),
-        cmocka_unit_test(parts_that_disagree_are_not_joined),
-        cmocka_unit_test(a_leftover_of_a_killed_run_is_brought_to_its_size),
-        cmocka_unit_test(parts_whose_file_is_gone_are_refused),
-        cmocka_unit_test(an_incomplete_marker_is_unfinished),
-        cmocka_unit_test(an_existing_output_is_kept_unless_replacing),
-        cmocka_unit_test(join_leaves_markers_of_another_file),
-        cmocka_unit_test(a_sidecar_appears_with_its_file),
-        cmocka_unit_test(bytes_that_changed_are_found),
-        cmocka_unit_test(markers_of_other_blocks_are_refused),
-        cmocka_unit_test(parts_of_an_earlier_version_are_joined_unchecked),
-        cmocka_unit_test(only_markers_are_found),
-        cmocka_unit_test(directories_are_written_in_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(parts_written_at_once_are_joined),
+    cmocka_unit_test(a_part_that_is_killed_is_named_and_written_again),
+    cmocka_unit_test(an_interrupted_part_removes_its_marker),
+    cmocka_unit_test(a_part_has_one_run_at_a_time_and_ordinary_runs_are_refused),
+    cmocka_unit_test(parts_of_different_outputs_are_refused),
+    cmocka_unit_test(parts_that_disagree_are_not_joined),
+    cmocka_unit_test(a_leftover_of_a_killed_run_is_brought_to_its_size),
+    cmocka_unit_test(parts_whose_file_is_gone_are_refused),
+    cmocka_unit_test(an_incomplete_marker_is_unfinished),
+    cmocka_unit_test(an_existing_output_is_kept_unless_replacing),
+    cmocka_unit_test(join_leaves_markers_of_another_file),
+    cmocka_unit_test(a_sidecar_appears_with_its_file),
+    cmocka_unit_test(bytes_that_changed_are_found),
+    cmocka_unit_test(markers_of_other_blocks_are_refused),
+    cmocka_unit_test(parts_of_an_earlier_version_are_joined_unchecked),
+    cmocka_unit_test(only_markers_are_found),
+    cmocka_unit_test(directories_are_written_in_parts),
+};
+TEST_GROUP(tests)

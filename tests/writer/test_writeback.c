@@ -63,12 +63,9 @@ static void no_thread_is_needed(void **state)
     use_file(NULL, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_come_from_many_threads),
-        cmocka_unit_test(a_request_in_the_middle_is_withdrawn),
-        cmocka_unit_test(no_thread_is_needed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(requests_come_from_many_threads),
+    cmocka_unit_test(a_request_in_the_middle_is_withdrawn),
+    cmocka_unit_test(no_thread_is_needed),
+};
+TEST_GROUP(tests)

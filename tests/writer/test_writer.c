@@ -360,23 +360,20 @@ static void a_signal_removes_the_partial_file(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commit_publishes_bytes_written_in_any_order),
-        cmocka_unit_test(zeros_become_holes),
-        cmocka_unit_test(zeros_that_share_blocks_are_not_written),
-        cmocka_unit_test(a_byte_among_zeros_is_kept),
-        cmocka_unit_test(abandon_leaves_nothing),
-        cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),
-        cmocka_unit_test(a_published_file_can_be_abandoned),
-        cmocka_unit_test(a_leftover_is_reported),
-        cmocka_unit_test(a_file_that_appears_meanwhile_is_not_replaced),
-        cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
-        cmocka_unit_test(a_link_in_the_partials_place_is_not_followed),
-        cmocka_unit_test(a_missing_directory_is_named),
-        cmocka_unit_test(a_size_beyond_the_disk_is_refused_at_once),
-        cmocka_unit_test(a_signal_removes_the_partial_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(commit_publishes_bytes_written_in_any_order),
+    cmocka_unit_test(zeros_become_holes),
+    cmocka_unit_test(zeros_that_share_blocks_are_not_written),
+    cmocka_unit_test(a_byte_among_zeros_is_kept),
+    cmocka_unit_test(abandon_leaves_nothing),
+    cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),
+    cmocka_unit_test(a_published_file_can_be_abandoned),
+    cmocka_unit_test(a_leftover_is_reported),
+    cmocka_unit_test(a_file_that_appears_meanwhile_is_not_replaced),
+    cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
+    cmocka_unit_test(a_link_in_the_partials_place_is_not_followed),
+    cmocka_unit_test(a_missing_directory_is_named),
+    cmocka_unit_test(a_size_beyond_the_disk_is_refused_at_once),
+    cmocka_unit_test(a_signal_removes_the_partial_file),
+};
+TEST_GROUP(tests)

@@ -286,15 +286,12 @@ static void a_failed_write_is_an_error_and_leaves_nothing(void **state)
     free(content);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zstd_decodes_any_size),
-        cmocka_unit_test(frames_end_where_tensors_do),
-        cmocka_unit_test(bytes_do_not_depend_on_threads),
-        cmocka_unit_test(levels_trade_size),
-        cmocka_unit_test(the_reader_seeks),
-        cmocka_unit_test(a_failed_write_is_an_error_and_leaves_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(zstd_decodes_any_size),
+    cmocka_unit_test(frames_end_where_tensors_do),
+    cmocka_unit_test(bytes_do_not_depend_on_threads),
+    cmocka_unit_test(levels_trade_size),
+    cmocka_unit_test(the_reader_seeks),
+    cmocka_unit_test(a_failed_write_is_an_error_and_leaves_nothing),
+};
+TEST_GROUP(tests)
