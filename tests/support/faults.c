@@ -12,6 +12,8 @@
  * - FAULT_PAUSE: each of these calls first waits this many milliseconds
  * - FAULT_SHOWN: a file that receives what the program shows; a pause ends when it has grown twice, so
  *   that the second time is about the call
+ * - FAULT_STEP: so many threads, the main one not among them, make these calls in step: each waits in its
+ *   call until all others are in theirs or have ended, so that none does the work of another
  * - FAULT_TOLD: a file that receives the first failing call; if none failed, it receives the number
  *   of calls at the end of main */
 #include <dirent.h>
@@ -56,7 +58,7 @@ static const struct {
 
 static struct {
     const char *calls, *path, *told, *shown;
-    long at, pause_ms;
+    long at, pause_ms, n_in_step;
     int number, signal; /* neither: short */
     bool stays;
 } fault;
@@ -121,6 +123,63 @@ static void pause_call(void)
     }
 }
 
+/* ---- Threads in step ---- */
+
+enum { LONGEST_STEP_S = 60 }; /* a thread that is awaited so long never comes */
+
+static struct {
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t has_stepped;
+    pthread_key_t
+        walks; /* set in the threads that are in step, and makes them leave at their end */
+    long n_joined, n_walking, n_waiting, n_steps;
+} step = {.lock = PTHREAD_MUTEX_INITIALIZER, .has_stepped = PTHREAD_COND_INITIALIZER};
+
+/* With the lock. */
+static void step_if_all_wait(void)
+{
+    if (step.n_waiting < step.n_walking)
+        return;
+    step.n_waiting = 0;
+    step.n_steps++;
+    (void)pthread_cond_broadcast(&step.has_stepped);
+}
+
+static void leave_step(void *unused)
+{
+    (void)unused;
+    (void)pthread_mutex_lock(&step.lock);
+    step.n_walking--;
+    step_if_all_wait();
+    (void)pthread_mutex_unlock(&step.lock);
+}
+
+static void keep_step(void)
+{
+    static const char alone[] = "faults: FAULT_STEP: fewer threads make these calls\n";
+    struct timespec end;
+    (void)clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += LONGEST_STEP_S;
+    if (syscall(SYS_gettid) == getpid())
+        return;
+    (void)pthread_mutex_lock(&step.lock);
+    bool walks = pthread_getspecific(step.walks) != NULL;
+    if (!walks && step.n_joined < fault.n_in_step) {
+        step.n_joined++;
+        walks = pthread_setspecific(step.walks, &step) == 0;
+    }
+    long n = step.n_steps;
+    step.n_waiting += walks;
+    if (walks)
+        step_if_all_wait();
+    while (walks && n == step.n_steps)
+        if (pthread_cond_timedwait(&step.has_stepped, &step.lock, &end) == ETIMEDOUT) {
+            (void)syscall(SYS_write, STDERR_FILENO, alone, sizeof(alone) - 1);
+            _exit(99);
+        }
+    (void)pthread_mutex_unlock(&step.lock);
+}
+
 /* True if this call fails; then errno is set. */
 static bool strikes(const char *call, int descriptor, const char *path)
 {
@@ -128,6 +187,8 @@ static bool strikes(const char *call, int descriptor, const char *path)
         return false;
     if (fault.pause_ms)
         pause_call();
+    if (fault.n_in_step)
+        keep_step();
     long n = ++n_calls;
     if (!fault.at || n < fault.at || (n > fault.at && !fault.stays))
         return false;
@@ -377,8 +438,10 @@ static int (*real_main)(int, char **, char **);
 static void read_environment(void)
 {
     const char *at = getenv("FAULT_AT"), *with = getenv("FAULT_WITH");
-    const char *pause_ms = getenv("FAULT_PAUSE");
+    const char *pause_ms = getenv("FAULT_PAUSE"), *n_in_step = getenv("FAULT_STEP");
     fault.pause_ms = pause_ms ? strtol(pause_ms, NULL, 10) : 0;
+    fault.n_in_step = step.n_walking = n_in_step ? strtol(n_in_step, NULL, 10) : 0;
+    (void)pthread_key_create(&step.walks, leave_step);
     fault.calls = getenv("FAULT_CALLS");
     fault.path = getenv("FAULT_PATH");
     fault.told = getenv("FAULT_TOLD");
