@@ -16,7 +16,4 @@ if(PHEMA_SANITIZE)
     # The address sanitizer finds NULL and ends of objects itself.
     add_compile_options(-fsanitize=${PHEMA_SANITIZE} -fno-sanitize=null,object-size -fno-omit-frame-pointer -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${PHEMA_SANITIZE})
-    # Simulated trainings are most of the tests' time. Each runs on memory of one thread, and on aligned rows.
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/gen/train.c
-        PROPERTIES COMPILE_OPTIONS "-O3;-fno-sanitize=thread,pointer-overflow,alignment")
 endif()

@@ -1,12 +1,14 @@
 /* gen.h - A simulated training whose averages are known exactly.
  * Parameters move as in real trainings: fast at first, then ever slower (random walk with falling
- * step), with white noise added. Every requested average is tracked in float64, step by step, by
- * the recurrence of its profile (phema_profile_beta). Power functions use beta(c) = (1 -
+ * step), with white noise added. Every requested average is the recurrence of its profile over the
+ * parameters of every step, in float64 (phema_profile_beta). Power functions use beta(c) = (1 -
  * 1/c)^(gamma+1), or for snapshots with update_every U > 1 that of ema-pytorch. Exponential
  * averages and tables start from the parameters before training; windows and the like are one
- * average for each time. Only integer arithmetic, IEEE +-*, sqrt and fma: the same bytes on every
- * machine. After a reset the averages of snapshots, not the exact ones, continue as copies of the
- * parameters (phema_profile_reset); files of the step of the reset are from before it. */
+ * average for each time. The steps between two files are taken at once: one draw from their joint
+ * normal distribution (docs/numerics.md, section 13). So the training of a seed depends on the times
+ * and averages that are asked for. Only integer arithmetic, IEEE +-*, sqrt and fma: the same bytes
+ * on every machine. After a reset the averages of snapshots, not the exact ones, continue as copies
+ * of the parameters (phema_profile_reset); files of the step of the reset are from before it. */
 #ifndef PHEMA_GEN_H
 #define PHEMA_GEN_H
 
@@ -60,14 +62,15 @@ struct phema_gen_options {
     bool hides_update_every;          /* omitted in the files, as in those of ema-pytorch */
     const struct phema_reset *resets; /* [n_resets] of the averages of snapshots, ascending */
     size_t n_resets;
-    bool is_raw; /* raw snapshots as well, without profile, as trainers write them */
+    bool is_raw;        /* raw snapshots as well, without profile, as trainers write them */
+    uint64_t raw_every; /* the same at multiples of this step; 0: none */
     uint64_t seed;
     unsigned n_threads;
     bool replaces; /* existing files */
     bool syncs;
     const struct phema_claims *claims; /* files that profiles were read from; NULL: unknown */
     /* Called about ten times a second, by one thread at a time; NULL: not called. done of total
-     * steps of all parameters are simulated. */
+     * intervals of all parameters are simulated. */
     void (*report)(void *context, uint64_t done, uint64_t total, double elapsed_s);
     void *context;
 };

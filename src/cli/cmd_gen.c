@@ -32,6 +32,14 @@ struct gen_values {
 static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64};
 enum { DEFAULT_DTYPE = 2 };
 
+/* Raw ones are asked for at all times or at multiples, never both. */
+static uint64_t count_snapshots(const struct phema_gen_options *options)
+{
+    const struct phema_gen_kinds *made = &options->snapshots;
+    return options->count * (made->n_sigmas + made->n_profiles + options->is_raw) +
+           (options->raw_every ? options->steps / options->raw_every : 0);
+}
+
 static void write_json(struct phema_strbuf *text, const struct cli_common *common,
                        const char *directory, const struct phema_gen_options *options)
 {
@@ -39,10 +47,7 @@ static void write_json(struct phema_strbuf *text, const struct cli_common *commo
     size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
     cli_json_begin(&out, text, false);
     phema_json_out_path(&out, "directory", directory);
-    phema_json_out_u64(&out, "snapshots",
-                       options->count *
-                           (options->snapshots.n_sigmas + options->snapshots.n_profiles +
-                            (options->is_raw ? 1 : 0)));
+    phema_json_out_u64(&out, "snapshots", count_snapshots(options));
     phema_json_out_u64(&out, "truths",
                        n_times * (options->truths.n_sigmas + options->truths.n_profiles));
     cli_write_warnings(&out, common);
@@ -128,11 +133,7 @@ static enum phema_status use_design(struct phema_gen_options *options, struct ge
     options->snapshots.n_sigmas = design.n;
     options->is_raw = design.has_raw;
     options->dtype = design.dtype;
-    if (design.raw_every && !args->common.is_quiet)
-        cli_say("the raw checkpoints of the design, every %llu steps, are made apart: gen "
-                "--input-profile raw --count %llu",
-                (unsigned long long)design.raw_every,
-                (unsigned long long)(options->steps / design.raw_every));
+    options->raw_every = design.raw_every;
     if (!design.ema)
         return PHEMA_OK;
     args->input_profile.items = phema_arena_array(&args->common.arena, 1, sizeof(const char *));
@@ -192,8 +193,7 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
 static void warn_of_others(const struct cli_common *common, const char *directory,
                            const struct phema_gen_options *options)
 {
-    const struct phema_gen_kinds *made = &options->snapshots;
-    size_t n_made = options->count * (made->n_sigmas + made->n_profiles + options->is_raw), n = 0;
+    size_t n_made = count_snapshots(options), n = 0;
     DIR *stream = opendir(directory);
     const struct dirent *entry;
     while (stream && (entry = readdir(stream)))

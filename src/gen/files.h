@@ -3,6 +3,7 @@
 #ifndef GEN_FILES_H
 #define GEN_FILES_H
 
+#include "model.h"
 #include "options.h"
 #include "phema/gen.h"
 #include "phema/writer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gen.c - A simulated training: checks the options, distributes runs of parameters over threads,
- * publishes the files. Each run goes through all steps of training at once and writes its part of
+ * publishes the files. Each run goes through the whole training at once and writes its part of
  * every file. So memory is one run for each thread, and results do not depend on the threads. */
 #include "phema/gen.h"
 
@@ -35,7 +35,7 @@ struct work {
     atomic_bool is_failed; /* the other workers stop */
     const struct phema_gen_options *options;
     double start_s, reported_s;
-    _Atomic uint64_t n_done; /* steps of parameters */
+    _Atomic uint64_t n_done; /* parameters, from stop to stop */
     uint64_t n_total;
 };
 
@@ -132,11 +132,12 @@ static enum phema_status do_run(struct work *work, bool reports, struct gen_stat
     const struct gen_files *files = work->files;
     gen_run_start(state, work->training, &run);
     size_t next = 0;
-    for (uint64_t step = 1; next < files->n; step++) {
-        gen_run_step(state, work->training, &run, step);
+    for (size_t i = 0; i < work->training->n_stops; i++) {
+        gen_run_advance(state, work->training, &run, i);
         atomic_fetch_add_explicit(&work->n_done, run.n, memory_order_relaxed);
         if (reports)
             report(work);
+        uint64_t step = work->training->stops[i].step;
         for (; next < files->n && files->files[next].item->time == step; next++) {
             enum phema_status status =
                 put_run(work, state, &files->files[next], tensor, first_elem, run.n, buffer, err);
@@ -224,7 +225,6 @@ static enum phema_status write_series(const char *directory,
     if (status)
         return status;
     double start_s = phema_clock_s();
-    uint64_t last_step = files.n ? files.files[files.n - 1].item->time : 0;
     struct work work = {.training = training,
                         .model = model,
                         .files = &files,
@@ -232,7 +232,7 @@ static enum phema_status write_series(const char *directory,
                         .options = options,
                         .start_s = start_s,
                         .reported_s = start_s,
-                        .n_total = options->n_params * last_step};
+                        .n_total = options->n_params * training->n_stops};
     uint64_t n_runs = model->tensors[model->n].first_run;
     unsigned n_threads = options->n_threads < n_runs ? options->n_threads : (unsigned)n_runs;
     status = phema_parallel_try(n_threads, n_threads, do_runs, &work, err);
@@ -278,7 +278,8 @@ enum phema_status phema_gen(const char *directory, const struct phema_gen_option
     if (status)
         return status;
     struct gen_training training;
-    status = gen_training_init(&training, options, request.averages, request.n_averages, err);
+    status = gen_training_init(&training, options, request.averages, request.n_averages,
+                               request.stops, request.n_stops, err);
     if (!status)
         status = write_into(directory, options, &training, &request, err);
     gen_training_clear(&training);

@@ -233,14 +233,32 @@ static int compare_items(const void *a, const void *b)
     return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
+/* Raw snapshots of a time, as one of all times and as one of the multiples, are one file. */
+static void drop_equal_items(struct gen_request *request)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < request->n_items; i++)
+        if (!n || compare_items(&request->items[n - 1], &request->items[i]) != 0)
+            request->items[n++] = request->items[i];
+    request->n_items = n;
+}
+
 static enum phema_status list_items(struct gen_request *request,
                                     const struct phema_gen_options *options,
                                     struct phema_error *err)
 {
     const struct gen_kind *truths = request->kinds + request->n_snapshot_kinds;
+    size_t n_kinds = request->n_snapshot_kinds - (options->raw_every && !options->is_raw);
     for (uint64_t i = 1; i <= options->count; i++) {
-        enum phema_status status = add_items(request, request->kinds, request->n_snapshot_kinds,
-                                             time_of(options, i), false, err);
+        enum phema_status status =
+            add_items(request, request->kinds, n_kinds, time_of(options, i), false, err);
+        if (status)
+            return status;
+    }
+    const struct gen_kind *raw = truths - 1;
+    for (uint64_t time = options->raw_every; time && time <= options->steps;
+         time += options->raw_every) {
+        enum phema_status status = add_items(request, raw, 1, time, false, err);
         if (status)
             return status;
     }
@@ -254,6 +272,7 @@ static enum phema_status list_items(struct gen_request *request,
     }
     if (request->n_items)
         qsort(request->items, request->n_items, sizeof(*request->items), compare_items);
+    drop_equal_items(request);
     return PHEMA_OK;
 }
 
@@ -310,9 +329,11 @@ static enum phema_status count_files(uint64_t *n_files, const struct gen_request
                           MAX_AVERAGES,
                           n_truth_kinds > n_snapshot_kinds ? n_truth_kinds : n_snapshot_kinds);
     uint64_t n_truth_times = options->n_truth_times ? options->n_truth_times : 1, n_truths;
+    uint64_t n_raw = options->raw_every ? options->steps / options->raw_every : 0;
     if (!phema_size_mul(n_files, options->count, n_snapshot_kinds) ||
         !phema_size_mul(&n_truths, n_truth_times, n_truth_kinds) ||
-        !phema_size_add(n_files, *n_files, n_truths) || *n_files > MAX_FILES)
+        !phema_size_add(n_files, *n_files, n_truths) || !phema_size_add(n_files, *n_files, n_raw) ||
+        *n_files > MAX_FILES)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%" PRIu64 " snapshots of %" PRIu64 " widths are more than %u files",
                           options->count, n_snapshot_kinds, MAX_FILES);
@@ -330,7 +351,8 @@ static enum phema_status allocate(struct gen_request *request,
     request->kinds = calloc(n_kinds + 1, sizeof(*request->kinds));
     request->averages = calloc(MAX_AVERAGES, sizeof(*request->averages));
     request->items = calloc(n_files + 1, sizeof(*request->items));
-    if (request->kinds && request->averages && request->items)
+    request->stops = calloc(n_files + options->n_resets + 1, sizeof(*request->stops));
+    if (request->kinds && request->averages && request->items && request->stops)
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
 }
@@ -358,11 +380,28 @@ static enum phema_status find_averages(struct gen_request *request,
     return PHEMA_OK;
 }
 
+/* Merges the times of the items with the resets. */
+static void list_stops(struct gen_request *request, const struct phema_gen_options *options)
+{
+    const struct gen_item *item = request->items, *end = item + request->n_items;
+    const struct phema_reset *reset = options->resets, *no_reset = reset + options->n_resets;
+    while (item < end) {
+        bool is_reset = reset < no_reset && reset->at <= (double)item->time;
+        struct gen_stop *stop = &request->stops[request->n_stops++];
+        *stop = (struct gen_stop){is_reset ? (uint64_t)reset->at : item->time, is_reset, is_reset};
+        for (; reset < no_reset && reset->at == (double)stop->step;)
+            reset++;
+        for (; item < end && item->time == stop->step; item++)
+            stop->shows_parameters = stop->shows_parameters || item->average == GEN_RAW;
+    }
+}
+
 static enum phema_status resolve(struct gen_request *request,
                                  const struct phema_gen_options *options, struct phema_error *err)
 {
     const struct phema_gen_kinds *snapshots = &options->snapshots, *truths = &options->truths;
-    request->n_snapshot_kinds = snapshots->n_sigmas + snapshots->n_profiles + options->is_raw;
+    request->n_snapshot_kinds =
+        snapshots->n_sigmas + snapshots->n_profiles + (options->is_raw || options->raw_every);
     request->n_truth_kinds = truths->n_sigmas + truths->n_profiles;
     enum phema_status status = check_truth_times(options, err);
     if (status)
@@ -384,7 +423,11 @@ static enum phema_status resolve(struct gen_request *request,
     if (status)
         return status;
     status = find_averages(request, options, err);
-    return status ? status : list_items(request, options, err);
+    if (!status)
+        status = list_items(request, options, err);
+    if (!status)
+        list_stops(request, options);
+    return status;
 }
 
 enum phema_status gen_request_init(struct gen_request *request,
@@ -402,5 +445,6 @@ void gen_request_clear(struct gen_request *request)
     free(request->kinds);
     free(request->averages);
     free(request->items);
+    free(request->stops);
     *request = (struct gen_request){0};
 }

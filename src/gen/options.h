@@ -34,6 +34,8 @@ struct gen_request {
     size_t n_averages;
     struct gen_item *items; /* by time, truths after snapshots; in the order of the kinds */
     size_t n_items;
+    struct gen_stop *stops; /* [n_stops] ascending: times of items, and resets before the last */
+    size_t n_stops;
 };
 
 /* The options are borrowed; their ranges are checked before, but not the numbers of files, widths

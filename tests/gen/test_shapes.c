@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_shapes.c - averages of every shape, compared with sums over the parameters of every step.
  * This file computes the weights from the definitions of the shapes. */
-#include "trainings.h"
-
 #include <dirent.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "train.h"
+#include "trainings.h"
 
 #define N_STEPS  120
 #define N_PARAMS ((size_t)300)
@@ -96,33 +97,41 @@ static void find_weights(long double *weights, const struct phema_profile *profi
     }
 }
 
-/* The parameters of every step, from raw files. An average that is never updated gives those before
- * training. */
-static double *read_training(void)
+/* A training with the parameters of every step, and all shapes at some times: those that windows and
+ * the like allow as exact averages, the others as snapshots of every step. */
+static const uint64_t truth_times[] = {77, 40, N_STEPS};
+
+static char *generate_training(const char *name)
 {
+    static struct phema_gen_profile kinds[ARRAY_LEN(shapes)];
     struct phema_gen_options options = small_options();
-    static const struct phema_gen_profile kinds[] = {
-        {{.shape = PHEMA_SHAPE_RAW}, 0, "raw", "raw"},
-        {{.shape = PHEMA_SHAPE_TABLE, .betas = &never}, 0, "table:never.txt", "never"},
-    };
     options.count = N_STEPS;
     options.snapshots.profiles = kinds;
-    options.snapshots.n_profiles = ARRAY_LEN(kinds);
-    options.replaces = true;
-    char *directory = generate("every-step", &options);
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        if (!gen_has_begin(&shapes[i].profile))
+            kinds[options.snapshots.n_profiles++] = shapes[i];
+    options.truths.profiles = shapes;
+    options.truths.n_profiles = ARRAY_LEN(shapes);
+    options.truth_times = truth_times;
+    options.n_truth_times = ARRAY_LEN(truth_times);
+    return generate(name, &options);
+}
+
+/* An average that is never updated gives the parameters before training. */
+static double *read_training(const char *directory)
+{
     double *thetas = calloc((N_STEPS + 1) * N_PARAMS, sizeof(*thetas));
     assert_non_null(thetas);
     for (unsigned step = 0; step <= N_STEPS; step++) {
         char name[64];
         (void)snprintf(name, sizeof(name), "snapshot-%07u-%s.safetensors", step ? step : N_STEPS,
-                       step ? "raw" : "never");
+                       step ? "raw" : "table-never.txt");
         size_t n = 0;
         double *values = read_values(directory, name, &n);
         assert_int_equal(n, N_PARAMS);
         memcpy(thetas + step * N_PARAMS, values, n * sizeof(*values));
         free(values);
     }
-    free(directory);
     return thetas;
 }
 
@@ -146,22 +155,16 @@ static void check_file(const char *directory, const char *name, const double *th
 static void every_shape_is_the_sum_of_its_weights(void **state)
 {
     (void)state;
-    double *thetas = read_training();
-    struct phema_gen_options options = small_options();
-    options.snapshots.profiles = options.truths.profiles = shapes;
-    options.snapshots.n_profiles = options.truths.n_profiles = ARRAY_LEN(shapes);
-    static const uint64_t truth_times[] = {77, 40};
-    options.truth_times = truth_times;
-    options.n_truth_times = 2;
-    char *directory = generate("shapes", &options);
+    char *directory = generate_training("shapes");
+    double *thetas = read_training(directory);
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         char name[96];
-        for (unsigned time = 40; time <= N_STEPS; time += 40) {
+        for (unsigned time = 1; !gen_has_begin(&shapes[i].profile) && time <= N_STEPS; time += 17) {
             (void)snprintf(name, sizeof(name), "snapshot-%07u-%s.safetensors", time,
                            shapes[i].name);
             check_file(directory, name, thetas, &shapes[i].profile, time);
         }
-        for (size_t t = 0; t < 2; t++) {
+        for (size_t t = 0; t < ARRAY_LEN(truth_times); t++) {
             (void)snprintf(name, sizeof(name), "truth/truth-%07u-%s.safetensors",
                            (unsigned)truth_times[t], shapes[i].name);
             check_file(directory, name, thetas, &shapes[i].profile, (unsigned)truth_times[t]);
@@ -176,12 +179,14 @@ static void every_shape_is_the_sum_of_its_weights(void **state)
 static void parameters_before_training_are_one_step_away(void **state)
 {
     (void)state;
-    double *thetas = read_training(), moved2 = 0, size2 = 0;
+    char *directory = generate_training("before");
+    double *thetas = read_training(directory), moved2 = 0, size2 = 0;
     for (size_t i = 0; i < N_PARAMS; i++) {
         moved2 += (thetas[N_PARAMS + i] - thetas[i]) * (thetas[N_PARAMS + i] - thetas[i]);
         size2 += thetas[i] * thetas[i];
     }
     assert_true(moved2 > 0 && moved2 < 0.04 * size2);
+    free(directory);
     free(thetas);
 }
 

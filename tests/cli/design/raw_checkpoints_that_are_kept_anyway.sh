@@ -6,13 +6,10 @@ ask() {
 }
 ask -o without.json >/dev/null
 ask --raw-every 250 -o with.json | sed 2q
-dtype=$(sed -n 's/.*"dtype": "\(.*\)",/\1/p' with.json)
 "$phema" gen --progress none --no-sync --design with.json --motion walk --params 10k --truth $widths run
-"$phema" gen -q --no-sync --steps 2000 --count 8 --input-profile raw --dtype "$dtype" --motion walk \
-    --params 10k raw >/dev/null
 {
     printf '{"unit": "steps", "snapshots": [\n'
-    for file in run/snapshot-* raw/snapshot-*; do
+    for file in run/snapshot-*; do
         time=$(sed -E 's/.*snapshot-0*([0-9]+)-.*/\1/' <<<"$file")
         width=$(sed -E 's/.*-([0-9.]+|raw)\.safetensors/\1/' <<<"$file")
         case $width in
