@@ -4,15 +4,17 @@
  * pread. The page cache of the view is empty at the start of each command.
  *
  *   slow_mount [OPTION...] DIRECTORY VIEW COMMAND...
- *   --delay MS       a read is answered so long after its request ...
- *   --until N        ... or as soon as N are in flight
+ *   --delay MS       a read is answered so long after its request
+ *   --until N        reads are answered as soon as N are in flight, or when all threads of the command
+ *                    sleep: then it has waited for fewer in vain. A page is read once in this way, and
+ *                    again at once if the kernel has reclaimed it since
  *   --rate MB        all together transfer at most so much in a second
  *   --read-ahead KB  of the kernel, where root runs this (else 128)
  *   --blocks         a read past the page cache returns to its caller when it is answered
  *   --short KB|half  no page cache (direct_io), and answers that are shorter than what was asked for:
  *                    none crosses a multiple of so many KiB, or each has half of the bytes
  *   --flip N         byte N of a file is wrong in the first answer that has it, and right in others
- *   --report FILE    gets counts of the reads, as a line of JSON
+ *   --report FILE    gets counts of the reads, as a line of JSON; first_bytes: without what is read again
  *
  * The mount exists for the command alone. Exit status: the command's; 77 where mounting is not
  * allowed. It speaks the kernel's protocol itself (linux/fuse.h), read-only. */
@@ -21,6 +23,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -39,13 +42,17 @@
 /* Reads in flight need no thread each: those that receive pass them on to those that answer. */
 enum { N_RECEIVING = 16, N_ANSWERING = 32, MOST_IN_FLIGHT = 16384 };
 enum { LARGEST_READ = 1 << 20, PAGE = 4096, CANNOT_MOUNT = 77 };
+/* The command waits if it has slept for so many looks. */
+enum { LOOK_NS = 1000000, N_LOOKS = 8 };
 
 #define CACHED_S ((uint64_t)3600) /* how long the kernel relies on names and sizes */
 #define NO_RATE  UINT64_MAX
 
 /* A file or directory of the view. Its number is FUSE_ROOT_ID plus its place in the table. */
 struct node {
-    char *path; /* below the directory; "" for itself */
+    char *path;       /* below the directory; "" for itself */
+    uint8_t *is_read; /* [n_pages], which have been requested */
+    uint64_t n_pages;
 };
 
 /* A read that is not answered yet. */
@@ -53,6 +60,7 @@ struct read {
     uint64_t request, file, offset;
     uint64_t number; /* in the order of arrival, from 1 */
     uint64_t due_ns;
+    bool is_again; /* all its pages have been requested before */
     size_t size;
     struct read *next;
 };
@@ -69,10 +77,11 @@ static struct {
     pthread_cond_t has_read, has_released;
     struct read *first, *last; /* that no thread answers yet */
     uint64_t n_released;       /* the first so many reads need not wait */
+    pid_t command;             /* 0: not started */
     struct node *nodes;
     size_t n_nodes;
     uint64_t n_in_flight, link_free_ns;
-    uint64_t n_reads, n_delayed, n_bytes, most_in_flight;
+    uint64_t n_reads, n_waiting, n_in_vain, n_bytes, n_first_bytes, most_in_flight;
 } view = {.rate = NO_RATE, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void fail(int status, const char *what)
@@ -118,7 +127,7 @@ static uint64_t number_of(char *path)
         if (!nodes)
             fail(1, "memory");
         view.nodes = nodes;
-        view.nodes[view.n_nodes++].path = path;
+        view.nodes[view.n_nodes++] = (struct node){.path = path};
     } else {
         free(path);
     }
@@ -248,6 +257,34 @@ static size_t answer_bytes(uint64_t offset, size_t asked)
     return size < left ? size : (size_t)left;
 }
 
+/* With the lock. Whether all pages of a read have been requested before; now they have. */
+static bool was_read(struct node *node, uint64_t offset, size_t size)
+{
+    uint64_t end = (offset + size + PAGE - 1) / PAGE;
+    if (end > node->n_pages) {
+        uint8_t *is_read = realloc(node->is_read, end);
+        if (!is_read)
+            fail(1, "memory");
+        memset(is_read + node->n_pages, 0, end - node->n_pages);
+        node->is_read = is_read;
+        node->n_pages = end;
+    }
+    bool was = true;
+    for (uint64_t page = offset / PAGE; page < end; page++) {
+        was = was && node->is_read[page];
+        node->is_read[page] = 1;
+    }
+    return was;
+}
+
+/* With the lock. */
+static void release_reads(void)
+{
+    view.n_released = view.n_reads;
+    view.n_waiting = 0;
+    (void)pthread_cond_broadcast(&view.has_released);
+}
+
 static void queue_read(const struct fuse_in_header *in, const struct fuse_read_in *asked)
 {
     struct read *read = calloc(1, sizeof(*read));
@@ -260,6 +297,8 @@ static void queue_read(const struct fuse_in_header *in, const struct fuse_read_i
     (void)pthread_mutex_lock(&view.lock);
     read->due_ns = now_ns() + view.delay_ns;
     read->number = ++view.n_reads;
+    read->is_again = was_read(&view.nodes[in->nodeid - FUSE_ROOT_ID], read->offset, read->size);
+    view.n_waiting += !read->is_again;
     if (view.first)
         view.last->next = read;
     else
@@ -268,12 +307,18 @@ static void queue_read(const struct fuse_in_header *in, const struct fuse_read_i
     view.n_in_flight++;
     if (view.n_in_flight > view.most_in_flight)
         view.most_in_flight = view.n_in_flight;
-    if (view.until && view.n_in_flight >= view.until) {
-        view.n_released = view.n_reads;
-        (void)pthread_cond_broadcast(&view.has_released);
-    }
+    if (view.until && view.n_in_flight >= view.until)
+        release_reads();
     (void)pthread_cond_signal(&view.has_read);
     (void)pthread_mutex_unlock(&view.lock);
+}
+
+/* With the lock. */
+static bool may_be_answered(const struct read *read)
+{
+    if (view.until)
+        return read->is_again || read->number <= view.n_released;
+    return now_ns() >= read->due_ns;
 }
 
 /* The next read in the order of arrival, once it is due or released. */
@@ -285,19 +330,81 @@ static struct read *take_read(void)
     struct read *read = view.first;
     view.first = read->next;
     struct timespec due = time_of(read->due_ns);
-    while (read->number > view.n_released && now_ns() < read->due_ns)
-        (void)pthread_cond_timedwait(&view.has_released, &view.lock, &due);
-    view.n_delayed += read->number > view.n_released;
+    while (!may_be_answered(read))
+        if (view.until)
+            (void)pthread_cond_wait(&view.has_released, &view.lock);
+        else
+            (void)pthread_cond_timedwait(&view.has_released, &view.lock, &due);
     (void)pthread_mutex_unlock(&view.lock);
     return read;
 }
 
+/* ---- A command that waits ---- */
+
+/* Whether all threads of a process but one sleep. */
+static bool all_sleep(pid_t process, pid_t but)
+{
+    char name[320], line[512];
+    bool sleeps = true;
+    (void)snprintf(name, sizeof(name), "/proc/%d/task", (int)process);
+    DIR *tasks = opendir(name);
+    for (struct dirent *entry; tasks && sleeps && (entry = readdir(tasks));) {
+        long thread = strtol(entry->d_name, NULL, 10);
+        if (thread == 0 || thread == but)
+            continue;
+        (void)snprintf(name, sizeof(name), "/proc/%d/task/%ld/stat", (int)process, thread);
+        FILE *file = fopen(name, "re");
+        const char *end = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+        sleeps = !end || end[1] != ' ' || end[2] != 'R';
+        if (file)
+            (void)fclose(file);
+    }
+    if (tasks)
+        (void)closedir(tasks);
+    return tasks && sleeps;
+}
+
+/* Whether the command and this program have nothing to do. */
+static bool is_idle(pid_t command)
+{
+    struct pollfd requests = {.fd = view.device, .events = POLLIN};
+    return all_sleep(command, 0) && all_sleep(getpid(), gettid()) && poll(&requests, 1, 0) == 0;
+}
+
+/* Releases reads that wait for others while the command waits for them. It may wake up meanwhile
+ * to show its progress, and sleep again. */
+static void *release_in_vain(void *unused)
+{
+    (void)unused;
+    uint64_t n_looks = 0, n_seen = 0;
+    for (;;) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        (void)pthread_mutex_lock(&view.lock);
+        pid_t command = view.n_waiting ? view.command : 0;
+        uint64_t n_reads = view.n_reads;
+        (void)pthread_mutex_unlock(&view.lock);
+        n_looks = command && n_reads == n_seen && is_idle(command) ? n_looks + 1 : 0;
+        n_seen = n_reads;
+        if (n_looks < N_LOOKS)
+            continue;
+        n_looks = 0;
+        (void)pthread_mutex_lock(&view.lock);
+        if (n_reads == view.n_reads) {
+            view.n_in_vain += view.n_waiting;
+            release_reads();
+        }
+        (void)pthread_mutex_unlock(&view.lock);
+    }
+    return NULL;
+}
+
 /* Requests wait side by side, their data pass one link one after the other. */
-static void pass_link(uint64_t size)
+static void pass_link(uint64_t size, bool is_again)
 {
     (void)pthread_mutex_lock(&view.lock);
     uint64_t sent = now_ns();
     view.n_bytes += size;
+    view.n_first_bytes += is_again ? 0 : size;
     if (view.rate != NO_RATE) {
         sent = (sent > view.link_free_ns ? sent : view.link_free_ns) + size * 1000 / view.rate;
         view.link_free_ns = sent;
@@ -332,7 +439,7 @@ static void *answer_reads(void *unused)
         int error = got < 0 ? errno : 0;
         if (got > 0)
             flip_once(buffer, read->offset, (size_t)got);
-        pass_link(got < 0 ? 0 : (uint64_t)got);
+        pass_link(got < 0 ? 0 : (uint64_t)got, read->is_again);
         if (error)
             reply_error(read->request, error);
         else
@@ -484,9 +591,12 @@ static void start_threads(void)
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     (void)pthread_attr_setstacksize(&attributes, 256 << 10);
-    for (int i = 0; i < N_RECEIVING + N_ANSWERING; i++) {
+    int n_threads = N_RECEIVING + N_ANSWERING + (view.until > 0);
+    for (int i = 0; i < n_threads; i++) {
         pthread_t thread;
-        void *(*run)(void *) = i < N_RECEIVING ? receive : answer_reads;
+        void *(*run)(void *) = i < N_RECEIVING                 ? receive
+                               : i < N_RECEIVING + N_ANSWERING ? answer_reads
+                                                               : release_in_vain;
         if ((errno = pthread_create(&thread, &attributes, run, NULL)) != 0)
             fail(1, "thread");
     }
@@ -514,6 +624,9 @@ static int run_command(char **command)
         (void)execvp(command[0], command);
         fail(127, command[0]);
     }
+    (void)pthread_mutex_lock(&view.lock);
+    view.command = child;
+    (void)pthread_mutex_unlock(&view.lock);
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
@@ -527,10 +640,11 @@ static void write_report(const char *path)
         fail(1, path);
     (void)pthread_mutex_lock(&view.lock);
     (void)fprintf(file,
-                  "{\"reads\": %llu, \"delayed\": %llu, \"bytes\": %llu, \"most_in_flight\": "
-                  "%llu}\n",
-                  (unsigned long long)view.n_reads, (unsigned long long)view.n_delayed,
-                  (unsigned long long)view.n_bytes, (unsigned long long)view.most_in_flight);
+                  "{\"reads\": %llu, \"in_vain\": %llu, \"bytes\": %llu, \"first_bytes\": %llu, "
+                  "\"most_in_flight\": %llu}\n",
+                  (unsigned long long)view.n_reads, (unsigned long long)view.n_in_vain,
+                  (unsigned long long)view.n_bytes, (unsigned long long)view.n_first_bytes,
+                  (unsigned long long)view.most_in_flight);
     (void)pthread_mutex_unlock(&view.lock);
     if (fclose(file) != 0)
         fail(1, path);

@@ -1,6 +1,6 @@
 # The readable plan, without figures of this machine.
 "$phema" gen -q --count 3 --steps 40 --params 60k --tensors 30 --dtype f32 run >/dev/null
-"$phema" plan -qv --sigma-rel 0.05,0.1 run sweep/ | sed -E 's/[0-9.]+ (GiB|MiB|KiB|s |B)/N /g; s/ +N/ N/; s/[0-9]+ threads?/N threads/; s/, sum.*//; s/ +$//'
+"$phema" plan -qv -j2 --sigma-rel 0.05,0.1 run sweep/ | sed -E 's/[0-9.]+ (GiB|MiB|KiB|s |B)/N /g; s/ +N/ N/; s/[0-9]+ threads?/N threads/; s/, sum.*//; s/ +$//'
 # --assume-bandwidth replaces the measurement.
 "$phema" plan -q --json --assume-bandwidth 1M --sigma-rel 0.1 run >plan.json
 grep -E '"(add|fetch|store)"' plan.json

@@ -11,11 +11,11 @@ for file in run/snapshot*; do
     cp -r "$fixtures/dcp/two_ranks" "pieces/$name"
 done
 check() { # set, bound
-    # A read ends when six are in flight, or after 300 ms.
-    timeout 600 "$slow" --delay 300 --until 6 --report reads "$1" view \
+    # Reads end when six are in flight, or when the program waits for fewer.
+    timeout 600 "$slow" --until 6 --report reads "$1" view \
         "$phema" weights -q --sigma-rel 0.1 view >cold
     "$phema" weights -q --sigma-rel 0.1 "$1" | diff cold - && echo "$1: the weights are those of warm files"
-    in_vain=$(sed -E 's/.*"delayed": ([0-9]+),.*/\1/' reads)
+    in_vain=$(sed -E 's/.*"in_vain": ([0-9]+),.*/\1/' reads)
     if [ "$in_vain" -le "$2" ]; then in_vain="at most $2"; fi
     echo "$1: reads that waited for others in vain: $in_vain"
 }
