@@ -24,5 +24,5 @@ cp "$phema" bin/posthoc-ema
 bin/posthoc-ema plan --quiet --device cuda --gpu-memory 0.5 --sigma-rel 0.13 run 2>&1 | cut -d: -f 1-3
 cp "$sim" bin/posthoc-ema-cuda.so
 echo '-- of one that is'
-SIM_BYTES=100000000 bin/posthoc-ema plan --quiet --device cuda --gpu-memory 0.5 --sigma-rel 0.13 run |
+SIM_BYTES=100000000 bin/posthoc-ema plan --quiet -j2 --device cuda --gpu-memory 0.5 --sigma-rel 0.13 run |
     grep ^gpu
