@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# Processes of a team that are killed at any moment, and a read that fails in one: nothing is torn, the next
-# run of another size makes the bytes of one process, and a failure is one sentence.
+# Processes of a team that are killed at calls that change files, and a read that fails in one: nothing is torn,
+# the next run of another size makes the bytes of one process, and a failure is one sentence.
 #   tests/mpi_faults.sh PROGRAM MPI_PROGRAM LAUNCHER FAULTS [KILLS]
 set -u
 # shellcheck source=support/mpi.sh
 . "$(dirname "$0")/support/mpi.sh"
 kills=${5:-10}
-# Writes the number of its process, which is then that of the program; rank $RANK has the fault.
+# Rank $RANK has the fault. With $AWAITED others wait for this file before they write.
 cat >wrap <<END
 #!/bin/bash
 rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK-}}
-echo \$\$ >"pid.\$rank"
-[ "\$rank" = "\${RANK-}" ] && export LD_PRELOAD=$faults
+if [ "\$rank" = "\${RANK-}" ]; then
+    export LD_PRELOAD=$faults
+elif [ -n "\${AWAITED-}" ]; then
+    unset FAULT_TOLD FAULT_PATH FAULT_AT
+    export LD_PRELOAD=$faults FAULT_CALLS=pwrite,pwrite64 FAULT_UNTIL=\$AWAITED FAULT_PAUSE=50000
+fi
 exec "\$@"
 END
 chmod +x wrap
@@ -30,42 +34,38 @@ check_whole() { # WHEN
         [ ! -e "$file" ] || cmp "$file" "$whole/${file#*/}" >&2 || fail "$1: $file is torn"
     done
 }
+changes=open,open64,openat,openat64,pwrite,pwrite64,rename,renameat2,link,linkat,unlink,unlinkat
 for ((i = 1; i <= kills; i++)); do
-    n=$((2 + RANDOM % 3))
-    victim=$((RANDOM % n))
-    [ $((i % 2)) = 1 ] && rm -rf out # otherwise what the last round has left is continued, or done already
+    n=$((2 + i % 3))
+    victim=$((i / 2 % n))
+    rm -rf out told
     whole=one args=(--sigma-rel "0.03,0.15,0.25" run out/)
     if [ $(((i + 1) / 2 % 2)) = 0 ]; then
         whole=packed args=(--sigma-rel 0.07 large out/z.safetensors.zst)
         mkdir -p out
     fi
-    rm -f pid.*
-    team $n synth -q --no-sync -j1 "${args[@]}" >/dev/null 2>&1 &
-    running=$!
-    until [ -s pid.$victim ] || ! kill -0 $running 2>/dev/null; do sleep 0.01; done
-    sleep "0.$((RANDOM % 6))$((RANDOM % 10))"
-    [ -s pid.$victim ] && kill -9 "$(cat pid.$victim)" 2>/dev/null
-    wait $running
+    # In its first run, before the others write; in other rounds, later and beside the others.
+    awaited=told at=$((1 + i % 6))
+    [ $((i % 2)) = 1 ] || awaited='' at=$((2 + i * 7 % 31))
+    RANK=$victim FAULT_CALLS=$changes FAULT_PATH=out/ FAULT_WITH=KILL FAULT_AT=$at FAULT_TOLD=told AWAITED=$awaited \
+        team $n synth -q --no-sync -j1 "${args[@]}" >/dev/null 2>&1
+    [ -z "$awaited" ] || ! grep -q calls told || fail "kill $i of rank $victim of $n: it is not killed"
     check_whole "kill $i"
-    next=$((1 + RANDOM % 4)) # a process alone replaces no output that is complete
+    next=$((1 + i * 3 % 4)) # a process alone replaces no output that is complete
     [ $next = 1 ] && ! compgen -G 'out/*.part-*' >/dev/null && next=2
     team $next synth -q --no-sync -j1 "${args[@]}" >/dev/null 2>said ||
         fail "after kill $i of rank $victim of $n: $(cat said)"
     diff -r $whole out >&2 || fail "after kill $i of rank $victim of $n: other bytes"
 done
 
-# One process fails: ERRNO CALLS PATH TEXT. Where the others have made all runs before it begins, it is tried
-# again. Status 6: the file was of the output.
+# One process fails: ERRNO CALLS PATH TEXT. The others write when it has failed, so that they do not make all runs.
+# Status 6: the file was of the output.
 fails_in_one() {
-    local status attempt
-    for attempt in 1 2 3 4 5; do
-        rm -rf out
-        RANK=1 FAULT_CALLS=$2 FAULT_WITH=$1 FAULT_PATH=$3 FAULT_AT=1 FAULT_STAYS=1 \
-            team 3 synth -q --no-sync -j1 --io read --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said
-        status=$?
-        grep -q '^posthoc-ema: ' said && break
-    done
-    [ $attempt = 5 ] && [ $status = 0 ] && fail "$1: process 1 has never made a run"
+    local status
+    rm -rf out failed_call
+    RANK=1 FAULT_CALLS=$2 FAULT_WITH=$1 FAULT_PATH=$3 FAULT_AT=1 FAULT_STAYS=1 FAULT_TOLD=failed_call AWAITED=failed_call \
+        team 3 synth -q --no-sync -j1 --io read --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said
+    status=$?
     [ $status = 3 ] || [ $status = 6 ] || fail "$1: status $status: $(cat said)"
     grep -q "^posthoc-ema: process 2 of 3 on .*$4" said || fail "$1: $(cat said)"
     [ "$(grep -c '^posthoc-ema: ' said)" = 1 ] || fail "$1: $(cat said)"

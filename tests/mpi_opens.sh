@@ -60,7 +60,7 @@ done
 # in files of a snapshot, those that hold the runs of the rank
 mkdir shards
 for file in run/*; do
-    posthoc-ema synth -q --no-sync --convert --shard-size 20k "$file" "shards/$(basename "$file" .safetensors)" >/dev/null
+    posthoc-ema synth -q --no-sync --convert --shard-size 10k "$file" "shards/$(basename "$file" .safetensors)" >/dev/null
 done
 all=$(find shards -name '*-of-*.safetensors' | wc -l)
 posthoc-ema synth -q --no-sync --sigma-rel 0.1 shards one-s.safetensors >/dev/null
@@ -73,7 +73,7 @@ for rank in 1 2; do
     opened $rank 'shards/.*json' && fail "rank $rank reads an index"
     n=$((n + $(opened $rank shards/ | wc -l)))
 done
-# a shard may be shared by neighbouring runs: at most two thirds more than all
-[ $n -le $((all * 5 / 3)) ] || fail "two ranks open $n shards of $all"
+# Where two of the 8 runs meet, both may open a shard of each of 24 snapshots, whoever makes them.
+[ $n -le $((all + 7 * 24)) ] || fail "two ranks open $n shards of $all"
 [ "$failed" = 0 ] && echo "12 x 2 snapshots: rank 0 $(opened 0 shards/ | wc -l) opens for $all shards, two others $n"
 exit $failed

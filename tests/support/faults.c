@@ -12,6 +12,7 @@
  * - FAULT_PAUSE: each of these calls first waits this many milliseconds
  * - FAULT_SHOWN: a file that receives what the program shows; a pause ends when it has grown twice, so
  *   that the second time is about the call
+ * - FAULT_UNTIL: a file; each of these calls waits until it exists, for FAULT_PAUSE at most
  * - FAULT_STEP: so many threads, the main one not among them, make these calls in step: each waits in its
  *   call until all others are in theirs or have ended, so that none does the work of another
  * - FAULT_TOLD: a file that receives the first failing call; if none failed, it receives the number
@@ -57,7 +58,7 @@ static const struct {
     {"KILL", SIGKILL}, {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"STOP", SIGSTOP}};
 
 static struct {
-    const char *calls, *path, *told, *shown;
+    const char *calls, *path, *told, *shown, *until;
     long at, pause_ms, n_in_step;
     int number, signal; /* neither: short */
     bool stays;
@@ -109,13 +110,21 @@ static long shown_bytes(void)
     return (long)found.stx_size;
 }
 
-/* As long as FAULT_PAUSE says, or until FAULT_SHOWN has grown twice. */
+static bool is_there(const char *path)
+{
+    struct statx found;
+    return syscall(SYS_statx, AT_FDCWD, path, 0, STATX_TYPE, &found) == 0;
+}
+
+/* As long as FAULT_PAUSE says, until FAULT_SHOWN has grown twice, or FAULT_UNTIL exists. */
 static void pause_call(void)
 {
     enum { STEP_MS = 5 };
-    long step_ms = fault.shown ? STEP_MS : fault.pause_ms, n_grown = 0;
+    long step_ms = fault.shown || fault.until ? STEP_MS : fault.pause_ms, n_grown = 0;
     long size = fault.shown ? shown_bytes() : 0;
     for (long waited_ms = 0; waited_ms < fault.pause_ms && n_grown < 2; waited_ms += step_ms) {
+        if (fault.until && is_there(fault.until))
+            return;
         (void)nanosleep(&(struct timespec){step_ms / 1000, step_ms % 1000 * 1000000}, NULL);
         long now = fault.shown ? shown_bytes() : 0;
         n_grown += now != size;
@@ -446,6 +455,7 @@ static void read_environment(void)
     fault.path = getenv("FAULT_PATH");
     fault.told = getenv("FAULT_TOLD");
     fault.shown = getenv("FAULT_SHOWN");
+    fault.until = getenv("FAULT_UNTIL");
     fault.stays = getenv("FAULT_STAYS") != NULL;
     fault.at = at ? strtol(at, NULL, 10) : 0;
     for (size_t i = 0; with && i < sizeof(errors) / sizeof(errors[0]); i++)
