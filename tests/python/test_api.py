@@ -61,34 +61,34 @@ class Case(unittest.TestCase):
         cls.run_dir = cls.dir / "run"
 
 
-def run_with_faults(case, lines, calls, path, pause_ms, is_due=None):
-    """What a program prints. Calls on a path pause in it. It gets SIGINT once is_due(its process id), if that is given."""
+def run_with_faults(case, lines, calls, path, pause_ms, is_due=None, until=None):
+    """What a program prints. Calls on a path pause in it, no longer than until this file exists. If is_due is given, it
+    gets SIGINT once that is true. The file "paused" is there once the first call pauses."""
     program = [
         "import os, pathlib, signal, sys, threading, time",
         "signal.signal(signal.SIGINT, signal.default_int_handler)",  # a launcher may ignore it
         f"sys.path.insert(0, {str(SOURCE / 'python')!r})",
         "import posthocema as ph",
         "def calls(): return [t for t in threading.enumerate() if t.name == 'posthocema']",
-        "def begin():",  # the thread of an earlier call may still end
-        "    while len(os.listdir('/proc/self/task')) > 1: pass",
-        "    pathlib.Path('begun').touch()",
         *lines,
     ]
     environment = {
         **os.environ, "LD_PRELOAD": os.path.join(os.path.dirname(PROGRAM), "tests/libfaults.so"), "FAULT_CALLS": calls,
         "FAULT_PATH": path, "FAULT_PAUSE": str(pause_ms), "MALLOC_PERTURB_": "165",
-        "OPENBLAS_NUM_THREADS": "1",  # NumPy's would count as calls
+        "FAULT_BEGUN": "paused", **({"FAULT_UNTIL": until} if until else {}),
     }  # fmt: skip
     child = subprocess.Popen(
         [sys.executable, "-c", "\n".join(program)], cwd=case.dir, env=environment, stdout=subprocess.PIPE
     )
     case.addCleanup(child.kill)
     if is_due:
-        while child.poll() is None and not is_due(child.pid):
+        while child.poll() is None and not is_due():
             time.sleep(0.01)
         case.assertIsNone(child.poll(), "the program ended by itself")
         child.send_signal(signal.SIGINT)
     said = child.communicate(timeout=300)[0]
+    for mark in {"paused", until} - {None}:
+        (case.dir / mark).unlink(missing_ok=True)
     case.assertEqual(child.returncode, 0)
     return said.decode().split()
 
@@ -253,34 +253,26 @@ class Averages(Case):
 
 
     def test_the_interpreter_is_free_during_a_call(self):
-        """Another thread runs between two steps of this one that only a call of the library separates."""
-        count, is_done = [0], threading.Event()
-
-        def run():
-            while not is_done.is_set():
-                count[0] += 1
-                time.sleep(0)  # gives the interpreter away, which this thread else keeps
-
-        arguments = (_library.text(self.run_dir), None)
-        interval = sys.getswitchinterval()
-        other = threading.Thread(target=run)
-        other.start()
-        sys.setswitchinterval(1000)  # seconds: neither thread loses the interpreter otherwise
-        try:
-            for _ in range(1000):
-                pointer = ctypes.c_void_p()
-                before = count[0]
-                status, message = _library.status_of("series_open", ctypes.byref(pointer), *arguments)
-                after = count[0]
-                self.assertEqual((status, message), (0, ""))
-                _library.LIBRARY.posthoc_ema_series_close(pointer)
-                if after > before:
-                    break
-        finally:
-            sys.setswitchinterval(interval)
-            is_done.set()
-            other.join()
-        self.assertGreater(after, before)
+        """A call ends when another thread has made a file, which that thread can only do during the call."""
+        lines = [
+            "is_called, ran = threading.Event(), []",
+            "def make():",
+            "    is_called.wait()",
+            "    ran.append(True)",
+            "    pathlib.Path('made').touch()",
+            "sys.setswitchinterval(1000)  # seconds: this thread keeps the interpreter, except in the call",
+            "other = threading.Thread(target=make)",
+            "other.start()",
+            "status, pointer = None, ctypes.c_void_p()",
+            "arguments = ctypes.byref(pointer), _library.text('run'), None",
+            "is_called.set()",
+            "status, message = _library.status_of('series_open', *arguments)",
+            "print(status, len(ran))",
+            "other.join()",
+            "_library.LIBRARY.posthoc_ema_series_close(pointer)",
+        ]
+        imports = ["import ctypes", "from posthocema import _library"]
+        self.assertEqual(run_with_faults(self, imports + lines, "open", "snapshot-", 60_000, until="made"), ["0", "1"])
 
     def test_warnings_go_to_the_logger(self):
         exchanged = self.dir / "exchanged"
@@ -357,9 +349,8 @@ class Stopping(Case):
                 plan.run(self.dir / "stopped.safetensors", progress=stop)
         self.assertEqual(sorted(os.listdir(self.dir)), before)
 
-    def is_called(self, pid):
-        """The program has called begin(), and then made a thread."""
-        return (self.dir / "begun").exists() and len(os.listdir(f"/proc/{pid}/task")) > 1
+    def is_paused(self):
+        return (self.dir / "paused").exists()
 
     def test_ctrl_c_stops_a_run_and_leaves_nothing(self):
         phema("gen", "-q", "--count", "2", "--params", "1M", "--steps", "30", "--no-sync", "large", cwd=self.dir)
@@ -371,7 +362,7 @@ class Stopping(Case):
             ]
             partial = self.dir / "interrupted.safetensors.partial"
             before = sorted(os.listdir(self.dir))
-            said = run_with_faults(self, lines, "pwrite", ".partial", 200, lambda _: partial.exists())  # 35 writes
+            said = run_with_faults(self, lines, "pwrite", ".partial", 200, lambda: partial.exists())  # 35 writes
             self.assertEqual(said, ["interrupted"])
             self.assertEqual(sorted(os.listdir(self.dir)), before)
 
@@ -383,7 +374,7 @@ class Stopping(Case):
             "try: ph.search(ph.open('run'), lambda path: print('scored'))",
             "except KeyboardInterrupt: print('interrupted')",
         ]
-        said = run_with_faults(self, lines, "pwrite", ".partial", 1000, lambda _: any(places.glob("*/*.partial")))
+        said = run_with_faults(self, lines, "pwrite", ".partial", 1000, lambda: any(places.glob("*/*.partial")))
         self.assertEqual(said, ["interrupted"])
         self.assertEqual(list(places.iterdir()), [])
 
@@ -395,10 +386,9 @@ class Stopping(Case):
             ("pread", ["series = ph.open('run')"], "ph.design(until=10000, model=1000, sigma_rel='0.05:0.2', disk_bytes=100000, like=series)"),
         ]
         for calls, before, call in cases:
-            lines = [*before, "begin()", f"try: {call}"]
+            lines = [*before, "while calls(): pass", f"try: {call}"]
             lines += ["except KeyboardInterrupt: print('interrupted', len(calls()))"]
-            said = run_with_faults(self, lines, calls, "snapshot-", 600_000, self.is_called)
-            (self.dir / "begun").unlink()
+            said = run_with_faults(self, lines, calls, "snapshot-", 600_000, self.is_paused)
             self.assertEqual(said, ["interrupted", "1"], call)
 
     def test_ctrl_c_that_another_thread_gets_does_not_wait_either(self):
@@ -419,12 +409,10 @@ class Stopping(Case):
             "plan = ph.open('wide').plan(0.1)",
             "largest = max(plan.tensors(), key=lambda t: t.bytes).name",  # 416 reads of 128 KiB
             "os.rename('wide', 'slow'); os.symlink('slow', 'wide')",  # only from here on reads pause
-            "begin()",
         ]
         for call in ("plan.tensor(largest, io='read', threads=1, kind='buffer')", "plan.state_dict(io='read', kind='buffer')"):
             tries = [f"try: {call}", "except KeyboardInterrupt: print('interrupted')"]
-            said = run_with_faults(self, [*lines, *tries], "pread", "slow/", 2000, self.is_called)
-            (self.dir / "begun").unlink()
+            said = run_with_faults(self, [*lines, *tries], "pread", "slow/", 2000, self.is_paused)
             (self.dir / "wide").unlink()
             (self.dir / "slow").rename(self.dir / "wide")
             self.assertEqual(said, ["interrupted"], call)
@@ -433,28 +421,25 @@ class Stopping(Case):
         lines = [
             "signal.signal(signal.SIGINT, lambda *_: print('noted'))",
             "plan = ph.open('run').plan(0.1)",
-            "begin()",
+            "os.rename('run', 'slow'); os.symlink('slow', 'run')",  # only from here on reads pause
             "data = [t.tobytes() for t in plan.state_dict(io='read', kind='buffer').values()]",
             "print(data == [t.tobytes() for t in plan.state_dict(kind='buffer').values()])",
+            "os.remove('run'); os.rename('slow', 'run')",
         ]
-        said = run_with_faults(self, lines, "pread", "snapshot-", 20, self.is_called)
+        said = run_with_faults(self, lines, "pread", "slow/", 20, self.is_paused)
         self.assertEqual(said, ["noted", "True"])
 
     def test_a_plan_that_nobody_waits_for_may_use_its_series(self):
         lines = [
             "try:",
             "    with ph.open('run', last=1) as series:",
-            "        begin()",
             "        series.plan(0.1)",
             "except KeyboardInterrupt: print('interrupted', len(calls()))",
+            "pathlib.Path('closed').touch()",
             "for call in calls(): call.join()",
             "print(len(ph.open('run')))",
         ]
-        for _ in range(5):  # on a busy machine the plan may end before its series is closed
-            said = run_with_faults(self, lines, "pread", "snapshot-", 20, self.is_called)  # 254 reads
-            (self.dir / "begun").unlink()
-            if said != ["interrupted", "0", "16"]:
-                break
+        said = run_with_faults(self, lines, "pread", "snapshot-", 60_000, self.is_paused, until="closed")
         self.assertEqual(said, ["interrupted", "1", "16"])
 
 

@@ -12,6 +12,7 @@
  * - FAULT_PAUSE: each of these calls first waits this many milliseconds
  * - FAULT_SHOWN: a file that receives what the program shows; a pause ends when it has grown twice, so
  *   that the second time is about the call
+ * - FAULT_BEGUN: a file that is created when the first of these calls begins
  * - FAULT_UNTIL: a file; each of these calls waits until it exists, for FAULT_PAUSE at most
  * - FAULT_STEP: so many threads, the main one not among them, make these calls in step: each waits in its
  *   call until all others are in theirs or have ended, so that none does the work of another
@@ -58,22 +59,22 @@ static const struct {
     {"KILL", SIGKILL}, {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"STOP", SIGSTOP}};
 
 static struct {
-    const char *calls, *path, *told, *shown, *until;
+    const char *calls, *path, *told, *shown, *begun, *until;
     long at, pause_ms, n_in_step;
     int number, signal; /* neither: short */
     bool stays;
 } fault;
 
-static _Atomic bool is_armed, has_struck;
+static _Atomic bool is_armed, has_struck, has_begun;
 static _Atomic long n_calls;
 
-/* Writes FAULT_TOLD by system calls, without the functions replaced here. */
-static void tell(const char *call, long n)
+/* Writes a line by system calls, without the functions replaced here. */
+static void tell(const char *path, const char *call, long n)
 {
     char text[128];
-    if (!fault.told)
+    if (!path)
         return;
-    long descriptor = syscall(SYS_openat, AT_FDCWD, fault.told, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    long descriptor = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     int size = snprintf(text, sizeof(text), "%s %ld\n", call, n);
     (void)syscall(SYS_write, descriptor, text, (size_t)size);
     (void)syscall(SYS_close, descriptor);
@@ -194,6 +195,8 @@ static bool strikes(const char *call, int descriptor, const char *path)
 {
     if (!atomic_load(&is_armed) || !is_chosen(call) || !is_on_path(descriptor, path))
         return false;
+    if (fault.begun && !atomic_exchange(&has_begun, true))
+        tell(fault.begun, call, 1);
     if (fault.pause_ms)
         pause_call();
     if (fault.n_in_step)
@@ -202,7 +205,7 @@ static bool strikes(const char *call, int descriptor, const char *path)
     if (!fault.at || n < fault.at || (n > fault.at && !fault.stays))
         return false;
     if (!atomic_exchange(&has_struck, true))
-        tell(call, n);
+        tell(fault.told, call, n);
     if (fault.signal) {
         /* Sent to the process, another thread might take it, and this one go on meanwhile. */
         (void)raise(fault.signal);
@@ -455,6 +458,7 @@ static void read_environment(void)
     fault.path = getenv("FAULT_PATH");
     fault.told = getenv("FAULT_TOLD");
     fault.shown = getenv("FAULT_SHOWN");
+    fault.begun = getenv("FAULT_BEGUN");
     fault.until = getenv("FAULT_UNTIL");
     fault.stays = getenv("FAULT_STAYS") != NULL;
     fault.at = at ? strtol(at, NULL, 10) : 0;
@@ -479,7 +483,7 @@ static int main_with_faults(int argc, char **argv, char **environment)
     int status = real_main(argc, argv, environment);
     atomic_store(&is_armed, false);
     if (!atomic_load(&has_struck))
-        tell("calls", atomic_load(&n_calls));
+        tell(fault.told, "calls", atomic_load(&n_calls));
     return status;
 }
 
