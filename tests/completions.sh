@@ -15,8 +15,13 @@ touch 'a-file.pt'
 verbs=$("$program" --help | sed -nE '/^Verbs/,$s/^  ([a-z]+) .*/\1/p' | grep -vx help)
 [ -n "$verbs" ] || fail "the program names no verbs"
 
-sorted() { # words of all lines as one line
-    tr -s ' \n' '\n' | grep . | LC_ALL=C sort | paste -sd ' '
+sorted() { # words of each line
+    LC_ALL=C awk '{
+        for (i = 2; i <= NF; i++)
+            for (j = i; j > 1 && $j < $(j - 1); j--) { word = $j; $j = $(j - 1); $(j - 1) = word }
+        $1 = $1
+        print
+    }'
 }
 options() { # "-x --name|VALUE" of a verb, one a line
     "$program" "$1" --help | sed -e ':again' -e '/|$/{N;s/\n *//;b again' -e '}' | sed -nE \
@@ -33,12 +38,12 @@ words_of() { # a placeholder: "auto none" of auto|none|VALUE, "a-file.pt" of FIL
         FILE | DIR) echo a-file.pt ;;
         [a-z0-9]*) echo "$part" ;;
         esac
-    done | sort -u | sorted
+    done | sort -u | paste -sd ' '
 }
 
 # Command lines, and the expected words for each.
 ask() { # expected words, line
-    sorted <<<"$1" >>"$work/wanted"
+    printf '%s\n' "${1//$'\n'/ }" >>"$work/unsorted"
     printf '%s\n' "$2" >>"$work/lines"
 }
 ask "$verbs help" "posthoc-ema "
@@ -51,7 +56,8 @@ ask "a-file.pt" "posthoc-ema plot profiles a"
 ask "a-file.pt" "posthoc-ema plot -o out.svg --metric walk profiles a"
 n_values=0
 for verb in $verbs; do
-    ask "$(options "$verb" | grep -oE -- '(^| )--?[a-z-]+')" "posthoc-ema $verb -"
+    with_values=$(options "$verb")
+    ask "$(grep -oE -- '(^| )--?[a-z-]+' <<<"$with_values")" "posthoc-ema $verb -"
     [ "$verb" = plot ] || [ -z "$(operands "$verb")" ] || ask "a-file.pt" "posthoc-ema $verb a"
     while read -r names; do
         value=${names##* }
@@ -59,8 +65,9 @@ for verb in $verbs; do
         name=$(grep -oE -- '--[a-z-]+' <<<"$names")
         ask "$(words_of "$value")" "posthoc-ema $verb $name "
         n_values=$((n_values + 1))
-    done < <(options "$verb")
+    done <<<"$with_values"
 done
+sorted <"$work/unsorted" >"$work/wanted"
 [ "$n_values" -gt 100 ] || fail "only $n_values values found in the help of all verbs"
 
 for shell in bash zsh fish; do
@@ -71,8 +78,7 @@ for shell in bash zsh fish; do
     }
     options=()
     [ $shell = zsh ] && options=(-f)
-    $shell "${options[@]}" "$here/complete.$shell" "$work/script.$shell" <"$work/lines" |
-        while IFS= read -r line; do sorted <<<"$line"; done >"$work/offered"
+    $shell "${options[@]}" "$here/complete.$shell" "$work/script.$shell" <"$work/lines" | sorted >"$work/offered"
     paste -d : "$work/lines" "$work/wanted" >"$work/expected"
     paste -d : "$work/lines" "$work/offered" >"$work/found"
     diff -u --label "expected of $shell" "$work/expected" --label "$shell" "$work/found" >&2 ||

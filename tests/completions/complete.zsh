@@ -1,5 +1,5 @@
 #!/usr/bin/env zsh
-# Prints the completions of zsh for command lines: types each line and a TAB into an interactive zsh.
+# Prints the completions of zsh for command lines: types each line and a TAB into one interactive zsh.
 # compadd, which every completion calls, records the words.
 #   zsh -f tests/completions/complete.zsh SCRIPT <LINES     a line of words, sorted, for each
 zmodload zsh/zpty
@@ -26,18 +26,25 @@ compadd() {
     builtin compadd "$@"
 }
 begin() { seen=() }
-finish() { print -r -- "<<<${(ou)seen}>>>"; exit }
-compprefuncs=(begin)
-comppostfuncs=(finish)
+finish() {
+    print -r -- "<<<${(ou)seen}>>>"
+    compstate[insert]= compstate[list]=
+    record
+}
+record() { # the next completion, which empties both lists
+    compprefuncs=(begin)
+    comppostfuncs=(finish)
+}
+record
 END
+zpty shell zsh -f -i
+zpty -w shell "source $dump.rc; print started\$((1))"
+zpty -r shell answer $'*started1*' || exit 2
 while IFS= read -r line; do
-    zpty shell zsh -f -i
-    zpty -w shell "source $dump.rc; print started\$((1))"
-    zpty -r shell answer $'*started1*' || exit 2
-    zpty -w -n shell "$line"$'\t'
+    zpty -w -n shell $'\C-u'"$line"$'\t'
     zpty -r shell answer $'*<<<*>>>*' || exit 2
     answer=${answer#*<<<}
     print -r -- ${answer%%>>>*}
-    zpty -d shell
 done
+zpty -d shell
 rm -f $dump $dump.rc
