@@ -23,3 +23,47 @@ status_line() {
     done
     printf '\r\033[K' >&2
 }
+
+#   step TITLE               begins a step of a long script
+#   beside NAME COMMAND...   runs a command or function beside the steps that follow, until `await NAME`, which shows
+#                            what it printed and ends the script when it failed
+#   show_minutes             what each step took
+step_titles=() step_starts=()
+declare -A beside_pids=()
+step() {
+    printf '\n== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
+    step_titles+=("$*")
+    step_starts+=("$SECONDS")
+}
+show_minutes() {
+    local i
+    step_starts+=("$SECONDS")
+    printf '\n| step | minutes |\n|---|---:|\n'
+    for i in "${!step_titles[@]}"; do
+        echo "${step_titles[i]} $((step_starts[i + 1] - step_starts[i]))"
+    done | awk '{ s = $NF; sub(/ [0-9]+$/, ""); printf "| %s | %.1f |\n", $0, s / 60; sum += s }
+        END { printf "| sum | %.1f |\n", sum / 60 }'
+}
+beside() {
+    local name=$1
+    shift
+    mkdir -p build/beside
+    set -m # a group of processes of its own, to end it with all that it started
+    (
+        set +m
+        "$@"
+    ) >"build/beside/$name.log" 2>&1 </dev/null &
+    set +m
+    beside_pids[$name]=$!
+}
+await() {
+    local status=0
+    wait "${beside_pids[$1]}" || status=$?
+    unset "beside_pids[$1]"
+    cat "build/beside/$1.log"
+    [ "$status" = 0 ] || exit "$status"
+}
+end_beside() { # at the end of the script, of what it did not wait for
+    local pid
+    for pid in "${beside_pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
+}

@@ -24,6 +24,39 @@ building: [2/2] a long one, 0
 said=$(bash -c '. scripts/support.sh; need no-such-tool its-package; echo goes on' scripts/any 2>&1)
 [ "$said" = 'scripts/any: no-such-tool is missing; try: apt-get install its-package' ] ||
     fail "a missing tool: $said"
+
+# Steps of long scripts: their minutes, and commands beside them.
+cat >"$work/steps" <<'EOF'
+set -euo pipefail
+. "$1/scripts/support.sh"
+cd "$2"
+trap 'end_beside; show_minutes | sed "s/ 0\.[0-9] / 0 /"' EXIT
+step a first one
+beside works echo from beside
+beside fails sh -c 'echo no luck; exit 3'
+beside stays sh -c 'sleep 300; echo too late'
+step another
+await works
+await fails
+step one that is not reached
+EOF
+said=$(timeout 60 bash "$work/steps" "$PWD" "$work" 2>&1 || echo "status $?")
+[ "$said" = '
+== 0:00 a first one
+
+== 0:00 another
+from beside
+no luck
+
+| step | minutes |
+|---|---:|
+| a first one | 0 |
+| another | 0 |
+| sum | 0 |
+status 3' ] || fail "steps of a script: $said"
+said=$(scripts/release-check --only nothing 2>&1 || echo ", status $?")
+[[ $said = "scripts/release-check: expected --from STEP, --only STEP or --list, found '--only nothing'; steps: setup analyse "*", status 2" ]] ||
+    fail "an unknown step of scripts/release-check: $said"
 said=$(scripts/setup --tests 2>&1 || echo ", status $?")
 [ "$said" = "scripts/setup: expected --wheel, --test, --ci or nothing, found '--tests'
 , status 2" ] ||
@@ -32,8 +65,6 @@ said=$(scripts/setup --tests 2>&1 || echo ", status $?")
 # The model of docs/gpu.md is what bench/gpu_model computes; scripts/test-gpu prints measured rates beside it.
 diff <(bench/gpu_model) <(sed -n '/^| snapshots | targets/,/^$/p' docs/gpu.md | sed '/^$/d') ||
     fail "docs/gpu.md has another table than bench/gpu_model prints"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cat >"$work/bench_gpu" <<'EOF'
 #!/bin/sh
 printf 'NVIDIA H100, 4 lanes\n\n| targets | sums | by | GB/s of inputs | of copying |\n|---|---|---|---|---|\n'

@@ -266,8 +266,8 @@ static void cut_at_every_length_is_noticed(void **state)
     }
 }
 
-/* With a checksum, a changed byte is detected, or it does not change the tensors. */
-static void damage_is_noticed(void **state)
+/* Slow: every byte of a file; with a checksum, a change is detected, or changes no tensor. */
+static void slow_damage_is_noticed(void **state)
 {
     (void)state;
     char *fixture = support_fixture("zst/single.safetensors.zst");
@@ -900,7 +900,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_equals_the_estimate_of_libzstd),
     cmocka_unit_test(order_does_not_matter),
     cmocka_unit_test(cut_at_every_length_is_noticed),
-    cmocka_unit_test(damage_is_noticed),
+    cmocka_unit_test(slow_damage_is_noticed),
     cmocka_unit_test(frames_may_be_empty_skippable_and_of_any_kind),
     cmocka_unit_test(data_other_than_frames_are_refused),
     cmocka_unit_test(a_lying_frame_size_is_noticed),

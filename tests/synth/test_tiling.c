@@ -328,7 +328,8 @@ static void sharing_tiles_changes_nothing(void **state)
     free(other_out);
 }
 
-static void sharing_tiles_changes_nothing_for_many_targets(void **state)
+/* Slow: 300 outputs, four times. */
+static void slow_sharing_tiles_changes_nothing_for_many_targets(void **state)
 {
     (void)state;
     char *shared = make_directory("shared_many"), *alone = make_directory("alone_many");
@@ -516,7 +517,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_tensor_run_ends_with_its_last_tile),
     cmocka_unit_test(tiles_hold_every_element_once),
     cmocka_unit_test(sharing_tiles_changes_nothing),
-    cmocka_unit_test(sharing_tiles_changes_nothing_for_many_targets),
+    cmocka_unit_test(slow_sharing_tiles_changes_nothing_for_many_targets),
     cmocka_unit_test(the_tensor_within_a_tile_is_named),
     cmocka_unit_test(parts_hold_every_element_once),
     cmocka_unit_test(without_parts_all_elements_are_tiled),
