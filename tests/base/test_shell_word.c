@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_shell_word.c - words quoted for shells. The words are run in shells by the test
- * cli.synth.proposed_commands_are_safe_in_every_shell. */
+ * cli.synth.remedies.proposed_commands_are_safe_in_every_shell. */
 #include "support.h"
 
 #include <string.h>

@@ -1,1 +1,0 @@
-"$phema" help sinth

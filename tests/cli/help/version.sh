@@ -1,1 +1,0 @@
-"$phema" --version

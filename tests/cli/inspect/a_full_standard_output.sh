@@ -1,1 +1,0 @@
-"$phema" inspect "$fixtures/safetensors/dtypes.safetensors" >/dev/full

@@ -1,1 +1,0 @@
-"$phema" inspect "$fixtures/torch/dtypes.pt" | grep -E 'averaged|copied'

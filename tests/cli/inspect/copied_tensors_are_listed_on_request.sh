@@ -1,1 +1,0 @@
-"$phema" inspect -v "$fixtures/posthoc_ema/snapshots" >/dev/null

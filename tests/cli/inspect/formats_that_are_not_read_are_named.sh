@@ -1,4 +1,0 @@
-exec 2>&1
-printf '\200\004}.' >settings.pkl
-"$phema" inspect settings.pkl
-echo "$?"

@@ -1,2 +1,0 @@
-"$phema" inspect --json "$fixtures/safetensors/metadata.safetensors"
-"$phema" inspect --json "$fixtures/torch/views.pt"

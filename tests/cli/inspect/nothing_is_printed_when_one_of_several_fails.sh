@@ -1,1 +1,0 @@
-"$phema" inspect "$fixtures/safetensors/no_tensors.safetensors" missing.safetensors

@@ -1,1 +1,0 @@
-"$phema" inspect --raw --tensor conv.wieght "$fixtures/torch/plain.pt"

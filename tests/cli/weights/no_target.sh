@@ -1,2 +1,0 @@
-"$phema" gen --count 1 run >/dev/null
-"$phema" weights run
