@@ -11,12 +11,15 @@ cd "$1/CMakeFiles" || exit 1
 edges() { # "caller callee" for each pair of files
     find . -path './phema_*.dir/src/*.o' ! -path './phema_cuda_module.dir/*' | sort | while IFS= read -r object; do
         name=${object#*/src/}
-        [ -e "$root/src/${name%.o}" ] || continue # of a file that was moved
-        nm -g --defined-only "$object" | awk -v file="${name%.o}" '{ print "defines", file, $3 }'
-        readelf -rW "$object" | awk -v file="${name%.o}" '
+        [ ! -e "$root/src/${name%.o}" ] || echo "$object" # of a file that was not moved
+    done >"$work/objects"
+    {
+        xargs nm -gA --defined-only <"$work/objects" | sed -nE 's|^[^:]*/src/([^:]*)\.o:[^ ]+ [^ ]+ |defines \1 |p'
+        xargs readelf -rW <"$work/objects" | awk '
+            /^File: / { file = $2; sub(/.*\/src\//, "", file); sub(/\.o$/, "", file) }
             /^Relocation section/ { is_code = /\.rela\.text/ }
             is_code && $5 != "" { print "uses", file, $5 }'
-    done | awk '
+    } | awk '
         $1 == "defines" { home[$3] = $2 }
         $1 == "uses" { uses[$2 " " $3] }
         END {
