@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kinds of filesystems: local ones are no network filesystems, and io_uring reads only those that
- * are known. FUSE is in the case short_answers_of_a_filesystem. */
+ * are known. FUSE is in the case slow_short_answers_of_a_filesystem. */
 #include "phema/filesystem.h"
 
 #include <fcntl.h>
