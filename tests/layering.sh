@@ -45,9 +45,9 @@ for directory in src/*/; do
         continue
     }
     while IFS=: read -r file include; do
-        header=$(sed -E 's/.*"([^"]+)".*/\1/' <<<"$include")
+        header=${include#*\"} header=${header%\"}
         if [[ $header == phema/* ]]; then
-            header=$(basename "$header" .h)
+            header=${header##*/} header=${header%.h}
             [[ " ${may_use[$module]} " == *" ${home[$header]-none} "* ]] ||
                 fail "$file includes phema/$header.h of the module ${home[$header]-none}"
         elif [[ $file == src/gpu/cuda/* ]]; then # a shared library of its own
