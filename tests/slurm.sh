@@ -13,7 +13,7 @@ skip() {
     exit 77
 }
 for name in munged slurmctld slurmd sbatch srun scontrol; do
-    command -v $name >/dev/null || skip "$name is not installed"
+    command -v $name >/dev/null || skip "no $name; to run it: apt-get install munge slurmctld slurmd slurm-client"
 done
 for name in ${!SLURM_*}; do unset "$name"; done # of a job that runs the tests
 call_it "$program"

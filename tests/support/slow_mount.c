@@ -86,7 +86,8 @@ static struct {
 
 static void fail(int status, const char *what)
 {
-    (void)fprintf(stderr, "slow_mount: %s: %s\n", what, strerror(errno));
+    (void)fprintf(stderr, "slow_mount: %s: %s%s\n", what, strerror(errno),
+                  status == CANNOT_MOUNT ? "; to run it: sudo scripts/test -R cli" : "");
     _exit(status);
 }
 
