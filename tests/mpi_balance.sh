@@ -10,11 +10,12 @@ team() { # N ARGUMENTS...
     timeout -k 5 120 "$launcher" "${options[@]}" -n "$1" ./wrap "$mpi" "${@:2}" </dev/null
 }
 # Rank $STOPPED stops itself before it writes, and continues when the others have made the other runs; they write
-# when it has stopped. With $THREADS rank r has r + 1 threads.
+# when it has stopped. With $SLOW each write takes long enough for the bar to be shown. With $THREADS rank r has r + 1 threads.
 cat >wrap <<END
 #!/bin/bash
 rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK-}}
-[ -n "\${STOPPED-}" ] && export LD_PRELOAD=$faults FAULT_CALLS=pwrite,pwrite64
+[ -n "\${STOPPED-}\${SLOW-}" ] && export LD_PRELOAD=$faults FAULT_CALLS=pwrite,pwrite64
+[ -n "\${SLOW-}" ] && export FAULT_PAUSE=100
 if [ -n "\${STOPPED-}" ] && [ "\$rank" != "\$STOPPED" ]; then
     export FAULT_PAUSE=100000 FAULT_UNTIL=stopped
 elif [ -n "\${STOPPED-}" ]; then
@@ -38,7 +39,7 @@ posthoc-ema synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run one/ >/dev/null
 
 # ---- A slow process ----
 
-STOPPED=1 team 3 synth -v --json --progress json --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run slow/ >made 2>said ||
+STOPPED=1 team 3 synth -v --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run slow/ >/dev/null 2>said ||
     fail "with a stopped process: $(cat said)"
 diff -r one slow >&2 || fail "with a stopped process: other bytes"
 read -r a b c <<<"$(sed -nE 's/^8 runs by 3 processes: ([0-9]+) ([0-9]+) ([0-9]+)$/\1 \2 \3/p' said)"
@@ -47,9 +48,10 @@ read -r a b c <<<"$(sed -nE 's/^8 runs by 3 processes: ([0-9]+) ([0-9]+) ([0-9]+
 # ---- The bar ----
 
 # Rank 0 alone reports, for all: what is to be read in all is estimated well, and done grows.
+SLOW=1 team 3 synth --json --progress json --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run bar/ >made 2>said || fail "slowly: $(cat said)"
 python3 - said made <<'END' || fail "the progress of all: $(grep done_bytes said)"
 import json, sys
-states = [json.loads(line) for line in open(sys.argv[1]) if "done_bytes" in line]
+states = [json.loads(line) for line in open(sys.argv[1]) if '"stage":"reading"' in line]
 read = json.load(open(sys.argv[2]))["read_bytes"]
 done = [s["done_bytes"] for s in states]
 assert states and done == sorted(done) and done[0] > 0, states
