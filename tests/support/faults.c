@@ -9,6 +9,7 @@
  *   read or written
  * - FAULT_STAYS: if set, all later calls fail as well
  * - FAULT_PATH: only calls whose path, or whose descriptor's path, contains this text
+ * - FAULT_LEAST: of reads and writes only those of at least this many bytes
  * - FAULT_PAUSE: each of these calls first waits this many milliseconds
  * - FAULT_SHOWN: a file that receives what the program shows; a pause ends when it has grown twice, so
  *   that the second time is about the call
@@ -61,6 +62,7 @@ static const struct {
 static struct {
     const char *calls, *path, *told, *shown, *begun, *until;
     long at, pause_ms, n_in_step;
+    size_t least;
     int number, signal; /* neither: short */
     bool stays;
 } fault;
@@ -248,7 +250,7 @@ static void find(void *function, const char *name)
             find(&found, symbol);                                                                  \
             next = found;                                                                          \
         }                                                                                          \
-        if (strikes(#call, descriptor, NULL)) {                                                    \
+        if (size >= fault.least && strikes(#call, descriptor, NULL)) {                             \
             if (fault.number)                                                                      \
                 return -1;                                                                         \
             size = (size + 1) / 2;                                                                 \
@@ -451,7 +453,9 @@ static void read_environment(void)
 {
     const char *at = getenv("FAULT_AT"), *with = getenv("FAULT_WITH");
     const char *pause_ms = getenv("FAULT_PAUSE"), *n_in_step = getenv("FAULT_STEP");
+    const char *least = getenv("FAULT_LEAST");
     fault.pause_ms = pause_ms ? strtol(pause_ms, NULL, 10) : 0;
+    fault.least = least ? strtoul(least, NULL, 10) : 0;
     fault.n_in_step = step.n_walking = n_in_step ? strtol(n_in_step, NULL, 10) : 0;
     (void)pthread_key_create(&step.walks, leave_step);
     fault.calls = getenv("FAULT_CALLS");
