@@ -17,6 +17,8 @@ static const struct phema_profile mixed[] = {
     {.gamma = -0.3, .t = 90, .update_every = 10},
     {.gamma = 3, .t = 1, .update_every = 10},
     {.gamma = 3, .t = 2, .update_every = 0},
+    {.gamma = 6.94, .t = 85, .update_every = 5, .reset = 33, .origin = 33},
+    {.gamma = 2.5, .t = 70, .update_every = 5, .reset = 41, .origin = 12},
 };
 
 /* Runs the average and computes the weight of each step's parameters in it; [t + 1], 0 unused */
@@ -26,17 +28,19 @@ static phema_quad *explicit_weights(const struct phema_profile *profile)
     uint64_t every = profile->update_every > 1 ? profile->update_every : 1;
     phema_quad *weights = calloc(end + 1, sizeof(*weights));
     assert_non_null(weights);
-    weights[1] = 1;
-    for (uint64_t c = 2; c <= end; c++) {
+    for (uint64_t step = 1; step <= end; step++) {
         phema_quad beta = 1;
         phema_quad power = (phema_quad)profile->gamma + 1;
-        if (every == 1)
+        uint64_t c = step - (uint64_t)profile->origin;
+        if ((double)step <= fmax(profile->reset, profile->origin + 1))
+            beta = 0; /* a copy; what is before a reset does not matter */
+        else if (every == 1)
             beta = phema_quad_pow((phema_quad)(c - 1) / (phema_quad)c, power);
         else if ((c - 1) % every == 0)
             beta = phema_quad_pow((phema_quad)c / (phema_quad)(c + 1), power);
-        for (uint64_t j = 1; j < c; j++)
+        for (uint64_t j = 1; j < step; j++)
             weights[j] *= beta;
-        weights[c] = 1 - beta;
+        weights[step] = 1 - beta;
     }
     return weights;
 }
@@ -69,7 +73,7 @@ static void multiply(phema_quad *white, phema_quad *walk, const struct phema_pro
 
 static void assert_close(phema_quad got, phema_quad wanted)
 {
-    double error = (double)phema_quad_abs((got - wanted) / wanted);
+    double error = got == wanted ? 0 : (double)phema_quad_abs((got - wanted) / wanted);
     if (!(error <= 1e-18)) /* long double steps, compensated */
         fail_msg("off by %.1e of %.17g", error, (double)wanted);
 }
