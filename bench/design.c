@@ -33,7 +33,7 @@ static void fail(const struct phema_error *err)
 
 static void set_targets(struct asked *asked, double lowest, double highest)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (size_t i = 0; i < N_TARGETS; i++) {
         asked->sigma_rels[i] = lowest * pow(highest / lowest, (double)i / (N_TARGETS - 1));
         asked->targets[i] = (struct phema_profile){0};
@@ -161,7 +161,7 @@ static enum phema_status see_motion(struct phema_motion *motion,
 
 static double worst_at(const struct training *training, struct phema_problem *problem, size_t end)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_motion motion = {0};
     struct phema_profile targets[N_TARGETS];
     struct phema_mix mixes[N_TARGETS];
@@ -242,7 +242,7 @@ static bool measure_truth(size_t n)
     for (size_t i = 0; i < n; i++) {
         struct asked asked;
         struct phema_design design;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         draw(&asked, &state, 80);
         asked.question.targets = asked.targets;
         if (phema_design_find(&design, &asked.question, &err))
@@ -278,7 +278,7 @@ static double try_times(struct phema_design *design, const struct phema_design_q
 {
     size_t at[N_GRID_TIMES], n = design->n_times - 1;
     double best = HUGE_VAL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (size_t i = 0; i < n; i++)
         at[i] = i;
     for (;;) {
@@ -303,7 +303,7 @@ static double try_widths(const struct phema_design_question *question, size_t n_
 {
     double times[N_GRID_TIMES], best = HUGE_VAL;
     struct phema_design design = {.n_widths = n_widths, .times = times};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t halves = (size_t)(question->disk_bytes / 2000), per = dtype == PHEMA_F16 ? 1 : 2;
     design.n_times = halves / per / n_widths;
     design.n_times = design.n_times < N_GRID_TIMES ? design.n_times : N_GRID_TIMES;
@@ -336,7 +336,7 @@ static bool measure_grid(size_t n)
     for (size_t i = 0; i < n; i++) {
         struct asked asked;
         struct phema_design design;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         draw(&asked, &state, 12);
         asked.question.ends = &asked.ends[asked.question.n_ends - 1];
         asked.question.n_ends = 1;
@@ -379,7 +379,7 @@ static void print_usual(double lowest, double highest, size_t halves, size_t n_e
                                        .disk_bytes = 2000 * halves}};
     double ends[16];
     struct phema_design design, theirs;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     set_targets(&asked, lowest, highest);
     asked.question.targets = asked.targets;
     for (size_t e = 0; e < n_ends; e++)
@@ -430,7 +430,7 @@ static void measure_usual(void)
  * both. */
 static void try_dtypes(double best[2], const struct phema_design_question *question, double lowest)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     best[0] = best[1] = HUGE_VAL;
     for (unsigned chosen = 1; chosen < 1u << N_MIXED_WIDTHS; chosen++) {
         size_t n = (size_t)__builtin_popcount(chosen);

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
                                         .update_every = 1,
                                         .n_threads = 1,
                                         .replaces = true};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct gen_request request;
     struct gen_training training;
     char path[4096];

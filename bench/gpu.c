@@ -176,7 +176,7 @@ static enum phema_status run(struct bench *bench, struct phema_error *err)
 
 int main(int argc, char **argv)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     static struct bench bench;
     uint64_t n_lanes = argc > 1 ? strtoull(argv[1], NULL, 10) : 4;
     uint64_t mebibytes = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;

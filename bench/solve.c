@@ -349,7 +349,7 @@ int main(int argc, char **argv)
         printf("| snapshots | dtype | metric | time | solver | condition |\n"
                "|---|---|---|---|---|---|\n");
     enum phema_status status = PHEMA_OK;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (size_t c = 0; !status && c < n_counts; c++) {
         size_t n =
             is_arithmetic ? usual_parts[c % ARRAY_LEN(usual_parts)] : usual[c % ARRAY_LEN(usual)];

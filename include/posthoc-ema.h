@@ -20,9 +20,9 @@
  * 0.
  *
  * Failures. A failed call returns a status other than POSTHOC_EMA_OK. Its message is one sentence:
- * what was expected, what was found, and in which file. It names options as the command does.
- * Outputs appear whole under their names or not at all. A failed call changes no struct that it was
- * to fill.
+ * what was expected, what was found, and in which file. It names options by the
+ * arguments of the package for Python: "input_sigma=". Outputs appear whole under their names or
+ * not at all. A failed call changes no struct that it was to fill.
  *
  * Threads. Different threads may use different objects at the same time; only one thread at a time
  * may use an object. Functions that describe a series or plan (_info, _snapshot, _target, _tensor)

@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 {
     struct options options;
     struct study study = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (!parse_options(&options, argc, argv)) {
         (void)fputs(usage, stderr);
         return PHEMA_ERR_USAGE;

@@ -4,6 +4,7 @@
 #define PHEMA_ERROR_H
 
 #include <stdarg.h>
+#include <stddef.h>
 
 enum phema_status {
     PHEMA_OK = 0,
@@ -17,10 +18,21 @@ enum phema_status {
     PHEMA_BUG = 70
 };
 
+/* What would help: another value of an option or operand. */
+struct phema_change {
+    size_t name_at;  /* in `words`: "dtype", "OUT" */
+    size_t value_at; /* SIZE_MAX: none, of a flag. "" leaves it out */
+};
+
+enum { PHEMA_MOST_CHANGES = 8 };
+
 struct phema_error {
-    /* lower-case, without full stop; cut with "..." when too long. Behind its NUL the remedy, which
-     * is empty until phema_error_set_remedy. */
-    char message[8192];
+    char message[6144]; /* lower-case, without full stop; cut with "..." when too long */
+    char about[32];     /* the setting that the message begins with, "dtype"; "": none */
+    size_t n_changes;   /* phema_fail removes them, phema_fail_in keeps them */
+    struct phema_change changes[PHEMA_MOST_CHANGES];
+    size_t words_size;
+    char words[4096];
 };
 
 /* Return type of functions that can fail: ignoring the status does not compile. */
@@ -31,16 +43,18 @@ struct phema_error {
 enum phema_status phema_fail(struct phema_error *err, enum phema_status status, const char *format,
                              ...) PHEMA_PRINTF(3, 4);
 
-/* Sets the remedy, a command or an option that works when pasted. phema_fail removes it,
- * phema_fail_in keeps it. One that is too long is left out, because half a command is no remedy. */
-void phema_error_set_remedy(struct phema_error *err, const char *format, ...) PHEMA_PRINTF(2, 3);
-const char *phema_error_remedy(const struct phema_error *err); /* "" without one */
-
-/* Adds a change of the command line to the remedy, quoted for a shell, and returns the status. name
- * is an option ("--force"), an operand ("OUT") or the beginning of a command ("posthoc-ema
- * inspect"). value: NULL for a flag; "" leaves an option out */
-enum phema_status phema_suggest(struct phema_error *err, enum phema_status status, const char *name,
-                                const char *value);
+/* Says what the message begins with, and returns the status. */
+enum phema_status phema_error_set_about(struct phema_error *err, enum phema_status status,
+                                        const char *name);
+/* Adds a change, a copy of both words, and returns the status. Only the command line uses names of
+ * its own, others phema_suggest of setting.h. A change that does not fit removes all: half a remedy
+ * is none. */
+enum phema_status phema_error_change(struct phema_error *err, enum phema_status status,
+                                     const char *name, const char *value);
+const char *phema_change_name(const struct phema_error *err, size_t i);
+const char *phema_change_value(const struct phema_error *err, size_t i); /* NULL of a flag */
+void phema_error_clear_changes(struct phema_error *err);
+void phema_error_copy_changes(struct phema_error *err, const struct phema_error *from);
 
 /* Put "place: " before the message, and return the status. */
 enum phema_status phema_fail_in(struct phema_error *err, enum phema_status status,
@@ -60,8 +74,10 @@ enum phema_status phema_fail_errno(struct phema_error *err, enum phema_status st
 #define phema_fail_in(err, status, ...) ((void)(phema_fail_in)(err, status, __VA_ARGS__), (status))
 #define phema_fail_errno(err, status, ...)                                                         \
     ((void)(phema_fail_errno)(err, status, __VA_ARGS__), (status))
-#define phema_suggest(err, status, name, value)                                                    \
-    ((void)(phema_suggest)(err, status, name, value), (status))
+#define phema_error_set_about(err, status, name)                                                   \
+    ((void)(phema_error_set_about)(err, status, name), (status))
+#define phema_error_change(err, status, name, value)                                               \
+    ((void)(phema_error_change)(err, status, name, value), (status))
 #define phema_fail_memory(err) ((void)(phema_fail_memory)(err), PHEMA_ERR_RESOURCE)
 #endif
 

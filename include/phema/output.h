@@ -3,6 +3,7 @@
 #define PHEMA_OUTPUT_H
 
 #include "phema/plan.h"
+#include "phema/setting.h"
 
 /* ---- Outputs ---- */
 
@@ -158,9 +159,10 @@ struct phema_output_traits {
 
 const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs);
 
-/* "PATH is ...", why processes cannot write parts of these outputs; NULL: they can. */
-const char *phema_outputs_no_parts_reason(const struct phema_plan *plan,
-                                          const struct phema_outputs *outputs);
+/* PHEMA_ERR_USAGE where processes cannot write parts of these outputs. */
+PHEMA_FALLIBLE phema_outputs_check_parts(const struct phema_plan *plan,
+                                         const struct phema_outputs *outputs,
+                                         struct phema_error *err);
 
 /* Digests that each thread of a run can hold: 8 MiB. Above snapshots x (rules + 2) = 2^19, digests
  * are disabled. */

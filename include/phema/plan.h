@@ -6,6 +6,7 @@
 #include "phema/memory_profile.h"
 #include "phema/schedule.h"
 #include "phema/series.h"
+#include "phema/setting.h"
 #include "phema/solver.h"
 
 /* ---- Errors ---- */
@@ -40,7 +41,7 @@ enum phema_checks {
 };
 
 #define PHEMA_SUSPECT_Z    2.5 /* snapshots above it are listed */
-#define PHEMA_CHECKS_VALUE 128 /* bytes of the value of an option */
+#define PHEMA_CHECKS_VALUE 128 /* bytes of the value of a setting */
 
 struct phema_series_checks {
     enum phema_series_verdict verdict;
@@ -49,7 +50,7 @@ struct phema_series_checks {
     double max_z, median_z; /* NaN: unknown */
     char *reason;           /* doubtful, wrong: a part of a sentence that names the cause */
     size_t suspect;         /* the snapshot it blames; SIZE_MAX: no single one */
-    const char *option; /* with the value makes the labels fit: "--update-every"; NULL: unknown */
+    enum phema_setting setting; /* with the value makes the labels fit; or PHEMA_SET_NONE */
     char value[PHEMA_CHECKS_VALUE];
 };
 

@@ -5,6 +5,7 @@
 
 #include "phema/arena.h"
 #include "phema/error.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 /* The shapes of averaging profiles (N1), (N2). T is the end of the profile, F(t) the weight on the
@@ -162,7 +163,7 @@ struct phema_specs {
 /* Puts the option before the message of a text that is no SPEC, suggests one that is, and returns
  * the status. */
 enum phema_status phema_spec_fail(struct phema_error *err, enum phema_status status,
-                                  const char *option, const char *text);
+                                  enum phema_setting setting, const char *text);
 
 /* Parses a SPEC and reads the table that it names. All memory, also of later calls, is of the
  * arena, which must outlive their results.

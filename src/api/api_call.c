@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "phema/cleanup.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
+
+/* Messages name settings as arguments. */
+const bool phema_settings_are_options = false;
 
 struct call call_begin(void)
 {

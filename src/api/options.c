@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* options.c - copies the options of a series and writes them as options of the command. */
+#include "phema/setting.h"
 #include "plan.h"
 
 #include <math.h>
@@ -56,25 +57,26 @@ static enum phema_status copy_to_arena(struct api_options *kept, struct phema_er
 
 /* ---- The same options on the command line ---- */
 
-void api_options_add(struct phema_strbuf *command, const char *name, const char *value)
+void api_options_add(struct phema_strbuf *command, enum phema_setting setting, const char *value)
 {
     if (!value)
         return;
-    phema_strbuf_printf(command, " %s ", name);
+    phema_strbuf_printf(command, " %s ", phema_setting_dashed(setting));
     phema_strbuf_put_word(command, value);
 }
 
-static void add_number(struct phema_strbuf *command, const char *name, double value)
+static void add_number(struct phema_strbuf *command, enum phema_setting setting, double value)
 {
     struct phema_name_buffer shown;
-    phema_strbuf_printf(command, " %s %s", name, phema_number_format(&shown, value));
+    phema_strbuf_printf(command, " %s %s", phema_setting_dashed(setting),
+                        phema_number_format(&shown, value));
 }
 
-static void add_texts(struct phema_strbuf *command, const char *name, const char *const *texts,
-                      size_t n)
+static void add_texts(struct phema_strbuf *command, enum phema_setting setting,
+                      const char *const *texts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        api_options_add(command, name, texts[i]);
+        api_options_add(command, setting, texts[i]);
 }
 
 static const char *const use_names[] = {
@@ -83,33 +85,35 @@ static const char *const use_names[] = {
 static void write_command(struct phema_strbuf *out, const struct phema_series_options *o)
 {
     struct phema_name_buffer shown;
-    api_options_add(out, "--layout", o->layout);
-    api_options_add(out, "--name-regex", o->name_regex);
-    api_options_add(out, "--unit", o->unit);
-    api_options_add(out, "--key", o->key);
+    api_options_add(out, PHEMA_SET_LAYOUT, o->layout);
+    api_options_add(out, PHEMA_SET_NAME_REGEX, o->name_regex);
+    api_options_add(out, PHEMA_SET_UNIT, o->unit);
+    api_options_add(out, PHEMA_SET_KEY, o->key);
     for (size_t i = 0; i < o->n_input_sigmas; i++)
-        phema_strbuf_printf(out, "%s%s", i ? "," : " --input-sigma ",
+        phema_strbuf_printf(out, "%s%s%s", i ? "," : " ",
+                            i ? "" : phema_setting_dashed(PHEMA_SET_INPUT_SIGMA),
                             phema_number_format(&shown, o->input_sigmas[i]));
-    add_texts(out, "--input-profile", o->input_profiles, o->n_input_profiles);
+    add_texts(out, PHEMA_SET_INPUT_PROFILE, o->input_profiles, o->n_input_profiles);
     if (o->update_every)
-        add_number(out, "--update-every", (double)o->update_every);
-    add_texts(out, "--reset-at", o->resets, o->n_resets);
+        add_number(out, PHEMA_SET_UPDATE_EVERY, (double)o->update_every);
+    add_texts(out, PHEMA_SET_RESET_AT, o->resets, o->n_resets);
     if (o->time_offset != 0)
-        add_number(out, "--time-offset", o->time_offset);
-    api_options_add(out, "--run", o->run);
+        add_number(out, PHEMA_SET_TIME_OFFSET, o->time_offset);
+    api_options_add(out, PHEMA_SET_RUN, o->run);
     if (o->use)
-        api_options_add(out, "--use", use_names[o->use]);
+        api_options_add(out, PHEMA_SET_USE, use_names[o->use]);
     if (isfinite(o->from))
-        add_number(out, "--from", o->from);
+        add_number(out, PHEMA_SET_FROM, o->from);
     if (isfinite(o->to))
-        add_number(out, "--to", o->to);
+        add_number(out, PHEMA_SET_TO, o->to);
     if (o->every)
-        add_number(out, "--every", (double)o->every);
+        add_number(out, PHEMA_SET_EVERY, (double)o->every);
     if (o->last)
-        add_number(out, "--last", (double)o->last);
-    add_texts(out, "--include", o->includes, o->n_includes);
-    add_texts(out, "--exclude", o->excludes, o->n_excludes);
-    add_texts(out, "--allow-global", o->checkpoint.allow_globals, o->checkpoint.n_allow_globals);
+        add_number(out, PHEMA_SET_LAST, (double)o->last);
+    add_texts(out, PHEMA_SET_INCLUDE, o->includes, o->n_includes);
+    add_texts(out, PHEMA_SET_EXCLUDE, o->excludes, o->n_excludes);
+    add_texts(out, PHEMA_SET_ALLOW_GLOBAL, o->checkpoint.allow_globals,
+              o->checkpoint.n_allow_globals);
     phema_strbuf_puts(out, *o->snapshots == '-' ? " ./" : " "); /* must not look like an option */
     phema_strbuf_put_word(out, o->snapshots);
 }
@@ -137,7 +141,7 @@ static enum phema_status convert(struct phema_series_options *out, const char *s
     for (size_t i = 0; i < o.n_input_sigmas; i++) {
         double unused = 0;
         if (phema_gamma_from_sigma_rel(&unused, o.input_sigmas[i], err))
-            return phema_fail_in(err, PHEMA_ERR_INPUTS, "--input-sigma");
+            return phema_fail_in_setting(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_SIGMA);
     }
     *out = (struct phema_series_options){
         .snapshots = snapshots,

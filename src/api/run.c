@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c - runs a plan. */
+#include "phema/setting.h"
 #include "plan.h"
 
 /* ---- Options ---- */
@@ -33,18 +34,19 @@ static void write_command(struct phema_strbuf *out, const struct posthoc_ema_pla
                           const struct posthoc_ema_run_options *o)
 {
     phema_strbuf_puts(out, plan->series_options.command + 1); /* skips the leading space */
-    api_options_add(out, "--metric", plan->metric);
-    api_options_add(out, "--schedule", plan->schedule);
+    api_options_add(out, PHEMA_SET_METRIC, plan->metric);
+    api_options_add(out, PHEMA_SET_SCHEDULE, plan->schedule);
     for (size_t i = 0; i < plan->n_rules; i++)
-        api_options_add(out, "--rule", plan->rules[i]);
-    api_options_add(out, "--into", o->into);
-    api_options_add(out, "--dtype", o->dtype);
-    api_options_add(out, "--overflow", o->overflow);
-    api_options_add(out, "--input-hash", o->input_hash);
+        api_options_add(out, PHEMA_SET_RULE, plan->rules[i]);
+    api_options_add(out, PHEMA_SET_INTO, o->into);
+    api_options_add(out, PHEMA_SET_DTYPE, o->dtype);
+    api_options_add(out, PHEMA_SET_OVERFLOW, o->overflow);
+    api_options_add(out, PHEMA_SET_INPUT_HASH, o->input_hash);
     if (o->shard_bytes)
-        phema_strbuf_printf(out, " --shard-size %llu", (unsigned long long)o->shard_bytes);
+        phema_strbuf_printf(out, " %s %llu", phema_setting_dashed(PHEMA_SET_SHARD_SIZE),
+                            (unsigned long long)o->shard_bytes);
     if (o->level)
-        phema_strbuf_printf(out, " --level %d", o->level);
+        phema_strbuf_printf(out, " %s %d", phema_setting_dashed(PHEMA_SET_LEVEL), o->level);
 }
 
 static enum phema_status make_outputs(struct phema_outputs *outputs,

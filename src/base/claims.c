@@ -9,6 +9,7 @@
 
 #include "phema/array.h"
 #include "phema/path.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 /* Suffixes of a file under its final and its partial name. */
@@ -144,7 +145,7 @@ static enum phema_status fail_input(const struct place *place, const struct plac
                                           place->path, input->input);
     phema_strbuf_printf(&name, "out-%s", base);
     if (end && strcmp(end, ".partial") != 0 && !name.is_failed)
-        (void)phema_suggest(err, status, "OUT", name.data);
+        (void)phema_suggest(err, status, PHEMA_SET_OUT, name.data);
     phema_strbuf_clear(&name);
     return status;
 }

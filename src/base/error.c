@@ -4,33 +4,15 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "phema/shell_word.h"
 
 /* Marks a message that was cut. */
 static void mark_cut(struct phema_error *err, int length)
 {
     if (length >= (int)sizeof(err->message) - 1)
         memcpy(err->message + sizeof(err->message) - 5, "...", 4);
-}
-
-/* Place for the remedy: behind the NUL of the message. One byte stays for the NUL of an empty
- * one. */
-static char *remedy_of(struct phema_error *err, size_t *size)
-{
-    size_t used = strnlen(err->message, sizeof(err->message) - 2) + 1;
-    *size = sizeof(err->message) - used;
-    return err->message + used;
-}
-
-/* length: of the whole message, as snprintf returns it */
-static void end_message(struct phema_error *err, int length)
-{
-    size_t size = 0;
-    mark_cut(err, length);
-    *remedy_of(err, &size) = '\0';
 }
 
 enum phema_status(phema_fail)(struct phema_error *err, enum phema_status status, const char *format,
@@ -40,76 +22,78 @@ enum phema_status(phema_fail)(struct phema_error *err, enum phema_status status,
     va_start(args, format);
     int length = vsnprintf(err->message, sizeof(err->message) - 1, format, args);
     va_end(args);
-    end_message(err, length);
+    mark_cut(err, length);
+    err->about[0] = '\0';
+    phema_error_clear_changes(err);
     return status;
 }
 
-void phema_error_set_remedy(struct phema_error *err, const char *format, ...)
+void phema_error_clear_changes(struct phema_error *err)
 {
-    size_t size = 0;
-    char *remedy = remedy_of(err, &size);
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(remedy, size, format, args);
-    va_end(args);
-    if (length < 0 || (size_t)length >= size)
-        *remedy = '\0';
+    err->n_changes = err->words_size = 0;
 }
 
-/* Appends n bytes where they fit, and a NUL. */
-static size_t append(char *text, size_t size, size_t used, const char *bytes, size_t n)
+void phema_error_copy_changes(struct phema_error *err, const struct phema_error *from)
 {
-    if (used + n >= size)
-        return size; /* too long from here on */
-    memcpy(text + used, bytes, n);
-    text[used + n] = '\0';
-    return used + n;
+    err->n_changes = from->n_changes;
+    err->words_size = from->words_size;
+    memcpy(err->changes, from->changes, sizeof(err->changes));
+    memcpy(err->words, from->words, from->words_size);
 }
 
-static size_t append_quoted(char *text, size_t size, size_t used, const char *value)
+enum phema_status(phema_error_set_about)(struct phema_error *err, enum phema_status status,
+                                         const char *name)
 {
-    size_t n_free = used < size ? size - used : 0;
-    size_t n = phema_shell_word(text + used, n_free, value);
-    return n < n_free ? used + n : size;
-}
-
-enum phema_status(phema_suggest)(struct phema_error *err, enum phema_status status,
-                                 const char *name, const char *value)
-{
-    char text[sizeof(err->message)] = "";
-    const char *before = phema_error_remedy(err);
-    bool is_operand = name[0] >= 'A' && name[0] <= 'Z';
-    size_t used = append(text, sizeof(text), 0, before, strlen(before));
-    used = append(text, sizeof(text), used, " ", used > 0);
-    used = append(text, sizeof(text), used, name, strlen(name));
-    if (value) {
-        used = append(text, sizeof(text), used, is_operand ? "=" : " ", 1);
-        used = append_quoted(text, sizeof(text), used, value);
-    }
-    phema_error_set_remedy(err, "%s", used < sizeof(text) ? text : "");
+    (void)snprintf(err->about, sizeof(err->about), "%s", name);
     return status;
 }
 
-const char *phema_error_remedy(const struct phema_error *err)
+static size_t add_word(struct phema_error *err, const char *word)
 {
-    return err->message + strnlen(err->message, sizeof(err->message) - 2) + 1;
+    size_t at = err->words_size, size = strlen(word) + 1;
+    if (size > sizeof(err->words) - at)
+        return SIZE_MAX;
+    memcpy(err->words + at, word, size);
+    err->words_size += size;
+    return at;
+}
+
+enum phema_status(phema_error_change)(struct phema_error *err, enum phema_status status,
+                                      const char *name, const char *value)
+{
+    struct phema_change change = {add_word(err, name), value ? add_word(err, value) : SIZE_MAX};
+    bool fits = change.name_at != SIZE_MAX && (!value || change.value_at != SIZE_MAX);
+    if (fits && err->n_changes < PHEMA_MOST_CHANGES)
+        err->changes[err->n_changes++] = change;
+    else
+        phema_error_clear_changes(err);
+    return status;
+}
+
+const char *phema_change_name(const struct phema_error *err, size_t i)
+{
+    return err->words + err->changes[i].name_at;
+}
+
+const char *phema_change_value(const struct phema_error *err, size_t i)
+{
+    return err->changes[i].value_at == SIZE_MAX ? NULL : err->words + err->changes[i].value_at;
 }
 
 enum phema_status(phema_fail_in)(struct phema_error *err, enum phema_status status,
                                  const char *format, ...)
 {
-    const struct phema_error inner = *err;
-
+    char inner[sizeof(err->message)];
+    memcpy(inner, err->message, strlen(err->message) + 1);
     va_list args;
     va_start(args, format);
     int length = vsnprintf(err->message, sizeof(err->message) - 1, format, args);
     va_end(args);
     if (length >= 0 && length < (int)sizeof(err->message) - 1)
         length += snprintf(err->message + length, sizeof(err->message) - 1 - (size_t)length, ": %s",
-                           inner.message);
-    end_message(err, length);
-    if (*phema_error_remedy(&inner))
-        phema_error_set_remedy(err, "%s", phema_error_remedy(&inner));
+                           inner);
+    mark_cut(err, length);
+    err->about[0] = '\0';
     return status;
 }
 

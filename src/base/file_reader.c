@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "phema/filesystem.h"
+#include "phema/setting.h"
 
 struct phema_file_reader {
     const struct phema_file *file;
@@ -30,7 +31,8 @@ struct phema_file_reader {
 static enum phema_status fail_direct(struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_FILE,
-                      "its filesystem cannot read past the page cache; use --io read");
+                      "its filesystem cannot read past the page cache; use %sread",
+                      phema_setting_equals(PHEMA_SET_IO));
 }
 
 /* Page alignment satisfies all current disks; a filesystem that needs more is refused. */

@@ -15,6 +15,7 @@
 
 #include "cgroup.h"
 #include "phema/library.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 uint64_t phema_memory_allocated(void)
@@ -66,13 +67,16 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
     if (needed <= limit)
         return PHEMA_OK;
     struct phema_name_buffer given, wanted;
-    enum phema_status status =
-        phema_fail(err, PHEMA_ERR_RESOURCE, "--max-ram %s: at least %s are needed %s",
-                   phema_size_format(&given, limit),
-                   phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for);
-    phema_error_set_remedy(err, "--max-ram %lluMiB",
-                           (unsigned long long)((needed >> 20) / ROOM_MIB + 2) * ROOM_MIB);
-    return status;
+    enum phema_status status = phema_blame(
+        err,
+        phema_fail(err, PHEMA_ERR_RESOURCE, "%s%s: at least %s are needed %s",
+                   phema_setting_equals(PHEMA_SET_MAX_RAM), phema_size_format(&given, limit),
+                   phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for),
+        PHEMA_SET_MAX_RAM);
+    char enough[32];
+    (void)snprintf(enough, sizeof(enough), "%lluMiB",
+                   (unsigned long long)((needed >> 20) / ROOM_MIB + 2) * ROOM_MIB);
+    return phema_suggest(err, status, PHEMA_SET_MAX_RAM, enough);
 }
 
 /* "max", or bytes. Version 1 writes a number that no machine has for "no limit". */

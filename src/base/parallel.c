@@ -76,7 +76,7 @@ struct tasks {
 static void try_one(void *context, size_t index)
 {
     struct tasks *tasks = context;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_status status = tasks->task(tasks->context, index, &err);
     if (!status)
         return;

@@ -88,7 +88,7 @@ static enum phema_status fail_verb(int argc, char **argv, int at, struct phema_e
     if (nearest)
         cli_suggest_word(err, argc, argv, at, nearest);
     else
-        phema_error_set_remedy(err, "posthoc-ema --help");
+        cli_set_command(err, "posthoc-ema --help");
     return status;
 }
 
@@ -108,11 +108,11 @@ static enum phema_status fail_order(int argc, char **argv, struct phema_error *e
         }
     }
     if (command.size && !command.is_failed)
-        phema_error_set_remedy(err, "%s", command.data);
+        cli_set_command(err, "%s", command.data);
     else if (strncmp(argv[1], "--completion", 12) == 0)
-        phema_error_set_remedy(err, "posthoc-ema help --completions bash");
+        cli_set_command(err, "posthoc-ema help --completions bash");
     else
-        phema_error_set_remedy(err, "posthoc-ema --help");
+        cli_set_command(err, "posthoc-ema --help");
     phema_strbuf_clear(&command);
     return status;
 }
@@ -249,7 +249,7 @@ static void silence_results(void)
 
 int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool is_other = team && team->rank > 0;
     fill_streams();
     if (is_other)

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "phema/json.h"
 #include "phema/profile.h"
+#include "remedy/remedy.h"
 #include "series_options.h"
 
 /* Ways to give a length, in the order of the output. */
@@ -95,11 +96,11 @@ static enum phema_status find_gamma(double *gamma, double at, enum spelling spel
         return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / at, err);
     case BY_BETA:
         if (!(at > 1))
-            return phema_suggest(
+            return cli_suggest(
                 err,
-                phema_fail(err, PHEMA_ERR_USAGE,
-                           "--beta: the first step takes the parameters as they are, whatever "
-                           "the width; --at must be above 1"),
+                cli_fail_option(err, PHEMA_ERR_USAGE, "beta",
+                                "the first step takes the parameters as they are, whatever "
+                                "the width; --at must be above 1"),
                 "--at", "100k");
         *gamma = log(value) / log1p(-1 / at) - 1;
         return PHEMA_OK;
@@ -114,13 +115,14 @@ static enum phema_status translate(double *out, double at, enum spelling spellin
 {
     const char *option = spellings[spelling].option;
     if (spellings[spelling].needs_at && !(at > 0))
-        return phema_suggest(
+        return cli_suggest(
             err,
-            phema_fail(err, PHEMA_ERR_USAGE, "--%s: is %s; --at says at which step of the training",
-                       option, spelling == BY_BETA ? "that of one step" : "a number of steps"),
+            cli_fail_option(err, PHEMA_ERR_USAGE, option,
+                            "is %s; --at says at which step of the training",
+                            spelling == BY_BETA ? "that of one step" : "a number of steps"),
             "--at", "100k");
     if (spellings[spelling].is_below_1 && !(value > 0 && value < 1))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--%s: %g is not between 0 and 1", option, value);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, option, "%g is not between 0 and 1", value);
     double gamma = PHEMA_UNKNOWN;
     enum phema_status status = find_gamma(&gamma, at, spelling, value, err);
     if (!status)
@@ -128,9 +130,10 @@ static enum phema_status translate(double *out, double at, enum spelling spellin
     if (!status || status == PHEMA_ERR_USAGE)
         return status;
     if (spelling != BY_DECAY && spelling != BY_EMA && spelling != BY_BETA)
-        return phema_fail_in(err, status, "--%s", option);
+        return cli_fail_in_option(err, status, option);
     struct phema_name_buffer shown; /* the message shows another value */
-    return phema_fail_in(err, status, "--%s %s", option, phema_number_format(&shown, value));
+    (void)phema_fail_in(err, status, "--%s %s", option, phema_number_format(&shown, value));
+    return phema_error_set_about(err, status, option);
 }
 
 /* ---- Results ---- */
@@ -169,9 +172,7 @@ static enum phema_status suggest_example(struct phema_error *err, enum phema_sta
 {
     char option[32];
     (void)snprintf(option, sizeof(option), "--%s", spellings[spelling].option);
-    return *phema_error_remedy(err)
-               ? status
-               : phema_suggest(err, status, option, spellings[spelling].example);
+    return err->n_changes ? status : cli_suggest(err, status, option, spellings[spelling].example);
 }
 
 static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_json_out *json,
@@ -203,7 +204,7 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
                 write_row(text, length, count_units(args));
         }
     if (n == 0)
-        return phema_suggest(
+        return cli_suggest(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
@@ -216,8 +217,8 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct convert_values *args = values;
     if (!isnan(args->at) && !(args->at > 0 && args->at < 9007199254740992.0))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--at: expected a time above 0, found %g",
-                          args->at);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "at", "expected a time above 0, found %g",
+                               args->at);
     struct phema_strbuf text = {0};
     struct phema_json_out json = {0};
     if (args->common.is_json) {

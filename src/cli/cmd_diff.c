@@ -8,6 +8,7 @@
 #include "diff_tensors.h"
 #include "phema/json.h"
 #include "print_summary.h"
+#include "remedy/remedy.h"
 #include "series_options.h"
 
 /* Rows of the table, worst first; -v shows all. */
@@ -210,7 +211,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct diff_values *args = values;
     if (args->tolerance < 0)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: %g is below 0", args->tolerance);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "tolerance", "%g is below 0", args->tolerance);
     struct phema_checkpoint *a = NULL, *b = NULL;
     enum phema_status status = phema_checkpoint_open(&a, args->a, &args->checkpoint, err);
     if (status)

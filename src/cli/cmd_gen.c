@@ -12,6 +12,7 @@
 #include "phema/json.h"
 #include "phema/profile.h"
 #include "print_summary.h"
+#include "remedy/remedy.h"
 #include "series_options.h"
 
 struct gen_values {
@@ -86,8 +87,8 @@ static enum phema_status read_profiles(const struct phema_gen_profile **out, con
     for (size_t i = 0; i < texts->n; i++) {
         enum phema_status status = read_profile(&profiles[i], args, texts->items[i], steps, err);
         if (status)
-            return phema_fail_in(err, status == PHEMA_ERR_INPUTS ? PHEMA_ERR_USAGE : status, "--%s",
-                                 option);
+            return cli_fail_in_option(err, status == PHEMA_ERR_INPUTS ? PHEMA_ERR_USAGE : status,
+                                      option);
     }
     *out = profiles;
     return PHEMA_OK;
@@ -103,8 +104,9 @@ static enum phema_status read_times(const uint64_t **out, struct phema_arena *ar
     for (size_t i = 0; i < reals->n; i++) {
         double time = reals->items[i];
         if (!(time >= 1 && time < 0x1p53 && time == floor(time)))
-            return phema_fail(err, PHEMA_ERR_USAGE, "--truth-at: expected whole steps, found %s",
-                              phema_number_format(&shown, time));
+            return cli_fail_option(err, PHEMA_ERR_USAGE, "truth-at",
+                                   "expected whole steps, found %s",
+                                   phema_number_format(&shown, time));
         times[i] = (uint64_t)time;
     }
     *out = times;
@@ -120,12 +122,12 @@ static enum phema_status use_design(struct phema_gen_options *options, struct ge
     struct design_read design;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (cli_is_given(&args->common, others[i]))
-            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: the design says it", others[i]);
+            return cli_fail_option(err, PHEMA_ERR_USAGE, others[i], "the design says it");
     enum phema_status status = design_read_file(&design, &args->common.arena, args->design, err);
     if (!status)
         status = phema_claims_add_input(args->claims, args->design, "the design", err);
     if (status)
-        return phema_fail_in(err, status, "--design");
+        return cli_fail_in_option(err, status, "design");
     options->steps = (uint64_t)design.until;
     options->times = design.times;
     options->count = design.n_times;
@@ -186,7 +188,7 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
                                 args->reset_at.n, err);
     options->resets = resets;
     options->n_resets = args->reset_at.n;
-    return status ? phema_fail_in(err, status, "--reset-at") : PHEMA_OK;
+    return status ? cli_fail_in_option(err, status, "reset-at") : PHEMA_OK;
 }
 
 /* Snapshots of another training in the directory would be taken for the same series. */
@@ -221,7 +223,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     struct gen_values *args = values;
     if (args->threads > 1024)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most 1024");
     struct phema_gen_options options = args->options;
     options.dtype = dtypes[args->dtype];
     options.truth_dtype = dtypes[args->truth_dtype];

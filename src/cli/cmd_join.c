@@ -8,6 +8,7 @@
 #include "phema/path.h"
 #include "processes/join_outputs.h"
 #include "remedy/command_edit.h"
+#include "remedy/remedy.h"
 #include "series_options.h"
 
 struct join_values {
@@ -21,7 +22,7 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
 {
     char **beside = NULL, *directory = phema_path_directory(out);
     size_t n = 0;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     enum phema_status status =
         phema_path_is_url(out)
             ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s", out, phema_path_reason(out, ENOENT))
@@ -31,10 +32,10 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
                              : "%s: no parts found; make them with synth --part I/N",
                          out);
     if (directory && !phema_writer_find_parts(&beside, &n, directory, &ignored) && n)
-        (void)phema_suggest(err, status, "OUT",
-                            strncmp(beside[0], "./", 2) == 0 ? beside[0] + 2 : beside[0]);
+        (void)cli_suggest(err, status, "OUT",
+                          strncmp(beside[0], "./", 2) == 0 ? beside[0] + 2 : beside[0]);
     else if (path_exists(out))
-        (void)phema_suggest(err, status, "posthoc-ema inspect", out);
+        (void)cli_suggest(err, status, "posthoc-ema inspect", out);
     for (size_t i = 0; i < n; i++)
         free(beside[i]);
     free(beside);

@@ -60,13 +60,13 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
                        "sweep or design, then the snapshots or the file",
                        args->kind);
         cli_suggest_choice(err, "KIND", KINDS, args->kind);
-        const char *nearest = phema_error_remedy(err);
-        bool needs_target = (strstr(nearest, "profiles") || strstr(nearest, "weights")) &&
+        const char *nearest = phema_change_value(err, 0);
+        bool needs_target = (strcmp(nearest, "profiles") == 0 || strcmp(nearest, "weights") == 0) &&
                             !has_target(&args->common);
         if (needs_target)
-            (void)phema_suggest(err, status, "--sigma-rel", "0.1");
+            (void)cli_suggest(err, status, "--sigma-rel", "0.1");
         if (!args->output && !args->csv)
-            (void)phema_suggest(err, status, "--output", "plot.svg");
+            (void)cli_suggest(err, status, "--output", "plot.svg");
         return status;
     }
     *out = (enum kind)kind;
@@ -74,11 +74,11 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
     cli_list_options(&options, args->common.verb);
     for (size_t i = 0; i < options.n; i++)
         if (args->common.is_given[i] && !is_known_to(*out, &options.items[i]))
-            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is nothing to plot %s",
-                              options.items[i].name, args->kind);
+            return cli_fail_option(err, PHEMA_ERR_USAGE, options.items[i].name,
+                                   "is nothing to plot %s", args->kind);
     if (*out == ERROR && args->plan.options.n_ats > 1)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--at: plot error is of one time, found %zu",
-                          args->plan.options.n_ats);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "at", "plot error is of one time, found %zu",
+                               args->plan.options.n_ats);
     return PHEMA_OK;
 }
 
@@ -180,18 +180,18 @@ static enum phema_status check_files(struct files *files, const struct plot_valu
                                      struct phema_error *err)
 {
     if (!args->output && !args->csv)
-        return phema_suggest(
+        return cli_suggest(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv"),
             "--output", "plot.svg");
     if (args->output && args->csv && strcmp(args->output, args->csv) == 0)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--csv: is the file of --output");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "csv", "is the file of --output");
     if (args->output) {
         enum phema_status status = phema_picture_format(&files->formats[0], args->output, err);
         if (status)
-            return phema_suggest(err, phema_fail_in(err, status, "--output"), "--output",
-                                 "plot.svg");
+            return cli_suggest(err, cli_fail_in_option(err, status, "output"), "--output",
+                               "plot.svg");
         files->paths[files->n++] = args->output;
     }
     if (args->csv) {
@@ -201,8 +201,8 @@ static enum phema_status check_files(struct files *files, const struct plot_valu
     for (size_t i = 0; i < files->n; i++) {
         const char *path = files->paths[i];
         if (phema_writer_check_parent(path, err))
-            return phema_suggest(err, PHEMA_ERR_OUTPUT, path == args->output ? "--output" : "--csv",
-                                 strrchr(path, '/') + 1);
+            return cli_suggest(err, PHEMA_ERR_OUTPUT, path == args->output ? "--output" : "--csv",
+                               strrchr(path, '/') + 1);
         enum phema_status status =
             args->is_forced ? PHEMA_OK : phema_writer_check_absent(path, err);
         if (status)

@@ -383,7 +383,7 @@ static enum phema_status end_memory(struct memory_report *report, const struct c
         print_table(report->profile);
     if (!common->is_quiet)
         warn_of_leaks(report->profile);
-    struct phema_error own = {""};
+    struct phema_error own = {0};
     if (report->path && may_write(report) && write_stages(report, &own) && !status) {
         status = PHEMA_ERR_OUTPUT;
         *err = own;

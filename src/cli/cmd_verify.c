@@ -170,7 +170,7 @@ static enum phema_status hide_contents(const struct verify_values *args, enum ph
 static enum phema_status check_weights(struct verifying *verifying, size_t target,
                                        struct phema_error *err)
 {
-    struct phema_error why = {""};
+    struct phema_error why = {0};
     enum phema_status status =
         phema_provenance_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
     verifying->are_weights_same = !status;

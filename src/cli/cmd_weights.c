@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "messages.h"
 #include "print_summary.h"
+#include "remedy/remedy.h"
 #include "series_options.h"
 
 /* Smaller weights are shown as 0: four digits after the point. */
@@ -331,11 +332,11 @@ static enum phema_status run(void *values, struct phema_error *err)
     const struct weights_values *args = values;
     struct phema_plan_options options;
     if (args->is_advice && !(args->plan.max_error > 0))
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "--advise: give --max-error, the largest error that is "
-                                        "good enough, above 0"),
-                             "--max-error", "1e-3");
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "advise",
+                                           "give --max-error, the largest error that is "
+                                           "good enough, above 0"),
+                           "--max-error", "1e-3");
     enum phema_status status = cli_plan_options(&options, &args->common, &args->plan, err);
     if (status)
         return status;

@@ -3,6 +3,7 @@
  * which words are offered. Lower-case words between bars are offered as they are; FILE and DIR
  * complete file names; other values are not completed. */
 #include "cli.h"
+#include "remedy/remedy.h"
 
 #include <string.h>
 
@@ -428,8 +429,8 @@ PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const struct cli_
         return PHEMA_OK;
     }
     if (!shell)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--completions: expected bash, zsh or fish after it");
-    return phema_fail(err, PHEMA_ERR_USAGE, "--completions: '%s' is not one of bash, zsh, fish",
-                      shell);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "completions",
+                               "expected bash, zsh or fish after it");
+    return cli_fail_option(err, PHEMA_ERR_USAGE, "completions",
+                           "'%s' is not one of bash, zsh, fish", shell);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "remedy/remedy.h"
 
 PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *err)
 {
@@ -217,8 +218,9 @@ void cli_say_error(const struct phema_error *err)
         cli_say("posthoc-ema: %s", err->message);
     else
         cli_say_whole("posthoc-ema: %s", err->message);
-    if (is_printable(phema_error_remedy(err)))
-        cli_say_whole("  try: %s", phema_error_remedy(err));
+    const char *command = cli_command(err);
+    if (is_printable(command))
+        cli_say_whole("  try: %s", command);
 }
 
 void cli_write_wrapped(struct phema_strbuf *out, const char *format, ...)

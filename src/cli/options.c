@@ -141,7 +141,7 @@ static enum phema_status fail_unknown(const struct parse *parse, int at, const c
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
     if (strcmp(word, "version") == 0) {
-        phema_error_set_remedy(err, "posthoc-ema --version");
+        cli_set_command(err, "posthoc-ema --version");
         return status;
     }
     bool is_output = (is_letter && argument[1] == 'o') || strcmp(word, "output") == 0 ||
@@ -160,7 +160,7 @@ static enum phema_status fail_unknown(const struct parse *parse, int at, const c
     if (nearest)
         suggest_name(parse, at, nearest, err);
     else
-        phema_error_set_remedy(err, "posthoc-ema %s --help", verb);
+        cli_set_command(err, "posthoc-ema %s --help", verb);
     return status;
 }
 
@@ -285,7 +285,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         return status;
     if (status) {
         cli_suggest_value(err, option, text);
-        return phema_fail_in(err, status, "--%s", option->name);
+        return cli_fail_in_option(err, status, option->name);
     }
     status = cli_check_output(option, text, err);
     if (status)
@@ -302,7 +302,7 @@ static enum phema_status fail_with_value(const struct parse *parse, int at,
                                          const struct cli_opt *option, struct phema_error *err)
 {
     enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE, "--%s: takes no value", option->name);
+        cli_fail_option(err, PHEMA_ERR_USAGE, option->name, "takes no value");
     struct phema_strbuf word = {0};
     phema_strbuf_printf(&word, "--%s", option->name);
     if (!word.is_failed)
@@ -324,21 +324,21 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
         err, PHEMA_ERR_USAGE, "%s: %s is missing%s", parse->verb->name, operand->name,
         is_join ? "; give an output of synth --part, or a directory of such outputs" : "");
     if (parse->argc == 3 && strcmp(parse->argv[2], "help") == 0)
-        phema_error_set_remedy(err, "posthoc-ema help %s", parse->verb->name);
+        cli_set_command(err, "posthoc-ema help %s", parse->verb->name);
     else if (cli_suggest_forgotten_value(err, parse->verb, parse->argc, parse->argv))
         return status;
     else if (is_join && cli_has_parts("."))
-        phema_error_set_remedy(err, "%s=.", operand->name);
+        (void)cli_suggest(err, status, operand->name, ".");
     else if (strcmp(operand->name, "OUT") == 0 && has_operand(parse, "SNAPSHOTS"))
-        phema_error_set_remedy(err, "OUT=%s", reals.n > 1 ? "averages/" : "out.safetensors");
+        (void)cli_suggest(err, status, "OUT", reals.n > 1 ? "averages/" : "out.safetensors");
     else if (strcmp(operand->name, "DIR") == 0)
-        phema_error_set_remedy(err, "DIR=demo");
+        (void)cli_suggest(err, status, "DIR", "demo");
     else if (parse->argc == 3 && operand > parse->options && cli_is_operand(operand - 1) &&
              operand[-1].value &&
              cli_find_choice(operand[-1].value, parse->argv[2]) == SIZE_MAX) /* "plot run" */
-        (void)phema_suggest(err, status, "posthoc-ema plot error -o plot.svg", parse->argv[2]);
+        (void)cli_suggest(err, status, "posthoc-ema plot error -o plot.svg", parse->argv[2]);
     else
-        phema_error_set_remedy(err, "posthoc-ema %s -h", parse->verb->name);
+        cli_set_command(err, "posthoc-ema %s -h", parse->verb->name);
     return status;
 }
 
@@ -377,9 +377,9 @@ static enum phema_status fail_without_value(const struct parse *parse, const str
         return status;
     }
     cli_suggest_value(err, option, "");
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     if (check_operands(parse, &ignored)) /* a value alone would not do */
-        phema_error_set_remedy(err, "posthoc-ema %s -h", parse->verb->name);
+        cli_set_command(err, "posthoc-ema %s -h", parse->verb->name);
     return status;
 }
 

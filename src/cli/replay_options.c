@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "phema/writer.h"
+#include "remedy/remedy.h"
 
 /* ---- Words ---- */
 
@@ -57,7 +58,7 @@ PHEMA_FALLIBLE cli_replay_read(struct cli_synth_values **values, const struct cl
         return phema_fail_memory(err);
     enum phema_status status = parse(read, synth, command, out, err);
     if (status) /* words of a stranger are no command to try */
-        phema_error_set_remedy(err, "%s", "");
+        phema_error_clear_changes(err);
     if (status)
         cli_replay_free(read);
     else
@@ -131,9 +132,9 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
                                  struct phema_error *err)
 {
     if (values->plan.options.is_conversion)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--skip-existing: excludes --convert, whose outputs do not record what "
-                          "they were made of");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "skip-existing",
+                               "excludes --convert, whose outputs do not record what "
+                               "they were made of");
     struct phema_outputs *outputs = &prepared->outputs;
     for (size_t j = 0; j < outputs->m;) {
         const char *path = outputs->items[j].path;
@@ -150,7 +151,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
         if (status == PHEMA_ERR_RESOURCE)
             return status;
         if (lstat(path, &st) == 0 && !values->synth.replaces)
-            return phema_suggest(
+            return cli_suggest(
                 err,
                 phema_fail_in(err, PHEMA_ERR_OUTPUT,
                               "%s: exists, but is not up to date (--force replaces it)", path),

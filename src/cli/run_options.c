@@ -9,6 +9,7 @@
 #include "phema/cpu.h"
 #include "phema/number.h"
 #include "print_summary.h"
+#include "remedy/remedy.h"
 
 #define FIELD(member) offsetof(struct cli_run_values, member)
 
@@ -122,7 +123,7 @@ static enum phema_status read_gpu_memory(struct phema_gpu_options *options, cons
     if (!text)
         return PHEMA_OK;
     double fraction = 0;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     bool is_number = !phema_number_parse(&fraction, text, &ignored);
     if (is_number && fraction > 0 && fraction <= 1) {
         options->memory_fraction = fraction;
@@ -130,10 +131,10 @@ static enum phema_status read_gpu_memory(struct phema_gpu_options *options, cons
     }
     enum phema_status status = phema_size_parse(&options->memory_bytes, text, err);
     if (status || !options->memory_bytes)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--gpu-memory: '%s' is neither a size such as 8GiB nor a part of what is "
-                          "free, above 0 and at most 1",
-                          text);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "gpu-memory",
+                               "'%s' is neither a size such as 8GiB nor a part of what is "
+                               "free, above 0 and at most 1",
+                               text);
     return PHEMA_OK;
 }
 
@@ -148,9 +149,12 @@ static enum phema_status read_device(struct phema_gpu_options *options,
         return status;
     options->uses_blas = values->synth.gpu.uses_blas;
     if (options->uses_blas && options->kind != PHEMA_DEVICE_CUDA)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--gpu-sums cublas: results depend on who adds up; say --device cuda as "
-                          "well");
+        return phema_error_set_about(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--gpu-sums cublas: results depend on who adds up; say --device cuda as "
+                       "well"),
+            "gpu-sums");
     if (values->plan.options.is_conversion) /* there is nothing to sum */
         options->kind = PHEMA_DEVICE_CPU;
     return PHEMA_OK;
@@ -200,15 +204,15 @@ PHEMA_FALLIBLE cli_prepare_run(struct cli_prepared *prepared, const struct cli_r
     prepared->options.sums = precisions[values->accumulate].sums;
     prepared->options.memory_profile = memory;
     if (values->threads > 1024)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most 1024");
     if (values->synth.io_depth > PHEMA_READ_QUEUE_MAX_DEPTH)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--io-depth: at most %u",
-                          PHEMA_READ_QUEUE_MAX_DEPTH);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "io-depth", "at most %u",
+                               PHEMA_READ_QUEUE_MAX_DEPTH);
     if (values->outputs.ranks > PHEMA_MAX_RANKS)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--ranks: at most %d", PHEMA_MAX_RANKS);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "ranks", "at most %d", PHEMA_MAX_RANKS);
     if (values->level > 22)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--level: expected 1 to 22, found %llu",
-                          (unsigned long long)values->level);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "level", "expected 1 to 22, found %llu",
+                               (unsigned long long)values->level);
     return read_device(&prepared->options.gpu, values, err);
 }
 

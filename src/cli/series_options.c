@@ -9,6 +9,7 @@
 #include "phema/file_reader.h"
 #include "phema/gpu.h"
 #include "phema/number.h"
+#include "remedy/remedy.h"
 
 /* ---- Rows ---- */
 
@@ -186,29 +187,28 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
     char near[32];
     if (is_decimal_comma) {
         (void)snprintf(near, sizeof(near), "0.%.0f", widths[1]);
-        return phema_suggest(
+        return cli_suggest(
             err,
-            phema_fail(err, PHEMA_ERR_TARGET,
-                       "%s: 0 is no width; write a point for a decimal comma, lists are 0.05,0.1",
-                       option),
+            cli_fail_option(err, PHEMA_ERR_TARGET, option,
+                            "0 is no width; write a point for a decimal comma, lists are 0.05,0.1"),
             option, near);
     }
     for (size_t i = 0; i < n; i++) {
         double gamma = 0;
         if (!(widths[i] > 0))
-            return phema_suggest(err,
-                                 phema_fail(err, PHEMA_ERR_TARGET,
-                                            "%s: %g is no width; expected one above 0, such as 0.1",
-                                            option, widths[i]),
-                                 option, "0.1");
+            return cli_suggest(err,
+                               cli_fail_option(err, PHEMA_ERR_TARGET, option,
+                                               "%g is no width; expected one above 0, such as 0.1",
+                                               widths[i]),
+                               option, "0.1");
         enum phema_status status = phema_gamma_from_sigma_rel(&gamma, widths[i], err);
         if (status && n == 1 && widths[i] > 1 && widths[i] <= 28) { /* in percent */
             (void)snprintf(near, sizeof(near), "%.6g", widths[i] / 100);
-            return phema_suggest(err, phema_fail_in(err, status, "%s", option), option, near);
+            return cli_suggest(err, cli_fail_in_option(err, status, option), option, near);
         }
         if (status)
-            return phema_suggest(err, phema_fail_in(err, status, "%s", option), option,
-                                 widths[i] < 0.1 ? "0.1" : "0.25");
+            return cli_suggest(err, cli_fail_in_option(err, status, option), option,
+                               widths[i] < 0.1 ? "0.1" : "0.25");
     }
     return PHEMA_OK;
 }
@@ -240,8 +240,8 @@ static enum phema_status read_ridge(struct phema_solve_options *out, const char 
     out->ridge = PHEMA_RIDGE_VALUE;
     enum phema_status status = phema_number_parse(&out->ridge_value, text, err);
     if (status || !(out->ridge_value >= 0) || !isfinite(out->ridge_value))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--ridge: '%s' is not auto, none or a number from 0 on", text);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "ridge",
+                               "'%s' is not auto, none or a number from 0 on", text);
     return PHEMA_OK;
 }
 
@@ -254,9 +254,9 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
     *out = values->options;
     if (out->weights_file && (cli_is_given(common, "metric") || cli_is_given(common, "ridge") ||
                               cli_is_given(common, "solver") || out->schedule))
-        return phema_fail(
-            err, PHEMA_ERR_USAGE,
-            "--weights: weights are used as given; --metric, --schedule, --ridge and --solver are "
+        return cli_fail_option(
+            err, PHEMA_ERR_USAGE, "weights",
+            "weights are used as given; --metric, --schedule, --ridge and --solver are "
             "about solving for them");
     static const enum phema_checks checks[] = {PHEMA_CHECKS_WARN, PHEMA_CHECKS_ERROR,
                                                PHEMA_CHECKS_OFF};
@@ -308,15 +308,15 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
         bool is_power = !isnan(target->sigma_rel);
         (void)snprintf(width.text, sizeof(width.text), "sigma_rel %g", target->sigma_rel);
         if (isnan(predicted) && plan->checks.verdict == PHEMA_SERIES_WRONG)
-            return phema_fail(err, PHEMA_NO,
-                              "--max-error: no error can be predicted, since the snapshots do not "
-                              "fit their labels: %s",
-                              plan->checks.reason);
+            return cli_fail_option(err, PHEMA_NO, "max-error",
+                                   "no error can be predicted, since the snapshots do not "
+                                   "fit their labels: %s",
+                                   plan->checks.reason);
         if (isnan(predicted))
-            return phema_fail(err, PHEMA_NO,
-                              "--max-error: the error of these weights cannot be predicted; "
-                              "--sigma-rel or --profile says what they are meant for, and the "
-                              "snapshots' widths must be known");
+            return cli_fail_option(err, PHEMA_NO, "max-error",
+                                   "the error of these weights cannot be predicted; "
+                                   "--sigma-rel or --profile says what they are meant for, and the "
+                                   "snapshots' widths must be known");
         if (predicted > max_error)
             return phema_fail(err, PHEMA_NO,
                               "target %s at %s: predicted error %.2g is above --max-error %g",

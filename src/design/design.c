@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* design.c - public API: rates designs, finds the best one, and those of smaller disks. */
 #include "phema/design.h"
+#include "phema/setting.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -139,15 +140,15 @@ static enum phema_status fail_intervals(const struct phema_design_question *ques
     if (!(question->grain > 0))
         return phema_fail(err, PHEMA_ERR_TARGET,
                           "no interval between snapshots divides all wanted times and fits the "
-                          "disk; round --until and --at, such as to multiples of 1000");
+                          "disk; round %s and %s, such as to multiples of 1000",
+                          phema_setting_name(PHEMA_SET_UNTIL), phema_setting_name(PHEMA_SET_AT));
     double rounded = fmax(1, floor(question->until / question->grain)) * question->grain;
-    return phema_suggest(
-        err,
-        phema_fail(err, PHEMA_ERR_TARGET,
-                   "--until: this trainer saves at multiples of %s, and no such interval divides "
-                   "all wanted times and fits the disk",
-                   phema_number_format(&multiple, question->grain)),
-        "--until", phema_number_format(&until, rounded));
+    return phema_suggest(err,
+                         phema_fail_setting(err, PHEMA_ERR_TARGET, PHEMA_SET_UNTIL,
+                                            "this trainer saves at multiples of %s, and no such "
+                                            "interval divides all wanted times and fits the disk",
+                                            phema_number_format(&multiple, question->grain)),
+                         PHEMA_SET_UNTIL, phema_number_format(&until, rounded));
 }
 
 static enum phema_status fail_disk(const struct phema_design_question *question,
@@ -160,18 +161,19 @@ static enum phema_status fail_disk(const struct phema_design_question *question,
         return fail_intervals(question, err);
     enum phema_status status =
         n_ends == 1
-            ? phema_fail(err, PHEMA_ERR_TARGET, "--disk: %s does not hold one snapshot of %s",
-                         phema_size_format(&given, question->disk_bytes),
-                         phema_size_enough(&needed, bytes))
-            : phema_fail(err, PHEMA_ERR_TARGET,
-                         "--disk: %s does not hold a snapshot at each of %zu times, which take %s",
-                         phema_size_format(&given, question->disk_bytes), n_ends,
-                         phema_size_enough(&needed, bytes));
+            ? phema_fail_setting(err, PHEMA_ERR_TARGET, PHEMA_SET_DISK,
+                                 "%s does not hold one snapshot of %s",
+                                 phema_size_format(&given, question->disk_bytes),
+                                 phema_size_enough(&needed, bytes))
+            : phema_fail_setting(err, PHEMA_ERR_TARGET, PHEMA_SET_DISK,
+                                 "%s does not hold a snapshot at each of %zu times, which take %s",
+                                 phema_size_format(&given, question->disk_bytes), n_ends,
+                                 phema_size_enough(&needed, bytes));
     char size[32]; /* without a blank, as an option takes it */
     const char *text = phema_size_enough(&needed, bytes), *blank = strchr(text, ' ');
     (void)snprintf(size, sizeof(size), "%.*s%s", (int)(blank ? blank - text : 31), text,
                    blank ? blank + 1 : "");
-    return phema_suggest(err, status, "--disk", size);
+    return phema_suggest(err, status, PHEMA_SET_DISK, size);
 }
 
 static enum phema_status search(struct candidate *best, const struct filter *filter, double work,
@@ -218,7 +220,7 @@ static bool allows(const struct phema_design_question *question,
 static void try_usual(struct phema_design *best, const struct phema_design_usual *usual,
                       enum phema_dtype dtype, const struct phema_design_question *question)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_design_width widths[3];
     struct phema_design design;
     size_t n = 0;

@@ -495,7 +495,7 @@ void filter_run(struct filter_result *out, double *errors, const struct filter *
     memset(pass.followers, 0, filter->n_targets * sizeof(*pass.followers));
     size_t states[PHEMA_DESIGN_MAX_WIDTHS + 1];
     double variances[PHEMA_DESIGN_MAX_WIDTHS + 1];
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     *out = (struct filter_result){0};
     pass.kernels[0] = (struct kernel){.shape = PHEMA_SHAPE_RAW};
     for (size_t k = 0; k < snapshots->n_widths; k++) {

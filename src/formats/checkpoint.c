@@ -364,7 +364,7 @@ bool phema_directory_has_model(const char *path, bool may_be_one_file)
 
 bool phema_directory_is_checkpoint(const char *path)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct finding finding = {0};
     bool is_certain = false;
     bool is_found = scan(&finding, path, &ignored) == PHEMA_OK && !finding.is_distributed &&
@@ -375,7 +375,7 @@ bool phema_directory_is_checkpoint(const char *path)
 
 bool phema_directory_has_parts(const char *path)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct finding finding = {0};
     bool is_found = scan(&finding, path, &ignored) == PHEMA_OK && is_bare(&finding) &&
                     find_parts(&finding, path, &ignored) == PHEMA_OK && finding.n_parts > 0;

@@ -370,7 +370,7 @@ void chunks_prefetch(const struct phema_checkpoint *checkpoint, const struct phe
 {
     struct prefetching prefetching = {
         .checkpoint = checkpoint, .tensor = tensor, .begin = UINT64_MAX};
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     if (!phema_tensor_visit_runs(tensor, first, n, prefetch_run, &prefetching, &ignored))
         prefetch_chunk(&prefetching);
 }
@@ -387,7 +387,7 @@ void chunks_find_element(size_t *file, uint64_t *offset, const struct phema_tens
                          uint64_t element)
 {
     struct phema_run run = {0};
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     /* one of the chunks holds it (chunks_check) */
     if (phema_tensor_visit_runs(tensor, element, 1, note_run, &run, &ignored) == PHEMA_NO) {
         *file = run.file;

@@ -19,6 +19,7 @@
 #include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/parallel.h"
+#include "phema/setting.h"
 
 /* Every step takes two doubles or more, and microseconds for each beta. */
 #define MAX_STEPS   100000000u
@@ -58,7 +59,7 @@ static bool is_writable_dtype(enum phema_dtype dtype)
 }
 
 /* Suggests the least value, or the default for one that is too large. */
-static enum phema_status fail_range(const char *what, const char *option, uint64_t value,
+static enum phema_status fail_range(const char *what, enum phema_setting setting, uint64_t value,
                                     uint64_t least, uint64_t most, struct phema_error *err)
 {
     char enough[32] = "";
@@ -68,27 +69,28 @@ static enum phema_status fail_range(const char *what, const char *option, uint64
                          phema_fail(err, PHEMA_ERR_USAGE,
                                     "number of %s (%s): expected %" PRIu64 " to %" PRIu64
                                     ", found %" PRIu64,
-                                    what, option, least, most, value),
-                         option, enough);
+                                    what, phema_setting_name(setting), least, most, value),
+                         setting, enough);
 }
 
 static enum phema_status check_ranges(const struct phema_gen_options *options,
                                       struct phema_error *err)
 {
     const struct {
-        const char *what, *option;
+        const char *what;
+        enum phema_setting setting;
         uint64_t value, least, most;
     } ranges[] = {
-        {"snapshots", "--count", options->count, 1, MAX_TIMES},
-        {"steps", "--steps", options->steps, options->count, MAX_STEPS},
-        {"tensors", "--tensors", options->n_tensors, 1, MAX_TENSORS},
-        {"parameters", "--params", options->n_params, options->n_tensors, MAX_PARAMS},
-        {"steps between updates", "--update-every", options->update_every, 1, MAX_STEPS},
-        {"threads", "--threads", options->n_threads, 1, 65536},
+        {"snapshots", PHEMA_SET_COUNT, options->count, 1, MAX_TIMES},
+        {"steps", PHEMA_SET_STEPS, options->steps, options->count, MAX_STEPS},
+        {"tensors", PHEMA_SET_TENSORS, options->n_tensors, 1, MAX_TENSORS},
+        {"parameters", PHEMA_SET_PARAMS, options->n_params, options->n_tensors, MAX_PARAMS},
+        {"steps between updates", PHEMA_SET_UPDATE_EVERY, options->update_every, 1, MAX_STEPS},
+        {"threads", PHEMA_SET_THREADS, options->n_threads, 1, 65536},
     };
     for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
         if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most)
-            return fail_range(ranges[i].what, ranges[i].option, ranges[i].value, ranges[i].least,
+            return fail_range(ranges[i].what, ranges[i].setting, ranges[i].value, ranges[i].least,
                               ranges[i].most, err);
     }
     for (uint64_t i = 0; options->times && i < options->count; i++)

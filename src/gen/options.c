@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* options.c - Resolve options: kinds of files, the averages they need, and the list of files. */
 #include "options.h"
+#include "phema/setting.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -283,14 +284,14 @@ static enum phema_status check_truth_times(const struct phema_gen_options *optio
         uint64_t time = options->truth_times[i];
         if (time < 1 || time > options->steps)
             return phema_fail(err, PHEMA_ERR_USAGE,
-                              "exact averages at (--truth-at): expected steps from 1 to %" PRIu64
+                              "exact averages at (%s): expected steps from 1 to %" PRIu64
                               ", found %" PRIu64,
-                              options->steps, time);
+                              phema_setting_name(PHEMA_SET_TRUTH_AT), options->steps, time);
         for (size_t j = 0; j < i; j++) {
             if (options->truth_times[j] == time)
                 return phema_fail(err, PHEMA_ERR_USAGE,
-                                  "exact averages at (--truth-at): step %" PRIu64 " is given twice",
-                                  time);
+                                  "exact averages at (%s): step %" PRIu64 " is given twice",
+                                  phema_setting_name(PHEMA_SET_TRUTH_AT), time);
         }
     }
     return PHEMA_OK;
@@ -304,16 +305,17 @@ static enum phema_status check_resets(const struct phema_gen_options *options,
         struct phema_name_buffer shown;
         if (!(at >= 1 && at < (double)options->steps && at == floor(at)))
             return phema_fail(err, PHEMA_ERR_USAGE,
-                              "resets of averages (--reset-at): expected steps from 1 to %" PRIu64
+                              "resets of averages (%s): expected steps from 1 to %" PRIu64
                               ", found %s",
-                              options->steps - 1, phema_number_format(&shown, at));
+                              phema_setting_name(PHEMA_SET_RESET_AT), options->steps - 1,
+                              phema_number_format(&shown, at));
     }
     for (size_t k = 0; options->n_resets && k < request->n_snapshot_kinds; k++)
         if (gen_has_begin(&request->kinds[k].profile))
-            return phema_fail(err, PHEMA_ERR_USAGE,
-                              "%s: is no average that is kept step by step, and cannot be reset "
-                              "(--reset-at)",
-                              request->kinds[k].text);
+            return phema_fail(
+                err, PHEMA_ERR_USAGE,
+                "%s: is no average that is kept step by step, and cannot be reset (%s)",
+                request->kinds[k].text, phema_setting_name(PHEMA_SET_RESET_AT));
     return PHEMA_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 #define MAX_INDEX 1023
@@ -17,10 +18,10 @@
 
 static enum phema_status fail_text(const char *text, struct phema_error *err)
 {
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "--device: '%s' is not auto, cpu, cuda, cuda:all or devices by number such "
-                      "as cuda:0,1, at most %d, each once",
-                      text, PHEMA_MAX_GPUS);
+    return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_DEVICE,
+                              "'%s' is not auto, cpu, cuda, cuda:all or devices by number such as "
+                              "cuda:0,1, at most %d, each once",
+                              text, PHEMA_MAX_GPUS);
 }
 
 static bool has(const struct phema_gpu_options *options, int32_t index)

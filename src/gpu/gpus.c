@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "loader.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 struct gpu {
@@ -297,7 +298,9 @@ static enum phema_status factor(double *matrix, size_t n, struct phema_error *er
     const struct phema_cuda_plugin *plugin = NULL;
     enum phema_status status = plugin_load(&plugin, err);
     if (status)
-        return phema_fail_in(err, status, "--solver cusolver");
+        return phema_blame(
+            err, phema_fail_in(err, status, "%scusolver", phema_setting_equals(PHEMA_SET_SOLVER)),
+            PHEMA_SET_SOLVER);
     int32_t n_found = 0;
     struct phema_cuda_message message = {""};
     enum phema_cuda_result result = plugin->count(&n_found, &message);
@@ -306,8 +309,11 @@ static enum phema_status factor(double *matrix, size_t n, struct phema_error *er
     if (result == PHEMA_CUDA_NO)
         return PHEMA_NO;
     struct phema_name_buffer shown;
-    return result ? phema_fail(err, PHEMA_ERR_RESOURCE, "--solver cusolver: %s",
-                               escape_message(&shown, &message))
+    return result ? phema_blame(err,
+                                phema_fail(err, PHEMA_ERR_RESOURCE, "%scusolver: %s",
+                                           phema_setting_equals(PHEMA_SET_SOLVER),
+                                           escape_message(&shown, &message)),
+                                PHEMA_SET_SOLVER)
                   : PHEMA_OK;
 }
 

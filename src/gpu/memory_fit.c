@@ -3,6 +3,7 @@
  * only the rows of results grow with the number of targets, and a few rows at a time are copied
  * back. Most of the memory holds the input tiles of every thread. */
 #include "phema/gpu.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 /* Rows of results per lane: enough to copy back without stalling the next sums. */
@@ -127,10 +128,10 @@ PHEMA_FALLIBLE phema_gpu_fit(struct phema_gpu_fit *out, const struct phema_gpu_d
             break;
     }
     struct phema_name_buffer given, wanted;
-    return phema_fail(
-        err, PHEMA_ERR_RESOURCE,
-        "--gpu-memory: of each device %s may be taken, and at least %s are needed: the "
-        "smallest tiles of %llu snapshots",
-        phema_size_format(&given, limit_bytes), phema_size_format(&wanted, fit.gpu_bytes),
-        (unsigned long long)demand->n_inputs);
+    return phema_fail_setting(err, PHEMA_ERR_RESOURCE, PHEMA_SET_GPU_MEMORY,
+                              "of each device %s may be taken, and at least %s are needed: the "
+                              "smallest tiles of %llu snapshots",
+                              phema_size_format(&given, limit_bytes),
+                              phema_size_format(&wanted, fit.gpu_bytes),
+                              (unsigned long long)demand->n_inputs);
 }

@@ -2,6 +2,7 @@
 /* layout_copy.c - A copy of a checkpoint with tensors replaced. Dtypes and shapes stay, and so does
  * every place in the file. A copy that would change other tensors is refused: those that share
  * storage with a replaced one, and expanded tensors, whose rows are one row in the file. */
+#include "phema/setting.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,11 +39,12 @@ static enum phema_status check_format(const struct phema_checkpoint *template,
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE,
                    "%s: format %s cannot be written as a copy with other tensors; end OUT in "
-                   ".safetensors%s",
+                   ".safetensors, or %s %s%s",
                    phema_checkpoint_path(template), format->name,
-                   options->into ? ", or give --into a PyTorch, pickle or safetensors file"
-                                 : ", or name a checkpoint to copy with --into");
-    return options->into ? phema_suggest(err, status, "--into", "")
+                   options->into ? "give" : "name a checkpoint to copy with",
+                   phema_setting_name(PHEMA_SET_INTO),
+                   options->into ? " a PyTorch, pickle or safetensors file" : "");
+    return options->into ? phema_suggest(err, status, PHEMA_SET_INTO, "")
                          : outputs_fail_name(err, status, options->out);
 }
 
@@ -282,8 +284,8 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
     if (snapshot->key)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: holds several averages, and which of them to replace is not clear; "
-                          "end OUT in .safetensors, or name a checkpoint to copy with --into",
-                          snapshot->path);
+                          "end OUT in .safetensors, or name a checkpoint to copy with %s",
+                          snapshot->path, phema_setting_name(PHEMA_SET_INTO));
     struct phema_checkpoint *template = NULL;
     enum phema_status status = open_template(&template, draft, snapshot->path, err);
     if (status)
@@ -329,14 +331,17 @@ static enum phema_status locate_into(struct draft *draft, const struct phema_che
     size_t first = entry->same_as;
     struct phema_name_buffer shown;
     (void)phema_name_escape(&shown, found->name, found->name_size);
+    if (!fits && found->scaling && !has_codes)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: tensor '%s': has another shape, or a dtype that cannot hold the "
+                          "average; fp8 with a scale is written by %ssame, to fp8 snapshots",
+                          phema_checkpoint_path(template), shown.text,
+                          phema_setting_equals(PHEMA_SET_DTYPE));
     if (!fits)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: tensor '%s': has another shape, or a dtype that cannot hold the "
-                          "average; %s",
-                          phema_checkpoint_path(template), shown.text,
-                          found->scaling && !has_codes
-                              ? "fp8 with a scale is written by --dtype same, to fp8 snapshots"
-                              : "the snapshots are of another model");
+                          "average; the snapshots are of another model",
+                          phema_checkpoint_path(template), shown.text);
     draft->outputs->dtypes[i] = found->dtype;
     *location = (struct phema_tensor_location){.offset = found->offset,
                                                .stride = found->stride,
@@ -427,10 +432,10 @@ PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *e
 {
     struct phema_outputs *outputs = draft->outputs;
     if (draft->options->has_dtype)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: a copy of a checkpoint keeps its dtypes; omit --dtype, or end "
-                          "OUT in .safetensors",
-                          draft->options->out);
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "%s: a copy of a checkpoint keeps its dtypes; omit %s, or end OUT in .safetensors",
+            draft->options->out, phema_setting_name(PHEMA_SET_DTYPE));
     const struct phema_series *series = draft->plan->series;
     outputs->is_replaced = phema_arena_array(draft->arena, series->n_tensors + 1, sizeof(bool));
     outputs->templates =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layout_copy_directory.c - A copy of a distributed checkpoint with tensors replaced: all files of
  * its directory. Boxes, files and .metadata stay, and so do objects and all other tensors. */
+#include "phema/setting.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,12 +22,12 @@ static enum phema_status check_stride(const struct phema_checkpoint *template,
     struct phema_name_buffer shown;
     if (!is_strided)
         return PHEMA_OK;
-    return phema_fail(
-        err, PHEMA_ERR_INPUTS,
-        "%s: tensor '%s': is stored with strides, as a transposed view, and cannot be "
-        "replaced in a copy; write a new checkpoint with --ranks",
-        phema_checkpoint_path(template),
-        phema_name_escape(&shown, tensor->name, tensor->name_size));
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: tensor '%s': is stored with strides, as a transposed view, and cannot "
+                      "be replaced in a copy; write a new checkpoint with %s",
+                      phema_checkpoint_path(template),
+                      phema_name_escape(&shown, tensor->name, tensor->name_size),
+                      phema_setting_name(PHEMA_SET_RANKS));
 }
 
 /* Whether a sorted list of the bytes of all tensors has bytes of two of them. */
@@ -60,8 +61,8 @@ static enum phema_status check_overlap(const struct phema_checkpoint *template,
     if (!status && has_overlap(&list))
         status = phema_fail(err, PHEMA_ERR_INPUTS,
                             "%s: some of its tensors share bytes, as in no checkpoint of torch, so "
-                            "that none can be replaced alone; write a new checkpoint with --ranks",
-                            phema_checkpoint_path(template));
+                            "that none can be replaced alone; write a new checkpoint with %s",
+                            phema_checkpoint_path(template), phema_setting_name(PHEMA_SET_RANKS));
     free(list.items);
     return status;
 }
@@ -151,8 +152,8 @@ static enum phema_status add_entry(const struct tree *tree, const char *name, in
     else
         status = phema_fail(err, PHEMA_ERR_USAGE,
                             "%s: is neither a regular file nor a folder of some, and a copy of its "
-                            "directory would lack it; write a new checkpoint with --ranks",
-                            path);
+                            "directory would lack it; write a new checkpoint with %s",
+                            path, phema_setting_name(PHEMA_SET_RANKS));
     free(path);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "dcp.h"
 #include "outputs.h"
 #include "phema/array.h"
+#include "phema/setting.h"
 
 /* Larger boxes are divided: every zip then stays below 4 GiB, and needs no zip64 sizes. */
 #define MAX_BOX_BYTES ((uint64_t)2 << 30)
@@ -135,8 +136,9 @@ static enum phema_status check_tensor(const struct draft *draft, size_t i, struc
     if (!dcp_dtype_name(tensor->dtype))
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "tensor '%s': torch has no dtype for %s, so a distributed checkpoint "
-                          "cannot hold it; leave out --ranks",
-                          shown.text, phema_dtype_name(tensor->dtype));
+                          "cannot hold it; leave out %s",
+                          shown.text, phema_dtype_name(tensor->dtype),
+                          phema_setting_name(PHEMA_SET_RANKS));
     if (tensor->name_size > MAX_NAME_BYTES)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "tensor '%s': its name has %zu bytes, and names in a distributed "

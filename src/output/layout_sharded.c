@@ -11,6 +11,7 @@
 
 #include "outputs.h"
 #include "phema/json.h"
+#include "phema/setting.h"
 
 /* Limit for copied configurations and tokenizers. */
 #define MAX_SIDE_FILE_BYTES ((off_t)64 << 20)
@@ -46,9 +47,8 @@ static enum phema_status copy_sharding(struct sharding *sharding, const struct d
         for (size_t g = 0; g < f; g++)
             if (strcmp(sharding->names[g], name) == 0)
                 return phema_fail(err, PHEMA_ERR_USAGE,
-                                  "%s: two of its shards, in two folders, are called '%s'; give "
-                                  "--shard-size",
-                                  snapshot->path, name);
+                                  "%s: two of its shards, in two folders, are called '%s'; give %s",
+                                  snapshot->path, name, phema_setting_name(PHEMA_SET_SHARD_SIZE));
         sharding->names[f] = phema_arena_copy(draft->arena, name, strlen(name));
         if (!sharding->names[f])
             return phema_fail_memory(err);
@@ -137,10 +137,11 @@ static enum phema_status add_index(struct draft *draft, const struct sharding *s
     phema_strbuf_puts(&text, "\n");
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status && text.size > PHEMA_MAX_INDEX_BYTES)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "the index of the shards has %zu bytes, more than the %zu that are "
-                            "read; write one file, or leave tensors out with --exclude",
-                            text.size, PHEMA_MAX_INDEX_BYTES);
+        status =
+            phema_fail(err, PHEMA_ERR_OUTPUT,
+                       "the index of the shards has %zu bytes, more than the %zu that are read; "
+                       "write one file, or leave tensors out with %s",
+                       text.size, PHEMA_MAX_INDEX_BYTES, phema_setting_name(PHEMA_SET_EXCLUDE));
     if (status) {
         phema_strbuf_clear(&text);
         return status;

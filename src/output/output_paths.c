@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "phema/path.h"
+#include "phema/setting.h"
 #include "phema/writer.h"
 
 #include "outputs.h"
@@ -53,7 +54,7 @@ static void format_sigma(char *buffer, size_t size, double sigma_rel)
 
 static enum phema_status fail_empty(struct phema_error *err)
 {
-    return phema_suggest(err, phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty"), "OUT",
+    return phema_suggest(err, phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty"), PHEMA_SET_OUT,
                          "out.safetensors");
 }
 
@@ -84,7 +85,7 @@ static enum phema_status fill_template(char **path, const char *template,
                            "%s: a template may hold {time}, {sigma} and {profile} alone; {{ is a "
                            "brace of the name",
                            template);
-            status = phema_suggest(err, status, "OUT", "averages/");
+            status = phema_suggest(err, status, PHEMA_SET_OUT, "averages/");
         } else {
             phema_strbuf_append(&text, at++, 1);
         }
@@ -171,7 +172,7 @@ enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status s
     phema_strbuf_printf(&name, "%.*s%s", is_named ? (int)size : 3, is_named ? out : "out",
                         phema_format_extension("safetensors"));
     if (name.data && !name.is_failed)
-        (void)phema_suggest(err, status, "OUT", name.data);
+        (void)phema_suggest(err, status, PHEMA_SET_OUT, name.data);
     phema_strbuf_clear(&name);
     return status;
 }
@@ -185,7 +186,7 @@ static enum phema_status check_one_file(const char *out, size_t m, struct phema_
                                 "%s: %zu outputs do not fit one file; make OUT a directory, or put "
                                 "{sigma} and {time} into it",
                                 out, m),
-                     "OUT", "averages/")
+                     PHEMA_SET_OUT, "averages/")
                : PHEMA_OK;
 }
 
@@ -209,7 +210,8 @@ static enum phema_status check_parent(const char *out, bool is_file, struct phem
     if (is_file || !stat(out, &st) || errno == ENOTDIR) {
         enum phema_status status = phema_writer_check_parent(out, err);
         if (status)
-            return phema_suggest(err, status, "OUT", slash && slash[1] ? slash + 1 : "averages/");
+            return phema_suggest(err, status, PHEMA_SET_OUT,
+                                 slash && slash[1] ? slash + 1 : "averages/");
     }
     return PHEMA_OK;
 }
@@ -239,21 +241,22 @@ static enum phema_status check_options(const struct phema_outputs_options *optio
     const char *out = options->out, *end;
     enum phema_output_form named;
     if (options->into && options->shard_bytes)
-        return phema_fail(
-            err, PHEMA_ERR_USAGE,
-            "--into: writes a copy of one file, which --shard-size would not be; give "
-            "one of them");
+        return phema_fail_setting(
+            err, PHEMA_ERR_USAGE, PHEMA_SET_INTO,
+            "writes a copy of one file, which %s would not be; give one of them",
+            phema_setting_name(PHEMA_SET_SHARD_SIZE));
     if (options->ranks && (options->into || options->shard_bytes))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--ranks: writes a new distributed checkpoint, which %s would not be; "
-                          "give one of them",
-                          options->into ? "the copy of --into" : "the shards of --shard-size");
+        return phema_fail_setting(
+            err, PHEMA_ERR_USAGE, PHEMA_SET_RANKS,
+            "writes a new distributed checkpoint, which %s of %s would not be; give one of them",
+            options->into ? "the copy" : "the shards",
+            phema_setting_name(options->into ? PHEMA_SET_INTO : PHEMA_SET_SHARD_SIZE));
     if (is_file && (options->shard_bytes || options->ranks))
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "%s: %s makes a directory of files; end OUT in /", out,
-                                        options->ranks ? "--ranks" : "--shard-size"),
-                             "OUT", "model/");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE, "%s: %s makes a directory of files; end OUT in /", out,
+                       phema_setting_name(options->ranks ? PHEMA_SET_RANKS : PHEMA_SET_SHARD_SIZE)),
+            PHEMA_SET_OUT, "model/");
     if (is_file && check_one_file(out, m, err))
         return PHEMA_ERR_USAGE;
     if (copies_directory(options) && !phema_ends_with(out, "/") && find_form(&named, &end, out))
@@ -262,7 +265,7 @@ static enum phema_status check_options(const struct phema_outputs_options *optio
                                         "%s: is named as a file, and a copy of %s is a directory; "
                                         "end OUT in /",
                                         out, options->into),
-                             "OUT", "model/");
+                             PHEMA_SET_OUT, "model/");
     return PHEMA_OK;
 }
 
@@ -304,9 +307,9 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     if (options->is_conversion && (is_template || (!is_file && !is_checkpoint)))
         return outputs_fail_name(err,
                                  phema_fail(err, PHEMA_ERR_USAGE,
-                                            "%s: --convert writes one checkpoint; end OUT in the "
-                                            "format to write, such as .safetensors",
-                                            out),
+                                            "%s: %s writes one checkpoint; end OUT in the format "
+                                            "to write, such as .safetensors",
+                                            out, phema_setting_name(PHEMA_SET_CONVERT)),
                                  out);
     if (!is_file && !is_checkpoint)
         status = check_names(options, m, err);
@@ -366,7 +369,7 @@ static enum phema_status check_distinct(const struct phema_outputs *outputs,
                     phema_fail(err, PHEMA_ERR_USAGE,
                                "%s: is the name of two targets; put {sigma} and {time} into OUT",
                                outputs->items[i].path),
-                    "OUT", "averages/");
+                    PHEMA_SET_OUT, "averages/");
     return PHEMA_OK;
 }
 

@@ -23,12 +23,11 @@ enum phema_dtype phema_output_dtype(const struct phema_series_tensor *entry,
 }
 
 static enum phema_status fail_scaled(const struct draft *draft, const struct phema_tensor *tensor,
-                                     const char *fault, struct phema_error *err)
+                                     enum phema_status status, struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_USAGE, "%s: tensor '%s': is fp8 with a scale, %s",
-                      draft->plan->series->root,
-                      phema_name_escape(&shown, tensor->name, tensor->name_size), fault);
+    return phema_fail_in(err, status, "%s: tensor '%s'", draft->plan->series->root,
+                         phema_name_escape(&shown, tensor->name, tensor->name_size));
 }
 
 /* fp8 tensors with scales are averaged as numbers. They are written without scales, or as codes
@@ -41,24 +40,26 @@ static enum phema_status check_scaled(const struct draft *draft,
     bool has_config = form->is_copy || draft->outputs->form == PHEMA_FORM_SHARDED;
     if (!entry->tensor.scaling)
         return PHEMA_OK;
-    if (!draft->options->keeps_dtypes)
-        return form->is_copy && !draft->options->into
-                   ? fail_scaled(draft, &entry->tensor,
-                                 "and a copy keeps its dtypes; give --dtype same, which makes new "
-                                 "scales, or end OUT in .safetensors",
-                                 err)
-                   : PHEMA_OK;
-    if (entry->scale == SIZE_MAX)
-        return fail_scaled(draft, &entry->tensor,
-                           "and its scale takes no part, which --dtype same writes anew; give "
-                           "--dtype bf16",
-                           err);
-    if (!has_config && !phema_scaling_is_evident(entry->tensor.scaling))
-        return fail_scaled(draft, &entry->tensor,
-                           "whose blocks have a size that only config.json says, and OUT would "
-                           "lack it; write a directory, or give --dtype bf16",
-                           err);
-    return PHEMA_OK;
+    const char *dtype = phema_setting_equals(PHEMA_SET_DTYPE);
+    enum phema_status status = PHEMA_OK;
+    if (!draft->options->keeps_dtypes) {
+        if (form->is_copy && !draft->options->into)
+            status = phema_fail(err, PHEMA_ERR_USAGE,
+                                "is fp8 with a scale, and a copy keeps its dtypes; give %ssame, "
+                                "which makes new scales, or end OUT in .safetensors",
+                                dtype);
+    } else if (entry->scale == SIZE_MAX) {
+        status = phema_fail(err, PHEMA_ERR_USAGE,
+                            "is fp8 with a scale, and its scale takes no part, which %ssame writes "
+                            "anew; give %sbf16",
+                            dtype, dtype);
+    } else if (!has_config && !phema_scaling_is_evident(entry->tensor.scaling)) {
+        status = phema_fail(err, PHEMA_ERR_USAGE,
+                            "is fp8 with a scale, whose blocks have a size that only config.json "
+                            "says, and OUT would lack it; write a directory, or give %sbf16",
+                            dtype);
+    }
+    return status ? fail_scaled(draft, &entry->tensor, status, err) : PHEMA_OK;
 }
 
 static enum phema_status set_scaled(struct draft *draft, struct phema_error *err)

@@ -8,6 +8,7 @@
 
 #include "outputs.h"
 #include "phema/json.h"
+#include "phema/setting.h"
 
 /* A provenance has one line for each snapshot; larger files are no provenance. */
 #define MAX_TEXT ((size_t)64 << 20)
@@ -201,7 +202,7 @@ PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phem
 static enum phema_status open_file(struct phema_file **out, const char *name,
                                    struct phema_error *err)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_file *file = NULL;
     if (phema_file_open(&file, name, &ignored) == PHEMA_OK &&
         phema_file_span(file).size > MAX_TEXT) {
@@ -247,7 +248,7 @@ static enum phema_status read_provenance(struct phema_provenance **out, const ch
                                         "%s: has no provenance, inside or in %s.json; only outputs "
                                         "of synth have one",
                                         path, path),
-                             "posthoc-ema inspect", path);
+                             PHEMA_SET_INSPECTED, path);
     status = phema_provenance_parse(
         out, (struct phema_span){(const uint8_t *)metadatum, strlen(metadatum)}, err);
     return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;

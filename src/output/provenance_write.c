@@ -8,25 +8,29 @@
 #include <string.h>
 
 #include "phema/json.h"
+#include "phema/setting.h"
 
 static void write_command(struct phema_strbuf *text, const struct phema_target *target,
                           const struct phema_outputs_options *options)
 {
     struct phema_name_buffer number;
+    const char *profile = phema_setting_dashed(PHEMA_SET_PROFILE);
     phema_strbuf_puts(text, "posthoc-ema synth");
     if (target->is_stored)
-        phema_strbuf_puts(text, " --profile " PHEMA_TARGET_NEWEST);
+        phema_strbuf_printf(text, " %s " PHEMA_TARGET_NEWEST, profile);
     else if (target->is_by_gamma)
-        phema_strbuf_printf(text, " --gamma %s", phema_number_format(&number, target->gamma));
+        phema_strbuf_printf(text, " %s %s", phema_setting_dashed(PHEMA_SET_GAMMA),
+                            phema_number_format(&number, target->gamma));
     else if (!isnan(target->sigma_rel) && !target->is_width_in_file)
-        phema_strbuf_printf(text, " --sigma-rel %s",
+        phema_strbuf_printf(text, " %s %s", phema_setting_dashed(PHEMA_SET_SIGMA_REL),
                             phema_number_format(&number, target->sigma_rel));
     else if (target->spec && !target->is_width_in_file) {
-        phema_strbuf_puts(text, " --profile ");
+        phema_strbuf_printf(text, " %s ", profile);
         phema_strbuf_put_word(text, target->spec);
     }
     if (!target->is_time_in_file)
-        phema_strbuf_printf(text, " --at %s", phema_number_format(&number, target->named_time));
+        phema_strbuf_printf(text, " %s %s", phema_setting_dashed(PHEMA_SET_AT),
+                            phema_number_format(&number, target->named_time));
     phema_strbuf_printf(text, "%s%s", *options->command_options ? " " : "",
                         options->command_options);
 }

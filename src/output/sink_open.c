@@ -181,24 +181,34 @@ bool sink_can_resume(const struct phema_plan *plan, const struct phema_outputs *
            (!outputs->is_in_order && !is_any_strided(plan, outputs, &outputs->items[output]));
 }
 
-const char *phema_outputs_no_parts_reason(const struct phema_plan *plan,
-                                          const struct phema_outputs *outputs)
+PHEMA_FALLIBLE phema_outputs_check_parts(const struct phema_plan *plan,
+                                         const struct phema_outputs *outputs,
+                                         struct phema_error *err)
 {
-    const char *reason =
-        outputs->has_new_scales
-            ? "fp8 with new scales, which one process finds; leave out --part, or --dtype same"
-            : NULL;
-    for (size_t j = 0; j < outputs->m && !reason; j++) {
+    const char *path = outputs->m ? outputs->items[0].path : "";
+    if (outputs->has_new_scales)
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_PART,
+                                  "%s is fp8 with new scales, which one process finds; leave out "
+                                  "%s, or %ssame",
+                                  path, phema_setting_name(PHEMA_SET_PART),
+                                  phema_setting_equals(PHEMA_SET_DTYPE));
+    for (size_t j = 0; j < outputs->m; j++) {
         if (!sink_can_resume(plan, outputs, j))
-            reason = "a copy of a checkpoint whose tensors are strided or overlap, which one "
-                     "process writes in order; write .safetensors in parts, join them, and put "
-                     "that into a copy with synth --convert --into";
-        else if (outputs->items[j].template && has_folders(outputs, &outputs->items[j]))
-            reason = "a copy of a directory with folders, which one process makes; write with "
-                     "--ranks in parts, join them, and put that into a copy with synth --convert "
-                     "--into";
+            return phema_fail_setting(
+                err, PHEMA_ERR_USAGE, PHEMA_SET_PART,
+                "%s is a copy of a checkpoint whose tensors are strided or overlap, which one "
+                "process writes in order; write .safetensors in parts, join them, and put that "
+                "into a copy with synth %s %s",
+                path, phema_setting_name(PHEMA_SET_CONVERT), phema_setting_name(PHEMA_SET_INTO));
+        if (outputs->items[j].template && has_folders(outputs, &outputs->items[j]))
+            return phema_fail_setting(
+                err, PHEMA_ERR_USAGE, PHEMA_SET_PART,
+                "%s is a copy of a directory with folders, which one process makes; write with %s "
+                "in parts, join them, and put that into a copy with synth %s %s",
+                path, phema_setting_name(PHEMA_SET_RANKS), phema_setting_name(PHEMA_SET_CONVERT),
+                phema_setting_name(PHEMA_SET_INTO));
     }
-    return reason;
+    return PHEMA_OK;
 }
 
 /* ---- New files ---- */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* template_names.c - Names of the averaged tensors in the checkpoint that is copied. They may be
  * below a key, or between a prefix and a suffix next to the tensors of the training. */
+#include "phema/setting.h"
 #include <string.h>
 
 #include "outputs.h"
@@ -92,10 +93,11 @@ static enum phema_status fail_missing(const struct draft *draft,
         &series->tensors[find_missing(template, set, are_averages, series)].tensor;
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: has no tensor '%s%s%s', so it is no checkpoint of the same model; --key "
-                      "names the subtree, --include what to replace",
+                      "%s: has no tensor '%s%s%s', so it is no checkpoint of the same model; %s "
+                      "names the subtree, %s what to replace",
                       phema_checkpoint_path(template), set->prefix,
-                      phema_name_escape(&shown, missing->name, missing->name_size), set->suffix);
+                      phema_name_escape(&shown, missing->name, missing->name_size), set->suffix,
+                      phema_setting_name(PHEMA_SET_KEY), phema_setting_name(PHEMA_SET_INCLUDE));
 }
 
 /* ---- Below a key ---- */
@@ -140,9 +142,9 @@ static enum phema_status fail_ambiguous(const struct phema_checkpoint *template,
         phema_strbuf_printf(&names, "%s%s", s == 0 ? "" : s + 1 < n ? ", " : " or ", sets[s].name);
     enum phema_status status = phema_strbuf_check(&names, err);
     if (!status)
-        status = phema_fail(err, PHEMA_ERR_USAGE,
-                            "%s: holds several averages; --key %s chooses the one to replace",
-                            phema_checkpoint_path(template), names.data);
+        status = phema_fail(
+            err, PHEMA_ERR_USAGE, "%s: holds several averages; %s%s chooses the one to replace",
+            phema_checkpoint_path(template), phema_setting_equals(PHEMA_SET_KEY), names.data);
     phema_strbuf_clear(&names);
     return status;
 }

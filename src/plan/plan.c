@@ -8,6 +8,7 @@
 
 #include "phema/formats.h"
 #include "phema/memory.h"
+#include "phema/setting.h"
 #include "series_motion.h"
 #include "solver_input.h"
 #include "targets.h"
@@ -290,7 +291,7 @@ static enum phema_status read_schedule(struct phema_plan *plan,
     enum phema_status status = phema_schedule_parse(&plan->schedule, options->schedule, end, err);
     if (!status && !phema_schedule_is_spec(options->schedule))
         status = phema_claims_add_input(series->claims, options->schedule, "the schedule", err);
-    return status ? phema_fail_in(err, status, "--schedule") : PHEMA_OK;
+    return status ? phema_fail_in_setting(err, status, PHEMA_SET_SCHEDULE) : PHEMA_OK;
 }
 
 static enum phema_status find_weights(struct phema_plan *plan,
@@ -346,16 +347,19 @@ static enum phema_status fill_plan(struct phema_plan *plan,
 static enum phema_status fail_conversion(const struct phema_plan_options *options,
                                          struct phema_error *err)
 {
-    static const char *const targets[] = {"--sigma-rel", "--gamma",   "--profile",
-                                          "--at",        "--weights", "--rule"};
+    static const enum phema_setting targets[] = {PHEMA_SET_SIGMA_REL, PHEMA_SET_GAMMA,
+                                                 PHEMA_SET_PROFILE,   PHEMA_SET_AT,
+                                                 PHEMA_SET_WEIGHTS,   PHEMA_SET_RULE};
     const char *path = options->series.snapshots;
-    enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE,
-                   "--convert: takes one checkpoint as it is; it excludes --sigma-rel, "
-                   "--gamma, --profile, --at, --weights and --rule");
+    enum phema_status status = phema_fail_setting(
+        err, PHEMA_ERR_USAGE, PHEMA_SET_CONVERT,
+        "takes one checkpoint as it is; it excludes %s, %s, %s, %s, %s and %s",
+        phema_setting_name(PHEMA_SET_SIGMA_REL), phema_setting_name(PHEMA_SET_GAMMA),
+        phema_setting_name(PHEMA_SET_PROFILE), phema_setting_name(PHEMA_SET_AT),
+        phema_setting_name(PHEMA_SET_WEIGHTS), phema_setting_name(PHEMA_SET_RULE));
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !phema_directory_has_model(path, true))
-        return phema_suggest(err, status, "--convert", "");
+        return phema_suggest(err, status, PHEMA_SET_CONVERT, "");
     for (size_t i = 0; i < ARRAY_LEN(targets); i++)
         (void)phema_suggest(err, status, targets[i], "");
     return status;
@@ -369,15 +373,22 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
         (has_width || options->weights_file || options->n_ats || options->n_rules))
         return fail_conversion(options, err);
     if (options->weights_file && options->n_rules)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--rule: is a width to be solved for; it excludes --weights, which are "
-                          "used as given for every tensor");
+        return phema_fail_setting(
+            err, PHEMA_ERR_USAGE, PHEMA_SET_RULE,
+            "is a width to be solved for; it excludes %s, which are used as given for every tensor",
+            phema_setting_name(PHEMA_SET_WEIGHTS));
     if (!options->is_conversion && !options->weights_file && !has_width)
         return phema_suggest(
             err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "no target: give --sigma-rel, --gamma, --profile or --weights"),
-            "--sigma-rel", "0.1");
+            phema_settings_are_options
+                ? phema_fail(
+                      err, PHEMA_ERR_USAGE, "no target: give %s, %s, %s or %s",
+                      phema_setting_name(PHEMA_SET_SIGMA_REL), phema_setting_name(PHEMA_SET_GAMMA),
+                      phema_setting_name(PHEMA_SET_PROFILE), phema_setting_name(PHEMA_SET_WEIGHTS))
+                : phema_fail(err, PHEMA_ERR_USAGE, "no target: give %s or %s",
+                             phema_setting_name(PHEMA_SET_SIGMA_REL),
+                             phema_setting_name(PHEMA_SET_PROFILE)),
+            PHEMA_SET_SIGMA_REL, "0.1");
     struct phema_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
         return phema_fail_memory(err);

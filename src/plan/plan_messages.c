@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "phema/plan.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 /* Predictions above this, or weights this large, deserve a warning. */
@@ -37,7 +38,8 @@ static bool is_halved(const struct phema_series *series) /* files of 16 bits or 
 }
 
 /* The reason for a large error, and what helps. */
-static const char *remedy(const struct phema_plan *plan, const struct phema_target *target)
+static void write_remedy(struct phema_strbuf *out, const struct phema_plan *plan,
+                         const struct phema_target *target)
 {
     const struct phema_series *series = plan->series;
     const struct phema_prediction *predicted = &target->solution.predicted;
@@ -46,19 +48,26 @@ static const char *remedy(const struct phema_plan *plan, const struct phema_targ
     for (size_t k = 0; k < series->n; k++)
         if (!isnan(series->snapshots[k].sigma_rel))
             narrowest = fmin(narrowest, series->snapshots[k].sigma_rel);
-    if (target->sigma_rel < narrowest)
-        return is_rounding && is_halved(series)
-                   ? "narrower than every snapshot, so that large weights multiply the rounding of "
-                     "the 16-bit files; store a smaller sigma_rel, or F32"
-                   : "narrower than every snapshot; store a smaller sigma_rel, or more times "
-                     "(weights --advise says how many)";
-    if (is_rounding)
-        return is_halved(series) ? "most of the error is rounding of the 16-bit files; store F32, "
-                                   "or choose a wider target"
-                                 : "large weights multiply the rounding of the files; choose a "
-                                   "wider target";
-    return "too few snapshots for this width; store more times, or widths nearer to it (weights "
-           "--advise says how many times)";
+    const char *advise = phema_setting_name(PHEMA_SET_ADVISE);
+    if (target->sigma_rel < narrowest && is_rounding && is_halved(series))
+        phema_strbuf_puts(out, "narrower than every snapshot, so that large weights multiply the "
+                               "rounding of the 16-bit files; store a smaller sigma_rel, or F32");
+    else if (target->sigma_rel < narrowest)
+        phema_strbuf_printf(out,
+                            "narrower than every snapshot; store a smaller sigma_rel, or more "
+                            "times (weights %s says how many)",
+                            advise);
+    else if (is_rounding)
+        phema_strbuf_puts(out, is_halved(series)
+                                   ? "most of the error is rounding of the 16-bit files; store "
+                                     "F32, or choose a wider target"
+                                   : "large weights multiply the rounding of the files; choose a "
+                                     "wider target");
+    else
+        phema_strbuf_printf(out,
+                            "too few snapshots for this width; store more times, or widths nearer "
+                            "to it (weights %s says how many times)",
+                            advise);
 }
 
 /* "expect a large error: ..."; false: no warning. Weights of wrong labels are wrong whatever their
@@ -71,8 +80,8 @@ static bool write_warning(struct phema_strbuf *out, const struct phema_plan *pla
     if (plan->checks.verdict == PHEMA_SERIES_WRONG ||
         (!is_wrong && !(solution->norm2 > LARGE_NORM)))
         return false;
-    phema_strbuf_printf(out, "%s: %s", is_wrong ? "expect a large error" : "the weights are large",
-                        remedy(plan, target));
+    phema_strbuf_puts(out, is_wrong ? "expect a large error: " : "the weights are large: ");
+    write_remedy(out, plan, target);
     return true;
 }
 
@@ -126,10 +135,10 @@ PHEMA_FALLIBLE phema_series_fail_wrong(const struct phema_series *series,
     if (!status)
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s", text.data);
     phema_strbuf_clear(&text);
-    if (status == PHEMA_ERR_INPUTS && checks->option)
-        (void)phema_suggest(err, status, checks->option, checks->value);
+    if (status == PHEMA_ERR_INPUTS && checks->setting)
+        (void)phema_suggest(err, status, checks->setting, checks->value);
     else if (status == PHEMA_ERR_INPUTS && series->assumed)
-        (void)phema_suggest(err, status, "--input-profile", series->to_fill);
+        (void)phema_suggest(err, status, PHEMA_SET_INPUT_PROFILE, series->to_fill);
     return status;
 }
 

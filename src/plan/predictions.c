@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* predictions.c - predicted errors of other snapshots and widths, without reading tensors: weights
  * --advise for the targets of a plan, and the error against width for a series. */
+#include "phema/setting.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,16 +36,17 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
 {
     const struct phema_series *series = plan->series;
     if (plan->has_given_weights)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--advise: weights that are given leave nothing to advise on");
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_ADVISE,
+                                  "weights that are given leave nothing to advise on");
     for (size_t j = 1; j < plan->m; j++)
         if (plan->targets[j].time != plan->targets[0].time)
-            return phema_fail(err, PHEMA_ERR_USAGE, "--advise: takes targets of one time");
+            return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_ADVISE,
+                                      "takes targets of one time");
     if (plan->checks.verdict == PHEMA_SERIES_WRONG)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "--advise: no error can be predicted, since the snapshots do not fit "
-                          "their labels: %s",
-                          plan->checks.reason);
+        return phema_fail_setting(
+            err, PHEMA_ERR_INPUTS, PHEMA_SET_ADVISE,
+            "no error can be predicted, since the snapshots do not fit their labels: %s",
+            plan->checks.reason);
     struct solver_input input;
     struct phema_plan_advice advice = {0};
     enum phema_status status = solver_input_build(
@@ -146,9 +148,9 @@ PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct p
                                    const double *sigma_rels, size_t m, struct phema_error *err)
 {
     if (!series->has_profiles || series->n == 0)
-        return phema_fail(err, PHEMA_NO,
-                          "nothing says how the snapshots were averaged; --input-sigma or "
-                          "--input-profile does");
+        return phema_fail(
+            err, PHEMA_NO, "nothing says how the snapshots were averaged; %s or %s does",
+            phema_setting_name(PHEMA_SET_INPUT_SIGMA), phema_setting_name(PHEMA_SET_INPUT_PROFILE));
     struct phema_target *targets = calloc(m, sizeof(*targets));
     struct phema_series thinned = *series;
     thinned.snapshots = calloc(series->n, sizeof(*thinned.snapshots));

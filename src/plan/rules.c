@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "phema/regex.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 /* Each is a target at every time, and a search in every name. */
@@ -20,7 +21,10 @@
 static enum phema_status fail_rule(const char *text, enum phema_status status,
                                    struct phema_error *err)
 {
-    return phema_fail_in(err, status, "--rule '%.*s'", MAX_SHOWN, text);
+    return phema_blame(err,
+                       phema_fail_in(err, status, "%s'%.*s'", phema_setting_equals(PHEMA_SET_RULE),
+                                     MAX_SHOWN, text),
+                       PHEMA_SET_RULE);
 }
 
 /* The only parser of the text after the '='. */
@@ -53,7 +57,7 @@ static enum phema_status fail_form(const char *text, struct phema_error *err)
     }
     return phema_suggest(
         err, phema_fail(err, PHEMA_ERR_USAGE, "expected RE=SIGMA or RE=copy, such as 'attn=0.05'"),
-        "--rule", guess);
+        PHEMA_SET_RULE, guess);
 }
 
 static enum phema_status read_rule(struct phema_plan_rule *rule, const char *text,
@@ -73,8 +77,8 @@ PHEMA_FALLIBLE rules_read(struct phema_plan *plan, const char *const *texts, siz
                           struct phema_error *err)
 {
     if (n > MAX_RULES)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--rule: %zu are given, expected at most %zu", n,
-                          MAX_RULES);
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_RULE,
+                                  "%zu are given, expected at most %zu", n, MAX_RULES);
     plan->rules = calloc(n + 1, sizeof(*plan->rules));
     if (!plan->rules)
         return phema_fail_memory(err);
@@ -143,7 +147,7 @@ static enum phema_status fail_unfollowed(const struct phema_series *series, bool
                    "matches no tensor that is averaged; names are like '%s' (inspect lists "
                    "them)",
                    phema_name_escape(&shown, tensor->name, tensor->name_size)),
-        "--rule", "");
+        PHEMA_SET_RULE, "");
 }
 
 static enum phema_status choose_rules(struct phema_plan *plan, bool *matches,
@@ -177,10 +181,10 @@ static enum phema_status check_ties(const struct phema_plan *plan, struct phema_
         struct phema_name_buffer shown, shown_other;
         (void)phema_name_escape(&shown, tensor->name, tensor->name_size);
         (void)phema_name_escape(&shown_other, other->name, other->name_size);
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "--rule: tensors '%s' and '%s' are tied, but do not follow the same "
-                          "rule; write expressions that match both or neither",
-                          shown_other.text, shown.text);
+        return phema_fail_setting(err, PHEMA_ERR_INPUTS, PHEMA_SET_RULE,
+                                  "tensors '%s' and '%s' are tied, but do not follow the same "
+                                  "rule; write expressions that match both or neither",
+                                  shown_other.text, shown.text);
     }
     return PHEMA_OK;
 }
@@ -238,10 +242,11 @@ static enum phema_status check_scales(const struct phema_plan *plan, struct phem
         return PHEMA_OK;
     return phema_fail(
         err, PHEMA_ERR_INPUTS,
-        "%s: tensor '%s': is %s without a scale, which '%s' has; add its scale to the "
-        "snapshots, copy it (synth --rule 'RE=copy'), or leave it out (--exclude 'RE')",
+        "%s: tensor '%s': is %s without a scale, which '%s' has; add its scale to the snapshots, "
+        "copy it (synth %s'RE=copy'), or leave it out (%s'RE')",
         series->root, phema_name_escape(&without, bare->name, bare->name_size),
-        phema_dtype_name(bare->dtype), phema_name_escape(&with, scaled->name, scaled->name_size));
+        phema_dtype_name(bare->dtype), phema_name_escape(&with, scaled->name, scaled->name_size),
+        phema_setting_equals(PHEMA_SET_RULE), phema_setting_equals(PHEMA_SET_EXCLUDE));
 }
 
 PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema_error *err)
@@ -251,9 +256,10 @@ PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema
             return phema_fail(
                 err, PHEMA_ERR_INPUTS,
                 "%s: tensor '%s': is quantised (%s codes, scale in '%s'): %s; dequantise the "
-                "snapshots, copy both (synth --rule 'RE=copy'), or leave both out (--exclude 'RE')",
+                "snapshots, copy both (synth %s'RE=copy'), or leave both out (%s'RE')",
                 plan->series->root, item->codes, phema_dtype_name(item->dtype), item->scale,
-                item->fault ? item->fault : "codes and scale averaged apart give wrong values");
+                item->fault ? item->fault : "codes and scale averaged apart give wrong values",
+                phema_setting_equals(PHEMA_SET_RULE), phema_setting_equals(PHEMA_SET_EXCLUDE));
     return check_scales(plan, err);
 }
 

@@ -36,7 +36,7 @@ static enum phema_status try_spec(struct best *best, struct search *search,
                                   struct phema_error *err)
 {
     struct phema_spec *spec = NULL;
-    struct phema_error impossible = {""};
+    struct phema_error impossible = {0};
     enum phema_status status = phema_specs_find(&spec, specs, text, &impossible);
     if (!status)
         status = set_labels(search, spec, &impossible);
@@ -66,7 +66,7 @@ enum phema_status search_assumption(struct search *search, struct phema_error *e
         search->best = best.max_z;
         phema_strbuf_printf(search_explain(search, SIZE_MAX), "of the usual settings %s fits best",
                             best.text);
-        search_set_option(search, "--input-profile", "%s", best.text);
+        search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, "%s", best.text);
     }
     phema_arena_clear(&arena);
     return status;

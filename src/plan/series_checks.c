@@ -47,7 +47,7 @@ static enum phema_status describe(struct search *search, struct phema_error *err
                             search_label(search, worst), checks->max_z);
     }
     checks->suspect = search->suspect;
-    checks->option = search->option;
+    checks->setting = search->setting;
     memcpy(checks->value, search->value, sizeof(checks->value));
     enum phema_status status = phema_strbuf_check(&search->text, err);
     if (status)

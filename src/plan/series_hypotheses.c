@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* series_hypotheses.c - the labels that are tried for a series that does not fit its own. */
 #include "series_hypotheses.h"
+#include "phema/setting.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -289,9 +290,9 @@ static enum phema_status try_update(struct search *search, uint64_t every, struc
     phema_strbuf_printf(text, "the snapshots fit update_every %llu", (unsigned long long)every);
     if (every == 1)
         phema_strbuf_printf(text, ", not %llu", (unsigned long long)given);
-    phema_strbuf_printf(text, "; if that is so, give --update-every %llu",
-                        (unsigned long long)every);
-    search_set_option(search, "--update-every", "%llu", (unsigned long long)every);
+    phema_strbuf_printf(text, "; if that is so, give %s%llu",
+                        phema_setting_equals(PHEMA_SET_UPDATE_EVERY), (unsigned long long)every);
+    search_set_remedy(search, PHEMA_SET_UPDATE_EVERY, "%llu", (unsigned long long)every);
     return PHEMA_OK;
 }
 

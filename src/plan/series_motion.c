@@ -139,7 +139,7 @@ PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_opti
 {
     if (!options->series.may_be_sampled || !plan->series->has_profiles)
         return PHEMA_OK;
-    struct phema_error why = {""};
+    struct phema_error why = {0};
     enum phema_status status = sample_motion(plan, options, keeps_rounding, &why);
     if (status == PHEMA_NO)
         status = keep_text(&plan->unmoved, why.message, &why);

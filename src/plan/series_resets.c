@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "phema/number.h"
+#include "phema/setting.h"
 
 #define N_PLACES 8 /* tried between two times; the best is then refined */
 
@@ -94,9 +95,11 @@ static enum phema_status try_reset(struct search *search, size_t g, struct phema
     struct phema_name_buffer at;
     (void)phema_number_format(&at, best.named_time);
     phema_strbuf_printf(search_explain(search, SIZE_MAX),
-                        "the averages were reset near %s; if that is so, give --reset-at %s%s",
-                        at.text, at.text, best.restarts_count ? ",counter" : "");
-    search_set_option(search, "--reset-at", "%s%s", at.text, best.restarts_count ? ",counter" : "");
+                        "the averages were reset near %s; if that is so, give %s%s%s", at.text,
+                        phema_setting_equals(PHEMA_SET_RESET_AT), at.text,
+                        best.restarts_count ? ",counter" : "");
+    search_set_remedy(search, PHEMA_SET_RESET_AT, "%s%s", at.text,
+                      best.restarts_count ? ",counter" : "");
     return PHEMA_OK;
 }
 

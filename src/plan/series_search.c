@@ -64,7 +64,7 @@ enum phema_status search_fit(struct fit *fit, const struct labels *labels,
                              const struct search *search, enum comparison comparison,
                              struct phema_error *err)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     enum phema_status status =
         fit_labels(fit, labels, search->sample, search->schedule, comparison, &ignored);
     if (status == PHEMA_ERR_RESOURCE)
@@ -123,15 +123,16 @@ struct phema_strbuf *search_explain(struct search *search, size_t suspect)
 {
     phema_strbuf_clear(&search->text);
     search->suspect = suspect;
-    search->option = NULL;
+    search->setting = PHEMA_SET_NONE;
     return &search->text;
 }
 
-void search_set_option(struct search *search, const char *option, const char *format, ...)
+void search_set_remedy(struct search *search, enum phema_setting setting, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     int length = vsnprintf(search->value, sizeof(search->value), format, args);
     va_end(args);
-    search->option = length >= 0 && (size_t)length < sizeof(search->value) ? option : NULL;
+    search->setting =
+        length >= 0 && (size_t)length < sizeof(search->value) ? setting : PHEMA_SET_NONE;
 }

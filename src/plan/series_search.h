@@ -19,9 +19,9 @@ struct search {
     double best; /* the largest z of the best explanation so far */
     /* the likelihood of the best; NaN: labels are rated by their largest z */
     double likelihood;
-    struct phema_strbuf text; /* of the best */
-    size_t suspect;           /* of the best; SIZE_MAX: none alone */
-    const char *option;       /* that makes the labels the best ones; NULL: unknown */
+    struct phema_strbuf text;   /* of the best */
+    size_t suspect;             /* of the best; SIZE_MAX: none alone */
+    enum phema_setting setting; /* that makes the labels the best ones, or PHEMA_SET_NONE */
     char value[PHEMA_CHECKS_VALUE];
 };
 
@@ -50,8 +50,8 @@ PHEMA_FALLIBLE search_try(bool *is_better, struct search *search, struct phema_e
 
 /* Begins the sentence of the best explanation. */
 struct phema_strbuf *search_explain(struct search *search, size_t suspect);
-/* Then: an option that gives these labels. A value that is too long is none. */
-void search_set_option(struct search *search, const char *option, const char *format, ...)
+/* Then: a setting that gives these labels. A value that is too long is none. */
+void search_set_remedy(struct search *search, enum phema_setting setting, const char *format, ...)
     PHEMA_PRINTF(3, 4);
 
 #endif

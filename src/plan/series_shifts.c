@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "phema/number.h"
+#include "phema/setting.h"
 #include "phema/sort.h"
 
 #define LEAST_TIMES ((size_t)4)
@@ -160,10 +161,10 @@ enum phema_status search_shifts(bool *is_found, struct search *search, struct ph
     double later = best.by * scale;
     struct phema_name_buffer amount, offset;
     phema_strbuf_printf(search_explain(search, SIZE_MAX),
-                        "the snapshots fit times that are %s by about %s; if that is so, give "
-                        "--time-offset %s",
+                        "the snapshots fit times that are %s by about %s; if that is so, give %s%s",
                         later > 0 ? "later" : "earlier", phema_number_format(&amount, fabs(later)),
+                        phema_setting_equals(PHEMA_SET_TIME_OFFSET),
                         phema_number_format(&offset, series->time_offset + later));
-    search_set_option(search, "--time-offset", "%s", offset.text);
+    search_set_remedy(search, PHEMA_SET_TIME_OFFSET, "%s", offset.text);
     return PHEMA_OK;
 }

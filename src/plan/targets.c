@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "phema/profile.h"
+#include "phema/setting.h"
 
 static const char target_label[] = "the target";
 
@@ -28,7 +29,7 @@ PHEMA_FALLIBLE target_check_time(const struct phema_target *target,
         target->time > last->time ? "later than every snapshot" : "before the first snapshot",
         phema_number_format(&from, first->named_time), phema_number_format(&to, last->named_time));
     return phema_suggest(
-        err, status, "--at",
+        err, status, PHEMA_SET_AT,
         phema_number_format(&to, target->time > last->time ? last->named_time : first->named_time));
 }
 
@@ -196,12 +197,12 @@ static enum phema_status set_option(struct phema_target *target, struct phema_pl
     index -= options->n_sigma_rels;
     if (index < options->n_gammas)
         return set_gamma(target, plan, options->gammas[index], err)
-                   ? phema_suggest(err, PHEMA_ERR_TARGET, "--gamma", "6.94")
+                   ? phema_suggest(err, PHEMA_ERR_TARGET, PHEMA_SET_GAMMA, "6.94")
                    : PHEMA_OK;
     struct phema_spec *spec = specs[index - options->n_gammas];
     enum phema_status status =
         spec ? set_spec(target, plan, spec, err) : set_newest(target, plan, err);
-    return status ? phema_fail_in(err, status, "--profile") : PHEMA_OK;
+    return status ? phema_fail_in_setting(err, status, PHEMA_SET_PROFILE) : PHEMA_OK;
 }
 
 static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan *plan,
@@ -217,7 +218,7 @@ static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan 
             continue;
         enum phema_status status = read_spec(&(*out)[i], plan, options->profiles[i], err);
         if (status)
-            return phema_spec_fail(err, status, "--profile", options->profiles[i]);
+            return phema_spec_fail(err, status, PHEMA_SET_PROFILE, options->profiles[i]);
     }
     return PHEMA_OK;
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 
 #include "phema/json.h"
 #include "phema/mapped_file.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 #include "series_motion.h"
 #include "solver_input.h"
@@ -144,7 +146,8 @@ static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const
         name_size--;
     if (!*text || *end || !isfinite(weight) || !name_size)
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected a file and a number, or the JSON of weights --json");
+                          "expected a file and a number, or the JSON of weights %s",
+                          phema_setting_name(PHEMA_SET_JSON));
     size_t k = 0;
     struct phema_name_buffer shown;
     enum phema_status status = find_snapshot(&k, series, line, name_size, err);
@@ -223,8 +226,10 @@ static enum phema_status read_target(struct phema_target *target, const struct p
     if (phema_json_get(value,
                        "rules")) /* following one part of the file would give another average */
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "has rules, which --weights does not follow; take out its \"rules\", or "
-                          "make the average with synth --rule");
+                          "has rules, which %s does not follow; take out its \"rules\", or make "
+                          "the average with synth %s",
+                          phema_setting_name(PHEMA_SET_WEIGHTS),
+                          phema_setting_name(PHEMA_SET_RULE));
     for (size_t i = 0; i < n; i++) {
         double weight = 0;
         if (!phema_json_number(&weight, phema_json_at(weights, i)))
@@ -296,7 +301,8 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
     if (!snapshots || !targets || phema_json_type(snapshots) != PHEMA_JSON_ARRAY ||
         phema_json_type(targets) != PHEMA_JSON_ARRAY || phema_json_length(targets) == 0)
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected the JSON of weights --json, with snapshots and targets");
+                          "expected the JSON of weights %s, with snapshots and targets",
+                          phema_setting_name(PHEMA_SET_JSON));
     if (phema_json_length(targets) > MAX_TARGETS)
         return phema_fail(err, PHEMA_ERR_FILE, "has %zu targets, expected at most %zu",
                           phema_json_length(targets), MAX_TARGETS);
@@ -435,14 +441,16 @@ static enum phema_status complete_target(struct phema_plan *plan,
     size_t n_wanted = targets_per_time(options);
     bool has_own = plan->m > 1 || target->kind;
     if (n_wanted > 0 && (has_own || n_wanted > 1))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: %s; --sigma-rel says what a plain list of weights is meant for",
-                          options->weights_file,
-                          has_own ? "has targets of its own" : "is one target");
+        return phema_fail(
+            err, PHEMA_ERR_USAGE, "%s: %s; %s says what a plain list of weights is meant for",
+            options->weights_file, has_own ? "has targets of its own" : "is one target",
+            phema_setting_name(PHEMA_SET_SIGMA_REL));
     if (options->n_ats > 1)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--at: one time goes with given weights");
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_AT,
+                                  "one time goes with given weights");
     if (options->n_ats && target->is_time_in_file)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--at: the file of weights has times of its own");
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_AT,
+                                  "the file of weights has times of its own");
     if (options->n_ats) {
         target->named_time = options->ats[0];
         target->time = phema_series_clock(plan->series, options->ats[0]);
@@ -453,8 +461,12 @@ static enum phema_status complete_target(struct phema_plan *plan,
 PHEMA_FALLIBLE weights_file_use(struct phema_plan *plan, const struct phema_plan_options *options,
                                 struct phema_error *err)
 {
-    enum phema_status status = phema_claims_add_input(plan->series->claims, options->weights_file,
-                                                      "the file of --weights", err);
+    const char *what =
+        phema_arena_printf(&plan->memory, "the file of %s", phema_setting_name(PHEMA_SET_WEIGHTS));
+    if (!what)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        phema_claims_add_input(plan->series->claims, options->weights_file, what, err);
     if (status)
         return status;
     status = weights_file_read(plan, options->weights_file, err);

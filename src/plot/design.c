@@ -77,7 +77,7 @@ static void add_others(struct design_picture *drawn, struct panel *panel)
         const struct phema_json *item = phema_json_at(drawn->others, i);
         const char *name = phema_json_string(phema_json_get(item, "name"), NULL);
         struct choice other;
-        struct phema_error ignored = {""};
+        struct phema_error ignored = {0};
         if (!name || read_choice(&other, item, &ignored))
             continue;
         struct series *point = panel_series(drawn->picture, panel, SERIES_POINTS,

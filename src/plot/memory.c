@@ -2,6 +2,7 @@
 /* memory.c - memory of a run by stage, from the lines that --profile-memory writes. */
 #include "figure.h"
 #include "phema/json.h"
+#include "phema/setting.h"
 
 #define MEMORY_BOX 320
 
@@ -55,8 +56,8 @@ static enum phema_status read_stage(struct reading *reading, const struct phema_
     size_t size = 0;
     const char *name = phema_json_string(phema_json_get(line, "stage"), &size);
     if (!name)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected a line of synth --profile-memory with a 'stage'");
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a line of synth %s with a 'stage'",
+                          phema_setting_name(PHEMA_SET_PROFILE_MEMORY));
     if (reading->n == PHEMA_PLOT_MAX_STAGES)
         return phema_fail(err, PHEMA_ERR_FILE, "has more than %d stages", PHEMA_PLOT_MAX_STAGES);
     struct stage *stage = &reading->stages[reading->n];

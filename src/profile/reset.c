@@ -6,6 +6,7 @@
 
 #include "phema/number.h"
 #include "phema/profile.h"
+#include "phema/setting.h"
 
 static enum phema_status parse(struct phema_reset *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err)
@@ -18,7 +19,7 @@ static enum phema_status parse(struct phema_reset *out, struct phema_arena *aren
     if (comma && strcmp(comma, ",counter") != 0)
         return phema_suggest(
             err, phema_fail(err, PHEMA_ERR_USAGE, "'%s': expected T or T,counter", text),
-            "--reset-at", time);
+            PHEMA_SET_RESET_AT, time);
     enum phema_status status = phema_number_parse(&out->at, time, err);
     if (status)
         return status;

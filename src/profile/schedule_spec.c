@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "phema/number.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 #define MAX_TEXT ((size_t)256)
@@ -229,7 +230,7 @@ static enum phema_status fail_kind(const char *text, struct phema_error *err)
                                     "'%s' is no file, and no schedule such as constant, linear, "
                                     "cosine, wsd, inverse-sqrt or onecycle",
                                     phema_name_escape(&shown, text, strlen(text))),
-                         "--schedule", near);
+                         PHEMA_SET_SCHEDULE, near);
 }
 
 PHEMA_FALLIBLE phema_schedule_parse(struct phema_schedule **out, const char *text, double steps,

@@ -193,14 +193,14 @@ static bool correct_slip(char *out, size_t size, const char *text)
 }
 
 enum phema_status phema_spec_fail(struct phema_error *err, enum phema_status status,
-                                  const char *option, const char *text)
+                                  enum phema_setting setting, const char *text)
 {
     char corrected[128];
-    (void)phema_fail_in(err, status, "%s", option);
-    if (*phema_error_remedy(err) || status != PHEMA_ERR_USAGE)
+    (void)phema_fail_in_setting(err, status, setting);
+    if (err->n_changes || status != PHEMA_ERR_USAGE)
         return status;
     bool is_slip = correct_slip(corrected, sizeof(corrected), text);
-    return phema_suggest(err, status, option, is_slip ? corrected : find_example(text));
+    return phema_suggest(err, status, setting, is_slip ? corrected : find_example(text));
 }
 
 PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name, size_t size,

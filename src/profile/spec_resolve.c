@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "phema/quad.h"
+#include "phema/setting.h"
 #include "spec.h"
 
 /* NVIDIA's Cosmos: a power function whose clock is ahead by iteration_shift. */
@@ -234,7 +235,7 @@ static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
             phema_fail(err, PHEMA_ERR_INPUTS, "%s: there are %zu times of snapshots until %s",
                        spec->canonical, found, phema_number_format(&end, t));
         bool is_plain = found && spec->n_terms == 1;
-        return is_plain ? phema_suggest(err, status, "--profile", most) : status;
+        return is_plain ? phema_suggest(err, status, PHEMA_SET_PROFILE, most) : status;
     }
     *n = isnan(wanted) ? found : (size_t)wanted;
     return PHEMA_OK;

@@ -18,6 +18,7 @@
 #include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/number.h"
+#include "phema/setting.h"
 
 extern char **environ;
 
@@ -378,18 +379,23 @@ PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *outpu
     enum phema_status status = find_text(&text, output, pattern, err);
     if (status)
         return status;
+    const char *setting = phema_setting_name(PHEMA_SET_SCORE_REGEX);
+    if (!text.data && pattern)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "no line of its output matches %s", setting);
     if (!text.data)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s",
-                          pattern ? "no line of its output matches --score-regex"
-                                  : "printed nothing; expected a score in its last line");
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "printed nothing; expected a score in its last line");
     double score = 0;
     struct phema_name_buffer shown;
     (void)phema_name_escape(&shown, (const char *)text.data, text.size);
     if (!phema_decimal_parse(&score, text))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "expected a number %s, found '%s'%s",
-                          pattern ? "where --score-regex matches"
-                                  : "in the last line of its output",
-                          shown.text, pattern ? "" : "; --score-regex finds one elsewhere");
+        return pattern ? phema_fail(err, PHEMA_ERR_INPUTS,
+                                    "expected a number where %s matches, found '%s'", setting,
+                                    shown.text)
+                       : phema_fail(err, PHEMA_ERR_INPUTS,
+                                    "expected a number in the last line of its output, found "
+                                    "'%s'; %s finds one elsewhere",
+                                    shown.text, setting);
     if (isfinite(score) && fabs(score) > LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_INPUTS, "expected a score of at most %g, found %s",
                           LARGEST_SCORE, shown.text);

@@ -14,6 +14,7 @@
 #include "phema/array.h"
 #include "phema/json.h"
 #include "phema/number.h"
+#include "phema/setting.h"
 
 #define FIRST   "# posthoc-ema search 1\n"
 #define COMMAND "# command "
@@ -256,7 +257,7 @@ static enum phema_status check_header(struct phema_span *text, struct phema_span
 {
     static const char *const differs[HEADER_LINES] = {
         NULL,
-        "its scores are those of another --exec or --score-regex",
+        "its scores are those of another ", /* names of settings follow */
         "its scores are of averages that were made with other options",
         "its scores are of other snapshots",
         NULL,
@@ -271,8 +272,11 @@ static enum phema_status check_header(struct phema_span *text, struct phema_span
             return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,
                               "line %zu: expected '%.*s'; it is none that a search has written",
                               i + 1, (int)wanted.size, (const char *)wanted.data);
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s; give another OUT, or --force to begin anew",
-                          differs[i]);
+        const char *exec = i == 1 ? phema_setting_name(PHEMA_SET_EXEC) : "";
+        const char *regex = i == 1 ? phema_setting_name(PHEMA_SET_SCORE_REGEX) : "";
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s%s%s%s; give another OUT, or %s to begin anew",
+                          differs[i], exec, i == 1 ? " or " : "", regex,
+                          phema_setting_name(PHEMA_SET_FORCE));
     }
     return PHEMA_OK;
 }

@@ -2,6 +2,7 @@
 /* split_command.c - splits a command line into the words of a program, or prepares it for a shell.
  * A file name always stays part of one argument. */
 #include "phema/search.h"
+#include "phema/setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,10 +133,10 @@ static enum phema_status append_word(struct splitting *splitting, const char **a
         }
     }
     if (wants_shell(start, (size_t)(next - start)))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "'%.*s' is for a shell, and the command runs without one; --shell gives "
-                          "it to sh",
-                          (int)(next - start), start);
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "'%.*s' is for a shell, and the command runs without one; %s gives it to sh",
+            (int)(next - start), start, phema_setting_name(PHEMA_SET_SHELL));
     *at = next;
     return end_word(splitting, word, splitting->n_places > n_places, err);
 }
@@ -169,8 +170,11 @@ static enum phema_status check_places(size_t n_places, const char *command, stru
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE,
                    "expected {} where the path of an average stands, as in './evaluate.sh {}'");
-    if (!strchr(command, '\''))
-        phema_error_set_remedy(err, "--exec '%s {}'", command);
+    struct phema_strbuf with_place = {0};
+    phema_strbuf_printf(&with_place, "%s " PLACE, command);
+    if (!with_place.is_failed)
+        (void)phema_suggest(err, status, PHEMA_SET_EXEC, with_place.data);
+    phema_strbuf_clear(&with_place);
     return status;
 }
 

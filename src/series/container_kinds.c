@@ -168,7 +168,7 @@ static enum phema_status read_titan_key(struct tensor_set *set, struct phema_are
         if (text[i] == 'p' || text[i] == 'm')
             text[i] = text[i] == 'p' ? '.' : '-';
     double value = 0;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     if (!text || phema_number_parse(&value, text, &ignored))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "average '%s': expected a key like half_life_0p05 or decay_0p999",

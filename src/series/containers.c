@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* containers.c - the snapshots that a container holds. */
 #include "containers.h"
+#include "phema/setting.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,8 +172,8 @@ static enum phema_status check_roles(const struct container *container, struct p
     if (!container->has_raw && !container->kind->may_lack_raw)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "holds averages of %s, but no raw parameters, which frozen tensors come "
-                          "from; name one set of tensors with --key",
-                          container->kind->trainer);
+                          "from; name one set of tensors with %s",
+                          container->kind->trainer, phema_setting_name(PHEMA_SET_KEY));
     return PHEMA_OK;
 }
 

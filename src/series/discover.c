@@ -13,6 +13,7 @@
 
 #include "phema/mapped_file.h"
 #include "phema/path.h"
+#include "phema/setting.h"
 
 /* name: kept as the label; lives as long as the candidates */
 static enum phema_status add_path(struct candidate_list *candidates, const char *directory,
@@ -181,12 +182,12 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
     const char *directory =
         phema_arena_printf(candidates->arena, "%.*s", slash ? (int)(slash - operand) : 0, operand);
     if (slash && directory && *directory)
-        return phema_suggest(err, status, "SNAPSHOTS", directory);
+        return phema_suggest(err, status, PHEMA_SET_SNAPSHOTS, directory);
     if (phema_ends_with(operand, ".txt") || phema_ends_with(operand, ".list"))
-        return phema_suggest(err, status, "SNAPSHOTS",
+        return phema_suggest(err, status, PHEMA_SET_SNAPSHOTS,
                              phema_arena_printf(candidates->arena, "@%s", operand));
     return phema_format_from_path(NULL, operand, 0)
-               ? phema_suggest(err, status, "posthoc-ema inspect", operand)
+               ? phema_suggest(err, status, PHEMA_SET_INSPECTED, operand)
                : status;
 }
 

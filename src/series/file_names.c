@@ -7,6 +7,7 @@
 
 #include "containers.h"
 #include "phema/regex.h"
+#include "phema/setting.h"
 
 /* A decimal number from a name; NaN when the group is empty or not a plain number. */
 static double read_number(struct phema_span text)
@@ -90,20 +91,23 @@ static enum phema_status read_by_pattern(struct candidate_list *candidates, cons
     struct phema_regex *pattern = NULL;
     enum phema_status status = phema_regex_compile(&pattern, expression, err);
     if (status)
-        return is_option ? phema_suggest(err, phema_fail_in(err, status, "--name-regex"),
-                                         "--name-regex", "(?<time>[0-9]+)")
-                         : status;
+        return is_option
+                   ? phema_suggest(err, phema_fail_in_setting(err, status, PHEMA_SET_NAME_REGEX),
+                                   PHEMA_SET_NAME_REGEX, "(?<time>[0-9]+)")
+                   : status;
     if (!phema_regex_has_group(pattern, "time"))
-        status = phema_fail(err, PHEMA_ERR_USAGE,
-                            "--name-regex '%s': has no group named time; write (?<time>[0-9]+), "
-                            "and (?<sigma>...) or (?<index>...) where names hold them",
-                            expression);
+        status = phema_blame(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "%s'%s': has no group named time; write (?<time>[0-9]+), "
+                                        "and (?<sigma>...) or (?<index>...) where names hold them",
+                                        phema_setting_equals(PHEMA_SET_NAME_REGEX), expression),
+                             PHEMA_SET_NAME_REGEX);
     if (status) {
         size_t group = find_group(expression);
         const char *named = phema_arena_printf(candidates->arena, "%.*s?<time>%s", (int)group,
                                                expression, expression + group);
         if (expression[group] && named)
-            (void)phema_suggest(err, status, "--name-regex", named);
+            (void)phema_suggest(err, status, PHEMA_SET_NAME_REGEX, named);
     } else {
         status = read_names(pattern, candidates, matched, err);
     }
@@ -181,9 +185,12 @@ PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
     bool is_named = options->layout && strcmp(options->layout, "auto") != 0;
     candidates->layout = is_named ? layout_find(options->layout) : NULL;
     if (is_named && (!candidates->layout || candidates->layout == &layout_manifest))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--layout '%s': %s", options->layout,
-                          candidates->layout ? "SNAPSHOTS is no manifest (*.json)"
-                                             : "not known to this version");
+        return phema_blame(err,
+                           phema_fail(err, PHEMA_ERR_USAGE, "%s'%s': %s",
+                                      phema_setting_equals(PHEMA_SET_LAYOUT), options->layout,
+                                      candidates->layout ? "SNAPSHOTS is no manifest (*.json)"
+                                                         : "not known to this version"),
+                           PHEMA_SET_LAYOUT);
     enum phema_status status;
     size_t matched = 0;
     if (options->name_regex) {

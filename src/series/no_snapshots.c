@@ -9,6 +9,7 @@
 
 #include "no_snapshots.h"
 #include "phema/formats.h"
+#include "phema/setting.h"
 
 /* The names in a directory, read as those of snapshots. */
 struct listing {
@@ -20,7 +21,7 @@ struct listing {
 
 static bool open_listing(struct listing *listing, const char *path)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     const struct phema_series_options options = {.snapshots = path};
     *listing = (struct listing){.n = 0};
     listing->candidates = (struct candidate_list){
@@ -59,7 +60,7 @@ static bool find_below(const struct listing *listing, const char *path, struct p
             (void)phema_fail(err, PHEMA_ERR_INPUTS,
                              "%s: no snapshots here; its folder %s/ holds %zu (%s)", path,
                              entry->base, below.n, below.candidates.layout->name);
-            (void)phema_suggest(err, PHEMA_ERR_INPUTS, "SNAPSHOTS", entry->path);
+            (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, entry->path);
         }
         close_listing(&below);
     }
@@ -92,7 +93,7 @@ static bool find_above(const char *path, struct phema_error *err)
     (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is one checkpoint; give the folder above it",
                      path);
     if (open_listing(&above, parent.data) && above.n > 0)
-        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "SNAPSHOTS", parent.data);
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, parent.data);
     close_listing(&above);
     phema_strbuf_clear(&parent);
     return true;
@@ -146,13 +147,16 @@ static bool find_pattern(const struct listing *listing, const struct phema_serie
     bool is_guessed = guess_pattern(&pattern, listing, &n_files);
     if (n_files)
         (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                         "%s: %zu checkpoint%s, but no time is known of %s; --name-regex tells the "
-                         "time in a name, --input-profile or --input-sigma the average",
-                         path, n_files, n_files == 1 ? "" : "s", n_files == 1 ? "it" : "them");
+                         "%s: %zu checkpoint%s, but no time is known of %s; %s tells the time in a "
+                         "name, %s or %s the average",
+                         path, n_files, n_files == 1 ? "" : "s", n_files == 1 ? "it" : "them",
+                         phema_setting_name(PHEMA_SET_NAME_REGEX),
+                         phema_setting_name(PHEMA_SET_INPUT_PROFILE),
+                         phema_setting_name(PHEMA_SET_INPUT_SIGMA));
     if (is_guessed) {
-        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--name-regex", pattern.data);
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_NAME_REGEX, pattern.data);
         if (!options->needs_no_profiles && !options->n_input_profiles && !options->n_input_sigmas)
-            (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--input-profile", "raw");
+            (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE, "raw");
     }
     phema_strbuf_clear(&pattern);
     return n_files > 0;
@@ -167,7 +171,7 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
         (void)phema_fail(err, PHEMA_ERR_INPUTS,
                          "%s: holds %zu average%s made by posthoc-ema, no snapshots", path,
                          candidates->n_outputs, candidates->n_outputs == 1 ? "" : "s");
-        return phema_suggest(err, PHEMA_ERR_INPUTS, "posthoc-ema inspect", candidates->output);
+        return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INSPECTED, candidates->output);
     }
     bool is_told = false;
     if (is_directory(path) && !options->name_regex) {
@@ -181,6 +185,6 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: no snapshots found; names like 'snapshot-0001000-0.050.safetensors', "
                       "'network-snapshot-0001000-0.050.pkl' or '0.1000.pt' are known, others need "
-                      "--name-regex or a manifest",
-                      path);
+                      "%s or a manifest",
+                      path, phema_setting_name(PHEMA_SET_NAME_REGEX));
 }

@@ -7,6 +7,7 @@
 
 #include "phema/array.h"
 #include "phema/number.h"
+#include "phema/setting.h"
 #include "series_builder.h"
 #include "snapshot_metadata.h"
 
@@ -134,11 +135,11 @@ static void note_quantised(struct series_builder *builder)
     const struct phema_quantised *first = builder->series->quantised;
     if (!first || builder->options->is_conversion)
         return;
-    candidates_note(
-        &builder->candidates,
-        "quantised tensors, such as '%s' with its scale '%s', are copied or left out, never "
-        "averaged (synth --rule 'RE=copy', --exclude 'RE')",
-        first->codes, first->scale);
+    candidates_note(&builder->candidates,
+                    "quantised tensors, such as '%s' with its scale '%s', are copied or left out, "
+                    "never averaged (synth %s'RE=copy', %s'RE')",
+                    first->codes, first->scale, phema_setting_equals(PHEMA_SET_RULE),
+                    phema_setting_equals(PHEMA_SET_EXCLUDE));
 }
 
 static enum phema_status start_table(struct series_builder *builder,
@@ -192,11 +193,14 @@ static enum phema_status shift_time(struct phema_snapshot *snapshot,
     snapshot->time = phema_series_clock(series, snapshot->named_time);
     struct phema_name_buffer named, offset;
     if (series->time_offset < 0 && !(snapshot->time > 0))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "--time-offset %s: '%s', named by %s, would end before the training "
-                          "begins",
-                          phema_number_format(&offset, series->time_offset), snapshot->label,
-                          phema_number_format(&named, snapshot->named_time));
+        return phema_blame(
+            err,
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "%s%s: '%s', named by %s, would end before the training begins",
+                       phema_setting_equals(PHEMA_SET_TIME_OFFSET),
+                       phema_number_format(&offset, series->time_offset), snapshot->label,
+                       phema_number_format(&named, snapshot->named_time)),
+            PHEMA_SET_TIME_OFFSET);
     return PHEMA_OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include "no_snapshots.h"
 #include "phema/memory.h"
+#include "phema/setting.h"
 #include "runs.h"
 #include "snapshot_metadata.h"
 
@@ -55,10 +56,11 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
     if (builder->kind)
         return containers_use(builder, err);
     if (options->use == PHEMA_USE_RAW)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: --use raw: holds no raw parameters beside averages, or --key "
-                          "chooses among its tensors",
-                          phema_checkpoint_path(builder->checkpoint));
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "%s: %sraw: holds no raw parameters beside averages, or %s chooses among its tensors",
+            phema_checkpoint_path(builder->checkpoint), phema_setting_equals(PHEMA_SET_USE),
+            phema_setting_name(PHEMA_SET_KEY));
     if (key && options->may_lack_key && !subtree_exists(builder->checkpoint, key))
         key = strcmp(key, ".") == 0 ? key : NULL;
     enum phema_status status =
@@ -199,12 +201,12 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
     bool is_layout_given = builder->options->layout && candidates->layout == &layout_edm2;
     if (unit && is_layout_given && !*is_output && !builder->options->unit &&
         strcmp(unit, candidates->layout->unit) != 0)
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_INPUTS,
-                                        "%s: --layout edm2 counts kimg, but the file says that its "
-                                        "time is in %s",
-                                        candidate->path, unit),
-                             "--layout", "auto");
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "%s: %sedm2 counts kimg, but the file says that its time is in %s",
+                       candidate->path, phema_setting_equals(PHEMA_SET_LAYOUT), unit),
+            PHEMA_SET_LAYOUT, "auto");
     if (unit && !*is_output && !candidates->unit)
         candidates->unit = builder_keep_text(builder, unit);
     return PHEMA_OK;
@@ -282,10 +284,11 @@ static enum phema_status fail_none(const struct series_builder *builder, struct 
 {
     const struct phema_series_options *options = builder->options;
     if (options->from > -HUGE_VAL || options->to < HUGE_VAL) {
-        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots between --from and --to",
-                         options->snapshots);
-        (void)phema_suggest(err, PHEMA_ERR_INPUTS, "--from", "");
-        return phema_suggest(err, PHEMA_ERR_INPUTS, "--to", "");
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots between %s and %s",
+                         options->snapshots, phema_setting_name(PHEMA_SET_FROM),
+                         phema_setting_name(PHEMA_SET_TO));
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_FROM, "");
+        return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_TO, "");
     }
     if (builder->candidates.fault)
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots found; left out: '%s', %s",

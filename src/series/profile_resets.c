@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* profile_resets.c - --reset-at: averages that were restarted while the training ran. */
+#include "phema/setting.h"
 #include "series_builder.h"
 
 static enum phema_status read_resets(struct phema_reset **out, const struct series_builder *builder,
@@ -20,7 +21,7 @@ static enum phema_status read_resets(struct phema_reset **out, const struct seri
             err,
             phema_fail(err, PHEMA_ERR_INPUTS, "no snapshot is later than %s; the newest is at %s",
                        phema_number_format(&at, last->at), phema_number_format(&end, newest)),
-            "--reset-at", "");
+            PHEMA_SET_RESET_AT, "");
     for (size_t i = 0; i < options->n_resets; i++)
         resets[i].at = phema_series_clock(series, resets[i].at);
     if (!(resets[0].at > 0))
@@ -46,5 +47,5 @@ PHEMA_FALLIBLE profile_resets_apply(struct series_builder *builder, struct phema
             status = phema_fail_in(err, status, "%s: %s: %s", options->snapshots, snapshot->label,
                                    snapshot->spec);
     }
-    return status ? phema_fail_in(err, status, "--reset-at") : PHEMA_OK;
+    return status ? phema_fail_in_setting(err, status, PHEMA_SET_RESET_AT) : PHEMA_OK;
 }

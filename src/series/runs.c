@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "phema/number.h"
+#include "phema/setting.h"
 
 /* Messages show so many characters of an id, or more where others begin alike. */
 #define SHOWN_SIZE ((size_t)8)
@@ -130,7 +131,7 @@ static enum phema_status fail_with_runs(const struct run_list *runs, struct phem
         text.size = 0;
         phema_strbuf_append(&text, newest, shown_size(runs, newest));
         if (!text.is_failed)
-            (void)phema_suggest(err, status, "--run", text.data);
+            (void)phema_suggest(err, status, PHEMA_SET_RUN, text.data);
     }
     phema_strbuf_clear(&text);
     return status;
@@ -161,13 +162,14 @@ static enum phema_status choose_run(const char **id, const struct run_list *runs
     if (n == 1)
         return PHEMA_OK;
     if (!runs->n_ids)
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_INPUTS,
-                                        "--run: no snapshot of %s names its run, as those of the "
-                                        "recorder do",
-                                        path),
-                             "--run", "");
-    return phema_fail_in(err, fail_with_runs(runs, err), "--run: %s with '%s'",
+        return phema_suggest(
+            err,
+            phema_fail_setting(err, PHEMA_ERR_INPUTS, PHEMA_SET_RUN,
+                               "no snapshot of %s names its run, as those of the recorder do",
+                               path),
+            PHEMA_SET_RUN, "");
+    return phema_fail_in(err, fail_with_runs(runs, err), "%s: %s with '%s'",
+                         phema_setting_name(PHEMA_SET_RUN),
                          n ? "several runs begin" : "no run begins",
                          phema_name_escape(&shown, wanted, strlen(wanted)));
 }
@@ -186,9 +188,9 @@ static void leave_out_others(struct candidate_list *candidates, const char *id)
     }
     struct phema_name_buffer shown;
     if (n)
-        candidates_note(candidates, "left out: '%s'%s, which %s not of the run that --run chooses",
+        candidates_note(candidates, "left out: '%s'%s, which %s not of the run that %s chooses",
                         phema_name_escape(&shown, first, strlen(first)), n > 1 ? " and others" : "",
-                        n > 1 ? "are" : "is");
+                        n > 1 ? "are" : "is", phema_setting_name(PHEMA_SET_RUN));
 }
 
 static enum phema_status read_id(struct candidate *candidate, struct phema_arena *arena,
@@ -254,7 +256,8 @@ static enum phema_status fail_several(const struct run_list *runs, const char *p
                                       struct phema_error *err)
 {
     return phema_fail_in(err, fail_with_runs(runs, err),
-                         "%s: holds snapshots of %zu runs; --run chooses one", path, runs->n_ids);
+                         "%s: holds snapshots of %zu runs; %s chooses one", path, runs->n_ids,
+                         phema_setting_name(PHEMA_SET_RUN));
 }
 
 void runs_explain(struct candidate_list *candidates, const struct phema_series_options *options,

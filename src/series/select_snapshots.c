@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* select_snapshots.c - applies --run, --from, --to, --every and --last; drops outputs of synth, duplicates
  * and raw parameters. */
+#include "phema/setting.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,11 +59,11 @@ static void leave_out_training_states(struct candidate_list *candidates)
         n++;
     }
     if (n)
-        candidates_note(
-            candidates,
-            "left out: '%s'%s, which hold the same averages in float32; to use these instead, "
-            "add --layout edm2 --name-regex '^training-state-(?<time>[0-9]+)[.]pt$'",
-            first, n > 1 ? " and others" : "");
+        candidates_note(candidates,
+                        "left out: '%s'%s, which hold the same averages in float32; to use these "
+                        "instead, add %sedm2 %s'^training-state-(?<time>[0-9]+)[.]pt$'",
+                        first, n > 1 ? " and others" : "", phema_setting_equals(PHEMA_SET_LAYOUT),
+                        phema_setting_equals(PHEMA_SET_NAME_REGEX));
 }
 
 /* Outputs in formats without metadata have a provenance in a file of their own. */
@@ -112,9 +113,10 @@ static enum phema_status check_prefixes(struct candidate_list *candidates,
             return status;
         if (!candidate->is_left_out && !first->is_left_out)
             return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "%s: holds two series, such as '%s' and '%s'; choose one with "
-                              "--name-regex, @list or a manifest",
-                              options->snapshots, first->label, candidate->label);
+                              "%s: holds two series, such as '%s' and '%s'; choose one with %s, "
+                              "@list or a manifest",
+                              options->snapshots, first->label, candidate->label,
+                              phema_setting_name(PHEMA_SET_NAME_REGEX));
         if (first->is_left_out)
             first = candidate;
     }
@@ -189,17 +191,18 @@ static void leave_out_raw(struct candidate_list *candidates,
         n++;
     }
     if (n)
-        candidates_note(candidates,
-                        "left out: '%s'%s, whose width nothing says; raw parameters are taken with "
-                        "--input-profile raw",
-                        first, n > 1 ? " and others" : "");
+        candidates_note(
+            candidates,
+            "left out: '%s'%s, whose width nothing says; raw parameters are taken with %sraw",
+            first, n > 1 ? " and others" : "", phema_setting_equals(PHEMA_SET_INPUT_PROFILE));
     bool is_every = true;
     for (size_t i = 0; i < candidates->n; i++)
         is_every =
             is_every && (candidates->items[i].is_left_out || has_width(&candidates->items[i]));
     if (is_any && is_every && has_input_width)
-        candidates_warn(candidates, "--input-%s is not used: the files have their widths",
-                        options->n_input_sigmas ? "sigma" : "profile");
+        candidates_warn(candidates, "%s is not used: the files have their widths",
+                        phema_setting_name(options->n_input_sigmas ? PHEMA_SET_INPUT_SIGMA
+                                                                   : PHEMA_SET_INPUT_PROFILE));
 }
 
 /* Some trainers, such as EDM2, also save before the first step: no average has begun there. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* series.c - opens a series: discover, select, open, check that the snapshots match. */
 #include "phema/series.h"
+#include "phema/setting.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 /* expressions: [n]; *n_compiled of them are compiled, also on failure */
 static enum phema_status compile_patterns(struct phema_regex ***patterns, size_t *n_compiled,
                                           const char *const *expressions, size_t n,
-                                          const char *option, struct phema_arena *arena,
+                                          enum phema_setting setting, struct phema_arena *arena,
                                           struct phema_error *err)
 {
     *patterns = phema_arena_array(arena, n + 1, sizeof(struct phema_regex *));
@@ -23,7 +24,7 @@ static enum phema_status compile_patterns(struct phema_regex ***patterns, size_t
         enum phema_status status =
             phema_regex_compile(&(*patterns)[*n_compiled], expressions[*n_compiled], err);
         if (status)
-            return phema_fail_in(err, status, "%s", option);
+            return phema_fail_in_setting(err, status, setting);
     }
     return PHEMA_OK;
 }
@@ -37,10 +38,11 @@ static enum phema_status compile_filter(struct series_builder *builder, struct p
     filter->keeps_scales = options->keeps_scales;
     enum phema_status status =
         compile_patterns(&filter->includes, &filter->n_includes, options->includes,
-                         options->n_includes, "--include", &builder->scratch, err);
-    return status ? status
-                  : compile_patterns(&filter->excludes, &filter->n_excludes, options->excludes,
-                                     options->n_excludes, "--exclude", &builder->scratch, err);
+                         options->n_includes, PHEMA_SET_INCLUDE, &builder->scratch, err);
+    return status
+               ? status
+               : compile_patterns(&filter->excludes, &filter->n_excludes, options->excludes,
+                                  options->n_excludes, PHEMA_SET_EXCLUDE, &builder->scratch, err);
 }
 
 static size_t count_sentences(const struct phema_strbuf *sentences)

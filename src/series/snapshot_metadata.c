@@ -52,7 +52,7 @@ static enum phema_status reconcile(double *named, double inside, double slack, c
 /* NaN when there is no such average, which the caller reports. */
 static double gamma_of(double sigma_rel)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     double gamma = PHEMA_UNKNOWN;
     if (isnan(sigma_rel))
         return gamma;
@@ -196,7 +196,7 @@ double snapshot_metadata_element(const struct phema_checkpoint *checkpoint,
 {
     if (!tensor || index >= tensor->n_elems || tensor->dtype >= PHEMA_F6_E2M3)
         return PHEMA_UNKNOWN;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_reader *reader = NULL;
     uint8_t scratch[16];
     const uint8_t *data = NULL;
@@ -254,7 +254,7 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
 
 static bool is_provenance(const char *name)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_file *file = NULL;
     struct phema_json *root = NULL;
     bool is_one = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* snapshot_profile.c - resolves each snapshot's profile from name, metadata and options: a power
  * function by its width, or another shape by its SPEC. */
+#include "phema/setting.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,9 @@ PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_
     const struct phema_series_options *options = builder->options;
     size_t n = options->n_input_profiles;
     if (n && options->n_input_sigmas)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--input-profile: says what --input-sigma says; give one of them");
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_INPUT_PROFILE,
+                                  "says what %s says; give one of them",
+                                  phema_setting_name(PHEMA_SET_INPUT_SIGMA));
     builder->input_profiles =
         phema_arena_array(&builder->scratch, n + 1, sizeof(struct phema_spec *));
     if (!builder->input_profiles)
@@ -31,7 +33,7 @@ PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_
                                 (*spec)->canonical);
         if (status) /* the SPEC describes the inputs, so it is no fault of a target */
             return phema_spec_fail(err, status == PHEMA_ERR_TARGET ? PHEMA_ERR_INPUTS : status,
-                                   "--input-profile", options->input_profiles[i]);
+                                   PHEMA_SET_INPUT_PROFILE, options->input_profiles[i]);
         builder->candidates.asks_for_raw =
             builder->candidates.asks_for_raw || strcmp((*spec)->kind, "raw") == 0;
     }
@@ -58,26 +60,28 @@ PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_INPUTS,
                    "%s: %s writes neither sigma_rel nor update_every into its files, and without "
-                   "them the weights would be wrong; give --input-sigma and --update-every",
-                   options->snapshots, layout->library);
+                   "them the weights would be wrong; give %s and %s",
+                   options->snapshots, layout->library, phema_setting_name(PHEMA_SET_INPUT_SIGMA),
+                   phema_setting_name(PHEMA_SET_UPDATE_EVERY));
     (void)snprintf(every, sizeof(every), "%llu", (unsigned long long)layout->default_update_every);
     if (!options->n_input_sigmas && !options->n_input_profiles)
-        (void)phema_suggest(err, status, "--input-sigma", layout->default_sigmas);
+        (void)phema_suggest(err, status, PHEMA_SET_INPUT_SIGMA, layout->default_sigmas);
     if (!options->update_every)
-        (void)phema_suggest(err, status, "--update-every", every);
+        (void)phema_suggest(err, status, PHEMA_SET_UPDATE_EVERY, every);
     return status;
 }
 
 /* every: of the option, 0: not given */
 static enum phema_status set_update_every(struct candidate *candidate, uint64_t every,
-                                          const char *option, struct phema_error *err)
+                                          enum phema_setting setting, struct phema_error *err)
 {
     if (!every)
         return PHEMA_OK;
     if (candidate->update_every && candidate->update_every != every)
-        return phema_fail(
-            err, PHEMA_ERR_INPUTS, "says that it was updated every %llu steps, %s %llu",
-            (unsigned long long)candidate->update_every, option, (unsigned long long)every);
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "says that it was updated every %llu steps, %s%llu",
+                          (unsigned long long)candidate->update_every,
+                          phema_setting_equals(setting), (unsigned long long)every);
     candidate->update_every = every;
     return PHEMA_OK;
 }
@@ -94,7 +98,7 @@ static enum phema_status use_input_profile(struct candidate *candidate, struct p
         candidate->gamma = spec->gamma;
     else
         candidate->sigma_rel = spec->sigma_rel;
-    return set_update_every(candidate, spec->update_every, "--input-profile", err);
+    return set_update_every(candidate, spec->update_every, PHEMA_SET_INPUT_PROFILE, err);
 }
 
 /* --input-profile is for candidates whose profile is not known otherwise. */
@@ -107,11 +111,12 @@ static enum phema_status find_input_profile(const struct series_builder *builder
     uint64_t index = n == 1 ? 0 : candidate->index;
     if (index == UINT64_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "its name has no index to choose among the %zu of --input-profile", n);
+                          "its name has no index to choose among the %zu of %s", n,
+                          phema_setting_name(PHEMA_SET_INPUT_PROFILE));
     if (index >= n)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "has index %llu, but --input-profile is given %zu times, from 0",
-                          (unsigned long long)index, n);
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS, "has index %llu, but %s is given %zu times, from 0",
+            (unsigned long long)index, phema_setting_name(PHEMA_SET_INPUT_PROFILE), n);
     return use_input_profile(candidate, builder->input_profiles[index], err);
 }
 
@@ -124,15 +129,14 @@ static enum phema_status find_input_sigma(const struct phema_series_options *opt
         return PHEMA_OK;
     uint64_t index = candidate->index == UINT64_MAX ? 0 : candidate->index;
     if (candidate->index == UINT64_MAX && options->n_input_sigmas > 1)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: its name has no index to choose among the %zu widths of "
-                          "--input-sigma",
-                          candidate->label, options->n_input_sigmas);
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS, "%s: its name has no index to choose among the %zu widths of %s",
+            candidate->label, options->n_input_sigmas, phema_setting_name(PHEMA_SET_INPUT_SIGMA));
     if (index >= options->n_input_sigmas)
         return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: has index %llu, but --input-sigma gives %zu width%s, from 0",
-                          candidate->label, (unsigned long long)index, options->n_input_sigmas,
-                          options->n_input_sigmas == 1 ? "" : "s");
+                          "%s: has index %llu, but %s gives %zu width%s, from 0", candidate->label,
+                          (unsigned long long)index, phema_setting_name(PHEMA_SET_INPUT_SIGMA),
+                          options->n_input_sigmas, options->n_input_sigmas == 1 ? "" : "s");
     candidate->sigma_rel = options->input_sigmas[index];
     return PHEMA_OK;
 }
@@ -154,15 +158,18 @@ static enum phema_status complete_width(const struct series_builder *builder,
         const struct layout *layout = builder->candidates.layout;
         if (layout != &layout_hf && layout != &layout_torchtitan && layout != &layout_steps)
             return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "has no width, in its name or metadata; give --input-sigma, or "
-                              "--input-profile for another shape, such as raw parameters");
-        return phema_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_INPUTS, /* averages are rare in these layouts */
-                       "has no width, in its name or metadata; are these raw weights? add "
-                       "--input-profile raw; for averages give --input-sigma, or their "
-                       "--input-profile"),
-            "--input-profile", "raw");
+                              "has no width, in its name or metadata; give %s, or %s for another "
+                              "shape, such as raw parameters",
+                              phema_setting_name(PHEMA_SET_INPUT_SIGMA),
+                              phema_setting_name(PHEMA_SET_INPUT_PROFILE));
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_INPUTS,
+                                        "has no width, in its name or metadata; are these raw "
+                                        "weights? add %sraw; for averages give %s, or their %s",
+                                        phema_setting_equals(PHEMA_SET_INPUT_PROFILE),
+                                        phema_setting_name(PHEMA_SET_INPUT_SIGMA),
+                                        phema_setting_name(PHEMA_SET_INPUT_PROFILE)),
+                             PHEMA_SET_INPUT_PROFILE, "raw");
     }
     if (!(candidate->gamma > -0.5) || !(candidate->gamma < 1e9))
         return phema_fail(err, PHEMA_ERR_INPUTS, "gamma %g is not above -0.5", candidate->gamma);
@@ -186,10 +193,10 @@ static enum phema_status join_specs(const char **out, struct series_builder *bui
     if (n > 1 || kind_size != (size_t)(keys - 1 - stated) ||
         memcmp(given, stated, kind_size) != 0 || strstr(given, "fraction") ||
         strstr(given, "decay"))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "its file says %s; --input-profile can add start, every, bias and "
-                          "counting, as titan:start=100",
-                          stated);
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "its file says %s; %s can add start, every, bias and counting, as titan:start=100",
+            stated, phema_setting_name(PHEMA_SET_INPUT_PROFILE));
     *out =
         phema_arena_printf(&builder->scratch, "%s%s%s", given, given[kind_size] ? "," : ":", keys);
     return *out ? PHEMA_OK : phema_fail_memory(err);
@@ -220,10 +227,9 @@ static enum phema_status note_assumption(struct series_builder *builder,
     if (series->assumed)
         return PHEMA_OK;
     series->assumption = phema_arena_printf(
-        &builder->scratch,
-        "the files do not say %s: assumed %s, the default of %s; --input-profile sets it",
+        &builder->scratch, "the files do not say %s: assumed %s, the default of %s; %s sets it",
         is_whole ? "how their averages were made" : "when their averages were updated", assumed,
-        builder->kind->trainer);
+        builder->kind->trainer, phema_setting_name(PHEMA_SET_INPUT_PROFILE));
     if (!series->assumption)
         return phema_fail_memory(err);
     series->assumed = assumed;
@@ -275,7 +281,8 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
         return use_stated(builder, candidate, set->spec, err);
     if (builder->candidates.asks_for_raw)
         return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "is an average; --use raw takes the raw parameters beside it");
+                          "is an average; %sraw takes the raw parameters beside it",
+                          phema_setting_equals(PHEMA_SET_USE));
     if (options->n_input_profiles || options->n_input_sigmas || !builder->kind->assumed)
         return PHEMA_OK;
     return use_assumed(builder, candidate, err);
@@ -316,13 +323,13 @@ static enum phema_status check_updates(const struct series_builder *builder,
     if (isnan(counted) || counted == expected)
         return PHEMA_OK;
     (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                     "'%s' inside is %s, but %s%s has %s updates until %s; every and start in "
-                     "--input-profile say which steps have one",
+                     "'%s' inside is %s, but %s%s has %s updates until %s; every and start in %s "
+                     "say which steps have one",
                      name, phema_number_format(&found, counted), spec->canonical,
                      is_assumed ? ", which was assumed," : "",
-                     phema_number_format(&wanted, expected),
-                     phema_number_format(&time, profile->t));
-    return is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, "--input-profile",
+                     phema_number_format(&wanted, expected), phema_number_format(&time, profile->t),
+                     phema_setting_name(PHEMA_SET_INPUT_PROFILE));
+    return is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE,
                                       "lightning:decay=DECAY,every=EVERY,start=START")
                       : PHEMA_ERR_INPUTS;
 }
@@ -392,9 +399,9 @@ static enum phema_status resolve_profile(struct series_builder *builder,
     if (candidate->spec)
         return set_shape(builder, snapshot, candidate, err);
     status = complete_width(builder, candidate, err);
-    return status
-               ? status
-               : set_update_every(candidate, builder->options->update_every, "--update-every", err);
+    return status ? status
+                  : set_update_every(candidate, builder->options->update_every,
+                                     PHEMA_SET_UPDATE_EVERY, err);
 }
 
 PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,

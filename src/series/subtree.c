@@ -2,6 +2,7 @@
 /* subtree.c - which part of a checkpoint is the averaged model. Trainers store more than a model:
  * raw parameters next to their averages, several averages, an optimizer. A note reports a guess. */
 #include "subtree.h"
+#include "phema/setting.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -398,23 +399,23 @@ static void note_guess(struct candidate_list *candidates, const struct subtree *
     if (subtree->is_bundle)
         candidates_note(
             candidates,
-            "each file holds several averages: those in '%s%semas' are averaged, of the widths "
-            "in '%s%sstds' (a new file has their names without the key; --key . for all)",
-            key, dot, key, dot);
+            "each file holds several averages: those in '%s%semas' are averaged, of the widths in "
+            "'%s%sstds' (a new file has their names without the key; %s. for all)",
+            key, dot, key, dot, phema_setting_equals(PHEMA_SET_KEY));
     else if (subtree->n_names)
-        candidates_note(
-            candidates,
-            "averaging the subtree '%s' under the names that its tensors have in the model "
-            "(--key . for all)",
-            key);
+        candidates_note(candidates,
+                        "averaging the subtree '%s' under the names that its tensors have in the "
+                        "model (%s. for all)",
+                        key, phema_setting_equals(PHEMA_SET_KEY));
     else if (*key)
         candidates_note(
             candidates,
-            "averaging the subtree '%s' (a new file has its names without it; --key . for all)",
-            key);
+            "averaging the subtree '%s' (a new file has its names without it; %s. for all)", key,
+            phema_setting_equals(PHEMA_SET_KEY));
     else if (has_optimizer(checkpoint, true))
         candidates_note(candidates,
-                        "left out: the state of an optimizer (--key . copies it from the newest)");
+                        "left out: the state of an optimizer (%s. copies it from the newest)",
+                        phema_setting_equals(PHEMA_SET_KEY));
 }
 
 PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candidates,
@@ -430,7 +431,7 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
         return phema_suggest(err,
                              phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'",
                                         phema_name_escape(&shown, out->key, strlen(out->key))),
-                             "--key", "");
+                             PHEMA_SET_KEY, "");
     out->leaves_out_optimizer = !asked && !*out->key;
     out->is_bundle = !is_all && is_bundle(checkpoint, out->key);
     const char *lit_ema = is_all ? NULL : find_litema(checkpoint);

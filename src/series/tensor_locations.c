@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 #include "tensor_table.h"
 
@@ -119,10 +120,10 @@ static enum phema_status fail_missing(const struct tensor_table *tensor_table,
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: tensor '%s': is %s, but %s in %s; snapshots of one training hold the "
-                      "same tensors (see --exclude)",
+                      "same tensors (see %s)",
                       snapshot->path, phema_name_escape(&shown, name, size),
                       is_extra ? "here" : "not here", is_extra ? "not" : "is",
-                      tensor_table->reference);
+                      tensor_table->reference, phema_setting_name(PHEMA_SET_EXCLUDE));
 }
 
 /* The entry with this tie; SIZE_MAX: it is not chosen, or is copied. */
@@ -326,10 +327,11 @@ static enum phema_status fail_twice(const struct phema_snapshot *snapshot,
                                     const struct phema_tensor *tensor, struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: tensor '%s': another tensor has the same name without its prefix; "
-                      "choose one with --key",
-                      snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size));
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: tensor '%s': another tensor has the same name without its prefix; choose one with %s",
+        snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size),
+        phema_setting_name(PHEMA_SET_KEY));
 }
 
 /* Keeps the strides and scales of a location in the series' memory, or shares those of the first

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/setting.h"
 #include "phema/sort.h"
 #include "phema/strbuf.h"
 #include "snapshot_metadata.h"
@@ -41,13 +42,13 @@ static enum phema_status fail_blocks(const struct tensor_table *tensor_table,
                                      const struct phema_tensor *codes, struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: tensor '%s': only config.json says that its scales are for blocks of "
-                      "%llu x %llu, and a converted checkpoint would lack it; give --dtype bf16",
-                      tensor_table->reference,
-                      phema_name_escape(&shown, codes->name, codes->name_size),
-                      (unsigned long long)codes->scaling->block_rows,
-                      (unsigned long long)codes->scaling->block_columns);
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: tensor '%s': only config.json says that its scales are for blocks of %llu x %llu, and "
+        "a converted checkpoint would lack it; give %sbf16",
+        tensor_table->reference, phema_name_escape(&shown, codes->name, codes->name_size),
+        (unsigned long long)codes->scaling->block_rows,
+        (unsigned long long)codes->scaling->block_columns, phema_setting_equals(PHEMA_SET_DTYPE));
 }
 
 /* Adds tensor t of the first snapshot, if it takes part. */
@@ -304,8 +305,9 @@ static enum phema_status check_names(const struct tensor_table *tensor_table,
         struct phema_name_buffer shown;
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: tensor '%s': two raw parameters have this name without their "
-                          "prefixes; choose one with --key",
-                          snapshot->path, phema_name_escape(&shown, left->name, left->name_size));
+                          "prefixes; choose one with %s",
+                          snapshot->path, phema_name_escape(&shown, left->name, left->name_size),
+                          phema_setting_name(PHEMA_SET_KEY));
     }
     return PHEMA_OK;
 }
@@ -342,7 +344,7 @@ static bool chooses_without(const struct tensor_table *tensor_table,
 {
     struct tensor_filter filter = *tensor_table->filter;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     const char *name = NULL;
     size_t size = 0;
     filter.n_includes = includes ? 0 : filter.n_includes;
@@ -361,19 +363,20 @@ static enum phema_status fail_empty(const struct tensor_table *tensor_table,
     const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
     bool has_tensors = phema_checkpoint_n_tensors(checkpoint) > 0;
     enum phema_status status = phema_fail(
-        err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see --key, --include and --exclude",
-        snapshot->path, has_tensors ? " that is chosen" : "");
+        err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see %s, %s and %s", snapshot->path,
+        has_tensors ? " that is chosen" : "", phema_setting_name(PHEMA_SET_KEY),
+        phema_setting_name(PHEMA_SET_INCLUDE), phema_setting_name(PHEMA_SET_EXCLUDE));
     if (!has_tensors)
         return status;
     if (options->n_excludes && chooses_without(tensor_table, checkpoint, false, true))
-        return phema_suggest(err, status, "--exclude", "");
+        return phema_suggest(err, status, PHEMA_SET_EXCLUDE, "");
     if (options->n_includes && chooses_without(tensor_table, checkpoint, true, false))
-        return phema_suggest(err, status, "--include", "");
+        return phema_suggest(err, status, PHEMA_SET_INCLUDE, "");
     if (chooses_without(tensor_table, checkpoint, true, true)) {
-        (void)phema_suggest(err, status, "--include", "");
-        return phema_suggest(err, status, "--exclude", "");
+        (void)phema_suggest(err, status, PHEMA_SET_INCLUDE, "");
+        return phema_suggest(err, status, PHEMA_SET_EXCLUDE, "");
     }
-    return options->key ? phema_suggest(err, status, "--key", "") : status;
+    return options->key ? phema_suggest(err, status, PHEMA_SET_KEY, "") : status;
 }
 
 /* The table has the names of the raw parameters, and says which of them are averaged. */
@@ -419,12 +422,11 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
         struct phema_name_buffer shown;
         if (series->tensors[i].rule == PHEMA_RULE_AVERAGE &&
             (tensor->dtype == PHEMA_F6_E2M3 || tensor->dtype == PHEMA_F6_E3M2))
-            return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "%s: tensor '%s': %s cannot be averaged by this version; leave it "
-                              "out with --exclude",
-                              snapshot->path,
-                              phema_name_escape(&shown, tensor->name, tensor->name_size),
-                              phema_dtype_name(tensor->dtype));
+            return phema_fail(
+                err, PHEMA_ERR_INPUTS,
+                "%s: tensor '%s': %s cannot be averaged by this version; leave it out with %s",
+                snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size),
+                phema_dtype_name(tensor->dtype), phema_setting_name(PHEMA_SET_EXCLUDE));
     }
     if (tensor_table->filter->container)
         return init_of_container(tensor_table, snapshot, err);

@@ -12,6 +12,7 @@
 #include "phema/json.h"
 #include "phema/mapped_file.h"
 #include "phema/number.h"
+#include "phema/setting.h"
 
 /* Real ones have some hundred bytes. */
 #define MAX_JSON_BYTES ((size_t)1 << 20)
@@ -66,7 +67,7 @@ static bool member_number(double *out, const struct phema_json *object, const ch
 static bool has_backend(const char *directory, const char *wanted)
 {
     struct phema_json *root = NULL;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     if (!is_directory(directory) || read_json(&root, directory, "metadata.json", &ignored))
         return false;
     size_t size = 0;
@@ -140,7 +141,7 @@ static double width_of_folder(const char *name)
         if (text[i] == 'p')
             text[i] = '.';
     double width = 0;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     return phema_number_parse(&width, text, &ignored) ? PHEMA_UNKNOWN : width;
 }
 
@@ -317,15 +318,17 @@ static enum phema_status check_change(const struct phema_set_change *change,
         return phema_fail(err, PHEMA_ERR_INPUTS, "has no '%s' in emas, which is a directory",
                           change->folder);
     if (!member_number(&step, root, "step") || time > step)
-        return phema_fail(err, PHEMA_ERR_TARGET,
-                          "has step %s, and an average at %s would be later; choose a later "
-                          "checkpoint for --into",
-                          phema_number_format(&found, step), phema_number_format(&wanted, time));
+        return phema_fail(
+            err, PHEMA_ERR_TARGET,
+            "has step %s, and an average at %s would be later; choose a later checkpoint for %s",
+            phema_number_format(&found, step), phema_number_format(&wanted, time),
+            phema_setting_name(PHEMA_SET_INTO));
     if (strcmp(change->folder, change->new_folder) != 0 && phema_json_get(emas, change->new_folder))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "has an average '%s' already, which the new one would be named; replace "
-                          "that one with --key %s",
-                          change->new_folder, change->new_folder);
+                          "that one with %s%s",
+                          change->new_folder, phema_setting_equals(PHEMA_SET_KEY),
+                          change->new_folder);
     return PHEMA_OK;
 }
 

@@ -21,6 +21,7 @@
 
 #include "phema/library.h"
 #include "phema/memory.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 /* Address space that OpenBLAS 0.3.21 to 0.3.29 takes: 48 MiB of files and two buffers of 128 MiB,
@@ -104,8 +105,8 @@ static enum phema_status find_room(struct phema_error *err)
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_RESOURCE,
                       "expected %s of free address space for OpenBLAS, found less (ulimit -v); "
-                      "raise the limit, or use --solver quad",
-                      phema_size_format(&shown, bytes));
+                      "raise the limit, or use %squad",
+                      phema_size_format(&shown, bytes), phema_setting_equals(PHEMA_SET_SOLVER));
 }
 
 static enum phema_status factor_alone(double *lower, size_t n, struct phema_error *err)

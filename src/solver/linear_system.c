@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 #define MAX_QUAD_UNKNOWNS 700
@@ -177,12 +178,14 @@ static enum phema_status factor(struct phema_system *system,
     if (solver != PHEMA_SOLVER_LAPACK && (status == PHEMA_NO || is_missing))
         return factor_quad(system, err);
     if (is_missing)
-        return phema_fail_in(err, status, "--solver lapack");
+        return phema_blame(
+            err, phema_fail_in(err, status, "%slapack", phema_setting_equals(PHEMA_SET_SOLVER)),
+            PHEMA_SET_SOLVER);
     if (status == PHEMA_NO)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "float64 cannot tell these %zu snapshots apart (Cholesky meets a pivot "
-                          "that is not positive); use --solver quad",
-                          n);
+                          "that is not positive); use %squad",
+                          n, phema_setting_equals(PHEMA_SET_SOLVER));
     system->refines = !status && solver != PHEMA_SOLVER_LAPACK;
     return status;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "phema/filesystem.h"
+#include "phema/setting.h"
 
 /* From Linux 6.18 on a fault maps the whole cached folio around it, up to 2 MiB. Pages that were
  * released come back with later ones, and have to be released again. */
@@ -127,10 +128,10 @@ PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err)
         return PHEMA_OK;
     return phema_fail(
         err, PHEMA_ERR_RESOURCE,
-        "%llu files of snapshots are to be read at once, which needs %llu descriptors, "
-        "and this process may have %llu; raise ulimit -n, or use --io mmap without "
-        "--drop-cache, which needs none",
-        (unsigned long long)n, (unsigned long long)(n + others), (unsigned long long)limit);
+        "%llu files of snapshots are to be read at once, which needs %llu descriptors, and this "
+        "process may have %llu; raise ulimit -n, or use %smmap without %s, which needs none",
+        (unsigned long long)n, (unsigned long long)(n + others), (unsigned long long)limit,
+        phema_setting_equals(PHEMA_SET_IO), phema_setting_name(PHEMA_SET_DROP_CACHE));
 }
 
 static enum phema_status open_reader(struct run *run, size_t k, const enum phema_io *ios,

@@ -2,6 +2,7 @@
 /* memory_budget.c - tile size, passes and buffers under --max-ram. */
 #include "memory_budget.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "gpu/gpu_run.h"
@@ -244,14 +245,17 @@ static enum phema_status fail_floor(const struct memory_budget *budget, uint64_t
     struct phema_name_buffer given, wanted;
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_RESOURCE, "%s%s: at least %s are needed for %s, with %u thread%s",
-                   budget->is_limit_of_cgroup ? "the control group allows " : "--max-ram ",
+                   budget->is_limit_of_cgroup ? "the control group allows "
+                                              : phema_setting_equals(PHEMA_SET_MAX_RAM),
                    phema_size_format(&given, budget->limit),
                    phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), what, n_threads,
                    n_threads == 1 ? "" : "s");
-    if (!budget->is_limit_of_cgroup)
-        phema_error_set_remedy(err, "--max-ram %lluMiB",
-                               (unsigned long long)((needed + PHEMA_MEMORY_VARIES) >> 20) + 1);
-    return status;
+    if (budget->is_limit_of_cgroup)
+        return status;
+    char enough[32];
+    (void)snprintf(enough, sizeof(enough), "%lluMiB",
+                   (unsigned long long)((needed + PHEMA_MEMORY_VARIES) >> 20) + 1);
+    return phema_suggest(err, status, PHEMA_SET_MAX_RAM, enough);
 }
 
 /* The largest tiles, then the most targets per pass, that fit into the limit. */

@@ -13,6 +13,7 @@
 #include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/memory.h"
+#include "phema/setting.h"
 #include "phema/writer.h"
 #include "resume/resume.h"
 #include "run.h"
@@ -26,20 +27,19 @@ static enum phema_status check_form(const struct phema_plan *plan,
                                     struct phema_error *err)
 {
     const char *path = outputs->m ? outputs->items[0].path : "";
-    const char *reason = options->n_parts ? phema_outputs_no_parts_reason(plan, outputs) : NULL;
-    if (reason)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--part: %s is %s", path, reason);
+    if (options->n_parts && phema_outputs_check_parts(plan, outputs, err))
+        return PHEMA_ERR_USAGE;
     if (options->verifies && plan->n_rules + 2 > PHEMA_MAX_DIGESTS / plan->series->n)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--verify: fingerprints of %zu snapshots for each of %zu rules take too "
-                          "much memory; posthoc-ema verify compares the output afterwards",
-                          plan->series->n, plan->n_rules);
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_VERIFY,
+                                  "fingerprints of %zu snapshots for each of %zu rules take too "
+                                  "much memory; posthoc-ema verify compares the output afterwards",
+                                  plan->series->n, plan->n_rules);
     if (options->verifies && outputs->is_in_order)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--verify: %s is a copy of a checkpoint in which elements have several "
-                          "places, so that not all that is written stays; posthoc-ema verify "
-                          "compares it afterwards",
-                          path);
+        return phema_fail_setting(
+            err, PHEMA_ERR_USAGE, PHEMA_SET_VERIFY,
+            "%s is a copy of a checkpoint in which elements have several places, so that not all "
+            "that is written stays; posthoc-ema verify compares it afterwards",
+            path);
     return PHEMA_OK;
 }
 
@@ -243,8 +243,9 @@ static void append_recovery_hint(const struct run *run, struct phema_error *err)
         (void)snprintf(text, sizeof(text), "; %zu of %zu outputs were published before",
                        run->n_published, run->outputs->m);
     append_to_message(err, text);
+    (void)snprintf(text, sizeof(text), "; %s continues", phema_setting_name(PHEMA_SET_RESUME));
     if (is_kept)
-        append_to_message(err, "; --resume continues");
+        append_to_message(err, text);
 }
 
 /* ---- The run ---- */

@@ -6,6 +6,7 @@
 
 #include "compare_output.h"
 #include "new_scales.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 static enum phema_status compare(const struct worker *worker, const struct tile_range *range,
@@ -82,21 +83,22 @@ PHEMA_FALLIBLE tile_check_values(struct worker *worker, size_t output, size_t te
     struct phema_name_buffer shown;
     const char *name = phema_name_escape(&shown, found->name, found->name_size);
     bool has_nan = counts->n_nan || counts->n_inf;
+    bool is_small = phema_dtype_bits(component_dtype(dtype)) < 32;
     if (has_nan && tensor < worker->nan_tensor)
         worker->nan_tensor = tensor;
     if (has_nan && run->options.refuses_nan)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "%s: tensor '%s': %llu averages are NaN and %llu infinite, as elements "
-                          "of snapshots are; --nan keep writes them",
+                          "of snapshots are; %s writes them",
                           path, name, (unsigned long long)counts->n_nan,
-                          (unsigned long long)counts->n_inf);
+                          (unsigned long long)counts->n_inf, phema_setting_keeping_nan());
     if (counts->n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
         return phema_fail(
             err, PHEMA_ERR_OUTPUT,
-            "%s: tensor '%s': %llu averages are too large for %s; %sallow "
-            "--overflow saturate",
-            path, name, (unsigned long long)counts->n_overflow, phema_dtype_name(dtype),
-            phema_dtype_bits(component_dtype(dtype)) < 32 ? "write --dtype f32, or " : "");
+            "%s: tensor '%s': %llu averages are too large for %s; %s%s%sallow %ssaturate", path,
+            name, (unsigned long long)counts->n_overflow, phema_dtype_name(dtype),
+            is_small ? "write " : "", is_small ? phema_setting_equals(PHEMA_SET_DTYPE) : "",
+            is_small ? "f32, or " : "", phema_setting_equals(PHEMA_SET_OVERFLOW));
     return PHEMA_OK;
 }
 

@@ -19,6 +19,7 @@
 #include "phema/array.h"
 #include "phema/cleanup.h"
 #include "phema/path.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
@@ -61,9 +62,10 @@ static enum phema_status check_old(int descriptor, const char *path, bool replac
     if (is_empty && !status)
         return PHEMA_OK;
     if (!replaces)
-        return phema_suggest(
-            err, phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path),
-            "--force", NULL);
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces it",
+                                        path, phema_setting_name(PHEMA_SET_FORCE)),
+                             PHEMA_SET_FORCE, NULL);
     if (status || faccessat(descriptor, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return status;
     return writer_fail_errno(err, path, "cannot be emptied", errno);
@@ -418,9 +420,9 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
     }
     if (number == ENOTEMPTY || number == EEXIST || number == ENOTDIR)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: appeared while this run was writing; it was left as it is "
-                          "(--force replaces directories of files)",
-                          directory->path);
+                          "%s: appeared while this run was writing; it was left as it is (%s "
+                          "replaces directories of files)",
+                          directory->path, phema_setting_name(PHEMA_SET_FORCE));
     return writer_fail_errno(err, directory->path, "cannot be renamed into place", number);
 }
 

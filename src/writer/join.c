@@ -16,6 +16,7 @@
 #include "numbers.h"
 #include "partial.h"
 #include "phema/path.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
@@ -27,8 +28,8 @@ static enum phema_status choose_division(struct phema_writer_join *join,
                                          struct phema_error *err)
 {
     if (!list->n)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: no parts found; make them with synth --part I/N", join->path);
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: no parts found; make them with synth %sI/N",
+                          join->path, phema_setting_equals(PHEMA_SET_PART));
     join->n_parts = list->items[0].n_parts;
     for (size_t i = 1; i < list->n; i++)
         if (list->items[i].n_parts != join->n_parts)

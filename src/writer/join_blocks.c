@@ -13,6 +13,7 @@
 #include "numbers.h"
 #include "phema/checksum.h"
 #include "phema/parallel.h"
+#include "phema/setting.h"
 #include "write_error.h"
 #include "writer_internal.h"
 
@@ -215,17 +216,17 @@ static enum phema_status fail_different(const struct checking *checking, const c
     else if (!status && parts.n == 1)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s%s%s: bytes %llu to %llu are not what part %s has written; remove "
-                            "%s.part-%s-of-%llu, and write part %s again, with synth --part "
-                            "%s/%llu",
+                            "%s.part-%s-of-%llu, and write part %s again, with synth %s%s/%llu",
                             path, slash, escaped, start, end, parts.text.data, join->path,
-                            parts.text.data, n_parts, parts.text.data, parts.text.data, n_parts);
+                            parts.text.data, n_parts, parts.text.data,
+                            phema_setting_equals(PHEMA_SET_PART), parts.text.data, n_parts);
     else if (!status)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s%s%s: bytes %llu to %llu are not what parts have written; remove "
-                            "%s.part-I-of-%llu for parts %s, and write these again, with synth "
-                            "--part I/%llu",
-                            path, slash, escaped, start, end, join->path, n_parts, parts.text.data,
-                            n_parts);
+        status =
+            phema_fail(err, PHEMA_ERR_OUTPUT,
+                       "%s%s%s: bytes %llu to %llu are not what parts have written; remove "
+                       "%s.part-I-of-%llu for parts %s, and write these again, with synth %sI/%llu",
+                       path, slash, escaped, start, end, join->path, n_parts, parts.text.data,
+                       phema_setting_equals(PHEMA_SET_PART), n_parts);
     phema_strbuf_clear(&parts.text);
     return status;
 }

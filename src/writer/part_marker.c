@@ -19,6 +19,7 @@
 #include "phema/array.h"
 #include "phema/json.h"
 #include "phema/path.h"
+#include "phema/setting.h"
 #include "write_error.h"
 #include "writer_internal.h"
 
@@ -538,10 +539,10 @@ PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
     write_text(&text, options, blocks, frames, inode, is_done);
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status && text.size > MAX_MARKER_BYTES)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s: would hold %zu bytes, expected %zu at most; write the output "
-                            "without --part",
-                            path, text.size, MAX_MARKER_BYTES);
+        status = phema_fail(
+            err, PHEMA_ERR_OUTPUT,
+            "%s: would hold %zu bytes, expected %zu at most; write the output without %s", path,
+            text.size, MAX_MARKER_BYTES, phema_setting_name(PHEMA_SET_PART));
     if (!status)
         status = replace_contents(descriptor, path, &text, options->syncs, err);
     phema_strbuf_clear(&text);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 enum phema_status(writer_fail_errno)(struct phema_error *err, const char *path, const char *what,
@@ -36,9 +37,9 @@ enum phema_status(writer_fail_locked)(struct phema_error *err, const char *path)
 enum phema_status(writer_fail_publish)(struct phema_error *err, const char *path, int number)
 {
     if (number == EEXIST)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: appeared while this run was writing; it was "
-                          "left as it is (--force replaces it)",
-                          path);
+        return phema_fail(
+            err, PHEMA_ERR_OUTPUT,
+            "%s: appeared while this run was writing; it was left as it is (%s replaces it)", path,
+            phema_setting_name(PHEMA_SET_FORCE));
     return writer_fail_errno(err, path, "cannot be renamed into place", number);
 }

@@ -16,6 +16,7 @@
 #include "phema/cleanup.h"
 #include "phema/file_reader.h"
 #include "phema/path.h"
+#include "phema/setting.h"
 #include "write_error.h"
 #include "writer_internal.h"
 
@@ -37,9 +38,10 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
 {
     struct stat st;
     if (lstat(path, &st) == 0)
-        return phema_suggest(
-            err, phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path),
-            "--force", NULL);
+        return phema_suggest(err,
+                             phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces it",
+                                        path, phema_setting_name(PHEMA_SET_FORCE)),
+                             PHEMA_SET_FORCE, NULL);
     if (errno != ENOENT)
         return writer_fail_errno(err, path, "cannot be examined", errno);
     return PHEMA_OK;

@@ -238,7 +238,7 @@ static void compress_frames(void *context, size_t index)
     struct compression *all = context;
     struct compressor own = {.source.descriptor = -1};
     struct frame frame;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_status status = PHEMA_OK;
     while (!status && claim_frame(&frame, all)) {
         status = own.compressed ? PHEMA_OK : init_compressor(&own, all, &err);

@@ -58,7 +58,7 @@ static struct posthoc_ema_plan *plan_of(const char *fixture, enum kind kind, con
 static size_t compare_with_output(const struct posthoc_ema_plan *plan, size_t j, const char *dtype,
                                   unsigned threads)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct posthoc_ema_error error = {""};
     struct phema_checkpoint *checkpoint = NULL;
     struct posthoc_ema_plan_info info = {.size = sizeof(info)};

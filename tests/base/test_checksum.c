@@ -8,7 +8,7 @@
 static struct phema_hash *new_hash(void)
 {
     struct phema_hash *hash = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_hash_new(&hash, &err), &err);
     return hash;
 }

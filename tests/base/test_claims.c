@@ -17,7 +17,7 @@ struct files {
 
 static void make(struct files *files)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     *files = (struct files){
         .input = support_tmp_path("input"),
         .link = support_tmp_path("link"),
@@ -51,7 +51,7 @@ static void inputs_are_found_by_any_name(void **state)
 {
     (void)state;
     struct files files;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     make(&files);
     const char *names[] = {files.input, files.link, files.hard};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -74,7 +74,7 @@ static void partial_names_are_claimed_too(void **state)
 {
     (void)state;
     struct files files;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     make(&files);
     char *path = support_tmp_path("out"), *partial = support_tmp_path("out.partial");
     assert_int_equal(rename(files.hard, partial), 0);
@@ -95,7 +95,7 @@ static void a_directory_that_holds_an_input_is_refused(void **state)
 {
     (void)state;
     struct files files;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     make(&files);
     char *slashes = support_tmp_path("directory//");
     assert_ok(phema_claims_check(files.claims, files.directory, &err), &err);
@@ -112,7 +112,7 @@ static void outputs_are_found_before_they_exist(void **state)
 {
     (void)state;
     struct files files;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     make(&files);
     char *roundabout = support_tmp_path("directory/../absent");
     char *nowhere = support_tmp_path("nowhere/absent");

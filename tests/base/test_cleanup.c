@@ -52,7 +52,7 @@ static size_t count_left(const struct leftovers *made)
 
 static void put_on_list(struct phema_cleanup_entry **entries, const struct leftovers *made)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_cleanup_entry *directory = NULL;
     /* the directory first, because it can be removed only after its files */
     if (phema_cleanup_add_partial(&directory, made->directory, true, &err))
@@ -149,7 +149,7 @@ static void a_reused_entry_names_only_the_new_file(void **state)
     make(&made);
     pid_t child = fork();
     if (child == 0) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_cleanup_entry *entry = NULL;
         phema_cleanup_install_handlers();
         for (int i = 0; i < N_FILES; i++) {
@@ -212,7 +212,7 @@ static void another_bus_error_ends_by_that_signal(void **state)
 
 static void *add_and_remove(void *path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (int i = 0; i < 2000; i++) {
         struct phema_cleanup_entry *entry = NULL;
         if (phema_cleanup_add_partial(&entry, path, false, &err))

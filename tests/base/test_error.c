@@ -25,7 +25,7 @@ static void statuses_are_the_documented_exit_statuses(void **state)
 static void places_are_put_before_the_sentence(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_int_equal(phema_fail(&err, PHEMA_ERR_FILE, "expected %d bytes, found %s", 12, "7"),
                      PHEMA_ERR_FILE);
     assert_string_equal(err.message, "expected 12 bytes, found 7");
@@ -37,7 +37,7 @@ static void places_are_put_before_the_sentence(void **state)
 static void percent_signs_in_the_sentence_are_not_read_again(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", "100%s %n");
     (void)phema_fail_in(&err, PHEMA_ERR_FILE, "%s", "%d.bin");
     assert_string_equal(err.message, "%d.bin: 100%s %n");
@@ -57,7 +57,7 @@ static void only_text_that_does_not_fit_is_cut(void **state)
     (void)state;
     const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 2;
     for (size_t size = longest - 2; size <= longest + 2; size++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         char *long_sentence = repeated('m', size);
         (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", long_sentence);
         bool is_cut = size > longest;
@@ -73,7 +73,7 @@ static void a_place_before_a_long_sentence_cuts_its_end(void **state)
     const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 2;
     /* "p: " and a sentence that fills the rest, or has one character less or more */
     for (size_t size = longest - 4; size <= longest - 2; size++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         char *sentence = repeated('m', size);
         (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", sentence);
         (void)phema_fail_in(&err, PHEMA_ERR_FILE, "p");
@@ -90,7 +90,7 @@ static void a_place_that_fills_everything_is_cut_itself(void **state)
     (void)state;
     const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 2;
     for (size_t size = longest - 3; size <= longest + 1000; size += size < longest + 2 ? 1 : 333) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         char *place = repeated('p', size);
         (void)phema_fail(&err, PHEMA_ERR_FILE, "sentence");
         assert_int_equal(phema_fail_in(&err, PHEMA_ERR_USAGE, "%s", place), PHEMA_ERR_USAGE);
@@ -100,40 +100,49 @@ static void a_place_that_fills_everything_is_cut_itself(void **state)
     }
 }
 
-static void a_remedy_stays_with_its_message(void **state)
+static void changes_stay_with_their_message(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
-    assert_string_equal(phema_error_remedy(&err), "");
+    struct phema_error err = {0};
+    assert_int_equal(err.n_changes, 0);
     (void)phema_fail(&err, PHEMA_ERR_FILE, "no time");
-    phema_error_set_remedy(&err, "--%s 'x'", "name-regex");
+    assert_int_equal(phema_error_change(&err, PHEMA_ERR_FILE, "name-regex", "x y"), PHEMA_ERR_FILE);
+    (void)phema_error_change(&err, PHEMA_ERR_FILE, "force", NULL);
+    (void)phema_error_change(&err, PHEMA_ERR_FILE, "key", "");
     (void)phema_fail_in(&err, PHEMA_ERR_INPUTS, "a longer place than before");
     assert_string_equal(err.message, "a longer place than before: no time");
-    assert_string_equal(phema_error_remedy(&err), "--name-regex 'x'");
+    assert_int_equal(err.n_changes, 3);
+    assert_string_equal(phema_change_name(&err, 0), "name-regex");
+    assert_string_equal(phema_change_value(&err, 0), "x y");
+    assert_string_equal(phema_change_name(&err, 1), "force");
+    assert_null(phema_change_value(&err, 1));
+    assert_string_equal(phema_change_value(&err, 2), "");
+    struct phema_error copy = {0};
+    phema_error_copy_changes(&copy, &err);
+    assert_string_equal(phema_change_value(&copy, 0), "x y");
     (void)phema_fail(&err, PHEMA_ERR_FILE, "x");
-    assert_string_equal(phema_error_remedy(&err), "");
+    assert_int_equal(err.n_changes, 0);
 }
 
 static void half_a_remedy_is_no_remedy(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
-    const size_t longest = sizeof(err.message) - 2;
-    char *sentence =
-        repeated('m', longest - 5); /* and a NUL: four letters and their NUL are left */
-    (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", sentence);
-    phema_error_set_remedy(&err, "abcde");
-    assert_string_equal(phema_error_remedy(&err), "abcde");
-    phema_error_set_remedy(&err, "abcdef");
-    assert_string_equal(phema_error_remedy(&err), "");
-    phema_error_set_remedy(&err, "abcde");
-    (void)phema_fail_in(&err, PHEMA_ERR_FILE, "p");
-    assert_string_equal(phema_error_remedy(&err), "");
-    free(sentence);
+    struct phema_error err = {0};
+    char *fits = repeated('v', sizeof(err.words) - sizeof("key") - 1);
+    (void)phema_error_change(&err, PHEMA_ERR_FILE, "key", fits);
+    assert_int_equal(err.n_changes, 1);
+    (void)phema_error_change(&err, PHEMA_ERR_FILE, "force", NULL);
+    assert_int_equal(err.n_changes, 0);
+    free(fits);
+    for (size_t i = 0; i < PHEMA_MOST_CHANGES; i++)
+        (void)phema_error_change(&err, PHEMA_ERR_FILE, "key", "a");
+    assert_int_equal(err.n_changes, PHEMA_MOST_CHANGES);
+    (void)phema_error_change(&err, PHEMA_ERR_FILE, "key", "a");
+    assert_int_equal(err.n_changes, 0);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_remedy_stays_with_its_message),
+    cmocka_unit_test(changes_stay_with_their_message),
     cmocka_unit_test(half_a_remedy_is_no_remedy),
     cmocka_unit_test(statuses_are_the_documented_exit_statuses),
     cmocka_unit_test(places_are_put_before_the_sentence),

@@ -27,7 +27,7 @@ struct opened {
 
 static struct opened open_file(const char *name)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct opened opened = {.path = support_tmp_path(name), .data = malloc(SIZE)};
     assert_non_null(opened.data);
     for (size_t i = 0; i < SIZE; i++)
@@ -49,7 +49,7 @@ static void check_ranges(struct phema_file_reader *input, const uint8_t *data)
 {
     static const size_t edges[] = {0,    1,    511,  512,   4095,  4096,
                                    4097, 8192, 9999, 65536, 69999, SIZE};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t extra = PHEMA_INPUT_ROOM;
     struct phema_read_queue *queue = NULL;
     struct phema_read read;
@@ -85,7 +85,7 @@ static void holes_are_zeros(void **state)
 {
     (void)state;
     enum { PIECE = 1 << 16, STRIDE = 8 << 20, N_PIECES = 64, STORED = 33 };
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_file *file = NULL;
     struct phema_file_reader *input = NULL;
     char *path = support_tmp_path("holes");
@@ -143,7 +143,7 @@ static void holes_are_zeros(void **state)
 static void any_range_is_read(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct opened opened = open_file("ranges");
     struct phema_file_reader *input = NULL;
     assert_ok(phema_file_reader_open(&input, opened.file, false, &err), &err);
@@ -160,7 +160,7 @@ static void any_range_is_read(void **state)
 static void any_range_is_read_past_the_page_cache(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct opened opened = open_file("direct");
     struct phema_file_reader *input = NULL;
     enum phema_status status = phema_file_reader_open(&input, opened.file, true, &err);
@@ -177,7 +177,7 @@ static void any_range_is_read_past_the_page_cache(void **state)
 static void a_file_that_was_cut_is_noticed(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct opened opened = open_file("cut");
     struct phema_file_reader *input = NULL;
     uint8_t buffer[10];
@@ -239,7 +239,7 @@ static void files_in_the_page_cache_are_known(void **state)
 static void another_file_of_the_name_is_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct opened opened = open_file("replaced");
     char *other = support_tmp_path("other");
     support_write(other, opened.data, SIZE);

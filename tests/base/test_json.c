@@ -21,7 +21,7 @@ static enum phema_status parse_bytes(struct phema_json **out, const void *data, 
 static struct phema_json *parse(const char *text)
 {
     struct phema_json *root = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(parse_bytes(&root, text, strlen(text), &err), &err);
     return root;
 }
@@ -29,7 +29,7 @@ static struct phema_json *parse(const char *text)
 static void assert_refused(const void *data, size_t size, const char *part)
 {
     struct phema_json *root = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(parse_bytes(&root, data, size, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(root);
 }
@@ -210,7 +210,7 @@ static void messages_are_one_line(void **state)
 {
     (void)state;
     static const char text[] = "{\"a\": \"b\\u\n";
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_json *root = NULL;
     struct phema_span span = {(const uint8_t *)text, sizeof(text) - 1};
     assert_fails(phema_json_parse(&root, span, &err), PHEMA_ERR_FILE, &err, "not valid");

@@ -19,7 +19,7 @@
 static void assert_refused(const char *path, const char *part)
 {
     struct phema_file *file = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(phema_file_open(&file, path, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(file);
 }
@@ -27,7 +27,7 @@ static void assert_refused(const char *path, const char *part)
 static struct phema_file *open_ok(const char *path)
 {
     struct phema_file *file = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_file_open(&file, path, &err), &err);
     return file;
 }
@@ -125,7 +125,7 @@ static void mappings_hold_no_descriptors(void **state)
     while (n_held < ARRAY_LEN(held) && (held[n_held] = open("/dev/null", O_RDONLY)) >= 0)
         n_held++;
     struct phema_file *file = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_status status = phema_file_open(&file, path, &err);
     while (n_held > 0)
         (void)close(held[--n_held]);
@@ -146,7 +146,7 @@ static void a_changed_file_is_noticed(void **state)
 {
     (void)state;
     char *path = support_tmp_path("changing.bin");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     support_write(path, "0123456789", 10);
     set_mtime(path, 1000000000, 5);
     struct phema_file *file = open_ok(path);
@@ -175,7 +175,7 @@ static void another_file_of_the_same_size_and_date_is_noticed(void **state)
 {
     (void)state;
     char *path = support_tmp_path("mapped.bin"), *other = support_tmp_path("other.bin");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     support_write(path, "0123456789", 10);
     support_write(other, "9876543210", 10);
     set_mtime(path, 1000000000, 5);
@@ -272,7 +272,7 @@ static void nothing_after_a_file_is_evicted(void **state)
  * survives. */
 static void touch_what_was_cut(const char *path, const char *partial, bool is_all, int messages)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_file *file = NULL;
     struct phema_cleanup_entry *entry = NULL;
     if (dup2(messages, STDERR_FILENO) < 0)
@@ -328,7 +328,7 @@ static void check_cut_while_mapped(bool is_all)
 static struct phema_file *expect_ok(const char *path, const struct phema_file_identity *identity)
 {
     struct phema_file *file = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_file_expect(&file, path, identity, &err), &err);
     return file;
 }
@@ -338,7 +338,7 @@ static void an_expected_file_is_opened_on_demand(void **state)
     (void)state;
     char *path = support_tmp_path("expected.bin");
     struct phema_file_identity identity;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     support_write(path, "abcdef", 6);
     struct phema_file *file = open_ok(path);
     phema_file_identify(&identity, file);
@@ -374,7 +374,7 @@ static void another_file_than_the_expected_one_is_refused(void **state)
                                         "times of modification", "their contents"};
     for (unsigned i = 0; i < 4; i++) {
         struct phema_file_identity wrong = true_one;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         wrong.size_bytes += i == 0;
         wrong.modified_s -= i == 1;
         wrong.modified_ns ^= i == 2;
@@ -384,7 +384,7 @@ static void another_file_than_the_expected_one_is_refused(void **state)
         phema_file_close(file);
     }
     file = expect_ok("/nowhere/at/all", &true_one);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(phema_file_demand(file, &err), PHEMA_ERR_FILE, &err, "No such file");
     phema_file_close(file);
     free(path);
@@ -394,7 +394,7 @@ static void descriptors_are_kept_on_request(void **state)
 {
     (void)state;
     char *path = support_tmp_path("kept.bin");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     support_write(path, "abcdef", 6);
     struct phema_file *file = open_ok(path);
     int descriptor = open(path, O_RDONLY);
@@ -417,7 +417,7 @@ static void descriptors_are_kept_on_request(void **state)
 static void check_opened_once(const char *path, bool is_kept)
 {
     struct phema_file *file = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_file_open_once(&file, path, &err), &err);
     int descriptor = phema_file_take_descriptor(file, false);
     assert_int_equal(descriptor >= 0, is_kept);

@@ -43,7 +43,7 @@ static void pages_of_a_mapped_file_are_not_anonymous(void **state)
     support_write(path, data, 16 * MIB);
     free(data);
     struct phema_file *file = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_file_open(&file, path, &err), &err);
     struct phema_memory before = phema_memory_now();
     struct phema_span span = phema_file_span(file);

@@ -16,7 +16,7 @@
 static struct phema_memory_profile *open_profile(void)
 {
     struct phema_memory_profile *profile = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_memory_profile_open(&profile, true, &err), &err);
     return profile;
 }
@@ -104,7 +104,7 @@ static void a_planted_leak_is_reported(void **state)
 static void a_null_profile_does_nothing(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     phema_memory_profile_begin_stage(NULL, PHEMA_STAGE_OPEN);
     phema_memory_profile_mark(NULL, 1, 2);
     assert_ok(phema_memory_profile_watch_file(NULL, "nothing", &err), &err);
@@ -121,7 +121,7 @@ static void watched_files_are_found_in_the_page_cache(void **state)
     support_write(path, data, 4 * MIB);
     free(data);
     struct phema_memory_profile *profile = open_profile();
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     phema_memory_profile_begin_stage(profile, PHEMA_STAGE_WRITE);
     assert_ok(phema_memory_profile_watch_file(profile, path, &err), &err);
     assert_ok(phema_memory_profile_watch_file(profile, "/no/such/file", &err), &err);

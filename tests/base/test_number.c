@@ -17,7 +17,7 @@ static void suffixes_are_powers_of_1000_and_1024(void **state)
                  {"2G", 2e9},      {"1T", 1e12},   {"1Ki", 1024}, {"3Mi", 3145728},
                  {"-1.5k", -1500}, {"1e-3", 1e-3}, {"+.5", 0.5},  {"2Gi", 2147483648.0}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double value = -1;
         assert_ok(phema_number_parse(&value, known[i].text, &err), &err);
         assert_true(value == known[i].value);
@@ -29,7 +29,7 @@ static void invalid_numbers_are_named(void **state)
     (void)state;
     static const char *const none[] = {"", "k", "x", "1x", "0x10", " 1", "1 ", "1kk", "1,2", "inf"};
     for (size_t i = 0; i < ARRAY_LEN(none); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double value = 7;
         assert_fails(phema_number_parse(&value, none[i], &err), PHEMA_ERR_USAGE, &err,
                      "expected a number");
@@ -40,7 +40,7 @@ static void invalid_numbers_are_named(void **state)
 static void counts_are_whole_and_below_2_to_53(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint64_t count = 7;
     assert_ok(phema_count_parse(&count, "1.5k", &err), &err);
     assert_int_equal(count, 1500);
@@ -89,7 +89,7 @@ static void sizes_are_exact_and_rounded_down(void **state)
                  {"9007199254740991.9", 9007199254740991u},
                  {"8191.9999999999999999Ti", 9007199254740991u}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         uint64_t bytes = 7;
         assert_ok(phema_size_parse(&bytes, known[i].text, &err), &err);
         if (bytes != known[i].bytes)
@@ -139,7 +139,7 @@ static void invalid_sizes_are_named(void **state)
                 {"1e-1", "at least one byte"},
                 {"1e-9999", "at least one byte"}};
     for (size_t i = 0; i < ARRAY_LEN(none); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         uint64_t bytes = 7;
         assert_fails(phema_size_parse(&bytes, none[i].text, &err), PHEMA_ERR_USAGE, &err,
                      none[i].part);
@@ -149,7 +149,7 @@ static void invalid_sizes_are_named(void **state)
     char long_text[200];
     memset(long_text, '0', sizeof(long_text));
     long_text[sizeof(long_text) - 1] = '\0';
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint64_t bytes = 7;
     assert_fails(phema_size_parse(&bytes, long_text, &err), PHEMA_ERR_USAGE, &err,
                  "expected a size like");

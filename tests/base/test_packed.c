@@ -24,7 +24,7 @@ static void values_come_back(void **state)
     (void)state;
     struct phema_strbuf text = {0};
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t size = 0;
     pack_all(&text);
     struct phema_unpacker in = {.rest = {(const uint8_t *)text.data, text.size}, .arena = &arena};
@@ -52,7 +52,7 @@ static void every_length_is_refused(void **state)
     for (size_t n = 0; n < text.size; n++) {
         const uint8_t *data = support_guarded(text.data, n);
         struct phema_arena arena = {0};
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_unpacker in = {.rest = {data, n}, .arena = &arena};
         (void)phema_unpack_u64(&in);
         (void)phema_unpack_double(&in);
@@ -72,7 +72,7 @@ static void impossible_numbers_are_refused(void **state)
     (void)state;
     struct phema_strbuf text = {0};
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     phema_pack_u64(&text, 7);
     struct phema_span all = {(const uint8_t *)text.data, text.size};
     struct phema_unpacker in = {.rest = all, .arena = &arena};

@@ -95,7 +95,7 @@ static void the_first_failed_task_is_reported(void **state)
     (void)state;
     for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
         for (size_t first = 0; first <= N_TASKS; first++) {
-            struct phema_error err = {"untouched"};
+            struct phema_error err = {.message = "untouched"};
             char said[32] = "untouched";
             enum phema_status status =
                 phema_parallel_try(N_TASKS, n_threads, fail_in_some, &first, &err);

@@ -68,7 +68,7 @@ static void remove_file(struct file *file)
 
 static struct phema_read_queue *open_queue(unsigned depth, enum phema_read_engine engine)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_read_queue *queue = NULL;
     assert_ok(phema_read_queue_open(&queue, depth, engine, &err), &err);
     return queue;
@@ -91,7 +91,7 @@ static void set_read(struct phema_read *read, const struct file *file, uint64_t 
 /* Ranges all over the file, submitted at once. */
 static void check_many(unsigned depth, enum phema_read_engine engine)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct file file = make_file(SIZE);
     struct phema_read *reads = calloc(N_READS, sizeof(*reads));
     uint8_t *buffers = calloc(N_READS, 5000);
@@ -155,7 +155,7 @@ static void short_and_interrupted_reads_go_on(void **state)
 static void reads_of_blocks_go_on_inside_of_them(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct file file = make_file(SIZE);
     struct phema_read read;
     uint8_t *buffer = aligned_alloc(4096, 12288);
@@ -177,7 +177,7 @@ static void reads_of_blocks_go_on_inside_of_them(void **state)
 static void a_filesystem_that_is_not_known_is_read_by_threads(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct file file = make_file(SIZE);
     struct phema_read reads[20];
     uint8_t *buffers = calloc(20, 5000);
@@ -203,7 +203,7 @@ static void a_filesystem_that_is_not_known_is_read_by_threads(void **state)
 static void the_device_fails(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct file file = make_file(SIZE);
     struct phema_read reads[8];
     uint8_t buffers[8][100];
@@ -256,7 +256,7 @@ static enum phema_status read_one(struct phema_read_queue *queue, struct phema_r
  */
 static void check_end(struct phema_read_queue *queue, const struct file *file)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_read read;
     uint8_t *buffer = aligned_alloc(4096, 12288);
     assert_non_null(buffer);
@@ -280,7 +280,7 @@ static void files_end_and_shrink(void **state)
 
 static void check_descriptors(struct phema_read_queue *queue, const struct file *file)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_read read;
     uint8_t buffer[16];
     int directory = open(support_tmp(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -14,7 +14,7 @@ static void appended_text_ends_with_nul(void **state)
 {
     (void)state;
     struct phema_strbuf text = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     phema_strbuf_puts(&text, "a");
     phema_strbuf_append(&text, "b\0c", 3);
     phema_strbuf_printf(&text, "%d-%s", 17, "x");
@@ -64,7 +64,7 @@ static void a_size_beyond_memory_fails_once_and_for_good(void **state)
 {
     (void)state;
     struct phema_strbuf text = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     phema_strbuf_puts(&text, "kept");
     phema_strbuf_append(&text, "x",
                         SIZE_MAX); /* must not overflow: that would read x far past its end */

@@ -27,7 +27,7 @@ static struct phema_checkpoint *open_safetensors(const char *name, const char *h
     assert_true(fputs(header, file) >= 0);
     assert_int_equal(fwrite(data, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     free(path);
@@ -47,7 +47,7 @@ static struct phema_checkpoint *open_tensor(const char *name, const char *dtype,
 
 static void compare(struct pair *pair, struct phema_checkpoint *a, struct phema_checkpoint *b)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     pair->a = a;
     pair->b = b;
     assert_ok(phema_compare(&pair->comparison, a, b, NULL, &err), &err);
@@ -260,7 +260,7 @@ static void every_fixture_equals_itself(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char *path = support_fixture(names[i]);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *a = NULL, *b = NULL;
         assert_ok(phema_checkpoint_open(&a, path, NULL, &err), &err);
         assert_ok(phema_checkpoint_open(&b, path, NULL, &err), &err);

@@ -22,7 +22,7 @@ struct asked {
 /* Widths from lowest to highest, models of 1000 numbers, a disk of so many in 16 bits. */
 static void ask(struct asked *asked, double lowest, double highest, uint64_t n_halves)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     *asked = (struct asked){.ends = {20000, 50000, 100000}};
     for (size_t i = 0; i < N_TARGETS; i++)
         assert_ok(phema_gamma_from_sigma_rel(
@@ -66,7 +66,7 @@ static void choices_keep_to_disk_and_times(void **state)
     for (size_t d = 0; d < ARRAY_LEN(disks); d++)
         for (size_t n_ends = 1; n_ends <= 3; n_ends += 2) {
             struct asked asked;
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_design_choices choices;
             ask(&asked, 0.03, 0.2, disks[d]);
             asked.question.ends = asked.ends + 3 - n_ends;
@@ -97,7 +97,7 @@ static void no_usual_choice_is_better(void **state)
             for (size_t u = 0; u < ARRAY_LEN(usual); u++)
                 for (int moving = 0; moving < (d == 1 ? PHEMA_N_MOVING : 1); moving++) {
                     struct asked asked;
-                    struct phema_error err = {""};
+                    struct phema_error err = {0};
                     struct phema_design found, theirs;
                     struct phema_design_width widths[2];
                     ask(&asked, ranges[r][0], ranges[r][1], disks[d]);
@@ -119,7 +119,7 @@ static void even_times_are_multiples_of_one_interval(void **state)
 {
     (void)state;
     struct asked asked;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_design design;
     ask(&asked, 0.03, 0.2, 64);
     asked.question.spacing = PHEMA_SPACING_EVEN;
@@ -139,7 +139,7 @@ static void a_disk_that_is_too_small_is_refused(void **state)
 {
     (void)state;
     struct asked asked;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_design_choices choices;
     ask(&asked, 0.03, 0.2, 2);
     asked.question.ends = asked.ends;
@@ -158,7 +158,7 @@ static void many_ends_each_have_their_snapshot(void **state)
     (void)state;
     static double ends[PHEMA_DESIGN_MAX_ENDS];
     struct asked asked;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_design design;
     ask(&asked, 0.03, 0.2, 4000);
     for (size_t e = 0; e < ARRAY_LEN(ends); e++)
@@ -177,7 +177,7 @@ static void other_bytes_take_disk(void **state)
 {
     (void)state;
     struct asked asked;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_design design;
     ask(&asked, 0.03, 0.2, 40);
     asked.question.other_bytes = 8000;
@@ -200,7 +200,7 @@ static void the_least_disk_within_an_error_is_chosen(void **state)
 {
     (void)state;
     struct asked asked;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_design_choices choices;
     ask(&asked, 0.03, 0.2, 400);
     asked.question.max_error = 1e-3;
@@ -217,7 +217,7 @@ static void the_least_disk_within_an_error_is_chosen(void **state)
 /* All pairs of nine widths at all choices of three times of twelve, and the end. */
 static double search_a_grid(const struct phema_design_question *question)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double best = HUGE_VAL, times[4], step = question->until / 12;
     struct phema_design design = {.n_widths = 2, .times = times, .n_times = 4};
     times[3] = question->until;
@@ -248,7 +248,7 @@ static void no_grid_is_better(void **state)
     for (size_t r = 0; r < ARRAY_LEN(ranges); r++)
         for (int moving = 0; moving < PHEMA_N_MOVING; moving++) {
             struct asked asked;
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_design design;
             ask(&asked, ranges[r][0], ranges[r][1], 8);
             asked.question.motion.moving = (enum phema_design_moving)moving;

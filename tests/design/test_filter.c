@@ -15,7 +15,7 @@ static const double gammas[] = {16.972198602303450, 6.9372039376018075, 2.2};
 static void compare(const struct phema_design *design, const struct phema_design_question *question,
                     const struct phema_motion *motion, double tolerance)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double errors[PHEMA_DESIGN_MAX_TARGETS * 4];
     struct phema_design rated = *design;
     assert_ok(phema_design_rate(&rated, errors, question, &err), &err);
@@ -174,7 +174,7 @@ static void a_stretched_training_has_the_same_errors(void **state)
     double motion_ends[] = {6000, UNTIL}, wander[] = {1e-6, 1e-7}, jitter[] = {1e-3, 1e-4};
     struct phema_motion motion = {
         .n_intervals = 2, .ends = motion_ends, .wander = wander, .jitter = jitter};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_design design = make_design(2, PHEMA_F32);
     struct phema_design_question question = make_question();
     question.n_targets = 3;
@@ -220,7 +220,7 @@ static void motions_are_scaled_alike(void **state)
 static void what_cannot_be_followed_is_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_design design = make_design(1, PHEMA_F32);
     struct phema_design_question question = make_question();
     const struct phema_profile table = {.shape = PHEMA_SHAPE_TABLE};

@@ -153,7 +153,7 @@ static inline enum phema_status open_bytes(struct phema_checkpoint **out, const 
 /* The message of a refusal begins with the file and fits on one line. */
 static inline void assert_refused(const void *data, size_t size, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_fails(open_bytes(&checkpoint, data, size, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(checkpoint);
@@ -196,7 +196,7 @@ static inline size_t survive(const uint8_t *data, size_t size, size_t first, siz
         for (unsigned value = 1; value < 256; value += value_step) {
             uint8_t changed = (uint8_t)(data[i] ^ value);
             assert_int_equal(pwrite(descriptor, &changed, 1, (off_t)i), 1);
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_checkpoint *checkpoint = NULL;
             enum phema_status status = phema_checkpoint_open(&checkpoint, path, NULL, &err);
             if (status == PHEMA_OK) {
@@ -212,7 +212,7 @@ static inline size_t survive(const uint8_t *data, size_t size, size_t first, siz
     }
     for (size_t length = size; length-- > 0;) {
         assert_int_equal(ftruncate(descriptor, (off_t)length), 0);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_int_equal(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE);
         assert_ptr_equal(strstr(err.message, path), err.message);

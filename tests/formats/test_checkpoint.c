@@ -18,7 +18,7 @@ static void a_file_changed_since_opening_is_named(void **state)
     (void)state;
     char *path = support_tmp_path("changing.safetensors");
     support_write(path, content, sizeof(content) - 1);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_ok(phema_checkpoint_check_unchanged(checkpoint, &err), &err);

@@ -88,7 +88,7 @@ static void check_range(struct phema_reader *reader, const struct phema_tensor *
                         uint64_t first, uint64_t n)
 {
     size_t size = phema_dtype_bits(tensor->dtype) / 8;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const uint8_t *read = NULL;
     uint8_t *scratch = malloc(n * size); /* ASan guards both ends */
     assert_non_null(scratch);
@@ -118,7 +118,7 @@ static void check_tensor(unsigned rank, bool is_wide)
     dcp_write_metadata("random", &tensor, 1);
     phema_strbuf_clear(&file);
 
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     struct phema_reader *reader = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, dcp_directory("random"), NULL, &err), &err);
@@ -161,7 +161,7 @@ static void whole_rows_are_views(void **state)
     dcp_write_metadata("rows", &tensor, 1);
     phema_strbuf_clear(&file);
 
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     struct phema_reader *reader = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, dcp_directory("rows"), NULL, &err), &err);
@@ -217,7 +217,7 @@ static void overlapping_chunks_need_not_be_neighbours(void **state)
      *  AC B
      *  AC .  */
     static const struct box boxes[] = {{{0, 0}, {4, 1}}, {{1, 1}, {2, 1}}, {{2, 0}, {2, 1}}};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(check(boxes, 3, 2, 8, &err), PHEMA_ERR_FILE, &err,
                  "the pieces at [0, 0] and [2, 0] overlap");
     /* the same with a long row of boxes in between */
@@ -279,7 +279,7 @@ static void chunks_are_accepted_when_each_element_is_in_one(void **state)
         struct box boxes[MAX_COVER];
         size_t n = make(boxes, shape);
         bool is_good = count_wrong(boxes, n, shape) == 0;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         enum phema_status status =
             check(boxes, n, COVER_RANK, shape[0] * shape[1] * shape[2], &err);
         assert_int_equal(status, is_good ? PHEMA_OK : PHEMA_ERR_FILE);

@@ -53,7 +53,7 @@ static enum phema_status open_directory(struct phema_checkpoint **out, const cha
 
 static void assert_directory_refused(const char *name, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_fails(open_directory(&checkpoint, name, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(checkpoint);
@@ -70,7 +70,7 @@ static void refuse(struct columns *columns, const char *part)
 
 static void read_all(const struct phema_checkpoint *checkpoint)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_reader *reader = NULL;
     assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
@@ -95,7 +95,7 @@ static void the_good_one_is_read(void **state)
     struct columns columns;
     make_columns(&columns);
     write_columns(&columns);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     struct phema_reader *reader = NULL;
     assert_ok(open_directory(&checkpoint, "columns", &err), &err);
@@ -161,7 +161,7 @@ static void links_to_files_are_followed(void **state)
     assert_true(symlink("__1_0.distcp", path) == 0 || errno == EEXIST);
     columns.boxes[1].path = "link";
     write_columns(&columns);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_directory(&checkpoint, "columns", &err), &err);
     read_all(checkpoint);
@@ -366,7 +366,7 @@ static void empty_pieces_are_pieces(void **state)
     phema_strbuf_clear(&file);
     assert_true(length > 0);
     dcp_write_metadata("columns", tensors, ARRAY_LEN(tensors));
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_directory(&checkpoint, "columns", &err), &err);
     const struct phema_tensor *read = phema_checkpoint_tensors(checkpoint);
@@ -473,7 +473,7 @@ static const char *const names[] = {".metadata", "__0_0.distcp", "__1_0.distcp"}
 /* Opens TMP/library and reads all of it if it opens. */
 static bool opens(void)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status = open_directory(&checkpoint, "library", &err);
     if (status == PHEMA_OK) {

@@ -53,7 +53,7 @@ static void write_shard(const char *directory, const char *name, const char *inf
 
 static void refuse(const char *directory, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     const char *path = path_of(directory, "");
     assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err, part);
@@ -65,7 +65,7 @@ static void refuse(const char *directory, const char *part)
 static const uint8_t *read_all(const struct phema_checkpoint *checkpoint,
                                const struct phema_tensor *tensor, uint8_t *scratch)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_reader *reader = NULL;
     const uint8_t *data = NULL;
     assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
@@ -77,7 +77,7 @@ static const uint8_t *read_all(const struct phema_checkpoint *checkpoint,
 /* newest.safetensors has whole tensors of the same state, written by safetensors itself. */
 static void assert_equal_to_whole(const char *directory, const char *whole_path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *parts = NULL, *whole = NULL;
     char *paths[] = {support_fixture(directory), support_fixture(whole_path)};
     assert_ok(phema_checkpoint_open(&parts, paths[0], NULL, &err), &err);
@@ -141,7 +141,7 @@ static void tensors_are_whole_however_they_are_cut(void **state)
                     for (unsigned i = 0; i < h * w; i++)
                         wanted[(y + i / w) * 6 + x + i % w] = (uint8_t)i;
                 }
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_checkpoint *checkpoint = NULL;
             assert_ok(phema_checkpoint_open(&checkpoint, path_of(directory, ""), NULL, &err), &err);
             const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, "w", 1);
@@ -241,7 +241,7 @@ static void ranks_and_files_are_complete(void **state)
                  2, "is the last one found, but its name says that there are 2");
     refuse_names("beside", (const char *const[]){ONE, "model.safetensors"}, 2,
                  "holds 'model.safetensors' besides the shards");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_fails(phema_checkpoint_open(&checkpoint, path_of("gap", ONE), NULL, &err),
                  PHEMA_ERR_FILE, &err, "name its directory");
@@ -251,7 +251,7 @@ static void ranks_and_files_are_complete(void **state)
 static void files_of_whole_tensors_are_ordinary(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     begin_directory("whole");
     write_shard("whole", "model.safetensors", "{" OFFSETS("w", "[0, 0]") "}", TOP, 6);
@@ -268,7 +268,7 @@ static void files_of_whole_tensors_are_ordinary(void **state)
 static void replicas_and_empty_boxes_are_passed_over(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     begin_directory("replicas");
     write_shard("replicas", ONE, "{" OFFSETS("w", "[0, 0]") "," OFFSETS("e", "[0]") "}",

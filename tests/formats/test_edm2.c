@@ -70,7 +70,7 @@ static void refuse(struct phema_span program, const char *reason)
 static struct phema_checkpoint *accept(struct phema_span program)
 {
     struct phema_strbuf file = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     put_program(&file, program);
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
@@ -240,7 +240,7 @@ static void deep_attributes_are_not_followed(void **state)
     for (int i = 0; i < 300; i++)
         put_text(&file, "\x85");
     put_text(&file, "uu\x85R.");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
     assert_int_equal(phema_checkpoint_n_warnings(checkpoint), 1);
@@ -416,7 +416,7 @@ static void holes_buy_no_memory(void **state)
         assert_int_equal(ftruncate(descriptor, (off_t)(2 * hole)), 0);
         assert_int_equal(pwrite(descriptor, copies.data, copies.size, (off_t)at), copies.size);
         assert_int_equal(close(descriptor), 0);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
                      "times its own size in memory");
@@ -436,7 +436,7 @@ static void reconstructions_hold_their_values(void **state)
             (void)snprintf(name, sizeof(name), "edm2/reconstructed/phema-0000016-%s.%s", stems[i],
                            which ? "safetensors" : "pkl");
             char *path = support_fixture(name);
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             assert_ok(phema_checkpoint_open(&both[which], path, NULL, &err), &err);
             free(path);
         }
@@ -469,7 +469,7 @@ static void many_tensors_are_listed(void **state)
     put_text(&file, "e.");
     const char *path = as_file(file.data, file.size);
     phema_strbuf_clear(&file);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 20000);

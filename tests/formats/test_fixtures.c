@@ -17,7 +17,7 @@ static struct phema_json *parse(const char *path)
     size_t size = 0;
     uint8_t *text = support_read(path, &size);
     struct phema_json *document = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_json_parse(&document, (struct phema_span){text, size}, &err), &err);
     free(text);
     return document;
@@ -45,7 +45,7 @@ static void check_integers(const struct phema_json *list, const uint64_t *values
 static void check_hash(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
                        const char *wanted)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_reader *reader = NULL;
     assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
     uint8_t *bytes = malloc(tensor->size_bytes + 1);
@@ -115,7 +115,7 @@ static void check_tensor(const struct phema_checkpoint *checkpoint,
 
 static void check_listing(const char *path, const struct phema_json *listing)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_string_equal(phema_checkpoint_path(checkpoint), path);
@@ -247,7 +247,7 @@ static void refused_files_are_refused_with_their_word(void **state)
         const char *word = phema_json_string(phema_json_value(field), NULL);
         char file[4096];
         (void)snprintf(file, sizeof(file), "%s/refuse/%s", PHEMA_FIXTURES, name);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_fails(phema_checkpoint_open(&checkpoint, file, NULL, &err), PHEMA_ERR_FILE, &err,
                      word);
@@ -264,7 +264,7 @@ static void metadata_is_kept(void **state)
 {
     (void)state;
     char *path = support_fixture("safetensors/metadata.safetensors");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_int_equal(phema_checkpoint_n_metadata(checkpoint), 4);

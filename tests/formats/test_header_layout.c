@@ -11,7 +11,7 @@ static void check_fixture(const char *name)
     char *path = support_fixture(name);
     size_t size = 0;
     uint8_t *file = support_read(path, &size);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
 
@@ -81,7 +81,7 @@ static void unwritable_tensors_are_refused(void **state)
     (void)state;
     struct phema_tensor tensor = {
         .name = "z", .name_size = 1, .dtype = PHEMA_C128, .n_elems = 1, .size_bytes = 16};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *header = NULL;
     size_t header_size = 0;
     uint64_t offset = 0;

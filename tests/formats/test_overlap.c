@@ -91,7 +91,7 @@ static bool overlap(const struct phema_tensor *a, const struct phema_tensor *b)
     const struct phema_tensor tensors[] = {*a, *b};
     bool answers[2] = {false, false};
     for (size_t i = 0; i < 2; i++) { /* either of the two is replaced */
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         size_t pair[2] = {0, 0};
         const bool is_replaced[] = {i == 0, i == 1};
         assert_ok(phema_find_overlap(pair, &answers[i], PHEMA_OVERLAP_KEPT, tensors, is_replaced, 2,
@@ -146,7 +146,7 @@ static void large_interleaved_views_are_distinguished(void **state)
 static bool find(size_t pair[2], enum phema_overlap sought, const struct phema_tensor *tensors,
                  const bool *is_replaced, size_t n)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool found = true;
     assert_ok(phema_find_overlap(pair, &found, sought, tensors, is_replaced, n, &err), &err);
     return found;

@@ -31,7 +31,7 @@ static enum phema_status open_pickle(struct phema_checkpoint **out, const void *
 
 static void refuse_pickle(const void *pickle, size_t size, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_fails(open_pickle(&checkpoint, pickle, size, NULL, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(checkpoint);
@@ -39,7 +39,7 @@ static void refuse_pickle(const void *pickle, size_t size, const char *part)
 
 static struct phema_checkpoint *accept_pickle(const void *pickle, size_t size)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_pickle(&checkpoint, pickle, size, NULL, &err), &err);
     assert_places_inside(checkpoint);
@@ -351,7 +351,7 @@ static void allowed_names_are_inert(void **state)
     static const char pickle[] = PROTO "ctrap\nThing\n)\x81}b0"
                                        "ctrap\nThing\n)R0"
                                        "ctrap\nThing\n)\x81" TEXT("\1", "k") ALL "s.";
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_pickle(&checkpoint, pickle, sizeof(pickle) - 1, &options, &err), &err);
     check_names(checkpoint, "k"); /* it accepts items like a dict */

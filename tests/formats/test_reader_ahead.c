@@ -18,7 +18,7 @@ struct pair {
 static bool open_pair(struct pair *pair, const char *name)
 {
     static const struct phema_reading reading = {.io = PHEMA_IO_DIRECT};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_fixture(name);
     *pair = (struct pair){0};
     assert_ok(phema_checkpoint_open(&pair->checkpoint, path, NULL, &err), &err);
@@ -43,7 +43,7 @@ static void close_pair(struct pair *pair)
 static void check_range(struct pair *pair, const struct phema_tensor *tensor, uint64_t first,
                         uint64_t n)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
     struct phema_tensor codes = phema_tensor_codes(tensor);
     size_t whole = (size + PHEMA_INPUT_ROOM) / PHEMA_INPUT_ALIGNMENT * PHEMA_INPUT_ALIGNMENT +

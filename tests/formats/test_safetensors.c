@@ -16,7 +16,7 @@ static struct phema_checkpoint *accept(const char *json, size_t n_data)
 {
     struct phema_strbuf file = {0};
     put_safetensors(&file, json, n_data);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
     phema_strbuf_clear(&file);
@@ -282,7 +282,7 @@ static struct phema_checkpoint *open_beside(const struct phema_checkpoint *other
 
 static struct phema_checkpoint *open_first(const char *json)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *first = open_beside(NULL, json, 6, &err);
     assert_non_null(first);
     return first;
@@ -304,7 +304,7 @@ static void an_equal_header_is_not_listed_again(void **state)
         {"{" ENTRIES, "{" ENTRIES "    ", 4, NULL},
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *first = open_first(pairs[i].first);
         uint64_t shift = 0;
         assert_false(phema_checkpoint_is_alike(first, &shift));
@@ -350,7 +350,7 @@ static void a_header_that_differs_is_read(void **state)
     };
     for (size_t f = 0; f < ARRAY_LEN(firsts); f++)
         for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_checkpoint *first = open_first(firsts[f]);
             struct phema_checkpoint *other = open_beside(first, others[i].json, 6, &err);
             uint64_t shift = 0;
@@ -388,7 +388,7 @@ static void beside_another_the_same_is_refused(void **state)
     static const char *const firsts[] = {WITH_METADATA, "{" ENTRIES};
     for (size_t f = 0; f < ARRAY_LEN(firsts); f++)
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-            struct phema_error alone = {""}, beside = {""};
+            struct phema_error alone = {0}, beside = {0};
             struct phema_checkpoint *first = NULL, *other = NULL;
             other = open_beside(NULL, bad[i].json, bad[i].n_data, &alone);
             assert_null(other);
@@ -412,7 +412,7 @@ static void a_changed_byte_is_seen(void **state)
             json[at] = (char)(json[at] ^ (char)flip);
             if (!json[at])
                 continue;
-            struct phema_error alone = {""}, beside = {""};
+            struct phema_error alone = {0}, beside = {0};
             struct phema_checkpoint *first = open_first(WITH_METADATA);
             struct phema_checkpoint *second = open_beside(first, json, 6, &beside);
             struct phema_checkpoint *by_itself = open_beside(NULL, json, 6, &alone);
@@ -461,7 +461,7 @@ static void many_tensors_are_listed(void **state)
     put_many(&file, 200000);
     const char *path = as_file(file.data, file.size);
     phema_strbuf_clear(&file);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 200000);

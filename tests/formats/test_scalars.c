@@ -15,7 +15,7 @@ static struct phema_checkpoint *open_pickle(const void *pickle, size_t size)
 {
     struct phema_strbuf file = {0};
     put_torch(&file, pickle, size, 8);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
     phema_strbuf_clear(&file);
@@ -43,7 +43,7 @@ static void check_values(struct phema_checkpoint *checkpoint, const char *wanted
 static void check_fixture(const char *name, const char *wanted)
 {
     char *path = support_fixture(name);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     free(path);

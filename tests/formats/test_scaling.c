@@ -111,7 +111,7 @@ static struct phema_checkpoint *open_pair(const struct shapes *shapes,
     char *path = support_tmp_path("scaled.safetensors");
     support_write(path, file, header_size + scale_bytes + n);
     free(file);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_int_equal(unlink(path), 0);
@@ -123,7 +123,7 @@ static void check_range(struct phema_reader *reader, const struct phema_tensor *
                         const struct shapes *shapes, const struct scale_dtype *dtype, bool is_e5m2,
                         size_t first, size_t n)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *scratch = support_guarded(NULL, n * sizeof(float));
     const uint8_t *data = NULL;
     assert_ok(phema_reader_read(&data, reader, tensor, first, n, scratch, &err), &err);
@@ -155,7 +155,7 @@ static void elements_are_codes_times_scales(void **state)
             assert_non_null(listed->scaling);
             struct phema_tensor tensor = phema_tensor_values(listed);
             assert_int_equal(tensor.dtype, PHEMA_F32);
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_reader *reader = NULL;
             assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
             size_t n = (size_t)tensor.n_elems;

@@ -56,7 +56,7 @@ static enum phema_status open_index(struct phema_checkpoint **out, const char *j
 
 static void refuse_index(const char *json, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_fails(open_index(&checkpoint, json, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(checkpoint);
@@ -69,7 +69,7 @@ static void refuse_index(const char *json, const char *part)
 static void shards_are_read_in_the_order_of_the_index(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_index(&checkpoint,
                          MAP("\"c\":\"two.safetensors\",\"b\":\"./one.safetensors\",\"a\":\"./"
@@ -101,7 +101,7 @@ static void a_wrong_total_is_a_warning(void **state)
         char json[512];
         (void)snprintf(json, sizeof(json), "{\"metadata\":%s,\"weight_map\":{" GOOD "}}",
                        cases[i].metadata);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_ok(open_index(&checkpoint, json, &err), &err);
         assert_int_equal(phema_checkpoint_n_warnings(checkpoint), cases[i].n_warnings);
@@ -160,7 +160,7 @@ static void an_index_has_64_mib_at_most(void **state)
     for (int beyond = 0; beyond < 2; beyond++) {
         support_write(path, "{", 1);
         assert_int_equal(truncate(path, (64 << 20) + beyond), 0);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
                      beyond ? "long.index.json: expected an index of shards of at most 67108864 "
@@ -186,7 +186,7 @@ static void shards_may_be_links_and_no_pipes(void **state)
     write_shard("shards/blobs", "0123", "{" U8("l", "[0,1]") "}", 1);
     (void)unlink(in_directory("shards", "link.safetensors"));
     assert_int_equal(symlink("blobs/0123", in_directory("shards", "link.safetensors")), 0);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_index(&checkpoint, MAP("\"l\":\"link.safetensors\""), &err), &err);
     phema_checkpoint_close(checkpoint);
@@ -228,7 +228,7 @@ static void headers_of_shards_end_inside_them(void **state)
         const char *index = in_directory("long", "m.index.json");
         support_write(index, MAP("\"c\":\"two.safetensors\""),
                       strlen(MAP("\"c\":\"two.safetensors\"")));
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_fails(phema_checkpoint_open(&checkpoint, index, NULL, &err), PHEMA_ERR_FILE, &err,
                      beyond ? "expected a safetensors header of at most"
@@ -239,7 +239,7 @@ static void headers_of_shards_end_inside_them(void **state)
 static void directories_hold_exactly_one_checkpoint(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     make_directory("dir");
     support_write(in_directory("dir", "config.json"), "{}", 2);
@@ -284,7 +284,7 @@ static void directories_hold_exactly_one_checkpoint(void **state)
 static void content_decides_and_not_the_extension(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     make_directory("names");
     write_shard("names", "w.pt", "{" U8("a", "[0,1]") "}", 1);
@@ -306,7 +306,7 @@ static void content_decides_and_not_the_extension(void **state)
 static void forgetting_the_listing_keeps_the_files(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_index(&checkpoint, MAP(GOOD), &err), &err);
     phema_checkpoint_forget_listing(checkpoint);

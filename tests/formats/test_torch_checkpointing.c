@@ -25,7 +25,7 @@ static void begin_directory(const char *name)
 
 static void refuse(const char *directory, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     const char *path = path_of(directory, "");
     assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err, part);
@@ -37,7 +37,7 @@ static void refuse(const char *directory, const char *part)
 static const uint8_t *read_all(const struct phema_checkpoint *checkpoint,
                                const struct phema_tensor *tensor, uint8_t *scratch)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_reader *reader = NULL;
     const uint8_t *data = NULL;
     assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
@@ -51,7 +51,7 @@ static const uint8_t *read_all(const struct phema_checkpoint *checkpoint,
 /* newest.safetensors has the whole tensors that the library's own reader gave. */
 static void assert_equal_to_whole(const char *path, const char *whole_path, size_t n)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *parts = NULL, *whole = NULL;
     char *wanted_path = support_fixture(whole_path);
     assert_ok(phema_checkpoint_open(&parts, path, NULL, &err), &err);
@@ -103,7 +103,7 @@ static void the_librarys_files_equal_the_whole_tensors(void **state)
 static void the_item_step_is_a_value(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     char *path = support_fixture("torch_checkpointing/step_40");
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
@@ -148,7 +148,7 @@ static void copy_safetensors(const char *directory, bool has_metadata)
 static void metadata_come_from_the_nearest_sibling(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     copy_safetensors("run_100", false);
     refuse("run_100", "holds 4 checkpoint files and no index, metadata.pkl or DTensor");
@@ -219,7 +219,7 @@ static void metadata_that_lie_are_refused(void **state)
             continue;
         }
         /* another serialisation has no tensors */
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_ok(phema_checkpoint_open(&checkpoint, path_of("lie", ""), NULL, &err), &err);
         assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 1);
@@ -364,7 +364,7 @@ struct cut {
 
 static void check_whole(const char *directory, const uint8_t *wanted, size_t n)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     uint8_t scratch[64];
     assert_true(n <= sizeof(scratch));

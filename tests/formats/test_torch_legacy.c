@@ -37,7 +37,7 @@ static void accept(const struct legacy_file *file, const char *name, size_t offs
 {
     struct phema_strbuf content = {0};
     put_legacy(&content, file);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, content.data, content.size, &err), &err);
     assert_string_equal(phema_checkpoint_format(checkpoint), "torch-legacy");

@@ -89,7 +89,7 @@ static void refuse_records(const struct zip_record *records, size_t n, const cha
 
 static void accept_file(const struct phema_strbuf *file)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file->data, file->size, &err), &err);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 1);
@@ -570,7 +570,7 @@ static void many_tensors_are_listed(void **state)
     put_many(&file, 20000);
     const char *path = as_file(file.data, file.size);
     phema_strbuf_clear(&file);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 20000);

@@ -7,7 +7,7 @@
 
 static struct phema_checkpoint *open_path(const char *path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     return checkpoint;
@@ -15,7 +15,7 @@ static struct phema_checkpoint *open_path(const char *path)
 
 static struct phema_record *list(size_t *n, const struct phema_checkpoint *checkpoint)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_record *records = NULL;
     assert_ok(phema_checkpoint_records(&records, n, checkpoint, &err), &err);
     return records;

@@ -60,7 +60,7 @@ static struct phema_strbuf small_content(void)
 
 static struct phema_reader *open_reader(const struct phema_checkpoint *checkpoint)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_reader *reader = NULL;
     assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
     return reader;
@@ -92,7 +92,7 @@ static enum phema_status read_all(const char *path, struct phema_error *err)
 
 static void assert_reads(const struct phema_strbuf *file)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(read_all(as_file(file->data, file->size), &err), &err);
 }
 
@@ -100,7 +100,7 @@ static void assert_reads(const struct phema_strbuf *file)
 static void assert_fails_later(const struct phema_strbuf *file, const char *part)
 {
     const char *path = as_file(file->data, file->size);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     phema_checkpoint_close(checkpoint);
@@ -130,7 +130,7 @@ static const struct {
 static struct phema_checkpoint *open_fixture(const char *name)
 {
     char *path = support_fixture(name);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     free(path);
@@ -214,7 +214,7 @@ static void order_does_not_matter(void **state)
             uint64_t n = 1 + (random >> 4) % (tensor->n_elems - first);
             uint8_t scratch[16384];
             const uint8_t *data = NULL;
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             assert_ok(phema_reader_read(&data, reader, tensor, first, n, scratch, &err), &err);
             size_t bytes = tensor->size_bytes / tensor->n_elems;
             assert_memory_equal(data, content + tensor->offset + first * bytes, n * bytes);
@@ -256,7 +256,7 @@ static void cut_at_every_length_is_noticed(void **state)
         const char *path = as_file(data, size);
         for (size_t length = size; length-- > 0;) {
             assert_int_equal(truncate(path, (off_t)length), 0);
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             enum phema_status status = read_all(path, &err);
             assert_int_equal(status, is_whole(data, size, length) ? PHEMA_OK : PHEMA_ERR_FILE);
             if (status)
@@ -275,7 +275,7 @@ static void slow_damage_is_noticed(void **state)
     uint8_t *data = support_read(fixture, &size);
     free(fixture);
     fixture = support_fixture("zst/content.safetensors");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *plain = NULL;
     assert_ok(phema_checkpoint_open(&plain, fixture, NULL, &err), &err);
     free(fixture);
@@ -335,7 +335,7 @@ static void frames_may_be_empty_skippable_and_of_any_kind(void **state)
     put(&file, content.data + content.size - 1, 1);
     put_frame(&file, "", 0, false);
     assert_reads(&file);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
     assert_true(phema_checkpoint_can_seek(checkpoint)); /* raw and RLE blocks state their sizes */
@@ -441,14 +441,14 @@ static void assert_pieces(const struct phema_checkpoint *checkpoint, size_t piec
         uint64_t n = tensor->n_elems - first < piece ? tensor->n_elems - first : piece;
         static uint8_t scratch[1 << 16];
         const uint8_t *data = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_ok(phema_reader_read(&data, reader, tensor, first, n, scratch, &err), &err);
         for (uint64_t i = 0; i < n; i++)
             assert_int_equal(data[i], (first + i) & 0xFF);
         if (is_backward)
             assert_ok(phema_reader_finish(reader, &err), &err);
     }
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_reader_finish(reader, &err), &err);
     phema_reader_close(reader);
 }
@@ -507,7 +507,7 @@ static void frames_without_content_may_stand_anywhere(void **state)
         for (unsigned way = 0; way < 4; way++) {
             struct phema_strbuf file = {0};
             put_with_gaps(&file, kind, way & 1, way & 2);
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_checkpoint *checkpoint = NULL;
             assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
             assert_int_equal(phema_checkpoint_can_seek(checkpoint), way != 0);
@@ -556,7 +556,7 @@ static void put_unknown_frames(struct phema_strbuf *out, struct entry *entries)
 
 static bool has_index(const struct phema_strbuf *file)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file->data, file->size, &err), &err);
     bool can_seek = phema_checkpoint_can_seek(checkpoint);
@@ -806,7 +806,7 @@ static void other_tensors_are_read_after_a_failure(void **state)
         put_frame(&file, content.data, content.size - 8, says_size);
         put_frame(&file, content.data + content.size - 8, 8, says_size);
         file.data[file.size - 1] ^= 1; /* in the checksum of b's frame */
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
         struct phema_reader *reader = open_reader(checkpoint);
@@ -862,7 +862,7 @@ static void memory_does_not_grow_with_the_content(void **state)
         put_long(&file, n, is_raw);
         const char *path = as_file(file.data, file.size);
         phema_strbuf_clear(&file);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
         struct phema_memory before = phema_memory_now();
         assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);

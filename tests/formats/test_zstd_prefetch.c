@@ -74,7 +74,7 @@ static bool cool(const char *path)
     assert_int_equal(fsync(descriptor), 0);
     assert_int_equal(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
     (void)close(descriptor);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_file *file = NULL;
     assert_ok(phema_file_open(&file, path, &err), &err);
     bool is_cold = !phema_file_is_cached(file, 64);
@@ -84,7 +84,7 @@ static bool cool(const char *path)
 
 static void assert_headers_arrive(const char *path, const struct headers *headers)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_file *file = NULL;
     assert_ok(phema_file_open(&file, path, &err), &err);
     phema_file_expect_sparse(file, true);
@@ -117,7 +117,7 @@ static void headers_are_requested_and_little_else(void **state)
 static void bytes_need_the_file_as_far_as_their_block(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct headers headers = {.n = 0};
     struct phema_strbuf content = {0};
     put_frames(&headers, &content, true);
@@ -142,7 +142,7 @@ static void bytes_need_the_file_as_far_as_their_block(void **state)
 
 static void prefetch(const uint8_t *data, size_t size)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_file *file = NULL;
     if (size == 0)
         return;

@@ -95,7 +95,7 @@ static bool read_elements(struct phema_reader *reader, const struct phema_tensor
 {
     uint8_t scratch[(64 + 7) * 16];
     const uint8_t *data = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_status status = phema_reader_read(&data, reader, tensor, first, n, scratch, &err);
     fuzz_require(!status || tensor->is_compressed, "mapped tensors can be read");
     fuzz_require(!status || (err.message[0] && !strchr(err.message, '\n')),
@@ -141,7 +141,7 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
 
 void fuzz_open_path(const char *path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     if (phema_checkpoint_open(&checkpoint, path, NULL, &err)) {
         fuzz_require(!checkpoint, "outputs change only on success");

@@ -130,7 +130,7 @@ static void make_directories(void)
 static void read_tensors(const struct phema_series *series, size_t k)
 {
     struct phema_reader *reader = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     fuzz_require(!phema_reader_open(&reader, series->snapshots[k].checkpoint, &err),
                  "a reader can be opened");
     for (size_t i = 0; i < series->n_tensors; i++) {
@@ -169,7 +169,7 @@ static void open_series(int use, const char *const *profile, const char *name_re
                                            .n_input_profiles = profile ? 1 : 0,
                                            .name_regex = name_regex,
                                            .use = use};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     if (phema_series_open(&series, &options, &err)) {
         fuzz_require(!series, "outputs change only on success");
@@ -185,7 +185,7 @@ static void open_series(int use, const char *const *profile, const char *name_re
 static void check_change(const struct phema_set_change *change)
 {
     struct phema_json *root = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct phema_span text = {(const uint8_t *)change->text.data, change->text.size};
     double width = 0;
     if (!change->file)
@@ -202,7 +202,7 @@ static void check_change(const struct phema_set_change *change)
 static void change_sets(void)
 {
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     struct phema_tensor_set *sets = NULL;
     size_t n = 0;

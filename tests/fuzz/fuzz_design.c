@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *path = fuzz_store("design.json", data, size);
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct design_read design;
     if (design_read_file(&design, &arena, path, &err))
         fuzz_require_message(&err, path);

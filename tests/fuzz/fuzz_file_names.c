@@ -55,7 +55,7 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
     struct candidate_list scan = {
         .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .warnings = &warnings};
     struct phema_series_options options = {.snapshots = operand, .layout = layout};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_status status = discover_snapshots(&scan, &options, &err);
     bool is_refused = layout && strcmp(layout, "manifest") == 0;
     if (status == PHEMA_OK) {

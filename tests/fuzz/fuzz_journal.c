@@ -17,7 +17,7 @@ static const struct phema_journal_header header = {
 static struct phema_journal *open_journal(const char *path, bool begins_anew, bool *was_cut)
 {
     struct phema_journal *journal = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_status status =
         phema_journal_open(&journal, was_cut, path, &header, begins_anew, &err);
     fuzz_require(!status == (journal != NULL), "outputs change only on success");
@@ -94,7 +94,7 @@ static void go_on(struct phema_journal *journal, const char *path)
     size_t n = 0, n_again = 0, n_made = 0, n_made_again = 0;
     const struct phema_search_score more = {
         .at = {0.0625, 77}, .score = -3, .predicted_error = 0.5};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     fuzz_require(phema_journal_add(journal, &more, &err) == PHEMA_OK, "a score can be added");
     const struct phema_search_score *scores = phema_journal_scores(journal, &n);
     (void)phema_journal_made(journal, &n_made);

@@ -34,7 +34,7 @@ static void open_series(const char *path)
 {
     struct phema_series_options options = {
         .snapshots = path, .from = PHEMA_UNKNOWN, .to = PHEMA_UNKNOWN, .needs_no_tensors = true};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     if (phema_series_open(&series, &options, &err)) {
         fuzz_require(!series, "outputs change only on success");
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   .notes = &notes,
                                   .warnings = &warnings,
                                   .layout = &layout_manifest};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool has_files = true;
     if (manifest_read(&scan, path, &err))
         fuzz_require_message(&err, path);

@@ -21,7 +21,7 @@ static void check_range(const struct cli_reals *list, const char *text)
         return;
     memcpy(first_text, text, size);
     first_text[size] = '\0';
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double first = 0;
     fuzz_require(phema_number_parse(&first, first_text, &err) == PHEMA_OK, "its first is a number");
     fuzz_require(list->items[0] == first, "a range begins with its first");
@@ -38,7 +38,7 @@ static void check_list(const char *text)
 {
     struct phema_arena arena = {0};
     struct cli_reals list = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (cli_parse_reals(&list, &arena, text, &err)) {
         fuzz_require(list.n == 0, "outputs change only on success");
         fuzz_require(err.message[0] != '\0', "failures have a message");
@@ -56,7 +56,7 @@ static void check_list(const char *text)
 /* A size that is also a real number is that number rounded down, up to the rounding of doubles. */
 static void check_size(const char *text, bool is_real, double value)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint64_t size = 0;
     if (phema_size_parse(&size, text, &err) != PHEMA_OK)
         return;
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(text, data, size);
     text[size] = '\0';
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double value = 0;
     uint64_t count = 0;
     bool is_real = phema_number_parse(&value, text, &err) == PHEMA_OK;

@@ -27,7 +27,7 @@ static void check_record(const struct phema_provenance *recorded)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct phema_provenance *recorded = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (phema_provenance_parse(&recorded, (struct phema_span){data, size}, &err)) {
         fuzz_require(!recorded, "outputs change only on success");
         fuzz_require(err.message[0] != '\0', "failures say why");

@@ -26,7 +26,7 @@ static void check_rates(const struct phema_schedule *schedule)
 static void check(const char *text, const char *path)
 {
     struct phema_schedule *schedule = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (phema_schedule_parse(&schedule, text, END, &err)) {
         fuzz_require(!schedule, "outputs change only on success");
         fuzz_require(err.message[0] != '\0' && !strchr(err.message, '\n'), "one line says why");

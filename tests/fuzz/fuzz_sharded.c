@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path = fuzz_store("model.safetensors.index.json", data, size);
     fuzz_open_path(path);
 
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     if (!phema_checkpoint_open(&checkpoint, path, NULL, &err))
         check_files(checkpoint);

@@ -31,7 +31,7 @@ static void check_mix(struct phema_spec *spec)
 {
     static const double times[] = {100, 250, 600, 1000};
     struct phema_mix mix = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (phema_spec_mix(&mix, spec, END, times, ARRAY_LEN(times), &err)) {
         fuzz_require(err.message[0] != '\0' && !mix.parts, "failures say why and change nothing");
         return;
@@ -49,7 +49,7 @@ static void check_mix(struct phema_spec *spec)
 static void check_shown(const struct phema_spec *spec, struct phema_arena *arena)
 {
     struct phema_spec *again = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     fuzz_require(phema_spec_parse(&again, arena, spec->canonical, &err) == PHEMA_OK,
                  "what is shown is a SPEC");
     fuzz_require(strcmp(again->canonical, spec->canonical) == 0, "and the same one");
@@ -62,7 +62,7 @@ static void check_spec(const char *text)
 {
     struct phema_arena arena = {0};
     struct phema_spec *spec = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (phema_spec_parse(&spec, &arena, text, &err)) {
         fuzz_require(!spec, "outputs change only on success");
         fuzz_require(err.message[0] != '\0' && !strchr(err.message, '\n'), "one line says why");

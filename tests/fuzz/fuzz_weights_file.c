@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   .unit = "steps",
                                   .layout = "names"};
     struct phema_plan plan = {.series = &series};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (weights_file_read(&plan, path, &err)) {
         fuzz_require_message(&err, path);
     } else {

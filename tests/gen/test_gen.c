@@ -361,7 +361,7 @@ static void metadata_tell_update_every_and_names_every_digit(void **state)
 static void check_refused(const struct phema_gen_options *options, enum phema_status wanted,
                           const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = support_tmp_path("refused");
     assert_fails(phema_gen(directory, options, &err), wanted, &err, part);
     assert_int_equal(access(directory, F_OK), -1);
@@ -409,7 +409,7 @@ static void an_existing_file_stays_and_no_other_appears(void **state)
             assert_int_equal(unlink(path), 0);
         free(path);
     }
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(phema_gen(directory, &options, &err), PHEMA_ERR_OUTPUT, &err, small_names[5]);
     assert_int_equal(count_entries(directory), 2); /* that file, and the directory truth */
     options.replaces = true;
@@ -423,7 +423,7 @@ static void directories_made_in_vain_are_removed(void **state)
 {
     (void)state;
     struct phema_gen_options options = small_options();
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *missing = support_tmp_path("missing/deeper");
     assert_fails(phema_gen(missing, &options, &err), PHEMA_ERR_OUTPUT, &err, "missing/deeper");
     free(missing);

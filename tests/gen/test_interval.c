@@ -176,7 +176,7 @@ static struct phema_gen_options training_of(enum phema_gen_motion motion, bool i
 static void begin(struct gen_request *request, struct gen_training *training,
                   const struct phema_gen_options *options)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(gen_request_init(request, options, &err), &err);
     assert_true(request->n_items <= MAX_FILES && request->n_averages <= MAX_FILES);
     assert_ok(gen_training_init(training, options, request->averages, request->n_averages,
@@ -231,7 +231,7 @@ static void covariances_are_those_of_all_steps(void **state)
 static double *numbers_of_gen(const struct gen_request *request,
                               const struct gen_training *training)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct gen_state state;
     double *numbers = calloc(request->n_items * N_PARAMS, sizeof(*numbers));
     assert_non_null(numbers);

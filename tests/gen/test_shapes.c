@@ -258,7 +258,7 @@ static void impossible_profiles_are_refused(void **state)
         struct phema_gen_options options = small_options();
         options.snapshots.profiles = &refused[i].profile;
         options.snapshots.n_profiles = 1;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         char *directory = support_tmp_path("refused");
         assert_fails(phema_gen(directory, &options, &err), PHEMA_ERR_USAGE, &err, refused[i].part);
         assert_int_equal(access(directory, F_OK), -1);
@@ -276,7 +276,7 @@ static void truths_are_at_steps_of_the_training(void **state)
         options.truths.n_profiles = 1;
         options.truth_times = times[i];
         options.n_truth_times = 2;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         char *directory = support_tmp_path("refused");
         assert_fails(phema_gen(directory, &options, &err), PHEMA_ERR_USAGE, &err, "--truth-at");
         assert_int_equal(access(directory, F_OK), -1);

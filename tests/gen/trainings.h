@@ -12,7 +12,7 @@
 
 static inline char *generate(const char *name, const struct phema_gen_options *options)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = support_tmp_path(name);
     assert_ok(phema_gen(directory, options, &err), &err);
     return directory;
@@ -27,7 +27,7 @@ static inline char *path_of(const char *directory, const char *name)
 
 static inline struct phema_checkpoint *open_file(const char *directory, const char *name)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     char *path = path_of(directory, name);
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);

@@ -9,7 +9,7 @@
 static void every_form_of_device_is_parsed(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_options options = {.memory_bytes = 7};
     assert_ok(phema_gpu_options_parse(&options, NULL, &err), &err);
     assert_int_equal(options.kind, PHEMA_DEVICE_AUTO);
@@ -55,7 +55,7 @@ static void invalid_devices_are_refused_and_change_nothing(void **state)
                                         "cuda:99999999999999999999",
                                         "cuda:0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_gpu_options options = {.kind = PHEMA_DEVICE_CUDA, .n = 1, .indices = {5}};
         assert_fails(phema_gpu_options_parse(&options, wrong[i], &err), PHEMA_ERR_USAGE, &err,
                      "cuda:0,1");

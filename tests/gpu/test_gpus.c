@@ -10,7 +10,7 @@
 /* Opens them, and compares the first words of their description and the limit. */
 static void opens(const struct phema_gpu_options *options, const char *wanted, uint64_t limit)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpus *gpus = NULL;
     assert_ok(phema_gpus_open(&gpus, options, &err), &err);
     const char *found = phema_gpus_format(gpus);

@@ -11,7 +11,7 @@
 static void the_plugin_is_searched_for_beside_the_program_and_where_it_is_installed(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct plugin_paths paths;
     char program[4096] = "";
     assert_true(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
@@ -31,7 +31,7 @@ static void the_plugin_is_searched_for_beside_the_program_and_where_it_is_instal
 static void the_plugin_is_loaded_and_stays(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct phema_cuda_plugin *plugin = NULL, *again = NULL;
     assert_ok(plugin_load_file(&plugin, SIM_MODULE, &err), &err);
     assert_int_equal(plugin->version, PHEMA_CUDA_VERSION);
@@ -43,7 +43,7 @@ static void the_plugin_is_loaded_and_stays(void **state)
 static void a_missing_file_is_no_error(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct phema_cuda_plugin *plugin = NULL;
     assert_int_equal(plugin_load_file(&plugin, "/nowhere/posthoc-ema-cuda.so", &err), PHEMA_NO);
     assert_int_equal(plugin_load_file(&plugin, "/", &err), PHEMA_NO); /* a directory */
@@ -53,7 +53,7 @@ static void a_missing_file_is_no_error(void **state)
 static void a_file_that_is_not_a_library_is_named(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct phema_cuda_plugin *plugin = NULL;
     char *path = support_tmp_path("posthoc-ema-cuda.so");
     static const char garbage[] = "this is no library, and long enough to have a header of one: "
@@ -73,7 +73,7 @@ static void a_file_that_is_not_a_library_is_named(void **state)
 static void other_libraries_and_versions_are_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct phema_cuda_plugin *plugin = NULL;
     assert_fails(plugin_load_file(&plugin, NO_MODULE, &err), PHEMA_ERR_RESOURCE, &err,
                  "is no CUDA module of posthoc-ema");

@@ -29,7 +29,7 @@ static struct phema_gpu_demand demand_of(enum phema_dtype dtype, uint64_t n_inpu
 static void with_enough_memory_tiles_are_as_large_as_useful(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_fit fit;
     struct phema_gpu_demand demand = demand_of(PHEMA_F16, 32, 64);
     assert_ok(phema_gpu_fit(&fit, &demand, 80 * GIB, &err), &err);
@@ -56,7 +56,7 @@ static void tight_limits_are_kept_to_the_byte(void **state)
     bool has_failed = false;
     struct phema_gpu_demand demand = demand_of(PHEMA_F32, 64, 200);
     for (uint64_t limit = 16 * GIB; limit >= 1 << 16; limit = limit / 4 * 3) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_gpu_fit fit;
         enum phema_status status = phema_gpu_fit(&fit, &demand, limit, &err);
         if (status) {
@@ -83,7 +83,7 @@ static void tight_limits_are_kept_to_the_byte(void **state)
 static void the_message_names_an_amount_that_is_enough(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_fit fit;
     struct phema_gpu_demand demand = demand_of(PHEMA_F64, 8192, 8);
     assert_fails(phema_gpu_fit(&fit, &demand, GIB / 8, &err), PHEMA_ERR_RESOURCE, &err,
@@ -97,7 +97,7 @@ static void the_message_names_an_amount_that_is_enough(void **state)
 static void rare_dtypes_cost_what_they_have(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_fit plain, mixed;
     struct phema_gpu_demand demand = demand_of(PHEMA_F16, 16, 1);
     assert_ok(phema_gpu_fit(&plain, &demand, GIB, &err), &err);
@@ -110,7 +110,7 @@ static void rare_dtypes_cost_what_they_have(void **state)
 static void devices_share_the_threads(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_fit fit;
     struct phema_gpu_demand demand = demand_of(PHEMA_BF16, 8, 2);
     demand.n_gpus = 3;
@@ -122,7 +122,7 @@ static void devices_share_the_threads(void **state)
 static void cublas_needs_memory_for_sums_and_panels(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_fit plain, blas;
     struct phema_gpu_demand demand = demand_of(PHEMA_F16, 40, 25);
     assert_ok(phema_gpu_fit(&plain, &demand, 80 * GIB, &err), &err);

@@ -199,7 +199,7 @@ static const char *compare_row(const struct op_case *test, size_t m, struct phem
 /* False after a difference, which is printed. */
 static bool run_case(const struct op_case *test)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     make_case(test);
     sum_on_cpu(test);
     const char *problem = sum_on_device(test, &err) ? err.message : NULL;
@@ -299,7 +299,7 @@ static void a_full_lane_is_not_exceeded(void **state)
 {
     (void)state;
     enum { N_ROWS = 25, N_INPUTS = 3, N_ELEMS = 2048, BLOCK = 64 };
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_cuda_layout layout = usual_layout;
     layout.n_inputs = MAX_INPUTS;
     layout.input_bytes = layout.row_bytes = (uint64_t)N_ELEMS * sizeof(double);
@@ -324,7 +324,7 @@ static int open_bench(void **state)
 {
     (void)state;
     is_verbose = getenv("PHEMA_VERBOSE") != NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA};
     if (!phema_gpus_open(&bench.gpus, &request, &err) && !start(&usual_layout, &err))
         return 0;

@@ -49,7 +49,7 @@ struct shape {
 static int open_bench(void **state)
 {
     static struct bench bench;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA};
     struct phema_cuda_layout layout = {.n_lanes = 2,
                                        .n_slots = N_SLOTS,
@@ -130,7 +130,7 @@ static void sum_on_cpu(struct bench *bench, const struct shape *shape)
 
 static void run_job(struct bench *bench, const struct shape *shape)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *slots = phema_lane_slots(&bench->lane);
     size_t n_bytes = shape->n_elems * phema_dtype_bits(shape->input) / 8;
     for (size_t k = 0; k < shape->n_inputs; k++) {
@@ -159,7 +159,7 @@ static void run_job(struct bench *bench, const struct shape *shape)
 /* Row m, copied back from the device. */
 static const uint8_t *fetch(struct bench *bench, const struct shape *shape, size_t m)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t n_bytes = shape->n_elems * phema_dtype_bits(shape->output) / 8;
     uint64_t slot = m % N_SLOTS;
     assert_ok(phema_lane_wait(&bench->lane, slot, &err), &err);
@@ -320,7 +320,7 @@ static void the_factor_reproduces_the_matrix(void **state)
 {
     (void)state;
     enum { N = 300 };
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double *matrix = calloc((size_t)N * N, sizeof(double));
     double *factor = calloc((size_t)N * N, sizeof(double));
     assert_non_null(matrix);
@@ -350,7 +350,7 @@ static void the_factor_reproduces_the_matrix(void **state)
 static void memory_is_counted_and_freed(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpus *gpus = NULL;
     struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA, .memory_fraction = 0.5};
     struct phema_cuda_layout layout = {.n_lanes = 3,
@@ -381,7 +381,7 @@ static void memory_is_counted_and_freed(void **state)
 static void missing_devices_are_named(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpus *gpus = NULL;
     struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA, .n = 1, .indices = {999}};
     assert_fails(phema_gpus_open(&gpus, &request, &err), PHEMA_ERR_RESOURCE, &err,

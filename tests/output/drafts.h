@@ -111,7 +111,7 @@ static inline void write_plain(const char *name, const char *json, size_t n_data
 
 static inline void refuse(const struct wanted *wanted, enum phema_status status, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     assert_fails(make_outputs(&made, wanted, &err), status, &err, part);
     assert_null(strchr(err.message, '\n'));
@@ -119,7 +119,7 @@ static inline void refuse(const struct wanted *wanted, enum phema_status status,
 
 static inline void accept(struct made *made, const struct wanted *wanted)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(make_outputs(made, wanted, &err), &err);
 }
 

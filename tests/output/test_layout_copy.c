@@ -205,6 +205,7 @@ static void all_names_of_a_tensor_are_replaced_together(void **state)
     static const struct view tied[] = {VECTOR("a", '0', 6, 0, 6), VECTOR("b", '0', 6, 0, 6)};
     WRITE("tied", tied);
     struct made made;
+    struct phema_error err = {0};
     accept(&made, &(struct wanted){.snapshots = "tied", .out = "o.pt", .include = "^a$"});
     assert_int_equal(made.plan->series->n_tensors, 1);
     assert_false(made.outputs.is_in_order); /* written once */
@@ -214,7 +215,7 @@ static void all_names_of_a_tensor_are_replaced_together(void **state)
     assert_false(made.outputs.is_in_order);
     assert_true(made.outputs.is_replaced[0]);
     assert_false(made.outputs.is_replaced[1]);
-    assert_null(phema_outputs_no_parts_reason(made.plan, &made.outputs));
+    assert_ok(phema_outputs_check_parts(made.plan, &made.outputs, &err), &err);
     clear_made(&made);
 
     /* tied in the file alone: the last average of both stays, as one process writes them */
@@ -222,7 +223,7 @@ static void all_names_of_a_tensor_are_replaced_together(void **state)
     WRITE("untied", untied);
     accept(&made, &(struct wanted){.snapshots = "untied", .into = "tied", .out = "o.pt"});
     assert_true(made.outputs.is_in_order);
-    assert_non_null(phema_outputs_no_parts_reason(made.plan, &made.outputs));
+    assert_int_equal(phema_outputs_check_parts(made.plan, &made.outputs, &err), PHEMA_ERR_USAGE);
     clear_made(&made);
     /* apart in the file alone: both are written */
     accept(&made, &(struct wanted){.snapshots = "tied", .into = "untied", .out = "o.pt"});

@@ -24,7 +24,7 @@ static struct phema_json *parse_index(const struct phema_outputs *outputs, const
     const struct phema_side_file *file = find_side_file(outputs, name);
     assert_non_null(file);
     assert_null(file->source);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_json *index = NULL;
     struct phema_span text = {(const uint8_t *)file->text, strlen(file->text)};
     assert_ok(phema_json_parse(&index, text, &err), &err);

@@ -23,7 +23,7 @@ static void every_field_is_read(void **state)
 {
     (void)state;
     struct phema_provenance *recorded = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const char *text =
         HEAD ONE ",\"target\":{\"time\":100,\"sigma_rel\":0.1,\"gamma\":null,"
                  "\"spec\":\"raw\"},\"checks\":{\"verdict\":\"wrong\","
@@ -51,7 +51,7 @@ static void rows_are_read(void **state)
 {
     (void)state;
     struct phema_provenance *recorded = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const char *text = "{\"version\":1,\"program\":\"p\",\"command\":\"c "
                        "\xEF\xBF\xBD\",\"command_bytes\":\"c%20%FF\","
                        "\"accumulate\":\"f64\",\"snapshots\":[{\"file\":\"\xEF\xBF\xBD\",\"file_"
@@ -100,7 +100,7 @@ static void missing_and_malformed_fields_are_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct phema_provenance *recorded = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(parse(&recorded, bad[i].text, &err), PHEMA_ERR_FILE, &err, bad[i].part);
         assert_null(recorded);
     }
@@ -110,7 +110,7 @@ static void an_older_provenance_has_no_digests(void **state)
 {
     (void)state;
     struct phema_provenance *recorded = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const char *text = HEAD "\"snapshots\":[{\"file\":\"a\",\"weight\":1}]}";
     assert_ok(parse(&recorded, text, &err), &err);
     assert_null(recorded->inputs[0].digest);

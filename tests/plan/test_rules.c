@@ -31,7 +31,7 @@ static void draft_init(struct draft *draft, const char *const *names, size_t n)
 
 static void read_rules(struct draft *draft, const char *const *texts, size_t n)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(rules_read(&draft->plan, texts, n, &err), &err);
     assert_int_equal(draft->plan.n_rules, n);
 }
@@ -85,7 +85,7 @@ static void invalid_rules_are_refused(void **state)
         {"at(tn=0.1", PHEMA_ERR_USAGE, "regular expression 'at(tn'"},
     };
     for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct draft draft;
         draft_init(&draft, NULL, 0);
         const char *const texts[] = {"fine=0.1", cases[c].text};
@@ -100,7 +100,7 @@ static void at_most_256_rules_are_accepted(void **state)
     static const char *texts[257];
     for (size_t r = 0; r < ARRAY_LEN(texts); r++)
         texts[r] = "a=0.1";
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct draft draft;
     draft_init(&draft, NULL, 0);
     assert_fails(rules_read(&draft.plan, texts, 257, &err), PHEMA_ERR_USAGE, &err, "at most 256");
@@ -118,7 +118,7 @@ static void the_first_matching_rule_is_followed(void **state)
     (void)state;
     static const char *const texts[] = {"^dec=copy", "attn=0.05", "weight$=0.2"};
     static const size_t wanted[] = {2, 2, 3, 1, 0, 0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct draft draft;
     draft_init(&draft, names, ARRAY_LEN(names));
     draft.tensors[4].rule = PHEMA_RULE_COPY;
@@ -143,7 +143,7 @@ static void the_first_matching_rule_is_followed(void **state)
 
 static void refuse(const char *const *texts, size_t n, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct draft draft;
     draft_init(&draft, names, ARRAY_LEN(names));
     draft.tensors[4].rule = PHEMA_RULE_COPY;
@@ -172,7 +172,7 @@ static void tied_tensors_follow_one_rule(void **state)
     REFUSE("tensors 'enc.mlp.weight' and 'dec.attn.weight' are tied", "dec=0.05");
     REFUSE("are tied, but do not follow the same rule", "mlp=0.05", "dec=0.05");
     static const char *const texts[] = {"mlp|dec=copy"};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct draft draft;
     draft_init(&draft, names, ARRAY_LEN(names));
     draft.tensors[3].same_as = 2;
@@ -186,7 +186,7 @@ static void series_without_tensors_match_nothing(void **state)
 {
     (void)state;
     static const char *const texts[] = {"attn=0.05"};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct draft draft;
     draft_init(&draft, NULL, 0);
     read_rules(&draft, texts, 1);
@@ -215,7 +215,7 @@ static struct phema_plan *make_plan(const double *sigma_rels, size_t n, const ch
         .n_ats = 2,
         .rules = rules,
         .n_rules = n_rules};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_plan *plan = NULL;
     assert_ok(phema_plan_make(&plan, &options, &err), &err);
     free(path);

@@ -36,7 +36,7 @@ static void train(struct training *training, size_t drop_at, uint64_t seed)
     static char labels[N][32];
     double params[N_ELEMS], averages[2][N_ELEMS];
     struct phema_profile profiles[2] = {{.shape = PHEMA_SHAPE_POWER}, {.shape = PHEMA_SHAPE_POWER}};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     memset(training, 0, sizeof(*training));
     for (size_t w = 0; w < 2; w++)
         assert_ok(phema_gamma_from_sigma_rel(&profiles[w].gamma, sigma_rels[w], &err), &err);
@@ -77,7 +77,7 @@ static void check(struct phema_series_checks *checks, struct training *training)
                                   .sizes = sizes,
                                   .mean_square = 1};
     struct phema_motion motion = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(series_checks_make(checks, &motion, &series, NULL, &sample, true, &err), &err);
     phema_motion_clear(&motion);
 }

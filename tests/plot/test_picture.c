@@ -11,7 +11,7 @@
 static char *write_as(const struct phema_picture *picture, enum phema_picture_format format)
 {
     struct phema_strbuf text = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_picture_write(&text, picture, format, &err), &err);
     assert_true(text.size > 0);
     char *copy = strndup(text.data, text.size);
@@ -55,7 +55,7 @@ static void draw_targets(const struct phema_profile *snapshots, const double *we
     struct phema_plot_target targets[] = {
         {.title = "one", .mix = {.parts = target, .n_parts = 1}, .weights = weights}};
     struct phema_picture *picture = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_plot_weights(&picture, &series, targets, 1, &err), &err);
     assert_drawn(picture);
     assert_ok(phema_plot_profiles(&picture, &series, targets, 1, &err), &err);
@@ -103,7 +103,7 @@ static void errors_of_any_size_are_drawn(void **state)
         struct phema_plot_errors errors = {
             .title = "", .widths = widths, .n = n, .inputs = inputs, .n_inputs = 7};
         struct phema_picture *picture = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_ok(phema_plot_errors(&picture, &errors, &err), &err);
         assert_drawn(picture);
     }
@@ -114,7 +114,7 @@ static void draw_sweep(const char *csv)
     struct phema_plot_sweep sweep = {.title = "sweep", .csv = {(const uint8_t *)csv, strlen(csv)}};
     struct phema_picture *picture = NULL;
     struct phema_sweep_facts facts;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_plot_sweep(&picture, &facts, &sweep, &err), &err);
     assert_drawn(picture);
 }
@@ -141,7 +141,7 @@ static void stages_of_any_size_are_drawn(void **state)
     static const uint64_t caps[] = {0, 1, UINT64_MAX};
     for (size_t i = 0; i < ARRAY_LEN(caps); i++) {
         struct phema_picture *picture = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_span span = {(const uint8_t *)lines, sizeof(lines) - 1};
         assert_ok(phema_plot_memory(&picture, "memory", span, caps[i], &err), &err);
         assert_drawn(picture);
@@ -151,7 +151,7 @@ static void stages_of_any_size_are_drawn(void **state)
 static void the_extension_selects_the_format(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_picture_format format = PHEMA_PICTURE_CSV;
     assert_ok(phema_picture_format(&format, "a.b/c.pdf", &err), &err);
     assert_int_equal(format, PHEMA_PICTURE_PDF);

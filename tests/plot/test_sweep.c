@@ -20,7 +20,7 @@ static void assert_scores(const char *text, const char *wanted, size_t wanted_le
 {
     struct phema_picture *picture = NULL;
     struct phema_strbuf csv = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_sweep_facts facts = {0};
     assert_ok(plot_text(&picture, &facts, text, strlen(text), &err), &err);
     assert_int_equal(facts.n_left_out, wanted_left_out);
@@ -37,7 +37,7 @@ static void assert_refused(const char *text, size_t size, const char *part)
 {
     struct phema_picture *picture = NULL;
     struct phema_sweep_facts facts = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(plot_text(&picture, &facts, text, size, &err), PHEMA_ERR_FILE, &err, part);
     assert_null(picture);
 }
@@ -73,7 +73,7 @@ static void the_best_is_the_lowest_or_the_highest(void **state)
             .title = "", .csv = {(const uint8_t *)text, strlen(text)}, .maximizes = maximizes};
         struct phema_picture *picture = NULL;
         struct phema_sweep_facts facts;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_ok(phema_plot_sweep(&picture, &facts, &sweep, &err), &err);
         assert_true(facts.best_sigma_rel == (maximizes ? 0.15 : 0.2));
         assert_true(facts.best_score == (maximizes ? 7 : -1));
@@ -147,7 +147,7 @@ static void too_many_scores_are_refused(void **state)
     assert_refused(text, n * sizeof(line), "line 100001: has more than 100000 scores");
     struct phema_picture *picture = NULL;
     struct phema_sweep_facts facts = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(plot_text(&picture, &facts, text, (n - 1) * sizeof(line), &err), &err);
     phema_picture_free(picture);
     free(text);

@@ -13,7 +13,7 @@ static void gamma_matches_the_published_pairs(void **state)
     (void)state;
     static const double published[][2] = {{0.05, 16.97}, {0.10, 6.94}}; /* sigma_rel, gamma */
     for (size_t i = 0; i < ARRAY_LEN(published); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double gamma = 0;
         assert_ok(phema_gamma_from_sigma_rel(&gamma, published[i][0], &err), &err);
         assert_near(gamma, published[i][1], 0.005); /* half of the last printed digit */
@@ -34,7 +34,7 @@ static void gamma_has_all_digits(void **state)
         {0.2888, -0.0025986694228679043538416652560268},
     };
     for (size_t i = 0; i < ARRAY_LEN(golden); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double gamma = 0;
         double sigma_rel = golden[i][0];
         assert_ok(phema_gamma_from_sigma_rel(&gamma, sigma_rel, &err), &err);
@@ -50,13 +50,13 @@ static void widths_that_do_not_exist_are_refused(void **state)
     static const double refused[] = {0,     -0.05, (double)NAN, HUGE_VAL, -HUGE_VAL,
                                      0.289, 0.31,  0.5,         1e-300};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double gamma = 17;
         assert_fails(phema_gamma_from_sigma_rel(&gamma, refused[i], &err), PHEMA_ERR_TARGET, &err,
                      "below 0.289");
         assert_true(gamma == 17);
     }
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double gamma = 0;
     assert_fails(phema_gamma_from_sigma_rel(&gamma, 0.4, &err), PHEMA_ERR_TARGET, &err, "0.300283");
     assert_ok(phema_gamma_from_sigma_rel(&gamma, nextafter(0.289, 0), &err), &err);
@@ -96,7 +96,7 @@ static void half_life_goes_both_ways(void **state)
     assert_near(phema_half_life_from_gamma(0, 8), 4, 1e-15);
     static const double gammas[] = {-0.4, 0, 0.17, 6.94, 16.97, 1e6};
     for (size_t i = 0; i < ARRAY_LEN(gammas); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double gamma = 0;
         double half_life = phema_half_life_from_gamma(gammas[i], 2e9);
         assert_ok(phema_gamma_from_half_life(&gamma, half_life, 2e9, &err), &err);
@@ -106,7 +106,7 @@ static void half_life_goes_both_ways(void **state)
                                         {(double)NAN, 1}, {1, 0},  {1, HUGE_VAL},  {1, (double)NAN},
                                         {1e-30, 1},       {1, -4}, {HUGE_VAL, 1e9}};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double gamma = 17;
         assert_fails(phema_gamma_from_half_life(&gamma, refused[i][0], refused[i][1], &err),
                      PHEMA_ERR_TARGET, &err, "time");

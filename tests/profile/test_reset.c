@@ -16,7 +16,7 @@ static void texts_become_ascending_resets(void **state)
     (void)state;
     static const char *const texts[] = {"2k,counter", "512.5", "4096"};
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_reset *resets = NULL;
     assert_ok(phema_resets_parse(&resets, &arena, texts, 3, &err), &err);
     assert_true(resets[0].at == 512.5 && !resets[0].restarts_count);
@@ -47,7 +47,7 @@ static void other_texts_are_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct phema_arena arena = {0};
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_reset *resets = NULL;
         assert_fails(phema_resets_parse(&resets, &arena, bad[i].texts, bad[i].n, &err),
                      PHEMA_ERR_USAGE, &err, bad[i].part);
@@ -167,7 +167,7 @@ static void profiles_are_what_the_recurrence_keeps(void **state)
         for (size_t r = 0; r < ARRAY_LEN(runs); r++) {
             for (size_t e = 0; e < ARRAY_LEN(ends); e++) {
                 struct phema_profile profile = averages[a];
-                struct phema_error err = {""};
+                struct phema_error err = {0};
                 double weights[END + 1];
                 profile.t = ends[e];
                 simulate(weights, &profile, runs[r].resets, runs[r].n);
@@ -183,7 +183,7 @@ static void what_ends_with_a_reset_was_kept_before(void **state)
 {
     (void)state;
     static const struct phema_reset resets[] = {{30, true}, {60, false}};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_profile profile = {.gamma = 6.94, .t = 30};
     assert_ok(phema_profile_reset(&profile, resets, 2, &err), &err);
     assert_true(profile.reset == 0 && profile.origin == 0);
@@ -199,7 +199,7 @@ static void windows_cannot_be_reset(void **state)
 {
     (void)state;
     static const struct phema_reset reset = {50, false};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_profile window = {.shape = PHEMA_SHAPE_WINDOW, .length = 20, .t = 70};
     assert_ok(phema_profile_reset(&window, &reset, 1, &err), &err);
     assert_true(window.reset == 0);

@@ -13,7 +13,7 @@
 static struct phema_schedule *schedule_of(const char *text, double steps)
 {
     struct phema_schedule *schedule = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_schedule_parse(&schedule, text, steps, &err), &err);
     return schedule;
 }
@@ -25,7 +25,7 @@ static void a_jump_lies_where_it_is_put(void **state)
 {
     (void)state;
     struct phema_schedule *schedule = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_schedule_make_jump(&schedule, 1000, 10, &err), &err);
     assert_true(phema_schedule_rate(schedule, 1) == 1 && phema_schedule_rate(schedule, 999) == 1);
     assert_true(phema_schedule_rate(schedule, 1001) == 10);
@@ -155,7 +155,7 @@ static void other_texts_are_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct phema_schedule *schedule = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(phema_schedule_parse(&schedule, bad[i].text, bad[i].steps, &err),
                      PHEMA_ERR_USAGE, &err, bad[i].part);
         assert_null(schedule);
@@ -234,14 +234,14 @@ static void hostile_files_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         char *path = store("bad.csv", bad[i].text, strlen(bad[i].text));
         struct phema_schedule *schedule = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(phema_schedule_parse(&schedule, path, 1000, &err), PHEMA_ERR_FILE, &err,
                      bad[i].part);
         assert_true(strncmp(err.message, path, strlen(path)) == 0 && !schedule);
         free(path);
     }
     struct phema_schedule *schedule = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(phema_schedule_parse(&schedule, "no/such.csv", 1000, &err), PHEMA_ERR_FILE, &err,
                  "no/such.csv: ");
 }
@@ -250,7 +250,7 @@ static void long_lines_and_lists_are_refused(void **state)
 {
     (void)state;
     struct phema_schedule *schedule = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t size = 65537;
     char *line = calloc(size, 1);
     assert_non_null(line);

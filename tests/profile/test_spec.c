@@ -11,7 +11,7 @@
 
 static struct phema_spec *parse(struct phema_arena *arena, const char *text)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_spec *spec = NULL;
     assert_ok(phema_spec_parse(&spec, arena, text, &err), &err);
     return spec;
@@ -19,7 +19,7 @@ static struct phema_spec *parse(struct phema_arena *arena, const char *text)
 
 static struct phema_profile profile_at(struct phema_arena *arena, const char *text, double t)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_profile profile = {0};
     assert_ok(phema_spec_profile(&profile, parse(arena, text), t, &err), &err);
     assert_true(profile.t == t);
@@ -32,7 +32,7 @@ static void widths_and_exponents_are_power_functions(void **state)
 {
     (void)state;
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double gamma = 0;
     assert_ok(phema_gamma_from_sigma_rel(&gamma, 0.1, &err), &err);
     struct phema_profile profile = profile_at(&arena, "power:sigma=0.1", 1000);
@@ -86,7 +86,7 @@ static void lengths_reach_no_further_than_the_training(void **state)
         struct phema_profile profile = profile_at(&arena, known[i].text, 20000);
         assert_int_equal(profile.shape, known[i].shape);
         assert_true(profile.length == 20000);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(phema_spec_profile(&profile, parse(&arena, known[i].text), 19999, &err),
                      PHEMA_ERR_INPUTS, &err, "20000 back from time 19999");
     }
@@ -124,7 +124,7 @@ static void betas_are_the_same_for_every_end(void **state)
 {
     (void)state;
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_spec *spec = parse(&arena, "diffusers");
     struct phema_profile early = {0}, late = {0};
     assert_ok(phema_spec_profile(&early, spec, 1000, &err), &err);
@@ -157,7 +157,7 @@ static void tables_are_read(void **state)
 {
     (void)state;
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = NULL;
     write_table(&path, "# step beta\n1 0\r\n\n 10\t0.5 # half\n1k 1"); /* no newline at the end */
     struct phema_strbuf text = {0};
@@ -204,7 +204,7 @@ static void invalid_tables_are_refused(void **state)
         write_table(&path, hostile[i].text);
         struct phema_strbuf text = {0};
         phema_strbuf_printf(&text, "table:%s", path);
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_spec *spec = NULL;
         assert_fails(phema_spec_parse(&spec, &arena, text.data, &err), PHEMA_ERR_FILE, &err,
                      hostile[i].message);
@@ -216,7 +216,7 @@ static void invalid_tables_are_refused(void **state)
     support_write(path, "1 \0 2\n", 6);
     struct phema_strbuf text = {0};
     phema_strbuf_printf(&text, "table:%s", path);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_spec *spec = NULL;
     assert_fails(phema_spec_parse(&spec, &arena, text.data, &err), PHEMA_ERR_FILE, &err,
                  "line 1: is no line of text");
@@ -240,7 +240,7 @@ static void check_merge(const char *text, double at, const double *wanted, const
 {
     static const double times[] = {100, 200, 300, 400, 500};
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_mix mix = {0};
     struct phema_spec *spec = parse(&arena, text);
     assert_false(spec->is_average);
@@ -288,7 +288,7 @@ static void merges_of_too_many_snapshots_are_refused(void **state)
     (void)state;
     static const double times[] = {100, 200};
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_mix mix = {0};
     assert_fails(phema_spec_mix(&mix, parse(&arena, "sma:3"), 200, times, 2, &err),
                  PHEMA_ERR_TARGET, &err, "sma:3: there are 2 times of snapshots until 200");
@@ -305,7 +305,7 @@ static void a_difference_has_factors_of_both_signs(void **state)
     (void)state;
     static const double times[] = {100, 200};
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_mix mix = {0};
     struct phema_spec *spec = parse(&arena, "ema:half-life=1e2 - sma:2");
     assert_string_equal(spec->kind, "difference");
@@ -421,7 +421,7 @@ static void errors_name_the_fault(void **state)
     };
     struct phema_arena arena = {0};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_spec *spec = NULL;
         assert_fails(phema_spec_parse(&spec, &arena, wrong[i].text, &err), wrong[i].status, &err,
                      wrong[i].message);
@@ -430,7 +430,7 @@ static void errors_name_the_fault(void **state)
     char *longer = malloc(PHEMA_SPEC_MAX_SIZE + 2);
     memset(longer, 'a', PHEMA_SPEC_MAX_SIZE + 1);
     longer[PHEMA_SPEC_MAX_SIZE + 1] = '\0';
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_spec *spec = NULL;
     assert_fails(phema_spec_parse(&spec, &arena, longer, &err), PHEMA_ERR_USAGE, &err,
                  "longer than 8192");

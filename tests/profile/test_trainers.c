@@ -12,7 +12,7 @@
 
 static struct phema_profile profile_at(struct phema_arena *arena, const char *text, double t)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_spec *spec = NULL;
     struct phema_profile profile = {0};
     assert_ok(phema_spec_parse(&spec, arena, text, &err), &err);
@@ -148,7 +148,7 @@ static void a_shifted_clock_keeps_some_of_the_first_parameters(void **state)
         assert_true(a[i] == b[i]);
     /* a new count begins with the same shift */
     struct phema_reset reset = {.at = 60, .restarts_count = true};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_profile_reset(&shifted, &reset, 1, &err), &err);
     assert_true(shifted.reset == 60 && shifted.origin == -440);
     phema_arena_clear(&arena);
@@ -175,7 +175,7 @@ static void texts_are_canonical(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct phema_arena arena = {0};
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_spec *spec = NULL;
         assert_ok(phema_spec_parse(&spec, &arena, cases[i].text, &err), &err);
         assert_string_equal(spec->canonical, cases[i].canonical);
@@ -205,7 +205,7 @@ static void invalid_texts_are_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct phema_arena arena = {0};
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_spec *spec = NULL;
         enum phema_status status = phema_spec_parse(&spec, &arena, cases[i].text, &err);
         struct phema_profile profile;
@@ -216,7 +216,7 @@ static void invalid_texts_are_refused(void **state)
     }
     /* before its first update an average does not exist */
     struct phema_arena arena = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_spec *spec = NULL;
     struct phema_profile profile;
     assert_ok(phema_spec_parse(&spec, &arena, "titan:start=200", &err), &err);

@@ -142,7 +142,7 @@ static _Atomic uint64_t n_waits;
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (bytes > setting("SIM_LARGEST", UINT64_MAX) ||
         bytes + ptx_allocated_bytes(current_device) > total_bytes() ||
         ptx_alloc((uint8_t **)out, current_device, bytes, &err))
@@ -153,7 +153,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 
 cudaError_t cudaFree(void *memory)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     return memory && ptx_free(memory, &err) ? fail_with(&err) : cudaSuccess;
 }
 
@@ -227,7 +227,7 @@ static cudaError_t run_until(cudaStream_t stream, uint64_t until)
 {
     while (stream->n_done < until) {
         struct step *step = stream->first;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         if (sticky_error() == cudaSuccess && step->work(step->arguments, stream->device, &err))
             (void)fail_with(&err);
         stream->first = step->next;
@@ -357,7 +357,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     struct copy copy = {to, from, bytes, kind};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     return copy_bytes(&copy, current_device, &err) ? fail_with(&err) : cudaSuccess;
 }
 
@@ -373,7 +373,7 @@ static pthread_once_t module_once = PTHREAD_ONCE_INIT;
 
 static void load_module(void)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_strbuf text = {0};
     const char *other = getenv("PTX_FILE"), *path = other ? other : PTX_FILE;
     FILE *file = fopen(path, "rb");
@@ -420,7 +420,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
                              size_t shared_bytes, cudaStream_t stream)
 {
     struct launch launch = {.grid = grid, .block = block};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     (void)pthread_once(&module_once, load_module);
     for (size_t i = 0; i < n_kernels; i++)
         if (kernels[i].host_function == function)

@@ -102,7 +102,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *work, size_t bytes)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *view;
     if ((uintptr_t)work % 256 || ptx_view(&view, handle->device, work, bytes, false, &err)) {
         cudart_report("cublasSetWorkspace: not aligned to 256 bytes, or %s", err.message);
@@ -224,7 +224,7 @@ static int work_size(int n)
 cusolverStatus_t cusolverDnDpotrf_bufferSize(cusolverDnHandle_t handle, cublasFillMode_t triangle,
                                              int n, double *a, int leading, int *n_work)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct matrix matrix = {a, n, n, leading, sizeof(double)};
     uint8_t *view;
     if (triangle != CUBLAS_FILL_MODE_UPPER || !is_matrix(&matrix) ||
@@ -241,7 +241,7 @@ cusolverStatus_t cusolverDnDpotrf_bufferSize(cusolverDnHandle_t handle, cublasFi
 cusolverStatus_t cusolverDnDpotrf(cusolverDnHandle_t handle, cublasFillMode_t triangle, int n,
                                   double *a, int leading, double *work, int n_work, int *info)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct matrix matrix = {a, n, n, leading, sizeof(double)};
     uint8_t *view_a, *view_work, *view_info;
     if (triangle != CUBLAS_FILL_MODE_UPPER || !is_matrix(&matrix) || n_work < work_size(n) ||

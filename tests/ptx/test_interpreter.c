@@ -32,7 +32,7 @@ struct memory {
 static int open_memory(void **state)
 {
     static struct memory memory;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *view;
     assert_ok(ptx_alloc(&memory.in, 0, N_BYTES, &err), &err);
     assert_ok(ptx_alloc(&memory.out, 0, N_BYTES, &err), &err);
@@ -47,7 +47,7 @@ static int open_memory(void **state)
 static int close_memory(void **state)
 {
     struct memory *memory = *state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(ptx_free(memory->in, &err), &err);
     assert_ok(ptx_free(memory->out, &err), &err);
     assert_int_equal(ptx_free(memory->in, &err), PHEMA_BUG); /* not twice */
@@ -80,7 +80,7 @@ static const struct ptx_launch one_block = {.grid = {1, 1, 1}, .block = {N_THREA
 static void assert_found_in(void **state, const char *text, const struct ptx_launch *given,
                             const char *message)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_status status = launch(*state, text, given, &err);
     if (!status)
         fail_msg("not found: %s", message);
@@ -95,7 +95,7 @@ static void assert_found(void **state, const char *text, const char *message)
 
 static void assert_output(void **state, const char *text, uint32_t (*wanted)(uint32_t thread))
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct memory *memory = *state;
     uint8_t *view;
     assert_ok(launch(memory, text, &one_block, &err), &err);
@@ -286,7 +286,7 @@ static void allocations_have_gaps(void **state)
 {
     (void)state;
     enum { N = 8, BYTES = 65536 };
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *memory[N], *view;
     for (size_t i = 0; i < N; i++) {
         assert_ok(ptx_alloc(&memory[i], 0, BYTES, &err), &err);
@@ -332,7 +332,7 @@ static void registers_that_nobody_wrote_are_not_read(void **state)
 
 static void memory_that_nobody_wrote_is_not_read(void **state)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct memory memory = *(struct memory *)*state;
     uint8_t *view;
     assert_ok(ptx_alloc(&memory.in, 0, N_BYTES, &err), &err);
@@ -388,7 +388,7 @@ static void launches_beyond_the_limits_are_refused(void **state)
         {.grid = {1, 1, 1}, .block = {1, 1, 65}},
     };
     for (size_t i = 0; i < ARRAY_LEN(launches); i++) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_int_equal(launch(*state, HEAD TAIL, &launches[i], &err), PHEMA_BUG);
     }
     assert_found(state, ".entry k() { .shared .align 4 .b8 s[49156];\nret;\n}\n", "49156 bytes");

@@ -831,6 +831,20 @@ class Search(Case):
                 ph.search(series, lambda path: ways["others"](path) and 1.0, (0.06, 0.2), tolerance=0.1)
             ph.search(series, lambda path: 1.0, (0.06, 0.2), tolerance=0.1, extension="", shard_bytes=20000)
 
+    def test_messages_name_arguments(self):
+        with ph.open(self.run_dir) as series:
+            for make, message in (
+                (lambda: series.plan(), "no target: give sigma_rel= or profile="),
+                (lambda: series.plan(profile="zoo"), "profile: 'zoo': unknown profile"),
+                (lambda: series.plan(0.1, rules="w"), "rules='w': "),
+                (lambda: series.plan(0.1).run(self.dir / "o.safetensors", into="x", shard_bytes=1 << 20), "into: "),
+                (lambda: ph.open(self.run_dir, name_regex="("), "name_regex: "),
+            ):
+                with self.assertRaises(ph.Error) as caught:
+                    make()
+                self.assertIn(message, str(caught.exception))
+                self.assertNotIn("--", str(caught.exception))
+
     def test_the_search_scores_tensors_without_files(self):
         if not HAS_NUMPY:
             self.skipTest("needs NumPy")

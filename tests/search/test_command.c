@@ -28,7 +28,7 @@ static void output_and_errors_are_separate(void **state)
 {
     (void)state;
     struct phema_command_result result;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(run(&result, "echo one; echo two >&2; cat", 0, &err),
               &err); /* standard input is empty */
     assert_string_equal(result.output.data, "one\n");
@@ -50,7 +50,7 @@ static void a_failure_has_its_status_and_last_line(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct phema_command_result result;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(run(&result, cases[i].script, 0, &err), PHEMA_ERR_INPUTS, &err, cases[i].part);
         phema_command_clear(&result);
     }
@@ -63,7 +63,7 @@ static void a_missing_program_is_reported(void **state)
     char *words[] = {name, NULL};
     const struct phema_command_options options = {0};
     struct phema_command_result result;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(phema_command_run(&result, words, &options, &err), PHEMA_ERR_INPUTS, &err,
                  "cannot be run: No such file or directory");
     phema_command_clear(&result);
@@ -74,7 +74,7 @@ static void only_the_end_of_long_output_is_kept(void **state)
 {
     (void)state;
     struct phema_command_result result;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(run(&result, "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo 4.5", 0, &err),
               &err);
     assert_true(result.output.size <= 2 * PHEMA_COMMAND_KEPT_BYTES + 65536);
@@ -88,7 +88,7 @@ static void background_processes_are_not_waited_for(void **state)
 {
     (void)state;
     struct phema_command_result result;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(run(&result, "sleep 600 & echo $!; echo 2", 0, &err), &err);
     assert_true(result.elapsed_s < 300);
     /* they outlive the command, and no child process is left */
@@ -110,7 +110,7 @@ static void a_slow_command_is_ended(void **state)
 {
     (void)state;
     struct phema_command_result result;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     /* On a slow machine a command may be ended before it begins. */
     for (double limit_s = 0.2; limit_s < 300; limit_s *= 4) {
         char wanted[80];
@@ -161,7 +161,7 @@ static void the_score_is_in_the_last_line_or_matches_the_pattern(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         double score = 0;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_ok(score_of(&score, cases[i].text, cases[i].expression, &err), &err);
         if (isnan(cases[i].score))
             assert_true(isnan(score));
@@ -188,7 +188,7 @@ static void an_invalid_score_is_reported(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         double score = 0;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(score_of(&score, cases[i].text, cases[i].expression, &err), PHEMA_ERR_INPUTS,
                      &err, cases[i].part);
     }

@@ -23,7 +23,7 @@ static enum phema_status open_journal(struct phema_journal **out, bool *was_cut,
 static void fill(const char *path)
 {
     struct phema_journal *journal = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool was_cut = true;
     assert_ok(open_journal(&journal, &was_cut, path, &err), &err);
     assert_false(was_cut);
@@ -46,7 +46,7 @@ static void written_scores_are_read_back(void **state)
     (void)unlink(path);
     fill(path);
     struct phema_journal *journal = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool was_cut = true;
     assert_ok(open_journal(&journal, &was_cut, path, &err), &err);
     assert_false(was_cut);
@@ -81,7 +81,7 @@ static void a_journal_truncated_anywhere_is_recovered(void **state)
     for (size_t cut = 0; cut <= size; cut++) {
         support_write(path, bytes, cut);
         struct phema_journal *journal = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         bool was_cut = false;
         assert_ok(open_journal(&journal, &was_cut, path, &err), &err);
         bool is_whole = cut <= header_size || bytes[cut - 1] == '\n';
@@ -125,7 +125,7 @@ static void another_search_is_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct phema_journal *journal = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         bool was_cut = false;
         assert_fails(phema_journal_open(&journal, &was_cut, path, &cases[i].header, false, &err),
                      PHEMA_ERR_INPUTS, &err, cases[i].part);
@@ -142,7 +142,7 @@ static void a_restarted_journal_keeps_the_candidates_made(void **state)
     fill(path);
     const struct phema_journal_header other = {"f {}", "run", "11"};
     struct phema_journal *journal = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool was_cut = false;
     for (int i = 0; i < 2; i++) {
         assert_ok(phema_journal_open(&journal, &was_cut, path, &other, i == 0, &err), &err);
@@ -163,7 +163,7 @@ static void a_second_writer_is_refused(void **state)
     char *path = support_tmp_path("locked.csv");
     (void)unlink(path);
     struct phema_journal *first = NULL, *second = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool was_cut = false;
     assert_ok(open_journal(&first, &was_cut, path, &err), &err);
     assert_fails(open_journal(&second, &was_cut, path, &err), PHEMA_ERR_OUTPUT, &err,
@@ -200,7 +200,7 @@ static void an_invalid_line_is_named(void **state)
     char *path = support_tmp_path("none.csv");
     (void)unlink(path);
     struct phema_journal *journal = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     bool was_cut = false;
     assert_ok(open_journal(&journal, &was_cut, path, &err), &err);
     phema_journal_close(journal);

@@ -13,7 +13,7 @@
 static void assert_words(const char *command, const char *path, const char *const *wanted)
 {
     char **words = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_command_split(&words, command, path, &err), &err);
     size_t n = 0;
     for (; wanted[n]; n++) {
@@ -71,7 +71,7 @@ static void invalid_commands_are_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char **words = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(phema_command_split(&words, cases[i].command, "p", &err), PHEMA_ERR_USAGE,
                      &err, cases[i].part);
         assert_null(words);
@@ -94,7 +94,7 @@ static void a_path_stays_out_of_program_texts(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         char **words = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(phema_command_split(&words, refused[i], "p", &err), PHEMA_ERR_USAGE, &err,
                      "{} stands in the text that ");
         assert_null(words);
@@ -213,7 +213,7 @@ static void a_shell_gets_the_path_as_one_argument(void **state)
         for (size_t c = 0; has_program(shells[s]) && c < ARRAY_LEN(cases); c++)
             for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
                 char **words = NULL;
-                struct phema_error err = {""};
+                struct phema_error err = {0};
                 assert_ok(phema_command_shell(&words, cases[c].command, paths[p], &err), &err);
                 run_shell(output, shells[s], words);
                 free(words);
@@ -267,7 +267,7 @@ static void a_path_elsewhere_is_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char **words = NULL;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         char part[128];
         (void)snprintf(part, sizeof(part), "{} stands %s, where sh", cases[i].where);
         assert_fails(phema_command_shell(&words, cases[i].command, "p", &err), PHEMA_ERR_USAGE,
@@ -275,7 +275,7 @@ static void a_path_elsewhere_is_refused(void **state)
         assert_null(words);
     }
     char **words = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(phema_command_shell(&words, "e", "p", &err), PHEMA_ERR_USAGE, &err, "expected {}");
     assert_fails(phema_command_shell(&words, "e \\{}", "p", &err), PHEMA_ERR_USAGE, &err,
                  "expected {}");

@@ -46,7 +46,7 @@ static void describe(struct phema_strbuf *out, const struct phema_checkpoint *ch
     struct candidate candidate = {.path = "/nowhere", .named_time = 100};
     struct phema_arena arena = {0};
     struct container container;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (!kind)
         phema_strbuf_puts(out, "none");
     else if (container_list(&container, kind, &arena, &candidate, checkpoint, &err))
@@ -68,7 +68,7 @@ static void describe(struct phema_strbuf *out, const struct phema_checkpoint *ch
 static void check(const char *names, const char *wanted)
 {
     char *path = make(names);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     struct phema_strbuf found = {0};
@@ -132,7 +132,7 @@ static void the_last_suffix_counts(void **state)
 {
     (void)state;
     char *path = make("w.ema_params ema.state.w.ema_params.ema_params");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     const struct container_kind *kind = container_recognise(checkpoint);

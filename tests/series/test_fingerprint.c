@@ -32,7 +32,7 @@ static struct phema_series *open_series(int64_t n_rows)
         free(path);
         clear_model(&model);
     }
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     struct phema_series_options options = {
         .snapshots = directory, .from = -HUGE_VAL, .to = HUGE_VAL, .may_be_sampled = true};
@@ -45,7 +45,7 @@ static struct phema_series *open_series(int64_t n_rows)
 static void digests_are_those_of_the_calling_thread(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_identification *identification = NULL;
     struct phema_series *series = open_series(8), *other = open_series(8);
     assert_ok(phema_series_identify(series, &err), &err);
@@ -64,7 +64,7 @@ static void digests_are_those_of_the_calling_thread(void **state)
 static void the_first_failure_reaches_the_caller(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_identification *identification = NULL;
     struct phema_series *series = open_series(3000); /* too large to be mapped */
     char *path = file_of(7);
@@ -79,7 +79,7 @@ static void the_first_failure_reaches_the_caller(void **state)
 static void may_be_abandoned(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_identification *identification = NULL;
     struct phema_series *series = open_series(8);
     phema_series_identify_abandon(NULL);

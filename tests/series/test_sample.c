@@ -22,7 +22,7 @@ static char *file_of(const char *kind, size_t k)
 /* exclude: tensors that are left out, or NULL */
 static struct phema_series *open_path(const char *path, bool may_be_sampled, const char *exclude)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     struct phema_series_options options = {.snapshots = path,
                                            .from = -HUGE_VAL,
@@ -56,7 +56,7 @@ static struct phema_series *open_series(const char *kind, size_t n, size_t n_fil
 
 static struct phema_sample read_series(const struct phema_series *series)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_sample sample = {0};
     assert_ok(phema_sample_read(&sample, series, 0, &err), &err);
     assert_int_equal(sample.n, series->n);
@@ -73,7 +73,7 @@ static struct phema_sample read_files(const char *kind, size_t n)
 
 static void assert_no_sample(const struct phema_series *series, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_sample sample = {0};
     assert_fails(phema_sample_read(&sample, series, 0, &err), PHEMA_NO, &err, part);
     assert_null(sample.values);
@@ -511,7 +511,7 @@ static uint64_t decompressed_bytes(const struct phema_series *series,
 static void windows_begin_with_frames(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct model model = {0};
     (void)add_entry(&model, "a", PHEMA_F32, 2, 1500, 1 << 10);
     (void)add_entry(&model, "b", PHEMA_F32, 2, 2596, 1 << 10);
@@ -539,7 +539,7 @@ static void damaged_frames_are_errors(void **state)
         file[i] ^= 0x55;
     support_write(path, file, size);
     struct phema_series *series = open_series("damaged", N_SNAPSHOTS, 0);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_sample sample = {0};
     assert_fails(phema_sample_read(&sample, series, 0, &err), PHEMA_ERR_FILE, &err, "damaged-1");
     phema_series_close(series);
@@ -556,7 +556,7 @@ static void changed_files_are_errors(void **state)
     char *path = file_of("changed", 1);
     assert_int_equal(remove(path), 0);
     write_safetensors(path, &model);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_sample sample = {0};
     assert_fails(phema_sample_read(&sample, series, 0, &err), PHEMA_ERR_FILE, &err, "changed-1");
     assert_null(sample.values);
@@ -570,7 +570,7 @@ static void the_memory_limit_is_kept(void **state)
     (void)state;
     write_series("memory", PLAIN, 0);
     struct phema_series *series = open_series("memory", N_SNAPSHOTS, 0);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_sample sample = {0};
     assert_fails(phema_sample_read(&sample, series, 1, &err), PHEMA_ERR_RESOURCE, &err,
                  "to look at some elements of the snapshots");

@@ -47,7 +47,7 @@ static struct phema_series_tensor *add(struct model *model, unsigned name, enum 
 
 static struct sample_positions choose(const struct model *model)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct sample_positions choice;
     assert_ok(sample_positions_make(&choice, &model->series, &err), &err);
     return choice;
@@ -251,7 +251,7 @@ static void compressed_snapshots_are_opened_in_few_places(void **state)
 static void series_without_elements_are_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct sample_positions choice;
     struct model *model = make_model(2);
     add(model, 1, PHEMA_I64, 50)->rule = PHEMA_RULE_COPY;

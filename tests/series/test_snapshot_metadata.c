@@ -37,7 +37,7 @@ static struct phema_checkpoint *make(const char *members)
     char *path = support_tmp_path("snapshot.safetensors");
     support_write(path, file.data, file.size);
     struct phema_checkpoint *checkpoint = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     phema_strbuf_clear(&header);
     phema_strbuf_clear(&file);

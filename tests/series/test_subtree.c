@@ -40,7 +40,7 @@ static void check(const char *items, size_t size, const char *asked, const char 
                   const char *note)
 {
     char *path = make("file", items, size);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     struct phema_arena arena = {0};
@@ -141,7 +141,7 @@ static enum phema_status open_series(struct phema_series **out, const char *mani
 
 static void refuse_series(const char *manifest, const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     assert_fails(open_series(&series, manifest, NULL, &err), PHEMA_ERR_INPUTS, &err, part);
     assert_null(series);
@@ -184,7 +184,7 @@ static void a_manifest_chooses_by_width(void **state)
     (void)state;
     free(MAKE("both",
               TEXT("\1", "e") "}(" STDS(QUARTER "G\x3F\xC0\0\0\0\0\0\0") EMAS(STATE STATE) "u"));
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     assert_ok(open_series(&series, ENTRY("both", ""), NULL, &err), &err);
     assert_int_equal(series->n, 2);

@@ -76,7 +76,7 @@ static void check(const struct made *made, const struct phema_series_options *mo
     (void)mkdir(directory, 0777);
     for (size_t k = 0; k < N_FILES; k++)
         write_file(names[made->form], k, made);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     struct phema_series_options options = *more;
     options.snapshots = directory;
@@ -186,7 +186,7 @@ static void views_of_few_bytes_are_not_compared(void **state)
     char *directory = support_tmp_path("views"), *path = support_tmp_path("views/step-100.pt");
     (void)mkdir(directory, 0777);
     support_write(path, file.data, file.size);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_series *series = NULL;
     struct phema_series_options options = {.snapshots = directory,
                                            .name_regex = "^step-(?<time>[0-9]+)",

@@ -19,7 +19,7 @@ static inline struct phema_distance *compare_rows(size_t *n_pairs,
                                                   const struct phema_sample_rows *rows)
 {
     struct phema_distance *pairs = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_motion_pairs(&pairs, n_pairs, snapshots, n, &err), &err);
     for (size_t p = 0; p < *n_pairs; p++) {
         const double *a = rows->values + pairs[p].i * rows->n_elems;

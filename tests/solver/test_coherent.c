@@ -103,7 +103,7 @@ static void products_are_those_of_paths(void **state)
     const struct phema_problem problem = {
         .snapshots = series, .n = N_SERIES, .targets = mixes, .m = N_WANTED, .motion = &motion};
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_grams_build(&grams, &problem, false, &err), &err);
     struct path *paths = calloc(N_SERIES + N_WANTED, sizeof(*paths));
     assert_non_null(paths);
@@ -170,7 +170,7 @@ static double found_coherence(size_t n_widths, double coherence)
             (struct phema_profile){.gamma = i % n_widths ? 6.94 : 16.97, .t = 100.0 * (double)time};
     }
     move(values, snapshots, n, coherence);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct phema_sample_rows rows = {.values = values, .n_elems = N_ELEMS, .mean_square = 1};
     struct phema_distance *pairs = compare_rows(&n_pairs, snapshots, n, &rows);
     const struct phema_motion_data data = {.snapshots = snapshots,

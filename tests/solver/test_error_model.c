@@ -64,7 +64,7 @@ static void prediction_is_the_models(void **state)
     const struct phema_profile targets[] = {{.gamma = 3.5, .t = 800}, {.gamma = 10, .t = 600}};
     struct phema_solution solutions[2];
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(solve_profiles(solutions, snapshots, rounding, N, targets, 2, 1000, &options, &err),
               &err);
     for (size_t k = 0; k < 2; k++) {
@@ -93,7 +93,7 @@ static void ridge_minimises_the_predicted_error(void **state)
     const struct phema_profile target = {.gamma = 1.8, .t = 800};
     struct phema_solution solution;
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(solve_profiles(&solution, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
     double best = solution.predicted.total;
     for (size_t i = 0; i < N; i++) {
@@ -118,7 +118,7 @@ static void paper_weights_are_the_profile_metrics(void **state)
     struct phema_solution walk;
     struct phema_solution paper;
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(solve_profiles(&walk, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
     options.metric = PHEMA_METRIC_PROFILE;
     assert_ok(solve_profiles(&paper, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
@@ -138,7 +138,7 @@ static void given_weights_are_evaluated_unchanged(void **state)
     double weights[] = {1.5, 0.5};
     double rounding[] = {1e-3, 0};
     struct phema_solution rated = {.weights = weights, .solver = "other"};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(rate_profiles(&rated, same, rounding, 2, &snapshots[4], 1, 800, &err), &err);
     assert_ptr_equal(rated.weights, weights);
     assert_string_equal(rated.solver, "other");
@@ -167,7 +167,7 @@ static void without_rounding_there_is_no_ridge(void **state)
     const double none[N] = {0};
     struct phema_solution solutions[3];
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(solve_profiles(&solutions[0], snapshots, NULL, N, &target, 1, 0, &options, &err),
               &err);
     assert_ok(solve_profiles(&solutions[1], snapshots, none, N, &target, 1, 0, &options, &err),
@@ -198,7 +198,7 @@ static void steps_after_the_end_are_ignored(void **state)
     const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
     double ends[] = {14, 20, 30}, wander[] = {2, 1, 1};
     struct phema_solution solutions[2];
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (size_t i = 0; i < 2; i++) {
         double jitter[] = {5, 3, i ? 1000 : 0};
         struct phema_motion motion = {

@@ -256,7 +256,7 @@ static void products_of_shapes_are_the_integrals(void **state)
 {
     (void)state;
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t n = ARRAY_LEN(shapes);
     assert_ok(build_grams(&grams, shapes, n, NULL, 0, &err), &err);
     for (size_t i = 0; i < n; i++) {
@@ -281,7 +281,7 @@ static void mixes_are_sums(void **state)
     const struct phema_mix mix = {.parts = parts, .factors = factors, .n_parts = 3};
     const struct phema_problem problem = {.snapshots = snapshots, .n = 3, .targets = &mix, .m = 1};
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_grams_build(&grams, &problem, true, &err), &err);
     phema_quad self = 0;
     for (size_t p = 0; p < 3; p++)
@@ -429,7 +429,7 @@ static void steps_of_shapes_are_explicit_weights(void **state)
 {
     (void)state;
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t n = ARRAY_LEN(stepwise);
     assert_ok(build_grams(&grams, stepwise, n, NULL, 0, &err), &err);
     assert_true(grams.set.is_stepwise);
@@ -500,7 +500,7 @@ static void invalid_profiles_are_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct phema_grams grams;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(build_grams(&grams, &bad[i].profile, 1, NULL, 0, &err), PHEMA_ERR_INPUTS, &err,
                      bad[i].part);
     }

@@ -79,7 +79,7 @@ static void read_case(struct golden *golden, const struct phema_json *json)
     golden->gammas = calloc(n_inputs + 1, sizeof(*golden->gammas));
     assert_true(golden->snapshots && golden->times && golden->gammas);
 
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (size_t i = 0; i < n_inputs; i++) {
         const struct phema_json *input = phema_json_at(inputs, i);
         if (is_dropped && time_of(input) > time_of(target))
@@ -178,7 +178,7 @@ static void compare_weights(const struct golden *golden, const char *key, const 
 static void solve_case(const struct golden *golden, struct phema_solution *solution,
                        enum phema_metric metric, bool keeps_sum)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_solve_options options = {
         .metric = metric, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = keeps_sum};
     assert_ok(solve_profiles(solution, golden->snapshots, NULL, golden->n, &golden->target, 1, 0,
@@ -228,7 +228,7 @@ static struct phema_json *read_golden(void)
     size_t size = 0;
     uint8_t *text = support_read(path, &size);
     struct phema_json *document = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_json_parse(&document, (struct phema_span){text, size}, &err), &err);
     free(text);
     free(path);
@@ -315,7 +315,7 @@ static void every_invalid_case_is_refused(void **state)
         assert_true(k < ARRAY_LEN(refusals));
         bool is_target = strcmp(string_of(json, "id"), "bad-target-time-zero") == 0;
         enum phema_status wanted = is_target ? PHEMA_ERR_TARGET : refusals[k].status;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(refuse_case(json, PHEMA_METRIC_PROFILE, &err), wanted, &err, refusals[k].part);
         assert_fails(refuse_case(json, PHEMA_METRIC_WALK, &err), wanted, &err, refusals[k].part);
         n_checked++;

@@ -79,7 +79,7 @@ static void matrices_hold_cosines(void **state)
     struct power wanted = {3.5, 800};
     struct phema_profile target = {.gamma = wanted.gamma, .t = wanted.t};
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t n = ARRAY_LEN(powers);
     assert_ok(build_grams(&grams, snapshots, n, &target, 1, &err), &err);
     function *functions[] = {density, after};
@@ -109,7 +109,7 @@ static void products_far_apart_are_zero(void **state)
     const struct phema_profile snapshots[] = {
         {.gamma = 1e6, .t = 1}, {.gamma = 1e6, .t = 9e15}, {.gamma = 1e15, .t = 4}};
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(build_grams(&grams, snapshots, 3, NULL, 0, &err), &err);
     assert_true(grams.white.matrix[1] == 0 && grams.white.matrix[2] >= 0);
     assert_true(grams.white.matrix[2] < PHEMA_FIXED_ONE / 1000);
@@ -129,7 +129,7 @@ static void a_band_is_cut_from_the_matrix(void **state)
         .n_intervals = 2, .ends = ends, .wander = wander, .jitter = jitter};
     const struct phema_problem problem = {.snapshots = snapshots, .n = N, .motion = &motion};
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_grams_build(&grams, &problem, false, &err), &err);
     for (size_t reach = 1; reach <= N + 1; reach++) {
         struct phema_gram_band band;

@@ -42,7 +42,7 @@ static void without_address_space_nothing_is_loaded(void **state)
 {
     (void)state;
     double *matrix = new_matrix(N), *same = new_matrix(N);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct rlimit before = support_limit_address_space(300 << 20);
     enum phema_status status = phema_lapack_factor(matrix, N, &err);
     support_restore_address_space(&before);
@@ -65,7 +65,7 @@ static void without_address_space_quad_solves(void **state)
     struct phema_profile target = {.gamma = 6.94, .t = 1000 * (N_SNAPSHOTS / 2)};
     struct phema_solve_options options = {.metric = PHEMA_METRIC_PROFILE};
     struct phema_solution solution, refused;
-    struct phema_error err = {""}, said = {""};
+    struct phema_error err = {0}, said = {0};
     struct rlimit before = support_limit_address_space(300 << 20);
     enum phema_status status =
         solve_profiles(&solution, snapshots, NULL, N_SNAPSHOTS, &target, 1, 0, &options, &err);
@@ -88,7 +88,7 @@ static void loading_leaves_threads_and_affinity(void **state)
     size_t n_threads = support_count_threads();
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
     double *matrix = new_matrix(N);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_lapack_factor(matrix, N, &err), &err);
     assert_int_equal(support_count_threads(), n_threads);
     assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
@@ -102,7 +102,7 @@ static void the_factor_is_that_of_plain_loops(void **state)
 {
     (void)state;
     double *matrix = new_matrix(N), *plain = new_matrix(N);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_lapack_factor(matrix, N, &err), &err);
     factor_plainly(plain, N);
     for (size_t i = 0; i < N; i++)
@@ -116,7 +116,7 @@ static void an_indefinite_matrix_has_no_factor(void **state)
 {
     (void)state;
     double *matrix = new_matrix(N);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     matrix[200 * N + 200] = 0;
     assert_int_equal(phema_lapack_factor(matrix, N, &err), PHEMA_NO);
     free(matrix);
@@ -125,7 +125,7 @@ static void an_indefinite_matrix_has_no_factor(void **state)
 static void *factor_some(void *argument)
 {
     double *matrix = argument;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     return phema_lapack_factor(matrix, N, &err) ? argument : NULL;
 }
 
@@ -134,7 +134,7 @@ static void threads_may_ask_at_once(void **state)
     (void)state;
     double *matrices[8], *alone = new_matrix(N);
     pthread_t threads[ARRAY_LEN(matrices)];
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_lapack_factor(alone, N, &err), &err);
     for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
         matrices[i] = new_matrix(N);

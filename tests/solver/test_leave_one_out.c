@@ -65,7 +65,7 @@ static void clear_series(struct series *series)
 /* Ten tensors of five elements, stored with these distances between numbers. */
 static struct phema_leave_one_out score_tensors(const struct series *series, double spacing)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double z[200], spacings[N_ELEMS];
     size_t tensors[N_ELEMS];
     for (size_t e = 0; e < N_ELEMS; e++) {
@@ -90,7 +90,7 @@ static struct phema_leave_one_out score_tensors(const struct series *series, dou
 static double score(double *z, double *without, const struct series *series, const size_t *order,
                     double limit)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_leave_one_out out = {.z = z, .largest_without = without, .limit = limit};
     const struct phema_problem problem = {.snapshots = series->snapshots,
                                           .rounding = series->rounding,
@@ -120,7 +120,7 @@ static double score_by_solving(const struct series *series, size_t i)
                                           .motion = &series->motion};
     const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
     struct phema_solution solution = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_weights_solve(&solution, &problem, &options, &err), &err);
     double squares = 0;
     for (size_t e = 0; e < N_ELEMS; e++) {

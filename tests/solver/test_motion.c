@@ -68,7 +68,7 @@ static void pairs_are_of_one_time_or_neighbours(void **state)
     snapshots[7] = swapped;
     struct phema_distance *pairs = NULL;
     size_t n_pairs = 0;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
     assert_int_equal(n_pairs, 8 + 7 * 4);
     for (size_t p = 0; p < n_pairs; p++) {
@@ -91,7 +91,7 @@ static void many_times_are_thinned(void **state)
         many[i] = (struct phema_profile){.gamma = i % 2 ? 3 : 9, .t = (double)(i / 2 + 1)};
     struct phema_distance *pairs = NULL;
     size_t n_pairs = 0;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, many, ARRAY_LEN(many), &err), &err);
     assert_int_equal(n_pairs, 64 + 63 * 4);
     double first = HUGE_VAL, last = 0, widest = 0;
@@ -120,7 +120,7 @@ static void terms_are_integrals(void **state)
     struct phema_motion_table *table = NULL;
     struct phema_motion_terms shares;
     size_t n_pairs = 0;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
     assert_ok(phema_motion_table_open(&table, snapshots, N, 1, pairs, n_pairs, 0, &err), &err);
     assert_ok(phema_motion_terms_find(&shares, table, pairs, n_pairs, &err), &err);
@@ -178,7 +178,7 @@ static struct phema_distance *distances_of(const struct phema_profile *snapshots
                                            double wander_of(double), double jitter_of(double))
 {
     struct phema_distance *pairs = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_motion_pairs(&pairs, n_pairs, snapshots, N, &err), &err);
     for (size_t p = 0; p < *n_pairs; p++)
         pairs[p].square =
@@ -201,7 +201,7 @@ static void powers_of_time_are_found(void **state)
     size_t n_pairs = 0;
     struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     assert_int_equal(motion.n_intervals, 8);
     assert_int_equal(motion.wander_power, 2);
@@ -238,7 +238,7 @@ static void sudden_changes_are_found(void **state)
         distances[p].square =
             square_of(&snapshots[distances[p].i], &snapshots[distances[p].j], dropping, dropping);
     struct phema_motion motion;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     for (size_t k = 2; k < 8; k++) {
         double ratio = motion.wander[k] / dropping(motion.ends[k] - 50);
@@ -273,7 +273,7 @@ static void a_walk_is_fitted_without_jitter(void **state)
     struct phema_distance *distances = distances_of(snapshots, &n_pairs, slowing, none);
     assert_int_equal(n_pairs, N - 1 + N - 2);
     struct phema_motion motion;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     for (size_t k = 2; k < N; k++) { /* the first ones have little effect */
         double ratio = motion.wander[k] / slowing(motion.ends[k] - 25);
@@ -291,7 +291,7 @@ static void too_few_distances_are_refused(void **state)
     size_t n_pairs = 0;
     struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     double coarse[N];
     for (size_t i = 0; i < N; i++)
         coarse[i] = 0.5; /* large compared with distances of 1e-2 */
@@ -377,7 +377,7 @@ static void assert_kinds_are_shared(const struct phema_motion_data *data)
     static const enum phema_motion_kind kinds[] = {PHEMA_MOTION_SHAPED, PHEMA_MOTION_EVEN,
                                                    PHEMA_MOTION_LIKELIEST, PHEMA_MOTION_EVEN,
                                                    PHEMA_MOTION_SHAPED};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_motion_fitting *fitting = NULL;
     assert_ok(phema_motion_fitting_open(&fitting, data, &err), &err);
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
@@ -394,7 +394,7 @@ static void assert_kinds_are_shared(const struct phema_motion_data *data)
 static void fit_values(struct phema_motion *motion, const struct phema_profile *snapshots,
                        const double *values, const struct phema_schedule *schedule)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     size_t n_pairs = 0;
     const struct phema_sample_rows rows = {.values = values, .n_elems = N_ELEMS, .mean_square = 1};
     struct phema_distance *pairs = compare_rows(&n_pairs, snapshots, N, &rows);
@@ -475,7 +475,7 @@ static void a_step_within_an_interval_is_a_steep_slope(void **state)
 static struct phema_schedule *stepping_schedule(void)
 {
     struct phema_schedule *schedule = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     FILE *file = fopen("test_motion_schedule.csv", "w");
     assert_non_null(file);
     (void)fputs("step,lr\n0,1\n650,1\n651,0.1\n800,0.1\n", file);
@@ -561,7 +561,7 @@ static void the_metric_is_the_expected_error(void **state)
     size_t n_pairs = 0;
     struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
     double rounding[N];
     for (size_t i = 0; i < N; i++)
@@ -620,7 +620,7 @@ static void without_a_motion_there_is_no_such_metric(void **state)
     const struct phema_profile one = {.gamma = 2, .t = 10};
     const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
     struct phema_solution solution;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(solve_profiles(&solution, &one, NULL, 1, &one, 1, 0, &options, &err),
                  PHEMA_ERR_USAGE, &err, "how the parameters moved");
 }
@@ -644,7 +644,7 @@ static void differences_and_raw_targets(void **state)
         const struct phema_solve_options options = {.metric = metric ? PHEMA_METRIC_PROFILE
                                                                      : PHEMA_METRIC_WALK};
         struct phema_solution solutions[2];
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_ok(phema_weights_solve(solutions, &problem, &options, &err), &err);
         for (size_t i = 0; i < N; i++) {
             assert_near(solutions[0].weights[i], i == 7, 1e-15);

@@ -68,7 +68,7 @@ static double worst_of(const struct series *series, const bool *is_out)
     const struct phema_solve_options options = {.metric = problem.motion ? PHEMA_METRIC_MOTION
                                                                          : PHEMA_METRIC_WALK};
     struct phema_solution solutions[3];
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     if (phema_weights_solve(solutions, &problem, &options, &err))
         return HUGE_VAL; /* the target's time is after the remaining snapshots */
     double worst = 0;
@@ -87,7 +87,7 @@ static void check_advice(bool has_motion)
     double all = worst_of(&series, is_out);
     for (double allowance = 1.02; allowance < 200; allowance *= 5) {
         struct phema_advice advice;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         double limit = all * allowance;
         assert_ok(phema_advice_find(&advice, &series.problem, limit, &err), &err);
         for (size_t i = 0; i < N; i++)
@@ -138,7 +138,7 @@ static void nothing_is_removed_above_the_error(void **state)
     struct series series;
     make(&series, true);
     struct phema_advice advice;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_advice_find(&advice, &series.problem, 1e-12, &err), &err);
     assert_int_equal(advice.n_removed, 0);
     assert_true(advice.error_before > 1e-12);
@@ -165,7 +165,7 @@ static double worst_of_times(const struct series *series, size_t n_times)
     problem.rounding = rounding;
     const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
     struct phema_solution solutions[3];
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_weights_solve(solutions, &problem, &options, &err), &err);
     double worst = 0;
     for (size_t k = 0; k < 3; k++)
@@ -183,7 +183,7 @@ static void the_advised_times_are_enough(void **state)
     size_t before = 0;
     for (size_t w = 0; w < ARRAY_LEN(wanted); w++) {
         struct phema_saving saving;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_ok(phema_advice_saving(&saving, &series.problem, wanted[w], &err), &err);
         assert_true(saving.n_times > 0 && saving.n_times >= before);
         assert_int_equal(saving.n_per_time, 2);
@@ -196,7 +196,7 @@ static void the_advised_times_are_enough(void **state)
     }
     assert_true(before > 4);
     struct phema_saving saving;
-    struct phema_error err = {""}; /* below the rounding error: no number suffices */
+    struct phema_error err = {0}; /* below the rounding error: no number suffices */
     assert_ok(phema_advice_saving(&saving, &series.problem, 1e-9, &err), &err);
     assert_int_equal(saving.n_times, 0);
 }

@@ -82,7 +82,7 @@ static void check_products(const struct phema_profile *snapshots, size_t n,
                            const struct phema_profile *targets, size_t m, uint64_t resolution)
 {
     struct phema_profile_set set;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     phema_quad *memory = calloc(2 * (n + m) * (n + 1), sizeof(*memory));
     assert_non_null(memory);
     struct phema_products products = {
@@ -180,7 +180,7 @@ static void check_weighing(double coherence)
     const size_t n = ARRAY_LEN(series);
     const struct phema_problem problem = {.snapshots = series, .n = n, .motion = &motion};
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_grams_build(&grams, &problem, true, &err), &err);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j <= i; j++) {
@@ -240,7 +240,7 @@ static void many_steps_approach_the_closed_form(void **state)
                                              {.gamma = 3, .t = 2, .update_every = 2}};
     struct phema_grams steps;
     struct phema_grams closed;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(build_grams(&steps, stepwise, 3, NULL, 0, &err), &err);
     assert_ok(build_grams(&closed, stepwise, 2, NULL, 0, &err), &err);
     assert_near((double)phema_quad_from_fixed(steps.white.matrix[1]),
@@ -278,7 +278,7 @@ static void too_many_steps_are_refused(void **state)
     (void)state;
     const struct phema_profile snapshot = {.gamma = 1, .t = 2e9, .update_every = 2};
     struct phema_grams grams;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(build_grams(&grams, &snapshot, 1, NULL, 0, &err), PHEMA_ERR_INPUTS, &err,
                  "at most 1e9 steps");
 }

@@ -30,7 +30,7 @@ static struct phema_profile *edm2_snapshots(size_t n_times, double last, uint64_
 static struct phema_profile target_of(double sigma_rel, double t)
 {
     struct phema_profile target = {.t = t};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_gamma_from_sigma_rel(&target.gamma, sigma_rel, &err), &err);
     return target;
 }
@@ -41,7 +41,7 @@ static struct phema_solution solve_one(const struct phema_profile *snapshots,
                                        struct phema_solve_options options)
 {
     struct phema_solution solution;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(solve_profiles(&solution, snapshots, rounding, n, &target, 1, 0, &options, &err),
               &err);
     return solution;
@@ -105,7 +105,7 @@ static void lapack_says_when_float64_is_not_enough(void **state)
     struct phema_profile target = target_of(0.075, 1000015);
     struct phema_solve_options options = {.solver = PHEMA_SOLVER_LAPACK, .ridge = PHEMA_RIDGE_NONE};
     struct phema_solution solution;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(solve_profiles(&solution, snapshots, NULL, 32, &target, 1, 0, &options, &err),
                  PHEMA_ERR_INPUTS, &err, "--solver quad");
 }
@@ -177,7 +177,7 @@ static void quad_replaces_failed_factors(void **state)
     struct phema_solution solution = solve_one(snapshots, NULL, 32, target, options);
     assert_string_equal(solution.solver, "quad");
     phema_solutions_clear(&solution, 1);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     options.factorer = &broken;
     assert_fails(solve_profiles(&solution, snapshots, NULL, 32, &target, 1, 0, &options, &err),
                  PHEMA_ERR_RESOURCE, &err, "there is no device");
@@ -235,7 +235,7 @@ static void ridge_value_solves_its_equations(void **state)
     struct phema_profile *snapshots = edm2_snapshots(N / 2, 800, 1);
     struct phema_profile targets[] = {target_of(0.15, 800), target_of(0.15, 650)};
     struct phema_solution solutions[2];
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (int metric = PHEMA_METRIC_WALK; metric <= PHEMA_METRIC_PROFILE; metric++) {
         bool is_walk = metric == PHEMA_METRIC_WALK;
         struct phema_solve_options options = {.metric = (enum phema_metric)metric,
@@ -293,7 +293,7 @@ static struct phema_json *read_expected(void)
     size_t size = 0;
     uint8_t *text = support_read(path, &size);
     struct phema_json *document = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(phema_json_parse(&document, (struct phema_span){text, size}, &err), &err);
     free(text);
     free(path);
@@ -333,7 +333,7 @@ static void ema_pytorch_is_reproduced(void **state)
 
         for (size_t i = 0; i < N; i++)
             snapshots[i].update_every = 5;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_solution rated = {.weights = weights};
         assert_ok(rate_profiles(&rated, snapshots, NULL, N, &target, 1, 0, &err), &err);
         options.metric = PHEMA_METRIC_WALK;
@@ -350,7 +350,7 @@ static void assert_refused(const struct phema_profile *snapshots, size_t n,
 {
     struct phema_solve_options options = {0};
     struct phema_solution solution = {.sum = 17};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_fails(solve_profiles(&solution, snapshots, NULL, n, &target, 1, 0, &options, &err),
                  status, &err, part);
     assert_true(solution.sum == 17);
@@ -398,7 +398,7 @@ static void bad_options_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(ridges); i++) {
         struct phema_solve_options options = {.ridge = PHEMA_RIDGE_VALUE, .ridge_value = ridges[i]};
         struct phema_solution solution;
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         assert_fails(solve_profiles(&solution, &good, NULL, 1, &good, 1, 0, &options, &err),
                      PHEMA_ERR_USAGE, &err, "ridge");
         double rounding = ridges[i];
@@ -413,7 +413,7 @@ static void zero_targets_are_accepted(void **state)
     (void)state;
     const struct phema_profile good = {.gamma = 6.94, .t = 100};
     struct phema_solve_options options = {0};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(solve_profiles(NULL, &good, NULL, 1, NULL, 0, 0, &options, &err), &err);
 }
 

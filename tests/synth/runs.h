@@ -31,7 +31,7 @@ static inline size_t bytes_of(const struct entry *entry)
 static inline void write_snapshot(const char *directory, const char *name,
                                   const struct entry *entries, size_t n)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_tensor tensors[MAX_TENSORS] = {0};
     uint64_t shapes[MAX_TENSORS], offsets[MAX_TENSORS], total = 0;
     for (size_t i = 0; i < n; i++) {

@@ -81,7 +81,7 @@ static char *make_snapshots(const char *name, enum phema_dtype dtype, const uint
 static struct phema_checkpoint *average(const char *directory, struct request *request,
                                         const double *of_files)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_synth_result result;
     struct phema_checkpoint *made = NULL;
     char *out = support_tmp_path("out.safetensors"), *text = weights_text(of_files);

@@ -15,7 +15,7 @@ static struct decode_order *make(size_t n)
 {
     struct phema_series series = {.n = n};
     struct decode_order *turns = NULL;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(decode_order_new(&turns, &series, &err), &err);
     return turns;
 }

@@ -30,7 +30,7 @@ static bool are_all(const bool *wanted, uint64_t first, uint64_t end)
 static void ranges_match_a_plain_list(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct done_ranges done = {0}, other = {0};
     bool wanted[N] = {false}, others[N] = {false};
     uint64_t seed = 5;

@@ -83,7 +83,7 @@ static void assert_same_file(const char *a, const char *b)
 static void compare_runs(const struct made *made, struct request request,
                          struct phema_synth_result results[2])
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_gpu_options gpu = request.gpu;
     request.gpu = (struct phema_gpu_options){.kind = PHEMA_DEVICE_CPU};
     assert_ok(synthesise(made->directory, made->out[0], &request, &results[0], &err), &err);
@@ -130,7 +130,7 @@ static void bytes_are_those_of_the_processor(void **state)
 static void several_targets_share_the_inputs(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "sweep_in", false);
     char *from = support_tmp_path("sweep");
@@ -169,7 +169,7 @@ static void several_targets_share_the_inputs(void **state)
 static void little_memory_makes_smaller_tiles_not_other_bytes(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "little", false);
     struct request request = {
@@ -208,7 +208,7 @@ static void max_ram_bounds_the_host_memory_of_devices(void **state)
     struct phema_synth_result results[2];
     request.max_ram_bytes = phema_memory_now().anonymous_bytes + ((uint64_t)16 << 20);
     compare_runs(&made, request, results);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     request.max_ram_bytes = 1 << 20; /* less than the process uses */
     assert_fails(synthesise(made.directory, made.out[1], &request, &results[1], &err),
                  PHEMA_ERR_RESOURCE, &err, "tiles on their way to a device");
@@ -219,7 +219,7 @@ static void max_ram_bounds_the_host_memory_of_devices(void **state)
 static void overflow_gives_the_same_message(void **state)
 {
     (void)state;
-    struct phema_error errs[2] = {{""}, {""}};
+    struct phema_error errs[2] = {0};
     char *directory = make_directory("overflow_on_device");
     static const float old[2] = {1, 70000}, new[2] = {2, 80000};
     static const float fine[2] = {1, 2};
@@ -249,7 +249,7 @@ static void overflow_gives_the_same_message(void **state)
 static void devices_are_in_the_ledger(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "memory_profile", false);
     struct phema_memory_profile *memory_profile = NULL;
@@ -325,7 +325,7 @@ static void a_device_with_less_memory_than_reported_gets_smaller_tiles(void **st
     (void)state;
     if (!is_simulated())
         skip();
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "less", false);
     struct request request = {.weights = made.weights.data,
@@ -362,7 +362,7 @@ static void a_device_that_breaks_leaves_nothing(void **state)
     (void)state;
     if (!is_simulated())
         skip();
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "breaks", false);
     struct request request = {.weights = made.weights.data,
@@ -393,7 +393,7 @@ static void a_device_with_wrong_sums_is_not_used(void **state)
     (void)state;
     if (!is_simulated())
         skip();
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "wrong", false);
     assert_int_equal(setenv("SIM_SUMS", "wrong", 1), 0);
@@ -411,7 +411,7 @@ static void an_unavailable_device_is_reported(void **state)
     (void)state;
     if (!is_simulated())
         skip();
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "absent", false);
     struct request request = {.weights = made.weights.data, .gpu = cuda};
@@ -434,7 +434,7 @@ static void an_unavailable_device_is_reported(void **state)
 static void little_work_stays_on_the_processor(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct made made;
     make(&made, "auto", false);
     struct request request = {.weights = made.weights.data,

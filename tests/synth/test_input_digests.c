@@ -72,7 +72,7 @@ static void assert_sum(const struct phema_provenance_input *input, struct phema_
 
 static struct phema_provenance *run(const char *directory, struct request request)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_synth_result result;
     struct phema_provenance *recorded = NULL;
     char *out = support_tmp_path("digests.safetensors");

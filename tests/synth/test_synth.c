@@ -11,7 +11,7 @@
 static void floats_are_averaged_and_the_rest_comes_from_the_newest(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("kinds");
     static const float w_old[3] = {1, 2, -8}, w_new[3] = {3, 2, 8};
     static const int64_t count_old = 7, count_new = 9;
@@ -53,7 +53,7 @@ static void floats_are_averaged_and_the_rest_comes_from_the_newest(void **state)
 static void given_weights_are_used_as_they_are_whatever_their_sum(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("sum");
     static const double w[2] = {1, 2};
     const struct entry entries[] = {{"w", PHEMA_F64, 2, false, w}};
@@ -77,7 +77,7 @@ static void given_weights_are_used_as_they_are_whatever_their_sum(void **state)
 static void a_snapshot_without_weight_is_not_used(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("zero");
     static const float bad[2] = {(float)NAN, (float)INFINITY}, good[2] = {1, 2};
     const struct entry first[] = {{"w", PHEMA_F32, 2, false, bad}};
@@ -106,7 +106,7 @@ static void a_snapshot_without_weight_is_not_used(void **state)
 static void overflow_is_an_error_that_leaves_no_output(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("overflow");
     static const float old[2] = {1, 70000}, new[2] = {2, 80000};
     const struct entry first[] = {{"net.w", PHEMA_F32, 2, false, old}};
@@ -146,7 +146,7 @@ static void big_tensors_are_right_element_by_element(void **state)
 {
     (void)state;
     enum { N = 300007, K = 11 };
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("big");
     float *data = malloc(sizeof(float) * N);
     double *wanted = calloc(N, sizeof(double));
@@ -194,7 +194,7 @@ static void big_tensors_are_right_element_by_element(void **state)
 static void complex_numbers_are_averaged_by_components(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("complex");
     static const float old[4] = {0, 4, 8, -4}, new[4] = {4, 0, 8, 4};
     const struct entry first[] = {{"z", PHEMA_C64, 2, false, old}};
@@ -218,7 +218,7 @@ static void complex_numbers_are_averaged_by_components(void **state)
  * is a copy of it. */
 static void check_changed(const char *name, const char *changed)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory(name);
     static const float w[2] = {1, 2};
     const struct entry entries[] = {{"w", PHEMA_F32, 2, false, w}};

@@ -53,7 +53,7 @@ static void draft_init(struct draft *draft)
 static void make(struct group **groups, size_t *n, const struct draft *draft, size_t rule,
                  size_t first, size_t n_targets)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(
         target_groups_make(groups, n, &draft->plan, PHEMA_SUMS_F64, rule, first, n_targets, &err),
         &err);
@@ -93,7 +93,7 @@ static void targets_of_one_time_share_the_row_of_a_rule(void **state)
     struct draft draft;
     struct group *groups = NULL;
     size_t n = 0, n_used = 0, n_newest = 0;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     draft_init(&draft);
     make(&groups, &n, &draft, 1, 0, M);
     assert_int_equal(n, 2);
@@ -256,7 +256,7 @@ static char *make_snapshots(const char *name, struct phema_strbuf *weights, doub
 static void average(const char *directory, const char *weights, const char *out,
                     enum phema_sums sums, bool has_f32)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_synth_result result;
     struct request request = {
         .weights = weights, .sums = sums, .has_dtype = has_f32, .dtype = PHEMA_F32};
@@ -266,7 +266,7 @@ static void average(const char *directory, const char *weights, const char *out,
 /* Number of elements of a tensor that differ between two runs. */
 static size_t count_different(const char *a, const char *b, const char *tensor, size_t elem_bytes)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     const struct phema_checkpoint_options options = {0};
     struct phema_checkpoint *left = NULL, *right = NULL;
     assert_ok(phema_checkpoint_open(&left, a, &options, &err), &err);

@@ -33,7 +33,7 @@ static void fill_f32(uint32_t *data, uint32_t value)
 
 static struct phema_checkpoint *open_made(const char *path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *made = NULL;
     assert_ok(phema_checkpoint_open(&made, path, NULL, &err), &err);
     return made;
@@ -45,7 +45,7 @@ static struct phema_checkpoint *average_two(const char *name, enum phema_dtype d
                                             const struct request *request,
                                             struct phema_synth_result *result)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = support_tmp_path(name), *out = NULL;
     (void)mkdir(directory, 0777);
     assert_true(asprintf(&out, "%s.safetensors", directory) > 0);
@@ -216,7 +216,7 @@ static void write_big(const char *directory)
 static void bytes_do_not_depend_on_tiles_targets_and_threads(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("big");
     write_big(directory);
     char *alone = support_tmp_path("alone.safetensors"),
@@ -311,7 +311,7 @@ static void write_transposed(const char *directory, const char *name, const floa
 
 static void write_plain(const char *directory, const char *name, const float *data)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     static const uint64_t shape[] = {N_ROWS, N_COLUMNS};
     struct phema_tensor tensor = {.name = "w",
                                   .name_size = 1,
@@ -340,7 +340,7 @@ static void write_plain(const char *directory, const char *name, const float *da
 /* Bit s of mask: snapshot s is strided. out: memory of the caller */
 static void average_mix(const char *name, unsigned mask, float *out, enum phema_sums how)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory(name), *manifest = NULL, *made = NULL;
     struct phema_strbuf weights = {0}, list = {0};
     static float data[N_ROWS * N_COLUMNS];
@@ -432,7 +432,7 @@ static void write_overlapping(const char *directory, const char *name, const dou
 static void the_last_of_two_aliases_stays_for_any_threads(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("overlapping"), *manifest = NULL;
     double *stored = malloc(sizeof(*stored) * N_SHARED);
     assert_non_null(stored);

@@ -52,7 +52,7 @@ static struct draft *draft_new(const size_t *sizes, size_t n)
 
 static void tile_draft(struct tiling *tiling, const struct draft *draft)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct tiling_kinds kinds = {draft->dtypes, draft->rule_of};
     assert_ok(tiling_make(tiling, &draft->series, &kinds, (struct part_range){0, 0}, TILE,
                           (uint64_t)8 << 20, 1, &err),
@@ -263,7 +263,7 @@ static void write_tiny_series(const char *directory, bool is_mixed)
 /* In these files, tensors of the same name have the same bytes. */
 static void assert_same_tensors(const char *left_path, const char *right_path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *left = NULL, *right = NULL;
     assert_ok(phema_checkpoint_open(&left, left_path, NULL, &err), &err);
     assert_ok(phema_checkpoint_open(&right, right_path, NULL, &err), &err);
@@ -284,7 +284,7 @@ static void assert_same_tensors(const char *left_path, const char *right_path)
 static void assert_same_result(const char *shared, const char *alone, const char *out,
                                const char *other_out, const struct request *request)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_synth_result a, b;
     assert_ok(synthesise(shared, out, request, &a, &err), &err);
     assert_ok(synthesise(alone, other_out, request, &b, &err), &err);
@@ -365,7 +365,7 @@ static void slow_sharing_tiles_changes_nothing_for_many_targets(void **state)
 static void the_tensor_within_a_tile_is_named(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = make_directory("named"), *out = support_tmp_path("named.safetensors");
     write_tiny_series(directory, false);
     struct phema_synth_result result;
@@ -424,7 +424,7 @@ static void make_fake(struct fake *fake)
 static uint64_t count_part(uint8_t **seen, const struct fake *fake, struct part_range part,
                            size_t tile_elems, unsigned n_threads)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct tiling tiling;
     enum phema_dtype dtypes[N_SHAPES];
     for (size_t i = 0; i < fake->series.n_tensors; i++)

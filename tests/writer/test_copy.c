@@ -49,7 +49,7 @@ static void check_content(const char *path, const uint8_t *content)
 static void a_copy_equals_its_source_except_for_written_bytes(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *content = NULL;
     char *source = make_source(&content);
     char *path = support_tmp_path("copy");
@@ -86,7 +86,7 @@ static void a_copy_equals_its_source_except_for_written_bytes(void **state)
 static void the_mode_follows_the_umask(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *content = NULL;
     char *source = make_source(&content);
     char *path = support_tmp_path("mode");
@@ -108,7 +108,7 @@ static void the_mode_follows_the_umask(void **state)
 static void a_mapping_writes_the_file(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *content = NULL;
     char *source = make_source(&content);
     char *path = support_tmp_path("mapped");
@@ -146,7 +146,7 @@ static void a_mapping_writes_the_file(void **state)
 static void every_way_gives_the_same_bytes(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     /* from another filesystem, where the kernel may refuse (/proc reports false sizes) */
     int descriptor = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0)
@@ -169,7 +169,7 @@ static void every_way_gives_the_same_bytes(void **state)
 static void faults_of_a_source_are_reported(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *content = NULL;
     char *source = make_source(&content);
     char *path = support_tmp_path("refused");
@@ -210,7 +210,7 @@ static void faults_of_a_source_are_reported(void **state)
 static void a_second_run_is_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     uint8_t *content = NULL;
     char *source = make_source(&content);
     char *path = support_tmp_path("busy");
@@ -244,7 +244,7 @@ static void a_limit_on_sizes_is_reported_with_the_needed_size(void **state)
     for (int i = 0; i < 2; i++) {
         pid_t child = fork();
         if (child == 0) {
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_writer *writer = NULL;
             const struct rlimit limit = {1 << 20, 1 << 20};
             (void)signal(SIGXFSZ, SIG_IGN);
@@ -280,7 +280,7 @@ static void a_bus_error_in_an_output_names_it(void **state)
     char *said = support_tmp_path("said");
     pid_t child = fork();
     if (child == 0) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_writer *writer = NULL;
         uint8_t *map = NULL;
         int out = open(said, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);

@@ -80,7 +80,7 @@ static size_t count_entries(const char *directory)
 static struct phema_writer_directory *open_place(const struct place *place,
                                                  const struct phema_writer_options *options)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_directory *directory = NULL;
     assert_ok(phema_writer_directory_open(&directory, place->path, options, &err), &err);
     return directory;
@@ -88,7 +88,7 @@ static struct phema_writer_directory *open_place(const struct place *place,
 
 static void add(struct phema_writer_directory *directory, const char *name, const char *content)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer *writer = NULL;
     size_t size = strlen(content);
     assert_ok(phema_writer_directory_add(&writer, directory, name, size, &err), &err);
@@ -99,7 +99,7 @@ static void add(struct phema_writer_directory *directory, const char *name, cons
 static void refuse(const struct place *place, const struct phema_writer_options *options,
                    const char *part)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_directory *directory = NULL;
     assert_fails(phema_writer_directory_open(&directory, place->path, options, &err),
                  PHEMA_ERR_OUTPUT, &err, part);
@@ -110,7 +110,7 @@ static void refuse(const struct place *place, const struct phema_writer_options 
 static void commit_publishes_all_files_at_once(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("model");
     char *source = support_tmp_path("config.json");
     support_write(source, "{}", 2);
@@ -140,7 +140,7 @@ static void commit_publishes_all_files_at_once(void **state)
 static void abandon_leaves_nothing(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("abandoned");
     struct phema_writer_directory *directory = open_place(&place, &quick);
     add(directory, "whole", "whole");
@@ -159,7 +159,7 @@ static void names_of_files_stay_inside_and_are_used_once(void **state)
 {
     (void)state;
     static const char *const names[] = {"", ".", "..", "a/b", "../a", "/a"};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("names");
     struct phema_writer_directory *directory = open_place(&place, &quick);
     struct phema_writer *writer = NULL;
@@ -184,7 +184,7 @@ static void folders_are_written_replaced_and_removed(void **state)
         .replaces = true, .syncs = true, .has_folders = true};
     static const char *const names[] = {"a/",   "a//b", "a/../b",
                                         "../a", "/a",   "1/2/3/4/5/6/7/8/9/x"};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("folders");
     struct phema_writer_directory *directory = open_place(&place, &with_folders);
     struct phema_writer *writer = NULL;
@@ -226,7 +226,7 @@ static void leftover_folders_are_taken_over(void **state)
 {
     (void)state;
     static const struct phema_writer_options with_folders = {.has_folders = true};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("folders_left");
     char *folder = with_end(place.partial, "/a");
     assert_int_equal(mkdir(place.partial, 0700), 0);
@@ -247,7 +247,7 @@ static void leftover_folders_are_taken_over(void **state)
 static void an_empty_directory_may_be_replaced(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("empty");
     assert_int_equal(mkdir(place.path, 0700), 0);
     struct phema_writer_directory *directory = open_place(&place, &quick);
@@ -261,7 +261,7 @@ static void an_empty_directory_may_be_replaced(void **state)
 static void a_directory_of_files_is_replaced_only_when_asked_to(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("files");
     assert_int_equal(mkdir(place.path, 0700), 0);
     put_file(place.path, "old", "old");
@@ -319,7 +319,7 @@ static void a_directory_with_other_entries_is_never_replaced(void **state)
 static void a_directory_that_appears_meanwhile_is_kept(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (int is_file = 0; is_file < 2; is_file++) {
         struct place place = make_place(is_file ? "race-file" : "race");
         struct phema_writer_directory *directory = open_place(&place, is_file ? &forced : &quick);
@@ -344,7 +344,7 @@ static void a_directory_that_appears_meanwhile_is_kept(void **state)
 static void an_old_directory_that_cannot_be_removed_is_named(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("grown");
     assert_int_equal(mkdir(place.path, 0700), 0);
     put_file(place.path, "old", "old");
@@ -374,7 +374,7 @@ static void an_old_directory_that_cannot_be_removed_is_named(void **state)
 static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct place place = make_place("busy");
     struct phema_writer_directory *first = open_place(&place, &quick);
     add(first, "first", "first");
@@ -433,7 +433,7 @@ static void moving_aside_is_all_or_nothing(void **state)
 /* A child that has written one file completely and one half. */
 static void write_some(const struct place *place)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_directory *directory = NULL;
     struct phema_writer *whole = NULL;
     struct phema_writer *half = NULL;
@@ -491,7 +491,7 @@ static void after_publishing_a_signal_removes_nothing(void **state)
     struct place place = make_place("published");
     pid_t child = fork();
     if (child == 0) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         phema_cleanup_install_handlers();
         struct phema_writer_directory *directory = open_place(&place, &quick);
         add(directory, "whole", "whole");
@@ -511,7 +511,7 @@ static void a_limit_on_sizes_is_reported_with_the_needed_size(void **state)
     struct place place = make_place("limited");
     pid_t child = fork();
     if (child == 0) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_writer_directory *directory = open_place(&place, &quick);
         struct phema_writer *writer = NULL;
         const struct rlimit limit = {1 << 20, 1 << 20};

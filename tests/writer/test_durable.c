@@ -210,7 +210,7 @@ static enum phema_status write_file(const char *path, const struct phema_writer_
 static void a_file_is_synced_then_named_then_its_directory_is_synced(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("file");
     begin();
     assert_ok(write_file(path, &durable, &err), &err);
@@ -224,7 +224,7 @@ static void a_file_is_synced_then_named_then_its_directory_is_synced(void **stat
 static void files_are_synced_early_and_their_directory_once(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *paths[2] = {support_tmp_path("one"), support_tmp_path("two")};
     struct phema_writer *writers[2];
     begin();
@@ -244,7 +244,7 @@ static void files_are_synced_early_and_their_directory_once(void **state)
 static void a_failed_early_sync_fails_the_commit(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("early"), *partial = with_end(path, ".partial");
     begin();
     struct phema_writer *writer = open_written(path, &durable, &err);
@@ -261,7 +261,7 @@ static void a_failed_early_sync_fails_the_commit(void **state)
 static void without_syncs_nothing_is_synced(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("hasty");
     begin();
     assert_ok(write_file(path, &hasty, &err), &err);
@@ -273,7 +273,7 @@ static void without_syncs_nothing_is_synced(void **state)
 static void failures_of_sync_or_close_are_reported(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("unsafe"), *partial = with_end(path, ".partial");
     begin();
     failures.synced = "unsafe.partial";
@@ -298,7 +298,7 @@ static void failures_of_sync_or_close_are_reported(void **state)
 static void short_or_interrupted_writes_continue(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("short");
     begin();
     failures.longest_write = 3;
@@ -326,7 +326,7 @@ static uint8_t *write_source(const char *path)
 static void a_copy_continues_where_the_kernel_stopped(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *source = support_tmp_path("source"), *path = support_tmp_path("copied");
     uint8_t *content = write_source(source);
     struct phema_writer *writer = NULL;
@@ -345,7 +345,7 @@ static void a_copy_continues_where_the_kernel_stopped(void **state)
 static void a_source_that_ends_early_is_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *source = support_tmp_path("cut"), *path = support_tmp_path("cut_copy");
     uint8_t *content = write_source(source);
     struct phema_writer *writer = NULL;
@@ -383,7 +383,7 @@ static enum phema_status write_directory(const char *path,
 static void all_of_a_directory_is_synced_before_it_is_named(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("shards");
     begin();
     assert_ok(write_directory(path, &durable, &err), &err);
@@ -403,7 +403,7 @@ static void all_of_a_directory_is_synced_before_it_is_named(void **state)
 static void a_directory_that_cannot_be_synced_is_not_named(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("unsynced"), *partial = with_end(path, ".partial");
     begin();
     failures.synced = "unsynced.partial";
@@ -442,7 +442,7 @@ static enum phema_status write_part(const char *path, uint64_t part, struct phem
 static void a_part_is_durable_before_its_marker_is_done(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("parts");
     assert_ok(write_part(path, 1, &err), &err);
     assert_calls_then_directory("sync parts.partial", ", sync parts.part-1-of-2");

@@ -24,7 +24,7 @@ static bool is_there(void)
 
 static struct phema_writer_join_lock *take(void)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_join_lock *lock = NULL;
     assert_ok(phema_writer_join_lock_try(&lock, output, &err), &err);
     assert_true(is_there());
@@ -33,7 +33,7 @@ static struct phema_writer_join_lock *take(void)
 
 static void assert_held(const char *message)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_join_lock *lock = NULL;
     assert_int_equal(phema_writer_join_lock_try(&lock, output, &err), PHEMA_NO);
     assert_non_null(strstr(err.message, message));
@@ -69,7 +69,7 @@ static pid_t start_holder(void)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_writer_join_lock *lock = NULL;
         if (phema_writer_join_lock_try(&lock, output, &err) || write(ready[1], &byte, 1) != 1)
             _exit(1);

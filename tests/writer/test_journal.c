@@ -26,7 +26,7 @@ static bool is_there(const char *path)
 
 static enum phema_writer_journal_state look(const char *path, const char *digest)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum phema_writer_journal_state state = PHEMA_WRITER_JOURNAL_ABSENT;
     assert_ok(phema_writer_journal_look(&state, path, digest, &err), &err);
     return state;
@@ -34,14 +34,14 @@ static enum phema_writer_journal_state look(const char *path, const char *digest
 
 static void append(struct phema_writer_journal *journal, const char *text)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_span span = {(const uint8_t *)text, strlen(text)};
     assert_ok(phema_writer_journal_append(journal, span, &err), &err);
 }
 
 static struct phema_writer_journal *open_journal(const char *path, bool resumes)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_journal *journal = NULL;
     assert_ok(phema_writer_journal_open(&journal, path, DIGEST, resumes, &err), &err);
     return journal;
@@ -60,7 +60,7 @@ static void make(const char *path)
 /* Counts the records, which must be the first ones. */
 static size_t count(struct phema_writer_journal *journal)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_span span;
     size_t n = 0;
     for (;; n++) {
@@ -178,7 +178,7 @@ static void a_journal_of_another_output_is_replaced(void **state)
 {
     (void)state;
     char *path = support_tmp_path("other");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_journal *journal = NULL;
     make(path);
     assert_ok(phema_writer_journal_open(&journal, path, OTHER, true, &err), &err);
@@ -198,7 +198,7 @@ static void other_files_stay(void **state)
     (void)state;
     static const char *const texts[] = {"mine", "posthoc-ema notes", "\0x"};
     char *path = support_tmp_path("mine"), *link = support_tmp_path("link");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer_journal *journal = NULL;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         support_write(path, texts[i], i == 2 ? 2 : strlen(texts[i]));

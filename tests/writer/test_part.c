@@ -113,7 +113,7 @@ static enum phema_status write_part(const char *path, uint64_t part, struct phem
 
 static void write_parts(const char *path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (uint64_t part = 1; part <= N_PARTS; part++)
         assert_ok(write_part(path, part, &err), &err);
 }
@@ -133,7 +133,7 @@ static enum phema_status join(const char *path, const struct phema_writer_option
 
 static void assert_joined(const char *path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     assert_ok(join(path, &quick, &err), &err);
     size_t size = 0;
     uint8_t *data = support_read(path, &size);
@@ -151,7 +151,7 @@ static void assert_joined(const char *path)
 static void parts_written_at_once_are_joined(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("at_once");
     pid_t pids[N_PARTS];
     for (uint64_t part = 1; part <= N_PARTS; part++) {
@@ -175,7 +175,7 @@ static void die_in_part(const char *path, uint64_t part, int signal_number)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         phema_cleanup_install_handlers();
         struct phema_writer_part_options options = part_of(part, N_PARTS);
         struct phema_writer_part *opened = NULL;
@@ -195,7 +195,7 @@ static void die_in_part(const char *path, uint64_t part, int signal_number)
 static void a_part_that_is_killed_is_named_and_written_again(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("killed");
     assert_ok(write_part(path, 1, &err), &err);
     die_in_part(path, 3, SIGKILL);
@@ -216,7 +216,7 @@ static void a_part_that_is_killed_is_named_and_written_again(void **state)
 static void an_interrupted_part_removes_its_marker(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("interrupted");
     char *partial = with_end(path, ".partial");
     assert_ok(write_part(path, 1, &err), &err);
@@ -236,7 +236,7 @@ static void an_interrupted_part_removes_its_marker(void **state)
 static void a_part_has_one_run_at_a_time_and_ordinary_runs_are_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("beside");
     struct phema_writer_part_options options = part_of(2, N_PARTS);
     struct phema_writer_part *part = NULL;
@@ -268,7 +268,7 @@ static void a_part_has_one_run_at_a_time_and_ordinary_runs_are_refused(void **st
 static void parts_of_different_outputs_are_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("unlike");
     struct phema_writer_part *part = NULL;
     assert_ok(write_part(path, 1, &err), &err);
@@ -322,7 +322,7 @@ static void parts_that_disagree_are_not_joined(void **state)
     (void)state;
     static const char *const changes[][2] = {{digest, other_digest},
                                              {"\"bytes\": 100", "\"bytes\": 101"}};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("brought");
     write_parts(path);
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
@@ -357,7 +357,7 @@ static void a_leftover_of_a_killed_run_is_brought_to_its_size(void **state)
 static void parts_whose_file_is_gone_are_refused(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("gone");
     char *partial = with_end(path, ".partial");
     write_parts(path);
@@ -392,7 +392,7 @@ static void parts_whose_file_is_gone_are_refused(void **state)
 static void an_incomplete_marker_is_unfinished(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("torn");
     write_parts(path);
     char *marker = part_marker_path(path, 2, N_PARTS);
@@ -436,7 +436,7 @@ static void an_incomplete_marker_is_unfinished(void **state)
 static void an_existing_output_is_kept_unless_replacing(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("existing_output");
     write_parts(path);
     support_write(path, "mine", 4);
@@ -453,7 +453,7 @@ static void an_existing_output_is_kept_unless_replacing(void **state)
 static void join_leaves_markers_of_another_file(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("again");
     struct phema_writer_join *opened = NULL;
     write_parts(path);
@@ -496,7 +496,7 @@ static enum phema_status write_copy_part(const char *path, uint64_t part, struct
 static void a_sidecar_appears_with_its_file(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("copy"), *sidecar_path = with_end(path, ".json");
     for (uint64_t part = N_PARTS; part >= 1; part--)
         assert_ok(write_copy_part(path, part, &err), &err);
@@ -531,7 +531,7 @@ static const struct phema_writer_part_file large_file = {NULL, LARGE};
 
 static void write_large_parts(const char *path)
 {
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     for (uint64_t part = N_PARTS; part >= 1; part--) {
         struct phema_writer_part_options options = part_of(part, N_PARTS);
         options.files = &large_file;
@@ -561,7 +561,7 @@ static void bytes_that_changed_are_found(void **state)
                    {LARGE / 2 - 1, "for parts 2, 3,"},
                    {LARGE / 2 + BLOCK, "synth --part 3/4"},
                    {LARGE - 1, "bytes 61440 to 65136 are not what part 4 has written"}};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("changed"), *partial = with_end(path, ".partial");
     write_large_parts(path);
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
@@ -584,7 +584,7 @@ static void markers_of_other_blocks_are_refused(void **state)
         {"\"block_bytes\": 4096", "\"block_bytes\": 8192", "part 2 does not go with part 1"},
         {"\"block_bytes\": 4096", "\"block_bytes\": 0000", "part 1 is not finished"},
         {"\"crcs\": [", "\"crcs\": 1", "part 1 is not finished"}};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("blocks");
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
         write_large_parts(path);
@@ -601,7 +601,7 @@ static void markers_of_other_blocks_are_refused(void **state)
 static void parts_of_an_earlier_version_are_joined_unchecked(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("earlier");
     struct phema_writer_join *opened = NULL;
     write_parts(path);
@@ -617,7 +617,7 @@ static void parts_of_an_earlier_version_are_joined_unchecked(void **state)
 static void only_markers_are_found(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *directory = support_tmp_path("sweep");
     assert_int_equal(mkdir(directory, 0777), 0);
     static const char *const names[] = {"b.part-1-of-2",         "a.part-2-of-3",
@@ -705,7 +705,7 @@ static void put_inside(const char *directory, const char *name)
 static void directories_are_written_in_parts(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("shards"), *slashed = with_end(path, "/");
     char *partial = with_end(path, ".partial"), *stranger = with_end(partial, "/stranger");
     struct phema_writer_directory *directory = NULL;

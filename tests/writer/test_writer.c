@@ -23,7 +23,7 @@ static const struct phema_writer_options quick = {.replaces = false, .syncs = fa
 static void commit_publishes_bytes_written_in_any_order(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("order");
     char *partial = support_tmp_path("order.partial");
     static const struct phema_writer_options durable = {.replaces = false, .syncs = true};
@@ -49,7 +49,7 @@ static void commit_publishes_bytes_written_in_any_order(void **state)
 static void zeros_become_holes(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     enum { SIZE = 3 << 20, PIECE = 131072 + 8 };
     uint8_t *data = calloc(1, SIZE);
     assert_non_null(data);
@@ -82,7 +82,7 @@ static void zeros_that_share_blocks_are_not_written(void **state)
 {
     (void)state;
     enum { SIZE = 4 << 20, PIECE = 131072 };
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct statfs filesystem;
     if (statfs("/dev/shm", &filesystem) || filesystem.f_type != TMPFS_MAGIC)
         skip();
@@ -117,7 +117,7 @@ static void a_byte_among_zeros_is_kept(void **state)
     (void)state;
     enum { BLOCK = 4096, SIZE = 64 * BLOCK };
     static const size_t places[] = {0, 1, BLOCK / 2, BLOCK - 2, BLOCK - 1};
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("lone");
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         uint8_t *data = calloc(1, SIZE);
@@ -141,7 +141,7 @@ static void a_byte_among_zeros_is_kept(void **state)
 static void abandon_leaves_nothing(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("abandoned");
     char *partial = support_tmp_path("abandoned.partial");
     struct phema_writer *writer = NULL;
@@ -157,7 +157,7 @@ static void abandon_leaves_nothing(void **state)
 static void an_existing_file_is_refused_and_kept_unless_replacing(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("existing");
     support_write(path, "old", 3);
     struct phema_writer *writer = NULL;
@@ -179,7 +179,7 @@ static void an_existing_file_is_refused_and_kept_unless_replacing(void **state)
 static void a_published_file_can_be_abandoned(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     static const struct phema_writer_options forced = {.replaces = true, .syncs = true};
     char *path = support_tmp_path("for_now");
     char *partial = support_tmp_path("for_now.partial");
@@ -219,7 +219,7 @@ static void a_published_file_can_be_abandoned(void **state)
 static void a_leftover_is_reported(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("left");
     char *partial = support_tmp_path("left.partial");
     for (int is_left = 0; is_left < 2; is_left++) {
@@ -238,7 +238,7 @@ static void a_leftover_is_reported(void **state)
 static void a_file_that_appears_meanwhile_is_not_replaced(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("race");
     char *partial = support_tmp_path("race.partial");
     struct phema_writer *writer = NULL;
@@ -257,7 +257,7 @@ static void a_file_that_appears_meanwhile_is_not_replaced(void **state)
 static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("busy");
     char *partial = support_tmp_path("busy.partial");
     struct phema_writer *first = NULL, *second = NULL;
@@ -283,7 +283,7 @@ static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
 static void a_link_in_the_partials_place_is_not_followed(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     char *path = support_tmp_path("linked");
     char *partial = support_tmp_path("linked.partial");
     char *elsewhere = support_tmp_path("elsewhere");
@@ -308,7 +308,7 @@ static void a_link_in_the_partials_place_is_not_followed(void **state)
 static void a_missing_directory_is_named(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer *writer = NULL;
     char *path = support_tmp_path("no/such/file");
     assert_fails(phema_writer_open(&writer, path, 1, &quick, &err), PHEMA_ERR_OUTPUT, &err,
@@ -319,7 +319,7 @@ static void a_missing_directory_is_named(void **state)
 static void a_size_beyond_the_disk_is_refused_at_once(void **state)
 {
     (void)state;
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer *writer = NULL;
     char *path = support_tmp_path("huge");
     char *partial = support_tmp_path("huge.partial");
@@ -341,7 +341,7 @@ static void a_signal_removes_the_partial_file(void **state)
         pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            struct phema_error err = {""};
+            struct phema_error err = {0};
             struct phema_writer *writer = NULL;
             phema_cleanup_install_handlers();
             if (phema_writer_open(&writer, path, 1000, &quick, &err) || !exists(partial))

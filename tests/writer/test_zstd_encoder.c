@@ -34,7 +34,7 @@ static uint8_t *make_content(size_t size)
 static struct phema_writer *put_plain(const uint8_t *content, size_t size)
 {
     char *path = support_tmp_path("plain");
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer *plain = NULL;
     assert_ok(phema_writer_open(&plain, path, size, &quick, &err), &err);
     assert_ok(phema_writer_write(plain, 0, content, size, &err), &err);
@@ -47,7 +47,7 @@ static char *compress(const char *name, const uint8_t *content, size_t size, con
                       size_t n_ends, int level, unsigned n_threads)
 {
     char *path = support_tmp_path(name);
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_writer *writer = NULL;
     assert_ok(phema_writer_open(&writer, path, 0, &quick, &err), &err);
     uint64_t written = 0;
@@ -224,7 +224,7 @@ static void the_reader_seeks(void **state)
     char *path = compress("read.safetensors.zst", content, size, ends, N + 1, 3, 4);
     assert_decodes(path, content, size);
 
-    struct phema_error err = {""};
+    struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_string_equal(phema_checkpoint_format(checkpoint), "safetensors.zst");
@@ -259,7 +259,7 @@ static void a_failed_write_is_an_error_and_leaves_nothing(void **state)
     uint8_t *content = make_content(size);
     for (unsigned n_threads = 1; n_threads <= 4; n_threads += 3) {
         char *path = support_tmp_path("limited.zst");
-        struct phema_error err = {""};
+        struct phema_error err = {0};
         struct phema_writer *writer = NULL;
         assert_ok(phema_writer_open(&writer, path, 0, &quick, &err), &err);
         struct phema_writer *plain = put_plain(content, size);

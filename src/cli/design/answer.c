@@ -46,7 +46,7 @@ static enum phema_status rate(struct phema_design *design, const struct design_a
 static void add_other(struct design_answer *answer, const char *name, enum phema_status found,
                       struct phema_design *design)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     if (found)
         return;
     if (rate(design, answer->asked, &ignored)) {
@@ -58,7 +58,7 @@ static void add_other(struct design_answer *answer, const char *name, enum phema
 
 static void add_usual(struct design_answer *answer, const struct phema_design_usual *usual)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_design_question question = answer->asked->question;
     struct phema_design_width widths[3];
     size_t n = 0;
@@ -82,7 +82,7 @@ static void add_usual(struct design_answer *answer, const struct phema_design_us
 static void add_searched(struct design_answer *answer, const char *name, size_t n_widths,
                          bool has_raw)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_design_question question = answer->asked->question;
     struct phema_design design;
     question.disk_bytes = answer->choices.items[answer->choices.chosen].disk_bytes;

@@ -7,6 +7,7 @@
 #include "phema/claims.h"
 #include "phema/number.h"
 #include "phema/sort.h"
+#include "remedy/remedy.h"
 
 /* ---- Targets ---- */
 
@@ -15,8 +16,8 @@ static enum phema_status add_width(struct phema_profile *out, double sigma_rel,
 {
     *out = (struct phema_profile){0};
     enum phema_status status = phema_gamma_from_sigma_rel(&out->gamma, sigma_rel, err);
-    return status ? phema_suggest(err, phema_fail_in(err, status, "--sigma-rel"), "--sigma-rel",
-                                  sigma_rel > 0.1 ? "0.02:0.25" : "0.05")
+    return status ? cli_suggest(err, cli_fail_in_option(err, status, "sigma-rel"), "--sigma-rel",
+                                sigma_rel > 0.1 ? "0.02:0.25" : "0.05")
                   : PHEMA_OK;
 }
 
@@ -25,13 +26,13 @@ static enum phema_status suggest_missing(struct phema_error *err, enum phema_sta
                                          const struct design_values *values)
 {
     if (isnan(values->until))
-        (void)phema_suggest(err, status, "--until", "1M");
+        (void)cli_suggest(err, status, "--until", "1M");
     if (!values->model && !values->params)
-        (void)phema_suggest(err, status, "--params", "650M");
+        (void)cli_suggest(err, status, "--params", "650M");
     if (!values->disk_bytes && isnan(values->max_error))
-        (void)phema_suggest(err, status, "--disk", "500G");
+        (void)cli_suggest(err, status, "--disk", "500G");
     if (!values->sigma_rel && !values->profiles.n)
-        (void)phema_suggest(err, status, "--sigma-rel", "0.02:0.25");
+        (void)cli_suggest(err, status, "--sigma-rel", "0.02:0.25");
     return status;
 }
 
@@ -49,7 +50,7 @@ static enum phema_status read_widths(double **sigma_rels, size_t *n_searched, si
         enum phema_status status = cli_parse_reals(&list, &values->common.arena, text, err);
         *sigma_rels = list.items;
         *n_searched = *n_shown = list.n;
-        return status ? phema_fail_in(err, status, "--sigma-rel") : PHEMA_OK;
+        return status ? cli_fail_in_option(err, status, "sigma-rel") : PHEMA_OK;
     }
     double first = 0, last = 0;
     const char *start = phema_arena_copy(&values->common.arena, text, (size_t)(colon - text));
@@ -61,14 +62,14 @@ static enum phema_status read_widths(double **sigma_rels, size_t *n_searched, si
     if (!status)
         status = phema_number_parse(&last, colon + 1, err);
     if (status)
-        return phema_fail_in(err, status, "--sigma-rel");
+        return cli_fail_in_option(err, status, "sigma-rel");
     if (!(first > 0 && last > first))
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "--sigma-rel: expected a range from a lower to a higher "
-                                        "width, found %g to %g",
-                                        first, last),
-                             "--sigma-rel", "0.02:0.25");
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
+                                           "expected a range from a lower to a higher "
+                                           "width, found %g to %g",
+                                           first, last),
+                           "--sigma-rel", "0.02:0.25");
     struct phema_profile unused;
     status = add_width(&unused, last, err);
     if (status)
@@ -88,21 +89,21 @@ static enum phema_status read_profile(struct design_asked *asked, size_t at,
     struct phema_spec *spec = NULL;
     enum phema_status status = phema_spec_parse(&spec, &values->common.arena, text, err);
     if (status)
-        return phema_spec_fail(err, status, "--profile", text);
+        return phema_spec_fail(err, status, PHEMA_SET_PROFILE, text);
     for (size_t e = 0; e < asked->question.n_ends; e++) {
         status = phema_spec_profile(out, spec, asked->question.ends[e], err);
         if (status)
-            return phema_fail_in(err, PHEMA_ERR_USAGE, "--profile");
+            return cli_fail_in_option(err, PHEMA_ERR_USAGE, "profile");
     }
     if (out->shape == PHEMA_SHAPE_RAW && !asked->trainer->has_raw)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--profile: raw parameters are no average of others; store them as they "
-                          "are at each wanted time");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "profile",
+                               "raw parameters are no average of others; store them as they "
+                               "are at each wanted time");
     if (values->after > 0 && out->length > 0)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--after: averages over a window are planned for certain times; give "
-                          "--at for '%s'",
-                          text);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "after",
+                               "averages over a window are planned for certain times; give "
+                               "--at for '%s'",
+                               text);
     out->length = out->shape == PHEMA_SHAPE_POWER ? 0 : out->length;
     asked->specs[at] = spec->canonical;
     asked->sigma_rels[at] = spec->sigma_rel;
@@ -126,10 +127,10 @@ static enum phema_status set_targets(struct design_asked *asked, struct design_v
                        "0.02:0.25, or --profile"),
             values);
     if (n_shown + n_profiles > PHEMA_DESIGN_MAX_TARGETS)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--sigma-rel: expected at most %d averages, found "
-                          "%zu; give a range, such as 0.02:0.25",
-                          PHEMA_DESIGN_MAX_TARGETS, n_shown + n_profiles);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
+                               "expected at most %d averages, found "
+                               "%zu; give a range, such as 0.02:0.25",
+                               PHEMA_DESIGN_MAX_TARGETS, n_shown + n_profiles);
     size_t n_finer = n_shown + n_profiles;
     struct phema_profile *finer = phema_arena_array(arena, n_finer, sizeof(*finer));
     struct phema_profile *searched =
@@ -163,9 +164,10 @@ static enum phema_status fail_time(const char *option, double time, double until
                                    struct phema_error *err)
 {
     struct phema_name_buffer shown, end;
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "%s: expected a whole number from 1 to %s, the end of the training, found %s",
-                      option, phema_number_format(&end, until), phema_number_format(&shown, time));
+    return cli_fail_option(
+        err, PHEMA_ERR_USAGE, option,
+        "expected a whole number from 1 to %s, the end of the training, found %s",
+        phema_number_format(&end, until), phema_number_format(&shown, time));
 }
 
 static enum phema_status set_unit(struct design_asked *asked, const struct design_values *values,
@@ -175,8 +177,8 @@ static enum phema_status set_unit(struct design_asked *asked, const struct desig
     asked->unit = values->unit ? values->unit : trainer->unit ? trainer->unit : "steps";
     return !trainer->unit || strcmp(asked->unit, trainer->unit) == 0
                ? PHEMA_OK
-               : phema_fail(err, PHEMA_ERR_USAGE, "--unit: %s counts %s, found %s", trainer->name,
-                            trainer->unit, asked->unit);
+               : cli_fail_option(err, PHEMA_ERR_USAGE, "unit", "%s counts %s, found %s",
+                                 trainer->name, trainer->unit, asked->unit);
 }
 
 static enum phema_status set_times(struct design_asked *asked, struct design_values *values,
@@ -189,16 +191,16 @@ static enum phema_status set_times(struct design_asked *asked, struct design_val
                                           "design: --until is missing, the steps of the training"),
                                values);
     if (!(until >= 2 && until < 0x1p53 && until == floor(until)))
-        return phema_suggest(
+        return cli_suggest(
             err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--until: expected a training of 2 steps or more, a whole number, found %g",
-                       until),
+            cli_fail_option(err, PHEMA_ERR_USAGE, "until",
+                            "expected a training of 2 steps or more, a whole number, found %g",
+                            until),
             "--until", "1M");
     size_t n = values->ats.n;
     if (n + 1 > PHEMA_DESIGN_MAX_ENDS)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--at: expected at most %d times, found %zu",
-                          PHEMA_DESIGN_MAX_ENDS - 1, n);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "at", "expected at most %d times, found %zu",
+                               PHEMA_DESIGN_MAX_ENDS - 1, n);
     double *ends = phema_arena_array(&values->common.arena, n + 1, sizeof(*ends));
     if (!ends)
         return phema_fail_memory(err);
@@ -229,7 +231,7 @@ static enum phema_status count_elems(uint64_t *out, const char *path, struct phe
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status = phema_checkpoint_open(&checkpoint, path, NULL, err);
     if (status)
-        return phema_fail_in(err, status, "--model");
+        return cli_fail_in_option(err, status, "model");
     *out = 0;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
@@ -237,8 +239,8 @@ static enum phema_status count_elems(uint64_t *out, const char *path, struct phe
             *out += tensors[i].n_elems;
     phema_checkpoint_close(checkpoint);
     return *out ? PHEMA_OK
-                : phema_fail(err, PHEMA_ERR_INPUTS, "--model: %s: has no floating-point tensor",
-                             path);
+                : cli_fail_option(err, PHEMA_ERR_INPUTS, "model",
+                                  "%s: has no floating-point tensor", path);
 }
 
 /* Sizes of all snapshots fit 64 bits. */
@@ -248,7 +250,7 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
                                    struct phema_error *err)
 {
     static const unsigned bytes[] = {4, 2, 2}; /* of --model-dtype */
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_name_buffer most;
     uint64_t size = 0;
     if (!values->model && !values->params)
@@ -258,13 +260,14 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
                                           "or give --model FILE"),
                                values);
     if (values->model && values->params)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--params: expected this or --model, found both");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "params",
+                               "expected this or --model, found both");
     if (values->params > MOST_ELEMS)
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "--params: expected at most 2^50, found %llu",
-                                        (unsigned long long)values->params),
-                             "--params", "2.6B");
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "params",
+                                           "expected at most 2^50, found %llu",
+                                           (unsigned long long)values->params),
+                           "--params", "2.6B");
     if (values->params) {
         asked->question.model_elems = values->params;
         return PHEMA_OK;
@@ -273,17 +276,16 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
         return count_elems(&asked->question.model_elems, values->model, err);
     asked->question.model_elems = size / bytes[values->model_dtype];
     if (asked->question.model_elems > MOST_ELEMS)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--model: %s is more than %s", values->model,
-                          phema_size_format(&most, 4 * MOST_ELEMS));
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "model", "%s is more than %s", values->model,
+                               phema_size_format(&most, 4 * MOST_ELEMS));
     return asked->question.model_elems
                ? PHEMA_OK
-               : phema_suggest(
-                     err,
-                     phema_fail(err, PHEMA_ERR_USAGE,
-                                "--model: %s is smaller than one number; it counts bytes, "
-                                "--params parameters",
-                                values->model),
-                     "--model", "2.6GB");
+               : cli_suggest(err,
+                             cli_fail_option(err, PHEMA_ERR_USAGE, "model",
+                                             "%s is smaller than one number; it counts bytes, "
+                                             "--params parameters",
+                                             values->model),
+                             "--model", "2.6GB");
 }
 
 /* ---- What is allowed ---- */
@@ -296,16 +298,16 @@ static enum phema_status set_widths(struct design_asked *asked, struct design_va
     question->least_widths = trainer->least_widths;
     question->most_widths = trainer->most_widths;
     if (values->max_widths > PHEMA_DESIGN_MAX_WIDTHS)
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "--max-widths: expected 1 to %d, found %zu",
-                                        PHEMA_DESIGN_MAX_WIDTHS, (size_t)values->max_widths),
-                             "--max-widths", "4");
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "max-widths",
+                                           "expected 1 to %d, found %zu", PHEMA_DESIGN_MAX_WIDTHS,
+                                           (size_t)values->max_widths),
+                           "--max-widths", "4");
     if (values->max_widths) {
         if (values->max_widths < trainer->least_widths)
-            return phema_fail(err, PHEMA_ERR_USAGE,
-                              "--max-widths: %s keeps %zu widths or more, found %zu", trainer->name,
-                              trainer->least_widths, (size_t)values->max_widths);
+            return cli_fail_option(err, PHEMA_ERR_USAGE, "max-widths",
+                                   "%s keeps %zu widths or more, found %zu", trainer->name,
+                                   trainer->least_widths, (size_t)values->max_widths);
         question->most_widths = values->max_widths < trainer->most_widths
                                     ? (size_t)values->max_widths
                                     : trainer->most_widths;
@@ -316,26 +318,26 @@ static enum phema_status set_widths(struct design_asked *asked, struct design_va
     if (!fixed->n)
         return PHEMA_OK;
     if (trainer->most_widths == 1 && fixed->n != 1)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--input-sigma: %s keeps one width, found %zu",
-                          trainer->name, fixed->n);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "input-sigma", "%s keeps one width, found %zu",
+                               trainer->name, fixed->n);
     if (fixed->n < trainer->least_widths || fixed->n > trainer->most_widths)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--input-sigma: %s keeps from %zu to %zu widths, found %zu",
-                          trainer->name, trainer->least_widths, trainer->most_widths, fixed->n);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "input-sigma",
+                               "%s keeps from %zu to %zu widths, found %zu", trainer->name,
+                               trainer->least_widths, trainer->most_widths, fixed->n);
     qsort(fixed->items, fixed->n, sizeof(*fixed->items), phema_compare_doubles);
     for (size_t k = 0; k < fixed->n; k++) {
         double gamma = 0;
         enum phema_status status = phema_gamma_from_sigma_rel(&gamma, fixed->items[k], err);
         if (status)
-            return phema_fail_in(err, status, "--input-sigma");
+            return cli_fail_in_option(err, status, "input-sigma");
         double unit = trainer->width_unit;
         if (unit > 0 && fabs(fixed->items[k] / unit - round(fixed->items[k] / unit)) > 1e-6)
-            return phema_fail(err, PHEMA_ERR_USAGE,
-                              "--input-sigma: %s names files by multiples of %g, found %g",
-                              trainer->name, unit, fixed->items[k]);
+            return cli_fail_option(err, PHEMA_ERR_USAGE, "input-sigma",
+                                   "%s names files by multiples of %g, found %g", trainer->name,
+                                   unit, fixed->items[k]);
         if (k && fixed->items[k] == fixed->items[k - 1])
-            return phema_fail(err, PHEMA_ERR_USAGE, "--input-sigma: %g is there twice",
-                              fixed->items[k]);
+            return cli_fail_option(err, PHEMA_ERR_USAGE, "input-sigma", "%g is there twice",
+                                   fixed->items[k]);
     }
     question->fixed = fixed->items;
     question->n_fixed = question->most_widths = fixed->n;
@@ -355,8 +357,8 @@ static enum phema_status set_dtypes(struct design_asked *asked, const struct des
     bool is_able = strcmp(trainer->name, "any") == 0 || strcmp(trainer->name, "ema-pytorch") == 0 ||
                    trainer->dtypes[0] == chosen[values->dtype];
     if (!is_able)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--dtype: %s writes %s", trainer->name,
-                          phema_dtype_name(trainer->dtypes[0]));
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "dtype", "%s writes %s", trainer->name,
+                               phema_dtype_name(trainer->dtypes[0]));
     asked->dtypes[0] = chosen[values->dtype];
     asked->question.n_dtypes = 1;
     return PHEMA_OK;
@@ -374,11 +376,11 @@ static enum phema_status set_limits(struct design_asked *asked, struct design_va
                                           "or give --max-error"),
                                values);
     if (has_error && !(values->max_error > 0))
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "--max-error: expected an error above 0, found %g",
-                                        values->max_error),
-                             "--max-error", "1e-3");
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "max-error",
+                                           "expected an error above 0, found %g",
+                                           values->max_error),
+                           "--max-error", "1e-3");
     question->disk_bytes = values->disk_bytes ? values->disk_bytes : UINT64_MAX;
     question->max_error = has_error ? values->max_error : 0;
     question->shape = asked->trainer->shape;
@@ -406,19 +408,19 @@ static enum phema_status set_raw_checkpoints(struct design_asked *asked,
     if (isnan(every))
         return PHEMA_OK;
     if (values->keep_existing)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--raw-every: --keep-existing lists what there is; give one of them");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "raw-every",
+                               "--keep-existing lists what there is; give one of them");
     if (asked->trainer->has_raw)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--raw-every: the files of %s hold the raw parameters already",
-                          asked->trainer->name);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "raw-every",
+                               "the files of %s hold the raw parameters already",
+                               asked->trainer->name);
     if (!(every >= 1 && every <= until && every == floor(every)))
         return fail_time("--raw-every", every, until, err);
     if (until / every > PHEMA_DESIGN_MAX_SNAPSHOTS)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--raw-every: expected at most %d checkpoints, found %.0f; give a longer "
-                          "interval",
-                          PHEMA_DESIGN_MAX_SNAPSHOTS, floor(until / every));
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "raw-every",
+                               "expected at most %d checkpoints, found %.0f; give a longer "
+                               "interval",
+                               PHEMA_DESIGN_MAX_SNAPSHOTS, floor(until / every));
     size_t n = (size_t)(until / every);
     struct phema_profile *kept = phema_arena_array(&values->common.arena, n, sizeof(*kept));
     double *rounding = phema_arena_array(&values->common.arena, n, sizeof(*rounding));

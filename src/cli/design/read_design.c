@@ -52,7 +52,7 @@ static bool read_dtype(enum phema_dtype *out, const struct phema_json *json)
 /* A width that exists, and that no other average has. */
 static bool is_new_width(const double *sigma_rels, size_t n)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     double gamma = 0;
     for (size_t i = 0; i < n; i++)
         if (sigma_rels[i] == sigma_rels[n])

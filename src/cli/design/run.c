@@ -7,6 +7,7 @@
 
 #include "design/design.h"
 #include "print_summary.h"
+#include "remedy/remedy.h"
 
 /* Shares of the snapshots of a run that are tried as those to delete. */
 #define N_SHARES 5
@@ -25,13 +26,12 @@ static enum phema_status open_run(struct design_asked *asked, struct design_valu
                                                .solve = {.metric = PHEMA_METRIC_MOTION}};
     enum phema_status status = cli_make_plan(&asked->run, &values->common, &options, err);
     if (status)
-        return phema_fail_in(err, status, "%s", option);
+        return cli_fail_in_option(err, status, option);
     report_doubts(&values->common, asked->run->series, &asked->run->checks);
     if (!asked->run->motion)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: %s: its snapshots do not show how parameters "
-                          "move: %s",
-                          option, path, asked->run->unmoved ? asked->run->unmoved : "unknown");
+        return cli_fail_option(err, PHEMA_ERR_INPUTS, option,
+                               "%s: its snapshots do not show how parameters move: %s", path,
+                               asked->run->unmoved ? asked->run->unmoved : "unknown");
     return PHEMA_OK;
 }
 
@@ -59,20 +59,18 @@ static enum phema_status use_widths(struct design_asked *asked, struct design_va
             continue;
         asked->question.has_raw = asked->question.has_raw || is_raw;
         if (!is_raw && (isnan(snapshot->sigma_rel) || n == PHEMA_DESIGN_MAX_WIDTHS))
-            return phema_fail(
-                err, PHEMA_ERR_INPUTS,
-                "--keep-existing: the rest of a training is planned for up to %d power "
-                "functions and raw parameters, found %s",
-                PHEMA_DESIGN_MAX_WIDTHS, snapshot->spec);
+            return cli_fail_option(err, PHEMA_ERR_INPUTS, "keep-existing",
+                                   "the rest of a training is planned for up to %d power "
+                                   "functions and raw parameters, found %s",
+                                   PHEMA_DESIGN_MAX_WIDTHS, snapshot->spec);
         if (!is_raw)
             fixed[n++] = snapshot->sigma_rel;
     }
     asked->question.fixed = fixed;
     asked->question.n_fixed = asked->question.least_widths = asked->question.most_widths = n;
     return n ? PHEMA_OK
-             : phema_fail(err, PHEMA_ERR_INPUTS,
-                          "--keep-existing: %s has raw parameters alone; expected an average",
-                          series->root);
+             : cli_fail_option(err, PHEMA_ERR_INPUTS, "keep-existing",
+                               "%s has raw parameters alone; expected an average", series->root);
 }
 
 static enum phema_status use_dtype(struct design_asked *asked, struct phema_error *err)
@@ -84,8 +82,8 @@ static enum phema_status use_dtype(struct design_asked *asked, struct phema_erro
             asked->question.n_dtypes = 1;
             return PHEMA_OK;
         }
-    return phema_fail(err, PHEMA_ERR_INPUTS, "--keep-existing: %s: no tensor is averaged",
-                      series->root);
+    return cli_fail_option(err, PHEMA_ERR_INPUTS, "keep-existing", "%s: no tensor is averaged",
+                           series->root);
 }
 
 PHEMA_FALLIBLE design_use_run(struct design_asked *asked, struct design_values *values,
@@ -94,8 +92,8 @@ PHEMA_FALLIBLE design_use_run(struct design_asked *asked, struct design_values *
     const char *kept = values->keep_existing;
     struct phema_design_question *question = &asked->question;
     if (kept && values->like)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--like: --keep-existing shows how the parameters of this training move");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "like",
+                               "--keep-existing shows how the parameters of this training move");
     enum phema_status status = open_run(asked, values, kept ? "--keep-existing" : "--like",
                                         kept ? kept : values->like, err);
     if (status)
@@ -108,11 +106,11 @@ PHEMA_FALLIBLE design_use_run(struct design_asked *asked, struct design_values *
         return PHEMA_OK;
     if (!(last < question->until)) {
         struct phema_name_buffer later;
-        return phema_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--until: the training of --keep-existing is at %.17g already", last),
-            "--until", phema_number_format(&later, 2 * last));
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "until",
+                                           "the training of --keep-existing is at %.17g already",
+                                           last),
+                           "--until", phema_number_format(&later, 2 * last));
     }
     question->begun = last;
     question->n_useless = 0; /* they are there */
@@ -254,7 +252,7 @@ PHEMA_FALLIBLE design_choose_kept(struct design_asked *asked, struct phema_error
             enum phema_status status = order_snapshots(order, asked, &rest, err);
             if (status) {
                 phema_design_clear(&rest);
-                return phema_fail_in(err, status, "--keep-existing");
+                return cli_fail_in_option(err, status, "keep-existing");
             }
             mark_deleted(asked, order, n_deleted);
             phema_design_clear(&rest);
@@ -268,7 +266,7 @@ PHEMA_FALLIBLE design_choose_kept(struct design_asked *asked, struct phema_error
         phema_design_clear(&rest);
     }
     if (best == SIZE_MAX)
-        return phema_fail_in(err, PHEMA_ERR_TARGET, "--keep-existing");
+        return cli_fail_in_option(err, PHEMA_ERR_TARGET, "keep-existing");
     mark_deleted(asked, order, best);
     asked->question.disk_bytes -= list_kept(&asked->question, asked, profiles, rounding);
     return PHEMA_OK;

@@ -6,6 +6,7 @@
 #include "phema/writer.h"
 #include "plot_data.h"
 #include "print_summary.h"
+#include "remedy/remedy.h"
 #include "series_options.h"
 
 struct report_values {
@@ -225,18 +226,18 @@ static enum phema_status check_output(struct page *page, struct phema_error *err
 {
     const struct report_values *values = page->values;
     if (!values->output)
-        return phema_suggest(
+        return cli_suggest(
             err, phema_fail(err, PHEMA_ERR_USAGE, "report: no file to write; give -o FILE.html"),
             "--output", "report.html");
     if (!phema_ends_with(values->output, ".html") && !phema_ends_with(values->output, ".htm"))
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "--output: '%s' does not end in .html", values->output),
-                             "--output", "report.html");
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "output",
+                                           "'%s' does not end in .html", values->output),
+                           "--output", "report.html");
     if (values->maximizes && !values->scores)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--maximize: is about --scores");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "maximize", "is about --scores");
     if (phema_writer_check_parent(values->output, err))
-        return phema_suggest(err, PHEMA_ERR_OUTPUT, "--output", "report.html");
+        return cli_suggest(err, PHEMA_ERR_OUTPUT, "--output", "report.html");
     return values->is_forced ? PHEMA_OK : phema_writer_check_absent(values->output, err);
 }
 

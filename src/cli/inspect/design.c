@@ -9,6 +9,7 @@
 
 #include "design/design.h"
 #include "messages.h"
+#include "remedy/remedy.h"
 
 #define MOST_SHOWN 8 /* snapshots that were missed */
 
@@ -76,7 +77,7 @@ PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phem
     }
     if (status) {
         inspect_design_clear(out);
-        return phema_fail_in(err, status, "--design");
+        return cli_fail_in_option(err, status, "design");
     }
     out->n_planned = design.n_times * n_kinds;
     for (size_t i = 0; i < design.n_times; i++) {

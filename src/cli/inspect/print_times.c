@@ -141,7 +141,7 @@ void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times 
 static enum phema_status check_series(struct inspect_errors *out, const struct phema_series *series,
                                       struct phema_error *err)
 {
-    struct phema_error why = {""};
+    struct phema_error why = {0};
     enum phema_status status = phema_series_check(&out->checks, series, 0, &why);
     if (status && status != PHEMA_NO)
         return phema_fail(err, status, "%s", why.message);

@@ -10,6 +10,7 @@
 #include "processes/join_outputs.h"
 #include "processes/launcher.h"
 #include "processes/published_parts.h"
+#include "remedy/remedy.h"
 
 /* ---- The option ---- */
 
@@ -26,12 +27,12 @@ static enum phema_status read_numbers(uint64_t *part, uint64_t *n_parts, const c
             break;
     }
     if (numbers[0] < 1 || numbers[0] > numbers[1] || numbers[1] > PHEMA_MAX_PARTS || *at)
-        return phema_suggest(
+        return cli_suggest(
             err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--part: '%s' is not I/N with I from 1 to N and N up to %d, such as 2/8, "
-                       "and not auto",
-                       text, PHEMA_MAX_PARTS),
+            cli_fail_option(err, PHEMA_ERR_USAGE, "part",
+                            "'%s' is not I/N with I from 1 to N and N up to %d, such as 2/8, "
+                            "and not auto",
+                            text, PHEMA_MAX_PARTS),
             "--part", "1/2");
     *part = numbers[0];
     *n_parts = numbers[1];

@@ -7,6 +7,7 @@
 
 #include "phema/array.h"
 #include "phema/writer.h"
+#include "remedy/remedy.h"
 
 struct source {
     const char *rank, *size; /* size NULL: PMIx tells it to programs that link it alone */
@@ -145,7 +146,7 @@ static enum phema_status fail_disagreement(const struct place *a, const struct p
                       size);
 }
 
-PHEMA_FALLIBLE launcher_read(struct launcher *out, struct phema_error *err)
+static enum phema_status read_launcher(struct launcher *out, struct phema_error *err)
 {
     struct place places[ARRAY_LEN(sources)];
     size_t n = 0;
@@ -166,6 +167,12 @@ PHEMA_FALLIBLE launcher_read(struct launcher *out, struct phema_error *err)
             largest->source->size, (unsigned long long)largest->size, PHEMA_MAX_PARTS);
     *out = (struct launcher){.rank = largest->rank, .size = largest->size};
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE launcher_read(struct launcher *out, struct phema_error *err)
+{
+    enum phema_status status = read_launcher(out, err);
+    return status ? phema_error_set_about(err, status, "part") : PHEMA_OK;
 }
 
 /* The first launcher that says that there are several processes, of which one is this one. */
@@ -199,7 +206,7 @@ PHEMA_FALLIBLE launcher_check_alone(struct phema_error *err)
 {
     struct place place;
     if (find_several(&place))
-        return phema_suggest(
+        return cli_suggest(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "this is process %llu of %llu (%s and %s), and all would write the same "

@@ -65,6 +65,6 @@ enum phema_status published_parts_excuse(const struct auto_part *part,
     if (status != PHEMA_ERR_OUTPUT || !part->n || join_drop(&request, &ignored) ||
         parts.n_current < part->n)
         return status;
-    *err = (struct phema_error){""};
+    *err = (struct phema_error){0};
     return PHEMA_OK;
 }

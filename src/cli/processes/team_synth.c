@@ -12,6 +12,7 @@
 #include "processes/join_outputs.h"
 #include "processes/published_parts.h"
 #include "processes/team_progress.h"
+#include "remedy/remedy.h"
 
 /* Bytes of a run in one output. Runs of a large output take a second or so, and small outputs have
  * enough of them for a slow process to take fewer. */
@@ -42,15 +43,18 @@ PHEMA_FALLIBLE team_is_wanted(struct auto_part *part, const struct cli_common *c
 PHEMA_FALLIBLE team_check_options(const struct cli_synth_values *args, struct phema_error *err)
 {
     if (args->part)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--part: the processes of MPI share the work already; leave it out, or "
-                          "start posthoc-ema without MPI");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "part",
+                               "the processes of MPI share the work already; leave it out, or "
+                               "start posthoc-ema without MPI");
     if (args->profile_memory)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--profile-memory: is for a single process; start posthoc-ema");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "profile-memory",
+                               "is for a single process; start posthoc-ema");
     if (args->run.synth.gpu.uses_blas)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--gpu-sums cublas: is for a single process; start posthoc-ema");
+        return phema_error_set_about(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--gpu-sums cublas: is for a single process; start posthoc-ema"),
+            "gpu-sums");
     return PHEMA_OK;
 }
 
@@ -109,7 +113,8 @@ static enum phema_status is_run_done(bool *out, struct cli_prepared *prepared,
 /* Forms of outputs that one process writes as a whole: then each output is a run. */
 static bool has_whole_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
 {
-    return phema_outputs_no_parts_reason(plan, outputs) != NULL;
+    struct phema_error ignored = {0};
+    return phema_outputs_check_parts(plan, outputs, &ignored) != PHEMA_OK;
 }
 
 uint64_t team_count_shares(const struct phema_plan *plan, const struct phema_outputs *outputs)

@@ -36,27 +36,18 @@ const struct cli_opt *command_find_operand(const struct cli_opt *options, const 
     return NULL;
 }
 
-/* "--flag", "--name value", "--name ''" or "OPERAND=value" */
-static bool read_edits(struct editing *editing, const struct cli_words *words)
+/* false: the verb lacks one of the options. */
+static bool list_edits(struct editing *editing, const struct phema_error *err)
 {
-    for (int i = 0; i < words->n; i++) {
-        const char *word = words->items[i];
-        struct edit edit = {.value = ""};
-        if (editing->n == ARRAY_LEN(editing->edits))
-            return false;
-        if (strncmp(word, "--", 2) == 0) {
-            edit.option = cli_find_option(editing->options, word + 2, strlen(word + 2));
-            bool has_value = i + 1 < words->n && (!words->items[i + 1][0] ||
-                                                  (edit.option && edit.option->kind != CLI_FLAG));
-            edit.value = has_value ? words->items[++i] : NULL;
-        } else {
-            size_t size = strcspn(word, "=");
-            edit.option = command_find_operand(editing->options, word, size);
-            if (!edit.option && strncmp(word, "SNAPSHOTS=", 10) == 0)
-                edit.option =
-                    command_find_operand(editing->options, "FILE|DIR", 8); /* of inspect */
-            edit.value = word[size] ? word + size + 1 : "";
-        }
+    for (size_t i = 0; i < err->n_changes; i++) {
+        const char *name = phema_change_name(err, i);
+        size_t size = strlen(name);
+        struct edit edit = {.option = command_find_operand(editing->options, name, size),
+                            .value = phema_change_value(err, i)};
+        if (!edit.option && strcmp(name, "SNAPSHOTS") == 0)
+            edit.option = command_find_operand(editing->options, "FILE|DIR", 8); /* of inspect */
+        if (!edit.option)
+            edit.option = cli_find_option(editing->options, name, size);
         if (!edit.option)
             return false;
         editing->edits[editing->n++] = edit;
@@ -177,22 +168,23 @@ void command_set_remedy(struct phema_error *err, const struct cli_verb *verb,
         phema_strbuf_puts(&command, editing->tail.data);
     bool is_failed = editing->head.is_failed || editing->tail.is_failed || command.is_failed ||
                      (!editing->head.size && !editing->tail.size); /* the verb alone does nothing */
-    phema_error_set_remedy(err, "%s", is_failed ? "" : command.data);
+    phema_error_clear_changes(err);
+    if (!is_failed)
+        cli_set_command(err, "%s", command.data);
     phema_strbuf_clear(&command);
     phema_strbuf_clear(&editing->head);
     phema_strbuf_clear(&editing->tail);
 }
 
-void command_edit_remedy(struct phema_error *err, struct phema_arena *arena,
-                         const struct cli_verb *verb, const char *changes, int argc, char **argv)
+void command_edit_remedy(struct phema_error *err, const struct cli_verb *verb, int argc,
+                         char **argv)
 {
+    const struct phema_error changes = *err; /* the command takes their place */
     struct cli_options options;
-    struct cli_words words;
-    struct phema_error ignored = {""};
     cli_list_options(&options, verb);
     struct editing editing = {.options = options.items};
-    if (cli_split_words(&words, arena, changes, 0, &ignored) || !read_edits(&editing, &words)) {
-        phema_error_set_remedy(err, "%s", "");
+    if (!list_edits(&editing, &changes)) {
+        phema_error_clear_changes(err);
         return;
     }
     edit_words(&editing, argc, argv);
@@ -241,7 +233,7 @@ void cli_suggest_words(struct phema_error *err, int argc, char **argv, int at, i
             command_copy_word(&command, argv[i]);
     }
     if (!command.is_failed)
-        phema_error_set_remedy(err, "%s", command.data);
+        cli_set_command(err, "%s", command.data);
     phema_strbuf_clear(&command);
 }
 

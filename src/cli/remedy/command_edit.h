@@ -13,7 +13,7 @@ struct edit {
 
 struct editing {
     const struct cli_opt *options;
-    struct edit edits[8];
+    struct edit edits[PHEMA_MOST_CHANGES];
     size_t n;
     struct phema_strbuf head, tail; /* options that were not there, the words that were */
 };
@@ -39,9 +39,9 @@ size_t command_split_operands(struct editing *editing, const char **operands, in
 void command_set_remedy(struct phema_error *err, const struct cli_verb *verb,
                         struct editing *editing);
 
-/* Sets the remedy to the command line with the changes, as phema_suggest has written them. */
-void command_edit_remedy(struct phema_error *err, struct phema_arena *arena,
-                         const struct cli_verb *verb, const char *changes, int argc, char **argv);
+/* Puts the command line with the changes of the error in their place. */
+void command_edit_remedy(struct phema_error *err, const struct cli_verb *verb, int argc,
+                         char **argv);
 
 bool path_exists(const char *path);
 bool path_is_directory(const char *path);

@@ -23,7 +23,7 @@ void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at
     if (out)
         command_copy_word(&command, out);
     if (out && !command.is_failed)
-        phema_error_set_remedy(err, "%s", command.data);
+        cli_set_command(err, "%s", command.data);
     phema_strbuf_clear(&command);
 }
 
@@ -100,7 +100,7 @@ static bool join_values(struct editing *editing, int argc, char **argv)
 static bool write_widths(struct editing *editing, const char *const *operands, size_t n)
 {
     double number = 0;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     for (size_t i = 0; i < n; i++)
         if (phema_number_parse(&number, operands[i], &ignored))
             return false;

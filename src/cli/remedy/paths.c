@@ -88,7 +88,7 @@ bool cli_has_parts(const char *directory)
 {
     char **parts = NULL;
     size_t n = 0;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     if (phema_writer_find_parts(&parts, &n, directory, &ignored))
         return false;
     for (size_t i = 0; i < n; i++)
@@ -118,13 +118,11 @@ PHEMA_FALLIBLE cli_check_output(const struct cli_opt *option, const char *text,
     if (strncmp(text, "file://", 7) != 0 && strchr(name, '/'))
         for (name = text + strlen(text) - 1; name[-1] != '/';)
             name--;
-    struct phema_strbuf word = {0}, local = {0};
+    struct phema_strbuf local = {0};
     bool needs_slash = strcmp(option->name, "OUT") == 0 && !strpbrk(name, "./");
-    phema_strbuf_printf(&word, "%s%s", cli_is_operand(option) ? "" : "--", option->name);
     phema_strbuf_printf(&local, "%s%s", name, needs_slash ? "/" : "");
-    if (*name && !word.is_failed && !local.is_failed)
-        (void)phema_suggest(err, status, word.data, local.data);
-    phema_strbuf_clear(&word);
+    if (*name && !local.is_failed)
+        (void)cli_suggest(err, status, option->name, local.data);
     phema_strbuf_clear(&local);
     return status;
 }
@@ -169,7 +167,7 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_verb *verb, i
         else
             continue;
         if (!path.data && path_exists(argv[i]))
-            phema_suggest(err, PHEMA_ERR_FILE, "posthoc-ema inspect", argv[i]);
+            cli_suggest(err, PHEMA_ERR_FILE, "posthoc-ema inspect", argv[i]);
         if (path.data && !path.is_failed && path_exists(path.data))
             cli_suggest_word(err, argc, argv, i, path.data);
         phema_strbuf_clear(&path);

@@ -24,18 +24,15 @@ static bool is_needed(const struct cli_opt *option)
     return cli_is_operand(option);
 }
 
-/* "--device: ...": suggests to leave that option out. */
-static void suggest_default(struct phema_error *err, const struct cli_verb *verb)
+/* Suggests to leave out the option that the failure is about. */
+static void suggest_default(struct phema_error *err, enum phema_status status,
+                            const struct cli_verb *verb)
 {
     struct cli_options options;
-    const char *message = err->message;
-    if (strncmp(message, "--", 2) != 0)
-        return;
-    size_t size = strcspn(message + 2, ": ");
     cli_list_options(&options, verb);
-    const struct cli_opt *option = cli_find_option(options.items, message + 2, size);
+    const struct cli_opt *option = cli_find_option(options.items, err->about, strlen(err->about));
     if (option && option->kind != CLI_FLAG && !is_needed(option))
-        phema_error_set_remedy(err, "--%s ''", option->name);
+        (void)cli_suggest(err, status, option->name, "");
 }
 
 /* Raw checkpoints of one file each: OUT without an ending, which shards have, would be the next
@@ -56,41 +53,55 @@ static void suggest_slash(struct phema_error *err, const struct cli_verb *verb, 
     if (is_bare) {
         phema_strbuf_printf(&out, "%s/", operands[1]);
         if (!out.is_failed)
-            (void)phema_suggest(err, PHEMA_ERR_INPUTS, "OUT", out.data);
+            (void)cli_suggest(err, PHEMA_ERR_INPUTS, "OUT", out.data);
     }
     phema_strbuf_clear(&out);
     phema_strbuf_clear(&editing.tail);
     free(operands);
 }
 
+/* "posthoc-ema inspect" and what to look at. */
+static bool is_other_command(const struct phema_error *err)
+{
+    return strncmp(phema_change_name(err, 0), "posthoc-ema ", 12) == 0;
+}
+
+static bool wants_raw(const struct phema_error *err)
+{
+    for (size_t i = 0; i < err->n_changes; i++) {
+        const char *value = phema_change_value(err, i);
+        if (strcmp(phema_change_name(err, i), "input-profile") == 0 && value &&
+            strcmp(value, "raw") == 0)
+            return true;
+    }
+    return false;
+}
+
 void cli_complete_remedy(struct phema_error *err, enum phema_status status,
                          const struct cli_verb *verb, int argc, char **argv)
 {
-    static const char whole[] = "posthoc-ema ";
-    struct phema_arena arena = {0};
-    if (!*phema_error_remedy(err) && status == PHEMA_ERR_FILE)
+    if (!err->n_changes && status == PHEMA_ERR_FILE)
         remedy_suggest_order(err, verb, argc, argv);
-    if (!*phema_error_remedy(err) && status == PHEMA_ERR_FILE)
+    if (!err->n_changes && status == PHEMA_ERR_FILE)
         remedy_suggest_path(err, verb, argc, argv);
-    if (!*phema_error_remedy(err) && status != PHEMA_NO && status != PHEMA_BUG)
-        suggest_default(err, verb);
-    if (strstr(phema_error_remedy(err), "--input-profile raw"))
+    if (!err->n_changes && *err->about && status != PHEMA_NO && status != PHEMA_BUG)
+        suggest_default(err, status, verb);
+    if (wants_raw(err))
         suggest_slash(err, verb, argc, argv);
-    const char *remedy = phema_error_remedy(err);
-    if (!*remedy || strncmp(remedy, whole, sizeof(whole) - 1) == 0)
+    if (!err->n_changes || *cli_command(err))
         return;
-    const char *changes = phema_arena_copy(&arena, remedy, strlen(remedy));
-    if (changes) {
-        struct phema_strbuf same = {0};
-        command_edit_remedy(err, &arena, verb, changes, argc, argv);
-        phema_strbuf_puts(&same, "posthoc-ema");
-        for (int i = 1; i < argc; i++)
-            command_copy_word(&same, argv[i]);
-        if (!same.is_failed && strcmp(same.data, phema_error_remedy(err)) == 0)
-            phema_error_set_remedy(err, "%s", ""); /* nothing was changed */
-        phema_strbuf_clear(&same);
+    struct phema_strbuf command = {0};
+    if (is_other_command(err)) {
+        phema_strbuf_puts(&command, phema_change_name(err, 0));
+        command_copy_word(&command, phema_change_value(err, 0));
+        cli_set_command(err, "%s", command.is_failed ? "" : command.data);
     } else {
-        phema_error_set_remedy(err, "%s", "");
+        command_edit_remedy(err, verb, argc, argv);
+        phema_strbuf_puts(&command, "posthoc-ema");
+        for (int i = 1; i < argc; i++)
+            command_copy_word(&command, argv[i]);
+        if (!command.is_failed && strcmp(command.data, cli_command(err)) == 0)
+            phema_error_clear_changes(err); /* nothing was changed */
     }
-    phema_arena_clear(&arena);
+    phema_strbuf_clear(&command);
 }

@@ -32,19 +32,17 @@ void cli_suggest_choice(struct phema_error *err, const char *name, const char *w
                        (const char *)choice.data);
     }
     const char *nearest = cli_nearest(text, choice_name, &choices);
-    (void)phema_suggest(err, PHEMA_ERR_USAGE, name, nearest ? nearest : choices.names[0]);
+    (void)cli_suggest(err, PHEMA_ERR_USAGE, name, nearest ? nearest : choices.names[0]);
 }
 
 static void suggest_word(struct phema_error *err, const struct cli_opt *option, const char *text)
 {
-    char name[64];
-    (void)snprintf(name, sizeof(name), "--%s", option->name);
-    cli_suggest_choice(err, name, option->value, text);
+    cli_suggest_choice(err, option->name, option->value, text);
 }
 
 static bool is_valid(const struct cli_opt *option, const char *text)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     double number = 0;
     uint64_t count = 0;
     if (option->kind == CLI_REAL)
@@ -62,7 +60,7 @@ bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, con
                      const char *next)
 {
     struct phema_arena arena = {0};
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct cli_reals reals = {0};
     double number = 0;
     bool is_list = option->kind == CLI_REALS, is_joined = false;
@@ -92,11 +90,11 @@ static void suggest_beginning(struct phema_error *err, const struct cli_opt *opt
         *unit = 'G';
     for (size_t size = strlen(part); size > 0; part[--size] = '\0') {
         if (part[size - 1] != '.' && is_valid(option, part)) {
-            phema_error_set_remedy(err, "--%s %s", option->name, part);
+            (void)cli_suggest(err, PHEMA_ERR_USAGE, option->name, part);
             return;
         }
     }
-    phema_error_set_remedy(err, "--%s ''", option->name);
+    (void)cli_suggest(err, PHEMA_ERR_USAGE, option->name, "");
 }
 
 /* Five values from the first to the last number. */
@@ -173,7 +171,7 @@ static bool guess_list(char *out, size_t size, const char *text)
 static void suggest_list(struct phema_error *err, const struct cli_opt *option, const char *text)
 {
     struct phema_arena arena = {0};
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct cli_reals reals = {0};
     char guess[256];
     bool is_width = strcmp(option->name, "sigma-rel") == 0;
@@ -182,19 +180,14 @@ static void suggest_list(struct phema_error *err, const struct cli_opt *option, 
                    !cli_parse_reals(&reals, &arena, guess, &ignored);
     for (size_t i = 0; is_list && i < reals.n && is_width; i++)
         is_list = reals.items[i] > 0 && reals.items[i] < 0.289;
-    if (is_list)
-        phema_error_set_remedy(err, "--%s %s", option->name, guess);
-    else
-        phema_error_set_remedy(err, "--%s %s", option->name,
-                               is_width                             ? "0.1"
-                               : strcmp(option->name, "gamma") == 0 ? "6.94"
-                                                                    : "''");
+    const char *usual = is_width ? "0.1" : strcmp(option->name, "gamma") == 0 ? "6.94" : "";
+    (void)cli_suggest(err, PHEMA_ERR_USAGE, option->name, is_list ? guess : usual);
     phema_arena_clear(&arena);
 }
 
 void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text)
 {
-    if (*phema_error_remedy(err))
+    if (err->n_changes)
         return;
     if (option->kind == CLI_WORD || option->kind == CLI_CHOICE || option->kind == CLI_EITHER)
         suggest_word(err, option, text);

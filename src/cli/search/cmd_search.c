@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "phema/number.h"
 #include "phema/sort.h"
+#include "remedy/remedy.h"
 #include "search/search_run.h"
 
 #define DEFAULT_OUT       "search"
@@ -40,23 +41,22 @@ static enum phema_status use_range(struct searching *searching, double first, do
 {
     double gamma = 0;
     if (!(last - first >= PHEMA_SEARCH_RESOLUTION))
-        return phema_suggest(
+        return cli_suggest(
             err,
-            phema_fail(
-                err, PHEMA_ERR_USAGE,
-                "--sigma-rel: expected a range from a lower to a higher width, found %g to %g",
-                first, last),
+            cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
+                            "expected a range from a lower to a higher width, found %g to %g",
+                            first, last),
             "--sigma-rel", "0.02:0.25");
     if (phema_gamma_from_sigma_rel(&gamma, first, err) ||
         phema_gamma_from_sigma_rel(&gamma, last, err))
-        return phema_fail_in(err, PHEMA_ERR_TARGET, "--sigma-rel");
+        return cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel");
     size_t n = count_coarse(searching, first, last);
     if (n < 2 || n > PHEMA_SEARCH_MOST_GRID ||
         phema_search_grid_gap(n, first, last) < PHEMA_SEARCH_RESOLUTION)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--coarse: expected from 2 to %d widths, at least %g apart, found %zu "
-                          "from %g to %g",
-                          PHEMA_SEARCH_MOST_GRID, PHEMA_SEARCH_RESOLUTION, n, first, last);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
+                               "expected from 2 to %d widths, at least %g apart, found %zu "
+                               "from %g to %g",
+                               PHEMA_SEARCH_MOST_GRID, PHEMA_SEARCH_RESOLUTION, n, first, last);
     double *widths = phema_arena_array(&searching->arena, n, sizeof(*widths));
     if (!widths)
         return phema_fail_memory(err);
@@ -72,12 +72,12 @@ static enum phema_status use_list(struct searching *searching, const char *text,
     struct cli_reals list = {0};
     enum phema_status status = cli_parse_reals(&list, &searching->arena, text, err);
     if (status)
-        return phema_fail_in(err, status, "--sigma-rel");
+        return cli_fail_in_option(err, status, "sigma-rel");
     if (searching->values->coarse)
-        return phema_suggest(
+        return cli_suggest(
             err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--coarse: goes with a range such as 0.02:0.25; the list is the grid"),
+            cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
+                            "goes with a range such as 0.02:0.25; the list is the grid"),
             "--coarse", "");
     qsort(list.items, list.n, sizeof(*list.items), phema_compare_doubles);
     size_t kept = 0;
@@ -85,11 +85,10 @@ static enum phema_status use_list(struct searching *searching, const char *text,
         if (kept == 0 || list.items[i] > list.items[kept - 1])
             list.items[kept++] = list.items[i];
     if (kept < 2)
-        return phema_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--sigma-rel: expected a range such as 0.02:0.25, or several widths"),
-            "--sigma-rel", "0.02:0.25");
+        return cli_suggest(err,
+                           cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
+                                           "expected a range such as 0.02:0.25, or several widths"),
+                           "--sigma-rel", "0.02:0.25");
     searching->search.widths = list.items;
     searching->search.n_widths = kept;
     return PHEMA_OK;
@@ -107,7 +106,7 @@ static enum phema_status read_widths(struct searching *searching, const char *te
         start ? phema_number_parse(&first, start, err) : phema_fail_memory(err);
     if (!status)
         status = phema_number_parse(&last, colon + 1, err);
-    return status ? phema_fail_in(err, status, "--sigma-rel")
+    return status ? cli_fail_in_option(err, status, "sigma-rel")
                   : use_range(searching, first, last, err);
 }
 
@@ -116,7 +115,7 @@ static enum phema_status read_range(struct searching *searching, struct phema_er
     const char *text = searching->values->sigma_rel;
     double gamma = 0;
     if (!text)
-        return phema_suggest(
+        return cli_suggest(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "search: --sigma-rel is missing; give a range such as 0.02:0.25"),
@@ -124,7 +123,7 @@ static enum phema_status read_range(struct searching *searching, struct phema_er
     enum phema_status status = read_widths(searching, text, err);
     for (size_t i = 0; !status && i < searching->search.n_widths; i++)
         if (phema_gamma_from_sigma_rel(&gamma, searching->search.widths[i], err))
-            return phema_fail_in(err, PHEMA_ERR_TARGET, "--sigma-rel");
+            return cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel");
     return status;
 }
 
@@ -186,12 +185,12 @@ static enum phema_status read_out(struct searching *searching, struct phema_erro
         searching->out = out;
     } else {
         if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !is_directory(out))
-            return phema_suggest(err,
-                                 fail_out(out,
-                                          "expected a directory for the candidates, or names such "
-                                          "as search/{time}-{sigma}.pt",
-                                          err),
-                                 "OUT", "search/");
+            return cli_suggest(err,
+                               fail_out(out,
+                                        "expected a directory for the candidates, or names such "
+                                        "as search/{time}-{sigma}.pt",
+                                        err),
+                               "OUT", "search/");
         while (size > 1 && out[size - 1] == '/')
             size--;
         searching->out = join_texts(&searching->arena, out, size, "/");
@@ -210,7 +209,7 @@ static enum phema_status check_command(struct searching *searching, struct phema
     const struct search_values *values = searching->values;
     char **words = NULL;
     if (!values->exec)
-        return phema_suggest(
+        return cli_suggest(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "search: --exec is missing; give the command that scores an average, "
@@ -220,11 +219,11 @@ static enum phema_status check_command(struct searching *searching, struct phema
                                    ? phema_command_shell(&words, values->exec, "x", err)
                                    : phema_command_split(&words, values->exec, "x", err);
     if (status)
-        return phema_fail_in(err, status, "--exec");
+        return cli_fail_in_option(err, status, "exec");
     free(words);
     if (values->score_regex)
         status = phema_regex_compile(&searching->pattern, values->score_regex, err);
-    return status ? phema_fail_in(err, status, "--score-regex") : PHEMA_OK;
+    return status ? cli_fail_in_option(err, status, "score-regex") : PHEMA_OK;
 }
 
 static enum phema_status read_numbers(struct searching *searching, struct phema_error *err)
@@ -236,21 +235,20 @@ static enum phema_status read_numbers(struct searching *searching, struct phema_
     searching->search.tolerance = isnan(values->tolerance) ? DEFAULT_TOLERANCE : values->tolerance;
     if (!(searching->search.tolerance >= PHEMA_SEARCH_MIN_TOLERANCE) ||
         !(searching->search.tolerance < 1))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: expected %g or more, found %g",
-                          PHEMA_SEARCH_MIN_TOLERANCE, values->tolerance);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "tolerance", "expected %g or more, found %g",
+                               PHEMA_SEARCH_MIN_TOLERANCE, values->tolerance);
     if (!isnan(values->noise) && (!(values->noise > 0) || !isfinite(values->noise)))
-        return phema_fail(
-            err, PHEMA_ERR_USAGE,
-            "--noise: expected the standard deviation of one score, above 0, found %g",
-            values->noise);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "noise",
+                               "expected the standard deviation of one score, above 0, found %g",
+                               values->noise);
     searching->search.noise = isnan(values->noise) ? 0 : values->noise;
     if (!isnan(values->timeout) && !(values->timeout > 0))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--timeout: expected more than 0 seconds, found %g",
-                          values->timeout);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "timeout",
+                               "expected more than 0 seconds, found %g", values->timeout);
     searching->batch = values->batch ? values->batch : DEFAULT_BATCH;
     if (searching->batch > PHEMA_SEARCH_MOST_BATCH)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--batch: expected at most %d, found %llu",
-                          PHEMA_SEARCH_MOST_BATCH, (unsigned long long)values->batch);
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "batch", "expected at most %d, found %llu",
+                               PHEMA_SEARCH_MOST_BATCH, (unsigned long long)values->batch);
     enum phema_status status = read_range(searching, err);
     if (status)
         return status;
@@ -258,12 +256,13 @@ static enum phema_status read_numbers(struct searching *searching, struct phema_
     uint64_t n_coarse = (uint64_t)searching->search.n_widths * n_times;
     searching->most = values->evaluations ? values->evaluations : n_coarse + DEFAULT_REFINING;
     if (searching->most < n_coarse)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--evaluations: %llu are fewer than the %llu of the coarse grid (%zu "
-                          "width%s at %zu time%s)",
-                          (unsigned long long)searching->most, (unsigned long long)n_coarse,
-                          searching->search.n_widths, searching->search.n_widths == 1 ? "" : "s",
-                          n_times, n_times == 1 ? "" : "s");
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "evaluations",
+                               "%llu are fewer than the %llu of the coarse grid (%zu "
+                               "width%s at %zu time%s)",
+                               (unsigned long long)searching->most, (unsigned long long)n_coarse,
+                               searching->search.n_widths,
+                               searching->search.n_widths == 1 ? "" : "s", n_times,
+                               n_times == 1 ? "" : "s");
     return PHEMA_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "phema/writer.h"
+#include "remedy/remedy.h"
 
 /* ---- The snapshots ---- */
 
@@ -117,12 +118,12 @@ static enum phema_status judge(struct searching *searching, const struct phema_p
         report_doubts(common, plan->series, &plan->checks);
         return PHEMA_OK;
     }
-    struct phema_error why = {""};
+    struct phema_error why = {0};
     enum phema_status status = phema_series_fail_wrong(plan->series, &plan->checks, &why);
     (void)phema_fail(err, status, "%s: %s; --checks warn searches all the same", plan->series->root,
                      why.message);
-    phema_error_set_remedy(err, "%s", phema_error_remedy(&why));
-    return *phema_error_remedy(err) ? status : phema_suggest(err, status, "--checks", "warn");
+    phema_error_copy_changes(err, &why);
+    return err->n_changes ? status : cli_suggest(err, status, "--checks", "warn");
 }
 
 /* A plan of any average has the checks. */

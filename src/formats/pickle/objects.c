@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 #include "pickle/machine_internal.h"
 
@@ -15,11 +16,12 @@ static enum phema_status fail_global(const char *name, const char *why, struct p
     if (why)
         return phema_fail(err, PHEMA_ERR_FILE, "names '%s': %s",
                           phema_name_escape(&shown, name, size), why);
-    return phema_fail(
-        err, PHEMA_ERR_FILE,
-        "names '%s', which is not on the list of what a checkpoint may name; save the "
-        "state_dict, or let it through as an inert object with --allow-global %s",
-        phema_name_escape(&shown, name, size), phema_name_escape(&again, name, size));
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "names '%s', which is not on the list of what a checkpoint may name; save "
+                      "the state_dict, or let it through as an inert object with %s%s",
+                      phema_name_escape(&shown, name, size),
+                      phema_setting_equals(PHEMA_SET_ALLOW_GLOBAL),
+                      phema_name_escape(&again, name, size));
 }
 
 static bool spans_are_equal(struct phema_span a, struct phema_span b)

@@ -457,7 +457,7 @@ static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct
  * some. */
 static bool read_front(struct header *header, struct phema_span front, bool has_metadata)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct json_lexer *scan = &header->scan;
     struct phema_span name = {NULL, 0};
     scan->text = front;
@@ -476,7 +476,7 @@ static bool read_front(struct header *header, struct phema_span front, bool has_
  * returns false and keeps nothing, and the header must be read. */
 static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_text *other)
 {
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     struct phema_span content = checkpoint_content(checkpoint, 0);
     struct header header = {
         .checkpoint = checkpoint, .scan = {.arena = &checkpoint->arena}, .keeps_metadata = true};

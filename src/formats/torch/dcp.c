@@ -287,7 +287,7 @@ static void read_counter(struct distributed *distributed)
     const struct dcp_stored *counter = &distributed->metadata.counter;
     struct dcp_place place = {0};
     struct phema_span archive;
-    struct phema_error ignored = {""};
+    struct phema_error ignored = {0};
     size_t file = 0;
     if (counter->info && !distributed->checkpoint->part.size &&
         !dcp_place_read(&place, counter, &ignored) &&

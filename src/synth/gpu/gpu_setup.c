@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "forecast/measure_rates.h"
+#include "phema/setting.h"
 #include "phema/strbuf.h"
 
 /* A GPU takes a second to start. The CPU sums fewer bytes than this in that time. */
@@ -60,11 +61,16 @@ static enum phema_status open_requested(struct run *run, struct phema_error *err
     }
     enum phema_status status = phema_gpus_open(&gpus, options, err);
     if (status && run->is_dry_run && !options->uses_all)
-        return phema_fail_in(err, status,
-                             "--device cuda: without a device --gpu-memory SIZE says for how much "
-                             "memory to plan");
+        return phema_blame(
+            err,
+            phema_fail_in(
+                err, status, "%scuda: without a device %sSIZE says for how much memory to plan",
+                phema_setting_equals(PHEMA_SET_DEVICE), phema_setting_equals(PHEMA_SET_GPU_MEMORY)),
+            PHEMA_SET_DEVICE);
     if (status)
-        return phema_fail_in(err, status, "--device cuda");
+        return phema_blame(
+            err, phema_fail_in(err, status, "%scuda", phema_setting_equals(PHEMA_SET_DEVICE)),
+            PHEMA_SET_DEVICE);
     (void)snprintf(run->device.name, sizeof(run->device.name), "%s", phema_gpus_format(gpus));
     return make_gpu_run(run, gpus, err);
 }
@@ -119,7 +125,7 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
                        phema_size_format(&size, bytes));
         return PHEMA_OK;
     }
-    struct phema_error own = {""};
+    struct phema_error own = {0};
     struct phema_gpus *gpus = NULL;
     struct phema_gpu_rates rates = {0};
     enum phema_status status = phema_gpus_open(&gpus, &run->options.gpu, &own);
