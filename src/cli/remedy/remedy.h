@@ -56,4 +56,13 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, 
 void cli_complete_remedy(struct phema_error *err, enum phema_status status,
                          const struct cli_verb *verb, int argc, char **argv);
 
+#ifdef __clang_analyzer__ /* as in phema/error.h */
+#define cli_fail_option(err, status, ...)                                                          \
+    ((void)(cli_fail_option)(err, status, __VA_ARGS__), (status))
+#define cli_fail_in_option(err, status, option)                                                    \
+    ((void)(cli_fail_in_option)(err, status, option), (status))
+#define cli_suggest(err, status, name, value)                                                      \
+    ((void)(cli_suggest)(err, status, name, value), (status))
+#endif
+
 #endif

@@ -12,8 +12,8 @@ static const char *without_dashes(const char *name)
     return strncmp(name, "--", 2) == 0 ? name + 2 : name;
 }
 
-enum phema_status cli_suggest(struct phema_error *err, enum phema_status status, const char *name,
-                              const char *value)
+enum phema_status(cli_suggest)(struct phema_error *err, enum phema_status status, const char *name,
+                               const char *value)
 {
     return phema_error_change(err, status, without_dashes(name), value);
 }
@@ -36,8 +36,8 @@ const char *cli_command(const struct phema_error *err)
     return err->n_changes && !*phema_change_name(err, 0) ? phema_change_value(err, 0) : "";
 }
 
-enum phema_status cli_fail_option(struct phema_error *err, enum phema_status status,
-                                  const char *option, const char *format, ...)
+enum phema_status(cli_fail_option)(struct phema_error *err, enum phema_status status,
+                                   const char *option, const char *format, ...)
 {
     char sentence[sizeof(err->message)];
     va_list args;
@@ -48,8 +48,8 @@ enum phema_status cli_fail_option(struct phema_error *err, enum phema_status sta
     return phema_error_set_about(err, status, without_dashes(option));
 }
 
-enum phema_status cli_fail_in_option(struct phema_error *err, enum phema_status status,
-                                     const char *option)
+enum phema_status(cli_fail_in_option)(struct phema_error *err, enum phema_status status,
+                                      const char *option)
 {
     (void)phema_fail_in(err, status, "--%s", without_dashes(option));
     return phema_error_set_about(err, status, without_dashes(option));
