@@ -145,15 +145,13 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
 
-/* A checkpoint without its listing, for another process (packed.h). The receiver opens no file
+/* Packs a checkpoint without its listing, or makes the receiver's (packed.h). The receiver opens no file
  * before phema_checkpoint_demand, except a compressed one; readers that open before leave the file
  * out. demand also says whether descriptors of the file stay open (mapped_file.h).
  * PHEMA_ERR_FILE  the file cannot be opened, or is not the one that was packed; names the path */
-struct phema_unpacker;
-struct phema_strbuf;
-void phema_checkpoint_pack(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint);
-PHEMA_FALLIBLE phema_checkpoint_unpack(struct phema_checkpoint **out, struct phema_unpacker *in,
-                                       struct phema_error *err);
+struct phema_packer;
+PHEMA_FALLIBLE phema_checkpoint_pack(struct phema_checkpoint **checkpoint,
+                                     struct phema_packer *packer, struct phema_error *err);
 PHEMA_FALLIBLE phema_checkpoint_demand(const struct phema_checkpoint *checkpoint, size_t file,
                                        bool keeps_descriptors, struct phema_error *err);
 

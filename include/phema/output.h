@@ -106,8 +106,8 @@ struct phema_outputs {
     bool is_in_order;    /* an element has several places or names in a template: the last one
                              written stays, so one thread writes all, in order */
     int level;           /* of compression */
-    char *made_directory;      /* the directory to create for the outputs; NULL: it exists */
-    struct phema_arena memory; /* of the arrays above */
+    const char *made_directory; /* the directory to create for the outputs; NULL: it exists */
+    struct phema_arena memory;  /* of the arrays above */
 };
 
 /* Checks of OUT that need no snapshot, before anything is solved. phema_outputs_make repeats them
@@ -136,10 +136,8 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
 void phema_outputs_clear(struct phema_outputs *outputs);
 
 /* For another process, after phema_plan_pack: all that phema_synth_run needs of outputs. */
-void phema_outputs_pack(struct phema_strbuf *out, const struct phema_plan *plan,
-                        const struct phema_outputs *outputs);
-PHEMA_FALLIBLE phema_outputs_unpack(struct phema_outputs *out, struct phema_unpacker *in,
-                                    const struct phema_plan *plan, struct phema_error *err);
+PHEMA_FALLIBLE phema_outputs_pack(struct phema_outputs *outputs, struct phema_packer *packer,
+                                  const struct phema_plan *plan, struct phema_error *err);
 
 /* The dtype in which outputs have a tensor of the series. */
 enum phema_dtype phema_output_dtype(const struct phema_series_tensor *entry,

@@ -203,9 +203,8 @@ bool phema_plan_is_first_of_time(const struct phema_plan *plan, size_t j);
 /* ---- Plans elsewhere ---- */
 
 /* Weights and rules, and the series, for another process: what phema_synth_run needs of a plan. */
-void phema_plan_pack(struct phema_strbuf *out, const struct phema_plan *plan);
-PHEMA_FALLIBLE phema_plan_unpack(struct phema_plan **out, struct phema_unpacker *in,
-                                 struct phema_error *err);
+PHEMA_FALLIBLE phema_plan_pack(struct phema_plan **plan, struct phema_packer *packer,
+                               struct phema_error *err);
 
 /* Predicted distance of the exact averages of two targets of one time, relative to |theta|, in the
  * model of the predicted errors; NaN where these are unknown.

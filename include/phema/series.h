@@ -43,9 +43,9 @@ static inline bool phema_location_is_plain(const struct phema_tensor_location *l
 }
 
 struct phema_snapshot {
-    char *path;  /* to open it; NULL in a manifest without files */
-    char *label; /* for listings: relative to SNAPSHOTS, followed by ":KEY" */
-    char *key;   /* its subtree in a file of several snapshots; NULL: its file has no others */
+    const char *path;  /* to open it; NULL in a manifest without files */
+    const char *label; /* for listings: relative to SNAPSHOTS, followed by ":KEY" */
+    char *key; /* its subtree in a file of several snapshots; NULL: its file has no others */
     double named_time; /* as written in its name or the manifest: kimg for EDM2 */
     double time;       /* on the clock of its average: images for EDM2 */
 
@@ -210,20 +210,17 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
                                  struct phema_error *err);
 void phema_series_close(struct phema_series *series); /* takes NULL */
 
-/* What a run needs of a series, its plan (plan.h) and outputs (output.h), for another process
- * (packed.h): no profiles, notes and claims. The receiver's snapshots are those of
- * phema_checkpoint_unpack. */
-struct phema_unpacker;
-struct phema_strbuf;
-void phema_series_pack(struct phema_strbuf *out, const struct phema_series *series);
-PHEMA_FALLIBLE phema_series_unpack(struct phema_series **out, struct phema_unpacker *in,
-                                   struct phema_error *err);
-/* A table of locations of the series' tensors; n_files: of the checkpoint. */
-void phema_locations_pack(struct phema_strbuf *out, const struct phema_series *series,
-                          const struct phema_tensor_location *locations);
-struct phema_tensor_location *phema_locations_unpack(struct phema_unpacker *in,
-                                                     const struct phema_series *series,
-                                                     size_t n_files);
+/* Packs what a run needs of a series, its plan (plan.h) and outputs (output.h), or makes the
+ * receiver's (packed.h): no profiles, notes and claims. The receiver's snapshots are those of
+ * phema_checkpoint_pack. */
+struct phema_packer;
+PHEMA_FALLIBLE phema_series_pack(struct phema_series **series, struct phema_packer *packer,
+                                 struct phema_error *err);
+/* A table of locations of the series' tensors; n_files: of the checkpoint. Returns the table. */
+struct phema_tensor_location *phema_locations_pack(const struct phema_tensor_location *locations,
+                                                   struct phema_packer *packer,
+                                                   const struct phema_series *series,
+                                                   size_t n_files);
 
 /* From a named time to the clock of the averages. */
 double phema_series_clock(const struct phema_series *series, double named_time);

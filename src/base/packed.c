@@ -7,148 +7,181 @@
 
 #define NO_TEXT UINT64_MAX
 
-void phema_pack_u64(struct phema_strbuf *out, uint64_t number)
+PHEMA_FALLIBLE phema_pack_check(const struct phema_packer *packer, struct phema_error *err)
 {
-    char bytes[8];
-    for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (char)(number >> 8 * i & 0xff);
-    phema_strbuf_append(out, bytes, sizeof(bytes));
+    if (packer->out)
+        return phema_strbuf_check(packer->out, err);
+    if (packer->is_out_of_memory)
+        return phema_fail_memory(err);
+    return packer->is_damaged ? phema_fail(err, PHEMA_BUG, "what another process sent is damaged")
+                              : PHEMA_OK;
 }
 
-void phema_pack_double(struct phema_strbuf *out, double number)
+/* NULL after a failure. */
+static const uint8_t *receive(struct phema_packer *packer, uint64_t size)
 {
-    uint64_t bits = 0;
-    memcpy(&bits, &number, sizeof(bits));
-    phema_pack_u64(out, bits);
-}
-
-void phema_pack_bytes(struct phema_strbuf *out, const void *data, size_t size)
-{
-    phema_pack_u64(out, size);
-    if (size)
-        phema_strbuf_append(out, data, size);
-}
-
-void phema_pack_text(struct phema_strbuf *out, const char *text)
-{
-    if (text)
-        phema_pack_bytes(out, text, strlen(text));
-    else
-        phema_pack_u64(out, NO_TEXT);
-}
-
-void phema_pack_u64s(struct phema_strbuf *out, const uint64_t *numbers, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        phema_pack_u64(out, numbers[i]);
-}
-
-/* ---- Unpacking ---- */
-
-static const uint8_t *take(struct phema_unpacker *in, size_t size)
-{
-    const uint8_t *data = in->rest.data;
-    if (phema_unpack_is_failed(in) || size > in->rest.size) {
-        in->is_damaged = in->is_damaged || !in->is_out_of_memory;
+    const uint8_t *data = packer->rest.data;
+    if (phema_pack_is_failed(packer) || size > packer->rest.size) {
+        packer->is_damaged = packer->is_damaged || !packer->is_out_of_memory;
         return NULL;
     }
-    in->rest.data += size;
-    in->rest.size -= size;
+    packer->rest.data += size;
+    packer->rest.size -= (size_t)size;
     return data;
 }
 
-uint64_t phema_unpack_u64(struct phema_unpacker *in)
-{
-    const uint8_t *data = take(in, 8);
-    uint64_t number = 0;
-    for (unsigned i = 0; data && i < 8; i++)
-        number |= (uint64_t)data[i] << 8 * i;
-    return number;
-}
+/* ---- Numbers ---- */
 
-double phema_unpack_double(struct phema_unpacker *in)
+void phema_pack_u64(struct phema_packer *packer, uint64_t *number)
 {
-    uint64_t bits = phema_unpack_u64(in);
-    double number = 0;
-    memcpy(&number, &bits, sizeof(number));
-    return number;
-}
-
-size_t phema_unpack_index(struct phema_unpacker *in, size_t limit)
-{
-    uint64_t number = phema_unpack_u64(in);
-    if (number < limit)
-        return (size_t)number;
-    in->is_damaged = true;
-    return 0;
-}
-
-size_t phema_unpack_count(struct phema_unpacker *in, size_t least_bytes)
-{
-    uint64_t n = phema_unpack_u64(in);
-    if (n <= in->rest.size / least_bytes)
-        return (size_t)n;
-    in->is_damaged = true;
-    return 0;
-}
-
-/* The bytes of a text that is there; NULL for none, and after a failure. */
-static const uint8_t *take_text(struct phema_unpacker *in, size_t *size)
-{
-    uint64_t number = phema_unpack_u64(in);
-    *size = number > SIZE_MAX / 2 ? 0 : (size_t)number;
-    if (number == NO_TEXT || phema_unpack_is_failed(in))
-        return NULL;
-    return take(in, number > SIZE_MAX / 2 ? SIZE_MAX : (size_t)number);
-}
-
-char *phema_unpack_text(struct phema_unpacker *in, size_t *size)
-{
-    size_t own = 0;
-    const uint8_t *data = take_text(in, &own);
-    char *text = data ? phema_arena_copy(in->arena, data, own) : NULL;
-    in->is_out_of_memory = in->is_out_of_memory || (data && !text);
-    if (size)
-        *size = own;
-    return text;
-}
-
-char *phema_unpack_owned(struct phema_unpacker *in, size_t *size)
-{
-    size_t own = 0;
-    const uint8_t *data = take_text(in, &own);
-    char *text = data ? malloc(own + 1) : NULL;
-    in->is_out_of_memory = in->is_out_of_memory || (data && !text);
-    if (text) {
-        memcpy(text, data, own);
-        text[own] = '\0';
+    if (packer->out) {
+        char bytes[8];
+        for (unsigned i = 0; i < 8; i++)
+            bytes[i] = (char)(*number >> 8 * i & 0xff);
+        phema_strbuf_append(packer->out, bytes, sizeof(bytes));
+        return;
     }
-    if (size)
-        *size = own;
-    return text;
+    const uint8_t *data = receive(packer, 8);
+    *number = 0;
+    for (unsigned i = 0; data && i < 8; i++)
+        *number |= (uint64_t)data[i] << 8 * i;
 }
 
-uint64_t *phema_unpack_u64s(struct phema_unpacker *in, size_t n)
+void phema_pack_size(struct phema_packer *packer, size_t *number)
 {
-    if (n > in->rest.size / 8)
-        in->is_damaged = true;
-    uint64_t *numbers = phema_unpack_array(in, n, sizeof(*numbers));
-    for (size_t i = 0; numbers && i < n; i++)
-        numbers[i] = phema_unpack_u64(in);
-    return numbers;
+    uint64_t wide = *number;
+    phema_pack_u64(packer, &wide);
+    if (!packer->out)
+        *number = (size_t)wide;
 }
 
-void *phema_unpack_array(struct phema_unpacker *in, size_t n, size_t size)
+void phema_pack_double(struct phema_packer *packer, double *number)
 {
-    void *items = phema_unpack_is_failed(in) ? NULL : phema_arena_array(in->arena, n + 1, size);
-    in->is_out_of_memory = in->is_out_of_memory || (!items && !in->is_damaged);
+    uint64_t bits = 0;
+    memcpy(&bits, number, sizeof(bits));
+    phema_pack_u64(packer, &bits);
+    if (!packer->out)
+        memcpy(number, &bits, sizeof(bits));
+}
+
+void phema_pack_index(struct phema_packer *packer, size_t *index, size_t limit)
+{
+    phema_pack_size(packer, index);
+    if (packer->out || *index < limit)
+        return;
+    packer->is_damaged = true;
+    *index = 0;
+}
+
+unsigned phema_pack_choice(struct phema_packer *packer, unsigned choice, unsigned limit)
+{
+    size_t index = choice;
+    phema_pack_index(packer, &index, limit);
+    return (unsigned)index;
+}
+
+bool phema_pack_presence(struct phema_packer *packer, bool is_there)
+{
+    return phema_pack_choice(packer, is_there, 2) != 0;
+}
+
+void phema_pack_bool(struct phema_packer *packer, bool *truth)
+{
+    bool is_true = phema_pack_presence(packer, *truth);
+    if (!packer->out)
+        *truth = is_true;
+}
+
+void phema_pack_count(struct phema_packer *packer, size_t *n, size_t least_bytes)
+{
+    phema_pack_size(packer, n);
+    if (packer->out || *n <= packer->rest.size / least_bytes)
+        return;
+    packer->is_damaged = true;
+    *n = 0;
+}
+
+/* ---- Texts ---- */
+
+/* Sends the bytes, or receives some that belong to the packer's memory; NULL for none. */
+static const uint8_t *pack_bytes(struct phema_packer *packer, const void *data, size_t *size)
+{
+    uint64_t number = data ? *size : NO_TEXT;
+    phema_pack_u64(packer, &number);
+    if (packer->out) {
+        if (data && *size)
+            phema_strbuf_append(packer->out, data, *size);
+        return data;
+    }
+    bool is_any = number != NO_TEXT && !phema_pack_is_failed(packer);
+    const uint8_t *received = is_any ? receive(packer, number) : NULL;
+    *size = received ? (size_t)number : 0;
+    return received;
+}
+
+void phema_pack_bytes(struct phema_packer *packer, const char **data, size_t *size)
+{
+    const uint8_t *received = pack_bytes(packer, *data, size);
+    if (packer->out)
+        return;
+    *data = received ? phema_arena_copy(packer->arena, received, *size) : NULL;
+    packer->is_out_of_memory = packer->is_out_of_memory || (received && !*data);
+}
+
+void phema_pack_owned_bytes(struct phema_packer *packer, char **data, size_t *size)
+{
+    const uint8_t *received = pack_bytes(packer, *data, size);
+    if (packer->out)
+        return;
+    char *copy = received ? malloc(*size + 1) : NULL;
+    packer->is_out_of_memory = packer->is_out_of_memory || (received && !copy);
+    if (copy) {
+        memcpy(copy, received, *size);
+        copy[*size] = '\0';
+    }
+    *data = copy;
+}
+
+void phema_pack_text(struct phema_packer *packer, const char **text)
+{
+    size_t size = packer->out && *text ? strlen(*text) : 0;
+    phema_pack_bytes(packer, text, &size);
+}
+
+void phema_pack_owned_text(struct phema_packer *packer, char **text)
+{
+    size_t size = packer->out && *text ? strlen(*text) : 0;
+    phema_pack_owned_bytes(packer, text, &size);
+}
+
+/* ---- Arrays ---- */
+
+/* Made for the receiver: NULL is a failure, unless there was one before. */
+static void *check_array(struct phema_packer *packer, void *items)
+{
+    packer->is_out_of_memory = packer->is_out_of_memory || (!items && !packer->is_damaged);
     return items;
 }
 
-PHEMA_FALLIBLE phema_unpack_check(const struct phema_unpacker *in, struct phema_error *err)
+void *phema_pack_array(struct phema_packer *packer, const void *items, size_t n, size_t size)
 {
-    if (in->is_out_of_memory)
-        return phema_fail_memory(err);
-    return in->is_damaged ? phema_fail(err, PHEMA_BUG, "what another process sent is damaged")
-                          : PHEMA_OK;
+    if (packer->out)
+        return (void *)(uintptr_t)items; /* which stay as they are */
+    bool is_failed = phema_pack_is_failed(packer);
+    return check_array(packer, is_failed ? NULL : phema_arena_array(packer->arena, n + 1, size));
+}
+
+void *phema_pack_owned_array(struct phema_packer *packer, void *items, size_t n, size_t size)
+{
+    return packer->out ? items : check_array(packer, calloc(n + 1, size));
+}
+
+void phema_pack_u64s(struct phema_packer *packer, const uint64_t **numbers, size_t n)
+{
+    if (!packer->out && n > packer->rest.size / 8)
+        packer->is_damaged = true;
+    uint64_t *items = phema_pack_array(packer, *numbers, n, sizeof(*items));
+    for (size_t i = 0; items && i < n; i++)
+        phema_pack_u64(packer, &items[i]);
+    *numbers = items;
 }

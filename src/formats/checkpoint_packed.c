@@ -9,62 +9,40 @@
 #include "phema/packed.h"
 #include "zstd/decoder.h"
 
-static void pack_identity(struct phema_strbuf *out, const struct phema_file *file)
+static void pack_signed(struct phema_packer *packer, int64_t *number)
 {
-    struct phema_file_identity identity;
-    phema_file_identify(&identity, file);
-    phema_pack_u64(out, identity.size_bytes);
-    phema_pack_u64(out, (uint64_t)identity.modified_s);
-    phema_pack_u64(out, (uint64_t)identity.modified_ns);
-    phema_pack_u64(out, identity.head);
+    uint64_t bits = (uint64_t)*number;
+    phema_pack_u64(packer, &bits);
+    *number = (int64_t)bits;
 }
 
-static struct phema_file_identity unpack_identity(struct phema_unpacker *in)
+static void pack_identity(struct phema_packer *packer, struct phema_file_identity *identity)
 {
-    struct phema_file_identity identity;
-    identity.size_bytes = phema_unpack_u64(in);
-    identity.modified_s = (int64_t)phema_unpack_u64(in);
-    identity.modified_ns = (int64_t)phema_unpack_u64(in);
-    identity.head = phema_unpack_u64(in);
-    if (identity.size_bytes == 0 || identity.size_bytes > SIZE_MAX / 2)
-        in->is_damaged = true;
-    return identity;
+    phema_pack_u64(packer, &identity->size_bytes);
+    pack_signed(packer, &identity->modified_s);
+    pack_signed(packer, &identity->modified_ns);
+    phema_pack_u64(packer, &identity->head);
+    if (identity->size_bytes == 0 || identity->size_bytes > SIZE_MAX / 2)
+        packer->is_damaged = true;
 }
 
-void phema_checkpoint_pack(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint)
+static enum phema_status pack_file(struct checkpoint_file *file, struct phema_packer *packer,
+                                   struct phema_error *err)
 {
-    phema_pack_text(out, checkpoint->path);
-    phema_pack_text(out, checkpoint->format->info.name);
-    phema_pack_u64(out, checkpoint->frames != NULL);
-    phema_pack_u64(out, checkpoint->n_files);
-    for (size_t f = 0; f < checkpoint->n_files; f++) {
-        phema_pack_text(out, phema_file_path(checkpoint->files[f].file));
-        phema_pack_text(out, checkpoint->files[f].label);
-        phema_pack_u64(out, checkpoint->files[f].is_metadata);
-        pack_identity(out, checkpoint->files[f].file);
-    }
-}
-
-static enum phema_status unpack_file(struct phema_checkpoint *checkpoint, struct phema_unpacker *in,
-                                     struct phema_error *err)
-{
-    struct checkpoint_file *file = &checkpoint->files[checkpoint->n_files];
-    const char *path = phema_unpack_text(in, NULL);
-    char *label = phema_unpack_owned(in, NULL);
-    file->is_metadata = phema_unpack_bool(in);
-    struct phema_file_identity identity = unpack_identity(in);
-    enum phema_status status = phema_unpack_check(in, err);
-    if (!status && !path)
-        status = phema_fail(err, PHEMA_BUG, "a file without a path was sent");
-    if (!status)
-        status = phema_file_expect(&file->file, path, &identity, err);
-    if (status) {
-        free(label);
+    bool receives = phema_pack_receives(packer);
+    const char *path = receives ? NULL : phema_file_path(file->file);
+    struct phema_file_identity identity = {0};
+    if (!receives)
+        phema_file_identify(&identity, file->file);
+    phema_pack_text(packer, &path);
+    phema_pack_owned_text(packer, &file->label);
+    phema_pack_bool(packer, &file->is_metadata);
+    pack_identity(packer, &identity);
+    enum phema_status status = phema_pack_check(packer, err);
+    if (status || !receives)
         return status;
-    }
-    file->label = label;
-    checkpoint->n_files++;
-    return PHEMA_OK;
+    return path ? phema_file_expect(&file->file, path, &identity, err)
+                : phema_fail(err, PHEMA_BUG, "a file without a path was sent");
 }
 
 /* Opens the file of a compressed checkpoint for its frames, in place of the expected one. */
@@ -88,37 +66,44 @@ static enum phema_status open_frames(struct phema_checkpoint *checkpoint, struct
                                            checkpoint->path);
 }
 
-static enum phema_status unpack(struct phema_checkpoint *checkpoint, struct phema_unpacker *in,
-                                struct phema_error *err)
+static enum phema_status pack(struct phema_checkpoint *checkpoint, struct phema_packer *packer,
+                              struct phema_error *err)
 {
-    checkpoint->path = phema_unpack_owned(in, NULL);
-    const char *name = phema_unpack_text(in, NULL);
-    bool is_compressed = phema_unpack_bool(in);
-    size_t n_files = phema_unpack_count(in, 48);
-    enum phema_status status = phema_unpack_check(in, err);
-    if (status)
-        return status;
-    checkpoint->format = format_from_name(name ? name : "");
-    checkpoint->files = calloc(n_files + 1, sizeof(*checkpoint->files));
-    checkpoint->files_capacity = n_files + 1;
-    if (!checkpoint->path || !checkpoint->format || (is_compressed && n_files != 1))
-        return phema_fail(err, PHEMA_BUG, "a checkpoint that cannot be was sent");
-    if (!checkpoint->files)
-        return phema_fail_memory(err);
-    for (size_t f = 0; f < n_files && !status; f++)
-        status = unpack_file(checkpoint, in, err);
-    return status || !is_compressed ? status : open_frames(checkpoint, err);
+    bool receives = phema_pack_receives(packer);
+    const char *name = receives ? NULL : checkpoint->format->info.name;
+    size_t n_files = checkpoint->n_files;
+    phema_pack_owned_text(packer, &checkpoint->path);
+    phema_pack_text(packer, &name);
+    bool is_compressed = phema_pack_presence(packer, checkpoint->frames != NULL);
+    phema_pack_count(packer, &n_files, 48);
+    enum phema_status status = phema_pack_check(packer, err);
+    if (!status && receives) {
+        checkpoint->format = format_from_name(name ? name : "");
+        checkpoint->files = calloc(n_files + 1, sizeof(*checkpoint->files));
+        checkpoint->files_capacity = n_files + 1;
+        if (!checkpoint->path || !checkpoint->format || (is_compressed && n_files != 1))
+            status = phema_fail(err, PHEMA_BUG, "a checkpoint that cannot be was sent");
+        else if (!checkpoint->files)
+            status = phema_fail_memory(err);
+    }
+    for (size_t f = 0; f < n_files && !status; f++) {
+        checkpoint->n_files = receives ? f + 1 : n_files; /* closed with the checkpoint */
+        status = pack_file(&checkpoint->files[f], packer, err);
+    }
+    return status || !receives || !is_compressed ? status : open_frames(checkpoint, err);
 }
 
-PHEMA_FALLIBLE phema_checkpoint_unpack(struct phema_checkpoint **out, struct phema_unpacker *in,
-                                       struct phema_error *err)
+PHEMA_FALLIBLE phema_checkpoint_pack(struct phema_checkpoint **checkpoint,
+                                     struct phema_packer *packer, struct phema_error *err)
 {
-    struct phema_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
-    enum phema_status status = checkpoint ? unpack(checkpoint, in, err) : phema_fail_memory(err);
+    if (!phema_pack_receives(packer))
+        return pack(*checkpoint, packer, err);
+    struct phema_checkpoint *received = calloc(1, sizeof(*received));
+    enum phema_status status = received ? pack(received, packer, err) : phema_fail_memory(err);
     if (status)
-        phema_checkpoint_close(checkpoint);
+        phema_checkpoint_close(received);
     else
-        *out = checkpoint;
+        *checkpoint = received;
     return status;
 }
 

@@ -21,20 +21,11 @@ enum phema_status team_share_status(const struct phema_team *team, enum phema_st
     return (enum phema_status)first.status;
 }
 
-static enum phema_status pack(struct phema_strbuf *out, const struct cli_prepared *prepared,
+static enum phema_status pack(struct cli_prepared *prepared, struct phema_packer *packer,
                               struct phema_error *err)
 {
-    phema_plan_pack(out, prepared->plan);
-    phema_outputs_pack(out, prepared->plan, &prepared->outputs);
-    return phema_strbuf_check(out, err);
-}
-
-static enum phema_status unpack(struct cli_prepared *prepared, const uint8_t *data, size_t size,
-                                struct phema_error *err)
-{
-    struct phema_unpacker in = {.rest = {data, size}};
-    enum phema_status status = phema_plan_unpack(&prepared->plan, &in, err);
-    return status ? status : phema_outputs_unpack(&prepared->outputs, &in, prepared->plan, err);
+    enum phema_status status = phema_plan_pack(&prepared->plan, packer, err);
+    return status ? status : phema_outputs_pack(&prepared->outputs, packer, prepared->plan, err);
 }
 
 /* data: the packed plan in rank 0; memory for it in the others */
@@ -47,7 +38,7 @@ static enum phema_status transfer(struct cli_prepared *prepared, const struct ph
         return status;
     team->broadcast(team->context, data, size);
     if (team->rank > 0)
-        status = unpack(prepared, data, size, err);
+        status = pack(prepared, &(struct phema_packer){.rest = {data, size}}, err);
     return team->agree(team->context, status, err);
 }
 
@@ -56,7 +47,7 @@ PHEMA_FALLIBLE team_share_plan(struct cli_prepared *prepared, const struct phema
 {
     struct phema_strbuf text = {0};
     if (team->rank == 0 && !status)
-        status = pack(&text, prepared, err);
+        status = pack(prepared, &(struct phema_packer){.out = &text}, err);
     status = team_share_status(team, status, err);
     if (status) {
         phema_strbuf_clear(&text);
