@@ -165,8 +165,10 @@ static void *check_array(struct phema_packer *packer, void *items)
 
 void *phema_pack_array(struct phema_packer *packer, const void *items, size_t n, size_t size)
 {
+    void *same = NULL;
+    memcpy(&same, &items, sizeof(same)); /* without const: the sender's items stay as they are */
     if (packer->out)
-        return (void *)(uintptr_t)items; /* which stay as they are */
+        return same;
     bool is_failed = phema_pack_is_failed(packer);
     return check_array(packer, is_failed ? NULL : phema_arena_array(packer->arena, n + 1, size));
 }
