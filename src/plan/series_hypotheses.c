@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "series_assumption.h"
-#include "series_resets.h"
-#include "series_shifts.h"
-
 #define N_CANDIDATES ((size_t)3) /* snapshots tried */
 
 /* Steps between two times, in the mean. Momentum keeps the direction of a training for 10 to 20

@@ -2,8 +2,6 @@
 /* leave_one_out.c - each snapshot against the one that the others predict (docs/numerics.md, N25).
  * One inverse of the motion's Gram matrix gives the prediction of every snapshot from all
  * others. */
-#include "leave_one_out.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,175 @@
 #include "cholesky.h"
 #include "dot.h"
 #include "gram.h"
+#include "phema/solver.h"
+
+struct window {
+    size_t first, n;
+    /* of P = K^-1 - K^-1 1 (1' K^-1 1)^-1 1' K^-1 */
+    double *coefficients; /* [n x n] P_ij / P_ii */
+    double *precision;    /* [n] P_ii, of relative squares */
+    double log_volume;    /* log |K| + log 1' K^-1 1 */
+    /* [n x n_elems] X. P removes what all snapshots share, so their distances from the newest one do
+     * as well as they do. Being small, distances lose fewer digits. */
+    double *distances;
+    double *residuals;  /* [(n + 1) x n_elems] (P X)_i / P_ii, of those that were asked for */
+    bool *has_residual; /* [n] */
+    const struct phema_sample_rows *sample;
+};
+
+static inline const double *window_row(const struct window *window, size_t i)
+{
+    const struct phema_sample_rows *sample = window->sample;
+    size_t k = window->first + i;
+    return sample->values + (sample->order ? sample->order[k] : k) * sample->n_elems;
+}
+
+static inline const double *window_distance(const struct window *window, size_t i)
+{
+    return window->distances + i * window->sample->n_elems;
+}
+
+/* ---- Residuals ---- */
+
+/* Adds four rows to two sums: these, and the rows, are loaded and stored less often. */
+static void add_rows(double *restrict sum, double *restrict sum_beside, const double *const rows[4],
+                     const double factors[4], const double factors_beside[4], size_t n_elems)
+{
+    const double *restrict a = rows[0], *restrict b = rows[1], *restrict c = rows[2],
+                           *restrict d = rows[3];
+    for (size_t e = 0; e < n_elems; e++) {
+        sum[e] += factors[0] * a[e] + factors[1] * b[e] + factors[2] * c[e] + factors[3] * d[e];
+        sum_beside[e] += factors_beside[0] * a[e] + factors_beside[1] * b[e] +
+                         factors_beside[2] * c[e] + factors_beside[3] * d[e];
+    }
+}
+
+/* Of snapshots i and i + 1; of the last one of an odd number, a row behind all takes the second. */
+static void find_residuals(const struct window *window, size_t i)
+{
+    size_t n = window->n, n_elems = window->sample->n_elems, newest = n - 1;
+    size_t beside = i + 1 < n ? i + 1 : i;
+    double *residuals = window->residuals + i * n_elems;
+    memset(residuals, 0, 2 * n_elems * sizeof(*residuals));
+    for (size_t j = 0; j < newest; j += 4) {
+        const double *rows[4];
+        double factors[4], factors_beside[4];
+        for (size_t r = 0; r < 4; r++) {
+            size_t k = j + r < newest ? j + r : newest; /* which adds nothing */
+            rows[r] = window_distance(window, k);
+            factors[r] = window->coefficients[i * n + k];
+            factors_beside[r] = window->coefficients[beside * n + k];
+        }
+        add_rows(residuals, residuals + n_elems, rows, factors, factors_beside, n_elems);
+    }
+    window->has_residual[i] = window->has_residual[beside] = true;
+}
+
+static const double *window_residual(const struct window *window, size_t i)
+{
+    if (!window->has_residual[i])
+        find_residuals(window, i - i % 2);
+    return window->residuals + i * window->sample->n_elems;
+}
+
+/* The sum of squares over elements [first, end) of the residual of snapshot j once i is gone, times
+ * its precision: P loses a row and a column, which changes it by a matrix of rank one. 0: it says
+ * nothing without i. */
+static inline double window_squares_without(const struct window *window, size_t i, size_t j,
+                                            size_t first, size_t end)
+{
+    const double *gone = window_residual(window, i), *residual = window_residual(window, j);
+    double towards = window->coefficients[j * window->n + i];
+    double kept = 1 - towards * window->coefficients[i * window->n + j];
+    if (kept <= 0)
+        return 0;
+    double squares = 0;
+    for (size_t e = first; e < end; e++) {
+        double left = residual[e] - towards * gone[e];
+        squares += left * left;
+    }
+    return window->precision[j] / kept * squares;
+}
+
+/* ---- Tensors that do not fit ---- */
+
+/* Zeroes and garbage are as far from the prediction as the prediction is from zero. Snapshots of
+ * one training are much nearer, as long as the tensor is not still at its beginning. */
+#define LEAST_CHANGE 0.5
+
+/* Numbers of the tensor in the other snapshots, at least. With fewer, all of them may be near their
+ * predictions by chance. */
+#define LEAST_COMPARED ((size_t)24)
+
+/* Snapshots on each side to compare with: a tensor may have moved faster or slower elsewhere. */
+#define NEAR ((size_t)8)
+
+static double square_sum(const double *numbers, size_t first, size_t end)
+{
+    double sum = 0;
+    for (size_t e = first; e < end; e++)
+        sum += numbers[e] * numbers[e];
+    return sum;
+}
+
+static bool is_far(const struct window *window, size_t i, size_t first, size_t end)
+{
+    const double *row = window_row(window, i), *residual = window_residual(window, i);
+    double off = 0, predicted = 0;
+    for (size_t e = first; e < end; e++) {
+        off += residual[e] * residual[e];
+        predicted += (row[e] - residual[e]) * (row[e] - residual[e]);
+    }
+    return off > LEAST_CHANGE * LEAST_CHANGE * predicted;
+}
+
+static size_t near_begin(size_t i)
+{
+    return i > NEAR ? i - NEAR : 0;
+}
+
+static size_t near_end(const struct window *window, size_t i)
+{
+    return i + NEAR < window->n ? i + NEAR + 1 : window->n;
+}
+
+/* The residual of tensor [first, end) in snapshot i over the largest of those nearby, which do not
+ * look at i. Rounding can hold still in all but one snapshot: the others count as one spacing. */
+static double find_ratio(const struct window *window, size_t i, size_t first, size_t end)
+{
+    double own = window->precision[i] * square_sum(window_residual(window, i), first, end);
+    double largest = window->precision[i] * square_sum(window->sample->spacings, first, end);
+    for (size_t j = near_begin(i); j < near_end(window, i); j++)
+        if (j != i)
+            largest = fmax(largest, window_squares_without(window, i, j, first, end));
+    return sqrt(own / largest);
+}
+
+static void tensor_outliers_find(struct phema_tensor_outlier *out, const struct window *window,
+                                 size_t i)
+{
+    const struct phema_sample_rows *sample = window->sample;
+    struct phema_tensor_outlier found = {.snapshot = window->first + i};
+    size_t n_others = near_end(window, i) - near_begin(i) - 1;
+    for (size_t first = 0, end; first < sample->n_elems; first = end) {
+        end = first;
+        while (end < sample->n_elems && sample->tensors[end] == sample->tensors[first])
+            end++;
+        if ((end - first) * n_others < LEAST_COMPARED)
+            continue;
+        found.n_compared++;
+        double ratio = is_far(window, i, first, end) ? find_ratio(window, i, first, end) : 0;
+        found.n_outliers += ratio > PHEMA_TENSOR_OUTLIER;
+        if (ratio > found.ratio) {
+            found.ratio = ratio;
+            found.tensor = sample->tensors[first];
+        }
+    }
+    if (found.ratio > out->ratio)
+        *out = found;
+}
+
+/* ---- Windows ---- */
 
 /* Far snapshots add nothing to a prediction, so longer series are taken in windows, half of which
  * overlap: a multiple of 4 snapshots, so that inverses stay small. */
@@ -207,14 +374,6 @@ static bool is_own(const struct comparison *comparison, size_t index, const stru
     return is_begun && !is_late;
 }
 
-static double square_sum(const double *numbers, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += numbers[i] * numbers[i];
-    return sum;
-}
-
 static double product_sum(const double *a, const double *b, size_t n)
 {
     double sum = 0;
@@ -262,7 +421,7 @@ static void compare_snapshot(const struct comparison *comparison, struct window_
 {
     struct phema_leave_one_out *out = comparison->out;
     size_t k = window->first + i, n_elems = window->sample->n_elems;
-    double squares = square_sum(window_residual(window, i), n_elems);
+    double squares = square_sum(window_residual(window, i), 0, n_elems);
     out->z[k] = z_score(window, window->precision[i] * squares);
     if (out->largest_without && out->z[k] > out->limit)
         out->largest_without[k] = largest_without(window, i);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "cholesky_float64.h"
+#include "cholesky.h"
 #include "gram.h"
 #include "motion_likelihood.h"
 

@@ -11,7 +11,6 @@
 #include "motion_coherent.h"
 #include "motion_likelihood.h"
 #include "motion_posterior.h"
-#include "motion_shapes.h"
 
 #define LEAST_DISTANCES 3
 #define MOST_ROUNDING   0.75 /* of a squared distance */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cholesky_float64.h"
+#include "cholesky.h"
 #include "dot.h"
 
 #define WINDOW PHEMA_MOTION_REACH

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cholesky_float64.h"
+#include "cholesky.h"
 
 #define N 9
 
