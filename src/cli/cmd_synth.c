@@ -211,11 +211,11 @@ static void report_device(const struct cli_common *common, const struct phema_de
     if (common->is_quiet)
         return;
     if (choice->is_gpu)
-        cli_say("added up on %s, with %s of %s memory%s%s", choice->name,
+        cli_say("summed on %s, with %s of %s memory%s%s", choice->name,
                 phema_size_format(&size, choice->gpu_bytes), choice->n_gpus > 1 ? "their" : "its",
                 choice->why[0] ? ": " : "", choice->why);
     else if (choice->why[0] && is_asked)
-        cli_say("added up on the CPU: %s", choice->why);
+        cli_say("summed on the CPU: %s", choice->why);
     if (choice->note[0])
         cli_say("%s", choice->note);
 }
@@ -445,7 +445,7 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
     return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
-/* True when OUT is in another directory than the snapshots, so that it is none of them. For a
+/* True when OUT is in another directory than the snapshots, so that it is not one of them. For a
  * snapshot the advice to use --force would be wrong. */
 static bool is_outside(const char *out, const char *snapshots)
 {

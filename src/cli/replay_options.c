@@ -37,7 +37,7 @@ static enum phema_status parse(struct cli_synth_values *values, const struct cli
         return status;
     if (words.n <= 3 || strcmp(words.items[0], "posthoc-ema") != 0 ||
         strcmp(words.items[1], synth->name) != 0)
-        return phema_fail(err, PHEMA_ERR_FILE, "its command is none of posthoc-ema synth");
+        return phema_fail(err, PHEMA_ERR_FILE, "its command is not one of posthoc-ema synth");
     status = cli_parse(synth, values, words.n, words.items, err);
     if (status == PHEMA_ERR_USAGE)
         return phema_fail_in(err, PHEMA_ERR_FILE, "its command");

@@ -152,7 +152,7 @@ static enum phema_status read_device(struct phema_gpu_options *options,
         return phema_error_set_about(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
-                       "--gpu-sums cublas: results depend on who adds up; say --device cuda as "
+                       "--gpu-sums cublas: results depend on the device; say --device cuda as "
                        "well"),
             "gpu-sums");
     if (values->plan.options.is_conversion) /* there is nothing to sum */

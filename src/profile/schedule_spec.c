@@ -64,7 +64,8 @@ static enum phema_status fail_key(enum kind kind, const char *name, struct phema
             phema_strbuf_printf(&list, "%s%s", list.size ? ", " : "", keys[k]);
     enum phema_status status = phema_strbuf_check(&list, err);
     if (!status)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is none of its keys %s", name, list.data);
+        status =
+            phema_fail(err, PHEMA_ERR_USAGE, "expected one of %s, found '%s'", list.data, name);
     phema_strbuf_clear(&list);
     return status;
 }

@@ -74,8 +74,7 @@ static enum phema_status parse_item(struct phema_spec_term *term, bool *is_given
     char *equals = strchr(item, '=');
     size_t n = spec_n_keys(kind), i = 0;
     if (n == 0)
-        return phema_fail(err, PHEMA_ERR_USAGE, "%s stands alone; nothing goes behind it",
-                          kind->name);
+        return phema_fail(err, PHEMA_ERR_USAGE, "%s takes no values", kind->name);
     if (!equals && !is_first)
         return phema_fail(err, PHEMA_ERR_USAGE, "expected KEY=VALUE, found '%s'", item);
     if (equals) {

@@ -237,7 +237,7 @@ static enum phema_status process_tiles(struct run *run, struct phema_error *err)
     free(workers);
     free(pool.threads);
     if (!status && atomic_load(&run->is_stopped))
-        return phema_fail(err, PHEMA_NO, "was stopped before all tensors had been added up");
+        return phema_fail(err, PHEMA_NO, "was stopped before all tensors were summed");
     return status;
 }
 

@@ -234,22 +234,22 @@ static void the_stack_is_guarded(void **state)
     REFUSE(PROTO "N(\x85.", "more from the stack"); /* below the mark */
     REFUSE(PROTO "N(a.", "more from the stack");
     REFUSE(PROTO "](a.", "more from the stack");
-    REFUSE(PROTO "t.", "there is none");
-    REFUSE(PROTO "1.", "there is none");
-    REFUSE(PROTO "NNa.", "no list");
-    REFUSE(PROTO "N(Ne.", "no list");
-    REFUSE(PROTO ")Na.", "no list"); /* a tuple never changes */
-    REFUSE(PROTO "]NNs.", "no dict");
-    REFUSE(PROTO "](NNu.", "no dict");
+    REFUSE(PROTO "t.", "found none");
+    REFUSE(PROTO "1.", "found none");
+    REFUSE(PROTO "NNa.", "expected a list");
+    REFUSE(PROTO "N(Ne.", "expected a list");
+    REFUSE(PROTO ")Na.", "expected a list"); /* a tuple never changes */
+    REFUSE(PROTO "]NNs.", "expected a dict");
+    REFUSE(PROTO "](NNu.", "expected a dict");
     REFUSE(PROTO "}(Nu.", "key without a value");
     REFUSE(PROTO "(Nd.", "key without a value");
-    REFUSE(PROTO "](N\x90.", "no set");
+    REFUSE(PROTO "](N\x90.", "expected a set");
     REFUSE(PROTO "NR.", "more from the stack");
-    REFUSE(PROTO "N)R.", "calls what is no global");
+    REFUSE(PROTO "N)R.", "calls an object that is not a global");
     REFUSE(PROTO "ccollections\nOrderedDict\nNR.", "no tuple");
     REFUSE(PROTO "Nb.", "more from the stack");
-    REFUSE(PROTO "N}b.", "builds what is no object");
-    REFUSE(PROTO "ccollections\nOrderedDict\n}b.", "builds what is no object");
+    REFUSE(PROTO "N}b.", "sets the state of a value that is not an object");
+    REFUSE(PROTO "ccollections\nOrderedDict\n}b.", "sets the state of a value that is not an object");
     REFUSE(PROTO "NQ.", "persistent id");
     check_names(ACCEPT(PROTO "N(0(N1"
                              "20."),
@@ -552,9 +552,9 @@ static void modules_list_as_their_state_dict(void **state)
     assert_int_equal(phema_checkpoint_tensors(checkpoint)[1].kind, PHEMA_KIND_BUFFER);
     assert_int_equal(phema_checkpoint_tensors(checkpoint)[2].kind, PHEMA_KIND_PARAMETER);
     check_names(checkpoint, "m.w m.b m.c.w");
-    REFUSE(PROTO MODULE("]", "}", "]", "}") ".", "_parameters are no dict");
+    REFUSE(PROTO MODULE("]", "}", "]", "}") ".", "expected a dict of a module's _parameters");
     REFUSE(PROTO MODULE("}" TEXT("\1", "w") "]" ALL "as", "}", "]", "}") ".", "no named tensor");
-    REFUSE(PROTO "ctorch.nn.modules.linear\nLinear\n)\x81Nb.", "no dict");
+    REFUSE(PROTO "ctorch.nn.modules.linear\nLinear\n)\x81Nb.", "expected a dict");
     REFUSE(PROTO "ctorch.nn.modules.linear\nLinear\n)\x81}b}b.", "twice");
 }
 

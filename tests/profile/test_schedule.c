@@ -136,7 +136,7 @@ static void other_texts_are_refused(void **state)
         double steps;
         const char *part;
     } bad[] = {
-        {"cosine:warm=2k", 1000, "cosine: 'warm' is none of its keys steps, warmup, end"},
+        {"cosine:warm=2k", 1000, "cosine: expected one of steps, warmup, end, found 'warm'"},
         {"cosine:warmup", 1000, "cosine: expected KEY=VALUE, found 'warmup'"},
         {"cosine:", 1000, "expected KEY=VALUE, found ''"},
         {"cosine:end=0,end=0", 1000, "end is given twice"},
@@ -151,7 +151,7 @@ static void other_texts_are_refused(void **state)
         {"cosine:steps=10%", 1000, "expected a number like 0.1 or 20k, found '10%'"},
         {"cosine", PHEMA_UNKNOWN, "cosine: needs the key steps"},
         {"inverse-sqrt", 1000, "inverse-sqrt: needs the key reference, or a warmup"},
-        {"linear:decay=5", 1000, "'decay' is none of its keys steps, warmup, end"},
+        {"linear:decay=5", 1000, "expected one of steps, warmup, end, found 'decay'"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct phema_schedule *schedule = NULL;

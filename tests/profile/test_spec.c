@@ -408,7 +408,7 @@ static void errors_name_the_fault(void **state)
         {"window:8/4/2", PHEMA_ERR_USAGE, "length: expected a number like 0.1 or 20k, found '4/2'"},
         {"window:500G/inf", PHEMA_ERR_USAGE, "length: expected a"},
         {"power:0.2/2", PHEMA_ERR_USAGE, "sigma: expected a number"},
-        {"raw:5", PHEMA_ERR_USAGE, "raw stands alone"},
+        {"raw:5", PHEMA_ERR_USAGE, "raw takes no values"},
         {"table", PHEMA_ERR_USAGE, "expected table:FILE"},
         {"table:", PHEMA_ERR_USAGE, "expected table:FILE"},
         {"sma:0", PHEMA_ERR_USAGE, "n: expected a count from 1 to 8192"},

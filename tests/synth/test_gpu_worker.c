@@ -400,7 +400,7 @@ static void a_device_with_wrong_sums_is_not_used(void **state)
     struct request request = {.weights = made.weights.data, .gpu = cuda};
     struct phema_synth_result result;
     assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
-                 PHEMA_ERR_RESOURCE, &err, "does not add up F16 as the processor does");
+                 PHEMA_ERR_RESOURCE, &err, "does not sum F16 as the processor does");
     assert_int_not_equal(access(made.out[1], F_OK), 0);
     assert_int_equal(unsetenv("SIM_SUMS"), 0);
     clear(&made);

@@ -281,7 +281,7 @@ static enum phema_status add_up(struct phema_synth_result *result,
     return PHEMA_OK;
 }
 
-/* Rank 0. Where nothing is to be joined, an earlier run has published everything. */
+/* Of rank 0. An earlier run has published everything where there is nothing to join. */
 static enum phema_status join(const struct cli_synth_values *args, const struct auto_part *part,
                               bool may_be_joined, struct phema_error *err)
 {

@@ -190,7 +190,7 @@ enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode, stru
         strcmp(target->global->name, "collections.deque") == 0)
         return PHEMA_OK;
     if (target->kind != wanted)
-        return phema_fail(err, PHEMA_ERR_FILE, "adds items to what is no %s",
+        return phema_fail(err, PHEMA_ERR_FILE, "adds items: expected a %s",
                           wanted == PICKLE_SET ? "set" : "list");
     if (wanted == PICKLE_SET)
         status = pickle_check_keys(items, n, 1, err);
@@ -213,7 +213,7 @@ enum phema_status op_set_item(struct pickle_machine *machine, uint8_t opcode,
         return fail_odd(err);
     become_container(target, PICKLE_DICT);
     if (target->kind != PICKLE_DICT)
-        return phema_fail(err, PHEMA_ERR_FILE, "sets items of what is no dict");
+        return phema_fail(err, PHEMA_ERR_FILE, "sets items: expected a dict");
     return pickle_set_items(machine, target, items, n, err);
 }
 

@@ -143,7 +143,7 @@ static enum phema_status push_dict(struct pickle_machine *machine, const struct 
     for (size_t i = 0; i < source->items.n && !status; i++) {
         const struct pickle_node *pair = source->items.at[i];
         if ((pair->kind != PICKLE_TUPLE && pair->kind != PICKLE_LIST) || pair->items.n != 2)
-            return phema_fail(err, PHEMA_ERR_FILE, "makes a dict of what are not pairs");
+            return phema_fail(err, PHEMA_ERR_FILE, "makes a dict: expected pairs");
         status = pickle_set_items(machine, dict, pair->items.at, 2, err);
     }
     return status;
@@ -160,7 +160,7 @@ static enum phema_status push_set(struct pickle_machine *machine,
         return pickle_push_new(machine, &set, err);
     const struct pickle_node *source = args->items.at[0];
     if (source->kind != PICKLE_LIST && source->kind != PICKLE_TUPLE && source->kind != PICKLE_SET)
-        return phema_fail(err, PHEMA_ERR_FILE, "makes a set of what is no list");
+        return phema_fail(err, PHEMA_ERR_FILE, "makes a set: expected a list");
     enum phema_status status = pickle_check_keys(source->items.at, source->items.n, 1, err);
     if (status)
         return status;
@@ -248,7 +248,7 @@ static enum phema_status pop_call(struct pickle_global **global, struct pickle_n
     if (status)
         return status;
     if (callee->kind != PICKLE_GLOBAL)
-        return phema_fail(err, PHEMA_ERR_FILE, "calls what is no global");
+        return phema_fail(err, PHEMA_ERR_FILE, "calls an object that is not a global");
     if ((*args)->kind != PICKLE_TUPLE)
         return phema_fail(err, PHEMA_ERR_FILE, "calls '%s' with arguments that are no tuple",
                           callee->global->name);
@@ -354,13 +354,13 @@ enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struc
         if (target->state)
             return phema_fail(err, PHEMA_ERR_FILE, "builds a module twice");
         if (state->kind != PICKLE_DICT)
-            return phema_fail(err, PHEMA_ERR_FILE, "builds a module of what is no dict");
+            return phema_fail(err, PHEMA_ERR_FILE, "builds a module: expected a dict");
         target->state = state;
         return PHEMA_OK;
     case PICKLE_RECORD:
         return build_record(target->record, state, err);
     default:
-        return phema_fail(err, PHEMA_ERR_FILE, "builds what is no object");
+        return phema_fail(err, PHEMA_ERR_FILE, "sets the state of a value that is not an object");
     }
 }
 

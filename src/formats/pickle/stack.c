@@ -85,7 +85,7 @@ enum phema_status pickle_pop_mark(struct pickle_node ***out, size_t *n,
                                   struct pickle_machine *machine, struct phema_error *err)
 {
     if (!machine->n_marks)
-        return phema_fail(err, PHEMA_ERR_FILE, "needs a mark and there is none");
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a mark on the stack, found none");
     size_t floor = machine->marks[--machine->n_marks];
     *out = machine->stack + floor;
     *n = machine->n_stack - floor;

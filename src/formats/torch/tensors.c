@@ -128,7 +128,8 @@ static enum phema_status search_module(bool *has_tensors, struct walk *walk,
     for (size_t i = 0; state && i < ARRAY_LEN(module_members); i++) {
         struct pickle_node *dict = pickle_find(state, module_members[i]);
         if (dict && dict->kind != PICKLE_DICT && is_strict)
-            return phema_fail(err, PHEMA_ERR_FILE, "a module's %s are no dict", module_members[i]);
+            return phema_fail(err, PHEMA_ERR_FILE, "expected a dict of a module's %s",
+                              module_members[i]);
         if (!pickle_is(dict, PICKLE_DICT))
             continue;
         enum phema_status status = search(walk, dict, nesting + 1, err);

@@ -104,7 +104,7 @@ static enum phema_status compare(struct check *check, const struct phema_backend
         if (memcmp(row, check->wanted, n_bytes) != 0 || found->n_overflow != counts.n_overflow ||
             found->n_nan != counts.n_nan || found->n_inf != counts.n_inf)
             return phema_fail(err, PHEMA_ERR_RESOURCE,
-                              "%s does not add up %s as the processor does; %scpu works without it",
+                              "%s does not sum %s as the processor does; %scpu works without it",
                               phema_gpus_format(check->gpu_run->gpus),
                               phema_dtype_name(check->dtype),
                               phema_setting_equals(PHEMA_SET_DEVICE));

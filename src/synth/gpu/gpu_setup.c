@@ -121,7 +121,7 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
     }
     if (bytes < LEAST_AUTO_BYTES) {
         (void)snprintf(choice->why, sizeof(choice->why),
-                       "%s to add up are less than a device is started for",
+                       "a sum of %s is too small to start a device for",
                        phema_size_format(&size, bytes));
         return PHEMA_OK;
     }
@@ -158,7 +158,7 @@ PHEMA_FALLIBLE gpu_run_choose(struct run *run, struct phema_error *err)
     if (kind == PHEMA_DEVICE_AUTO)
         return choose_automatically(run, err);
     if (gpu_work_bytes(run) == 0) {
-        set_reason(choice, "no tensor is of a dtype that the device adds up");
+        set_reason(choice, "no tensor has a dtype that the device sums");
         return PHEMA_OK;
     }
     return open_requested(run, err);
