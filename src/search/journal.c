@@ -270,8 +270,8 @@ static enum phema_status check_header(struct phema_span *text, struct phema_span
             continue;
         if (!differs[i]) /* a file of another program, or a damaged journal */
             return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,
-                              "line %zu: expected '%.*s'; no search has written this file",
-                              i + 1, (int)wanted.size, (const char *)wanted.data);
+                              "line %zu: expected '%.*s'; no search has written this file", i + 1,
+                              (int)wanted.size, (const char *)wanted.data);
         const char *exec = i == 1 ? phema_setting_name(PHEMA_SET_EXEC) : "";
         const char *regex = i == 1 ? phema_setting_name(PHEMA_SET_SCORE_REGEX) : "";
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s%s%s%s; give another OUT, or %s to begin anew",
