@@ -4,8 +4,8 @@
 #ifndef SOLVER_CHOLESKY_H
 #define SOLVER_CHOLESKY_H
 
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "phema/error.h"
 
