@@ -170,7 +170,8 @@ static void modules_are_as_torch_builds_them(void **state)
 {
     (void)state;
     REFUSE(PROTO OBJECT(STATE("}" TEXT("\1", "w") T "s", "}", "]", "}")) ".", "is no set");
-    REFUSE(PROTO OBJECT(STATE("]", "}", NO_SET, "}")) ".", "expected a dict of a module's _parameters");
+    REFUSE(PROTO OBJECT(STATE("]", "}", NO_SET, "}")) ".",
+           "expected a dict of a module's _parameters");
     REFUSE(PROTO OBJECT(STATE("}" TEXT("\1", "w") "]" T "as", "}", NO_SET, "}")) ".",
            "no named tensor");
     REFUSE(

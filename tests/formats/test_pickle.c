@@ -249,7 +249,8 @@ static void the_stack_is_guarded(void **state)
     REFUSE(PROTO "ccollections\nOrderedDict\nNR.", "no tuple");
     REFUSE(PROTO "Nb.", "more from the stack");
     REFUSE(PROTO "N}b.", "sets the state of a value that is not an object");
-    REFUSE(PROTO "ccollections\nOrderedDict\n}b.", "sets the state of a value that is not an object");
+    REFUSE(PROTO "ccollections\nOrderedDict\n}b.",
+           "sets the state of a value that is not an object");
     REFUSE(PROTO "NQ.", "persistent id");
     check_names(ACCEPT(PROTO "N(0(N1"
                              "20."),
