@@ -78,5 +78,7 @@ bool phema_file_is_cached_at(const struct phema_file *file, uint64_t offset);
 /* Before n files are opened at once: raises the soft limit on descriptors where it is lower.
  * false: the hard limit is lower too. *limit: the hard limit then. */
 bool phema_raise_fd_limit(uint64_t n, uint64_t *limit);
+/* To add to n: standard streams, and directories for a moment. */
+#define PHEMA_OTHER_DESCRIPTORS 32
 
 #endif

@@ -73,9 +73,6 @@ static void write_result(struct phema_strbuf *out, const struct cli_common *comm
 
 /* ---- What the run has done, on stderr ---- */
 
-/* The rate of a shorter run says nothing. */
-#define KNOWN_AFTER_S 1.0
-
 static size_t directory_size(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -170,7 +167,7 @@ static void report_bytes(const struct phema_outputs *outputs,
                                        : 0,
                         seconds);
     phema_strbuf_printf(&text, " (read %s", phema_size_format(&shown, result->read_bytes));
-    if (seconds >= KNOWN_AFTER_S)
+    if (seconds >= PROGRESS_KNOWN_AFTER_S)
         phema_strbuf_printf(
             &text, ", %s/s",
             phema_size_format(&shown, (uint64_t)((double)result->read_bytes / seconds)));

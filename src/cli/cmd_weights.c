@@ -11,9 +11,7 @@
 #include "remedy/remedy.h"
 #include "series_options.h"
 
-/* Smaller weights are shown as 0: four digits after the point. */
-#define LEAST_WEIGHT 5e-5
-#define MAX_TITLE    32 /* a longer title is replaced by the number of its rule */
+#define MAX_TITLE 32 /* a longer title is replaced by the number of its rule */
 
 struct weights_values {
     struct cli_common common;
@@ -162,7 +160,7 @@ static void write_json(struct phema_strbuf *out, const struct cli_common *common
 
 static void add_weight(struct table *table, double weight)
 {
-    if (fabs(weight) < LEAST_WEIGHT)
+    if (fabs(weight) < REPORT_LEAST_WEIGHT)
         table_add(table, TABLE_DIM, "0");
     else
         table_add(table, 0, "%.4f", weight);

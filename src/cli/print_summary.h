@@ -70,7 +70,13 @@ void report_rules(struct phema_strbuf *out, const struct phema_plan *plan);
 void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
                        const struct phema_target *target, bool has_weights);
 
+/* Weights that are smaller are printed as 0: four digits after the point. */
+#define REPORT_LEAST_WEIGHT 5e-5
+
 /* ---- progress.c ---- */
+
+/* The first second says little about the rate of the others. */
+#define PROGRESS_KNOWN_AFTER_S 1.0
 
 struct progress {
     enum cli_progress style; /* not auto */

@@ -22,9 +22,6 @@
 /* Columns of sizes, rate and time left at their widest */
 #define NUMBERS 52
 
-/* The first second says little about the others. */
-#define KNOWN_AFTER_S 1.0
-
 void progress_init(struct progress *progress, const struct cli_common *common)
 {
     *progress = (struct progress){.style = CLI_PROGRESS_NONE, .is_utf8 = terminal_is_utf8()};
@@ -129,7 +126,7 @@ static void write_numbers(struct phema_strbuf *out, const struct phema_progress 
                             phema_size_format(&total, state->total_bytes));
     if (!state->is_other_unit)
         phema_strbuf_printf(out, "  %s/s", phema_size_format(&text, (uint64_t)per_s));
-    if (state->elapsed_s >= KNOWN_AFTER_S && isfinite(left_s))
+    if (state->elapsed_s >= PROGRESS_KNOWN_AFTER_S && isfinite(left_s))
         phema_strbuf_printf(out, "  %s left", terminal_duration(&text, left_s));
 }
 

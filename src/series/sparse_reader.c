@@ -4,9 +4,6 @@
 
 #include "phema/file_reader.h"
 
-/* Standard streams and other files that are open meanwhile. */
-#define OTHER_DESCRIPTORS 32
-
 PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err)
@@ -14,8 +11,8 @@ PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
     static const struct phema_reading reading = {.io = PHEMA_IO_READ, .is_sparse = true};
     uint64_t limit;
     enum phema_status status = phema_reader_open(reader, checkpoint, err);
-    if (!status &&
-        phema_raise_fd_limit(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
+    if (!status && phema_raise_fd_limit(
+                       phema_checkpoint_n_files(checkpoint) + PHEMA_OTHER_DESCRIPTORS, &limit))
         status = phema_reader_use(*reader, &reading, err);
     return status;
 }

@@ -21,8 +21,6 @@
  * and looks at a share of the places. */
 #define MOST_LOOKS  64
 #define LEAST_LOOKS 8
-/* Other open files of the process: standard streams, a directory now and then. */
-#define OTHER_DESCRIPTORS 32
 
 /* ---- Opening ---- */
 
@@ -116,7 +114,7 @@ PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err)
         return status;
     uint64_t others =
         2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs, run->options.resumes) +
-        OTHER_DESCRIPTORS;
+        PHEMA_OTHER_DESCRIPTORS;
     uint64_t n = choose_all(run), limit = 0;
     bool is_allowed = n == 0 || phema_raise_fd_limit(n + others, &limit);
     if (!is_allowed && run->options.io == PHEMA_IO_AUTO) {

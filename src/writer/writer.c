@@ -20,12 +20,10 @@
 #include "write_error.h"
 #include "writer_internal.h"
 
-/* Other descriptors of the process: standard streams, and directories for a moment. */
-#define OTHER_DESCRIPTORS 32
-
 PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_error *err)
 {
-    uint64_t limit, needed = 2 * (uint64_t)n_files + OTHER_DESCRIPTORS; /* the file and its lock */
+    uint64_t needed = 2 * (uint64_t)n_files + PHEMA_OTHER_DESCRIPTORS; /* the file and its lock */
+    uint64_t limit;
     if (phema_raise_fd_limit(needed, &limit))
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_RESOURCE,

@@ -17,15 +17,10 @@
 #include "phema/array.h"
 #include "phema/parallel.h"
 #include "phema/strbuf.h"
+#include "phema/zstd_seek_table.h"
 
 /* The seekable format's own limit. */
 #define MAX_FRAMES 0x8000000u
-
-#define SEEK_TABLE_MAGIC  0x184D2A5Eu
-#define SEEK_FOOTER_MAGIC 0x8F92EAB1u
-#define SEEK_HEAD_BYTES   8u /* magic number and size */
-#define SEEK_ENTRY_BYTES  8u
-#define SEEK_FOOTER_BYTES 9u
 
 /* ---- Cutting ---- */
 
@@ -284,9 +279,9 @@ static void append_u32(struct phema_strbuf *out, uint64_t value)
 static enum phema_status write_table(struct phema_strbuf *table, const struct zstd_job *job,
                                      uint64_t offset, struct phema_error *err)
 {
-    uint64_t n = job->frames->n, size = n * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES;
-    uint8_t head[SEEK_HEAD_BYTES];
-    phema_store_u64(head, SEEK_TABLE_MAGIC | size << 32);
+    uint64_t n = job->frames->n, size = n * ZSTD_SEEK_ENTRY_BYTES + ZSTD_SEEK_FOOTER_BYTES;
+    uint8_t head[ZSTD_SEEK_HEAD_BYTES];
+    phema_store_u64(head, ZSTD_SEEK_HEAD_MAGIC | size << 32);
     phema_strbuf_append(table, (const char *)head, sizeof(head));
     for (size_t f = 0; f < n; f++) {
         append_u32(table, job->sizes[f]);
@@ -294,7 +289,7 @@ static enum phema_status write_table(struct phema_strbuf *table, const struct zs
     }
     append_u32(table, n);
     phema_strbuf_append(table, "", 1); /* the descriptor: no checksums */
-    append_u32(table, SEEK_FOOTER_MAGIC);
+    append_u32(table, ZSTD_SEEK_FOOTER_MAGIC);
     enum phema_status status = phema_strbuf_check(table, err);
     return status ? status : phema_writer_write(job->writer, offset, table->data, table->size, err);
 }

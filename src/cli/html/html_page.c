@@ -18,9 +18,6 @@
 /* As many as fit beside times and widths on a phone. */
 #define NARROW_WEIGHTS 2
 
-/* Smaller weights are printed as 0. */
-#define LEAST_WEIGHT 5e-5
-
 /* Longer labels of tensors are cut. */
 #define MOST_LABEL 200
 
@@ -261,7 +258,7 @@ static void write_snapshot(struct phema_strbuf *out, const struct columns *colum
         cells[n++] = number(&spec, "sigma_rel %.6g", snapshot->sigma_rel);
     for (size_t j = 0; report->plan && j < columns->n_weights; j++) {
         double weight = report->plan->targets[j].solution.weights[k];
-        cells[n++] = fabs(weight) < LEAST_WEIGHT ? "0" : number(&weights[j], "%.4f", weight);
+        cells[n++] = fabs(weight) < REPORT_LEAST_WEIGHT ? "0" : number(&weights[j], "%.4f", weight);
     }
     html_row(out, columns->titles, cells);
 }

@@ -4,12 +4,10 @@
 #include "zstd/frame_header.h"
 
 #include "format.h"
+#include "phema/zstd_seek_table.h"
 
-#define FRAME_MAGIC       0xFD2FB528u
-#define SKIPPABLE_MAGIC   0x184D2A50u /* to 0x184D2A5F */
-#define SEEK_TABLE_MAGIC  0x184D2A5Eu
-#define SEEK_FOOTER_MAGIC 0x8F92EAB1u
-#define SEEK_FOOTER_BYTES 9u
+#define FRAME_MAGIC     0xFD2FB528u
+#define SKIPPABLE_MAGIC 0x184D2A50u /* to 0x184D2A5F */
 
 /* libzstd's default, and the window of `zstd --long` (27). Each open file may keep that much. */
 #define MAX_WINDOW_BYTES ((uint64_t)128 << 20)
@@ -82,15 +80,16 @@ enum phema_status zstd_read_frame_header(struct zstd_frame_header *out, struct p
 
 const uint8_t *zstd_find_seek_table(size_t *n, size_t *entry_size, struct phema_span file)
 {
-    if (file.size < 8 + SEEK_FOOTER_BYTES)
+    if (file.size < ZSTD_SEEK_HEAD_BYTES + ZSTD_SEEK_FOOTER_BYTES)
         return NULL;
-    const uint8_t *footer = file.data + file.size - SEEK_FOOTER_BYTES;
+    const uint8_t *footer = file.data + file.size - ZSTD_SEEK_FOOTER_BYTES;
     uint8_t descriptor = footer[4];
     *n = phema_load_u32(footer);
-    *entry_size = descriptor & 0x80 ? 12 : 8; /* with a checksum of the content */
-    uint64_t size = 8 + (uint64_t)*n * *entry_size + SEEK_FOOTER_BYTES;
-    if (phema_load_u32(footer + 5) != SEEK_FOOTER_MAGIC || descriptor & 0x7C || size > file.size)
+    *entry_size = ZSTD_SEEK_ENTRY_BYTES + (descriptor & 0x80 ? ZSTD_SEEK_CHECKSUM_BYTES : 0);
+    uint64_t size = ZSTD_SEEK_HEAD_BYTES + (uint64_t)*n * *entry_size + ZSTD_SEEK_FOOTER_BYTES;
+    if (phema_load_u32(footer + 5) != ZSTD_SEEK_FOOTER_MAGIC || descriptor & 0x7C ||
+        size > file.size)
         return NULL;
     const uint8_t *table = file.data + (file.size - (size_t)size);
-    return phema_load_u32(table) == SEEK_TABLE_MAGIC ? table + 8 : NULL;
+    return phema_load_u32(table) == ZSTD_SEEK_HEAD_MAGIC ? table + ZSTD_SEEK_HEAD_BYTES : NULL;
 }
