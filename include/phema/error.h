@@ -46,6 +46,10 @@ enum phema_status phema_fail(struct phema_error *err, enum phema_status status, 
 /* Says what the message begins with, and returns the status. */
 enum phema_status phema_error_set_about(struct phema_error *err, enum phema_status status,
                                         const char *name);
+/* phema_fail with "PLACE: " before the sentence, which is about the name. */
+enum phema_status phema_fail_about(struct phema_error *err, enum phema_status status,
+                                   const char *place, const char *name, const char *format,
+                                   va_list args) PHEMA_PRINTF(5, 0);
 /* Adds a change, a copy of both words, and returns the status. Only the command line uses names of
  * its own, others phema_suggest of setting.h. A change that does not fit removes all: half a remedy
  * is none. */

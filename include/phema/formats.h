@@ -145,9 +145,9 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
 
-/* Packs a checkpoint without its listing, or makes the receiver's (packed.h). The receiver opens no file
- * before phema_checkpoint_demand, except a compressed one; readers that open before leave the file
- * out. demand also says whether descriptors of the file stay open (mapped_file.h).
+/* Packs a checkpoint without its listing, or makes the receiver's (packed.h). The receiver opens no
+ * file before phema_checkpoint_demand, except a compressed one; readers that open before leave the
+ * file out. demand also says whether descriptors of the file stay open (mapped_file.h).
  * PHEMA_ERR_FILE  the file cannot be opened, or is not the one that was packed; names the path */
 struct phema_packer;
 PHEMA_FALLIBLE phema_checkpoint_pack(struct phema_checkpoint **checkpoint,

@@ -3,7 +3,6 @@
 #define PHEMA_OUTPUT_H
 
 #include "phema/plan.h"
-#include "phema/setting.h"
 
 /* ---- Outputs ---- */
 

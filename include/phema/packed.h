@@ -1,6 +1,6 @@
 /* packed.h - values as bytes for another process of the same program, and back. One function per
- * struct describes both ways, so that the sender and the receiver cannot differ. What is received is
- * checked for its lengths alone: the sender is of the same team. */
+ * struct describes both ways, so that sender and receiver cannot differ. The receiver checks lengths
+ * alone: the sender belongs to the same team. */
 #ifndef PHEMA_PACKED_H
 #define PHEMA_PACKED_H
 

@@ -1,5 +1,5 @@
-/* setting.h - what a caller can set, by the name that the caller knows. Messages of all modules name
- * settings with these functions: options in the program, arguments in the library. */
+/* setting.h - what a caller can set, by the name that the caller knows. Messages of all modules
+ * name settings with these functions: options in the program, arguments in the library. */
 #ifndef PHEMA_SETTING_H
 #define PHEMA_SETTING_H
 
@@ -70,7 +70,7 @@ enum phema_setting {
     /* operands */
     PHEMA_SET_OUT,
     PHEMA_SET_SNAPSHOTS,
-    /* not a change, but a look at a path: posthoc-ema inspect */
+    /* no change, but a look at a path with the verb inspect */
     PHEMA_SET_INSPECTED,
     PHEMA_N_SETTINGS
 };
@@ -89,8 +89,8 @@ const char *phema_setting_option(enum phema_setting setting);
 /* The same after "--", for commands. */
 const char *phema_setting_dashed(enum phema_setting setting);
 
-/* As phema_fail and phema_fail_in; the message begins with "--dtype: " or "dtype: ", and the setting
- * is what the failure is about. */
+/* As phema_fail and phema_fail_in. The message begins with "--dtype: " or "dtype: ": the failure is
+ * about this setting. */
 enum phema_status phema_fail_setting(struct phema_error *err, enum phema_status status,
                                      enum phema_setting setting, const char *format, ...)
     PHEMA_PRINTF(4, 5);

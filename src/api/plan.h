@@ -27,7 +27,8 @@ void api_options_clear(struct api_options *kept);
 bool api_keep_text(struct phema_arena *arena, const char **text);
 bool api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t n);
 
-/* Appends the setting as an option of the program, its value quoted for a shell; nothing when value is NULL. */
+/* Appends the setting as an option of the program, its value quoted for a shell; nothing when value
+ * is NULL. */
 void api_options_add(struct phema_strbuf *command, enum phema_setting setting, const char *value);
 
 /* The options that runs and single tensors share, as those of the modules. */

@@ -48,6 +48,16 @@ enum phema_status(phema_error_set_about)(struct phema_error *err, enum phema_sta
     return status;
 }
 
+enum phema_status phema_fail_about(struct phema_error *err, enum phema_status status,
+                                   const char *place, const char *name, const char *format,
+                                   va_list args)
+{
+    char sentence[sizeof(err->message)];
+    (void)vsnprintf(sentence, sizeof(sentence), format, args);
+    (void)phema_fail(err, status, "%s: %s", place, sentence);
+    return phema_error_set_about(err, status, name);
+}
+
 static size_t add_word(struct phema_error *err, const char *word)
 {
     size_t at = err->words_size, size = strlen(word) + 1;

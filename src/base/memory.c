@@ -67,12 +67,10 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
     if (needed <= limit)
         return PHEMA_OK;
     struct phema_name_buffer given, wanted;
-    enum phema_status status = phema_blame(
-        err,
+    enum phema_status status =
         phema_fail(err, PHEMA_ERR_RESOURCE, "%s%s: at least %s are needed %s",
                    phema_setting_equals(PHEMA_SET_MAX_RAM), phema_size_format(&given, limit),
-                   phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for),
-        PHEMA_SET_MAX_RAM);
+                   phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for);
     char enough[32];
     (void)snprintf(enough, sizeof(enough), "%lluMiB",
                    (unsigned long long)((needed >> 20) / ROOM_MIB + 2) * ROOM_MIB);

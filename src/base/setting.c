@@ -2,8 +2,7 @@
 /* setting.c - the names of settings: the one table of them below the command line. */
 #include "phema/setting.h"
 
-#include <stdio.h>
-#include <string.h>
+#include <stdarg.h>
 
 /* option: as the program has it. argument: as Python has it. */
 #define ROW(option, argument)                                                                      \
@@ -77,9 +76,9 @@ static const struct {
     [PHEMA_SET_USE] = ROW("use", "use"),
     [PHEMA_SET_VERIFY] = FLAG("verify", "verify"),
     [PHEMA_SET_WEIGHTS] = ROW("weights", "weights"),
-    [PHEMA_SET_OUT] = {"--OUT", "OUT ", "out=", "out"},
-    [PHEMA_SET_SNAPSHOTS] = {"--SNAPSHOTS", "SNAPSHOTS ", "snapshots=", "snapshots"},
-    [PHEMA_SET_INSPECTED] = {"--posthoc-ema inspect", "", "", ""},
+    [PHEMA_SET_OUT] = ROW("OUT", "out"), /* operands are only changed: no message names them */
+    [PHEMA_SET_SNAPSHOTS] = ROW("SNAPSHOTS", "snapshots"),
+    [PHEMA_SET_INSPECTED] = {"--inspect", "", "", ""},
 };
 
 const char *phema_setting_name(enum phema_setting setting)
@@ -123,13 +122,12 @@ enum phema_status(phema_blame)(struct phema_error *err, enum phema_status status
 enum phema_status(phema_fail_setting)(struct phema_error *err, enum phema_status status,
                                       enum phema_setting setting, const char *format, ...)
 {
-    char sentence[sizeof(err->message)];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(sentence, sizeof(sentence), format, args);
+    (void)phema_fail_about(err, status, place_of(setting), phema_setting_option(setting), format,
+                           args);
     va_end(args);
-    (void)phema_fail(err, status, "%s: %s", place_of(setting), sentence);
-    return phema_blame(err, status, setting);
+    return status;
 }
 
 enum phema_status(phema_fail_in_setting)(struct phema_error *err, enum phema_status status,

@@ -101,7 +101,7 @@ static enum phema_status find_gamma(double *gamma, double at, enum spelling spel
                 cli_fail_option(err, PHEMA_ERR_USAGE, "beta",
                                 "the first step takes the parameters as they are, whatever "
                                 "the width; --at must be above 1"),
-                "--at", "100k");
+                "at", "100k");
         *gamma = log(value) / log1p(-1 / at) - 1;
         return PHEMA_OK;
     default:
@@ -120,7 +120,7 @@ static enum phema_status translate(double *out, double at, enum spelling spellin
             cli_fail_option(err, PHEMA_ERR_USAGE, option,
                             "is %s; --at says at which step of the training",
                             spelling == BY_BETA ? "that of one step" : "a number of steps"),
-            "--at", "100k");
+            "at", "100k");
     if (spellings[spelling].is_below_1 && !(value > 0 && value < 1))
         return cli_fail_option(err, PHEMA_ERR_USAGE, option, "%g is not between 0 and 1", value);
     double gamma = PHEMA_UNKNOWN;
@@ -170,9 +170,9 @@ static void write_json(struct phema_json_out *out, const double *length, size_t 
 static enum phema_status suggest_example(struct phema_error *err, enum phema_status status,
                                          enum spelling spelling)
 {
-    char option[32];
-    (void)snprintf(option, sizeof(option), "--%s", spellings[spelling].option);
-    return err->n_changes ? status : cli_suggest(err, status, option, spellings[spelling].example);
+    return err->n_changes
+               ? status
+               : cli_suggest(err, status, spellings[spelling].option, spellings[spelling].example);
 }
 
 static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_json_out *json,
@@ -180,7 +180,7 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
 {
     size_t n = 0;
     enum phema_status widths = cli_check_widths(args->lengths[BY_SIGMA_REL].items,
-                                                args->lengths[BY_SIGMA_REL].n, "--sigma-rel", err);
+                                                args->lengths[BY_SIGMA_REL].n, "sigma-rel", err);
     if (widths)
         return widths;
     for (size_t s = 0; s < ARRAY_LEN(spellings); s++)
@@ -209,7 +209,7 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
             phema_fail(err, PHEMA_ERR_USAGE,
                        "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
                        "--half-life-rel, --beta, --decay or --ema-half-life"),
-            "--sigma-rel", "0.1");
+            "sigma-rel", "0.1");
     return PHEMA_OK;
 }
 

@@ -168,9 +168,9 @@ static enum phema_status set_profiles(struct phema_gen_options *options, struct 
     options->truths.n_profiles = args->truth_profile.n;
     options->n_truth_times = args->truth_at.n;
     enum phema_status status = cli_check_widths(options->snapshots.sigmas,
-                                                options->snapshots.n_sigmas, "--input-sigma", err);
+                                                options->snapshots.n_sigmas, "input-sigma", err);
     if (!status)
-        status = cli_check_widths(options->truths.sigmas, options->truths.n_sigmas, "--truth", err);
+        status = cli_check_widths(options->truths.sigmas, options->truths.n_sigmas, "truth", err);
     if (!status)
         status = read_profiles(&options->snapshots.profiles, "input-profile", args,
                                &args->input_profile, options->steps, err);

@@ -35,7 +35,7 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
         (void)cli_suggest(err, status, "OUT",
                           strncmp(beside[0], "./", 2) == 0 ? beside[0] + 2 : beside[0]);
     else if (path_exists(out))
-        (void)cli_suggest(err, status, "posthoc-ema inspect", out);
+        (void)cli_suggest_command(err, status, "posthoc-ema inspect", out);
     for (size_t i = 0; i < n; i++)
         free(beside[i]);
     free(beside);

@@ -64,9 +64,9 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
         bool needs_target = (strcmp(nearest, "profiles") == 0 || strcmp(nearest, "weights") == 0) &&
                             !has_target(&args->common);
         if (needs_target)
-            (void)cli_suggest(err, status, "--sigma-rel", "0.1");
+            (void)cli_suggest(err, status, "sigma-rel", "0.1");
         if (!args->output && !args->csv)
-            (void)cli_suggest(err, status, "--output", "plot.svg");
+            (void)cli_suggest(err, status, "output", "plot.svg");
         return status;
     }
     *out = (enum kind)kind;
@@ -184,13 +184,13 @@ static enum phema_status check_files(struct files *files, const struct plot_valu
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv"),
-            "--output", "plot.svg");
+            "output", "plot.svg");
     if (args->output && args->csv && strcmp(args->output, args->csv) == 0)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "csv", "is the file of --output");
     if (args->output) {
         enum phema_status status = phema_picture_format(&files->formats[0], args->output, err);
         if (status)
-            return cli_suggest(err, cli_fail_in_option(err, status, "output"), "--output",
+            return cli_suggest(err, cli_fail_in_option(err, status, "output"), "output",
                                "plot.svg");
         files->paths[files->n++] = args->output;
     }
@@ -201,7 +201,7 @@ static enum phema_status check_files(struct files *files, const struct plot_valu
     for (size_t i = 0; i < files->n; i++) {
         const char *path = files->paths[i];
         if (phema_writer_check_parent(path, err))
-            return cli_suggest(err, PHEMA_ERR_OUTPUT, path == args->output ? "--output" : "--csv",
+            return cli_suggest(err, PHEMA_ERR_OUTPUT, path == args->output ? "output" : "csv",
                                strrchr(path, '/') + 1);
         enum phema_status status =
             args->is_forced ? PHEMA_OK : phema_writer_check_absent(path, err);

@@ -334,7 +334,7 @@ static enum phema_status run(void *values, struct phema_error *err)
                            cli_fail_option(err, PHEMA_ERR_USAGE, "advise",
                                            "give --max-error, the largest error that is "
                                            "good enough, above 0"),
-                           "--max-error", "1e-3");
+                           "max-error", "1e-3");
     enum phema_status status = cli_plan_options(&options, &args->common, &args->plan, err);
     if (status)
         return status;

@@ -336,7 +336,8 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
     else if (parse->argc == 3 && operand > parse->options && cli_is_operand(operand - 1) &&
              operand[-1].value &&
              cli_find_choice(operand[-1].value, parse->argv[2]) == SIZE_MAX) /* "plot run" */
-        (void)cli_suggest(err, status, "posthoc-ema plot error -o plot.svg", parse->argv[2]);
+        (void)cli_suggest_command(err, status, "posthoc-ema plot error -o plot.svg",
+                                  parse->argv[2]);
     else
         cli_set_command(err, "posthoc-ema %s -h", parse->verb->name);
     return status;

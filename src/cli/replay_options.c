@@ -155,7 +155,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
                 err,
                 phema_fail_in(err, PHEMA_ERR_OUTPUT,
                               "%s: exists, but is not up to date (--force replaces it)", path),
-                "--force", NULL);
+                "force", NULL);
         j++;
     }
     return PHEMA_OK;

@@ -223,7 +223,7 @@ PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out,
     uint64_t limit = 0;
     *out = values->options.series;
     out->checkpoint.keeps_descriptors = phema_raise_fd_limit(LEAST_LIMIT, &limit);
-    if (cli_check_widths(out->input_sigmas, out->n_input_sigmas, "--input-sigma", err))
+    if (cli_check_widths(out->input_sigmas, out->n_input_sigmas, "input-sigma", err))
         return PHEMA_ERR_INPUTS;
     return PHEMA_OK;
 }
@@ -267,7 +267,7 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
     enum phema_status status = read_ridge(&out->solve, values->ridge, err);
     if (status)
         return status;
-    status = cli_check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);
+    status = cli_check_widths(out->sigma_rels, out->n_sigma_rels, "sigma-rel", err);
     if (status)
         return status;
     status = cli_series_options(&out->series, values, err);

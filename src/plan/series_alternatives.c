@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* series_alternatives.c - hypotheses about all labels of a series: times that are all too early or
- * too late, a reset when the training was resumed, another setting of the trainer.
- * A power function stretches with its time, so that two of one time show how late it is. Leave-one-out
- * hardly sees it: the motion that is fitted makes up for the rest. */
+ * too late, a reset when the training was resumed, another setting of the trainer. */
 #include "series_hypotheses.h"
 
 #include <math.h>
@@ -14,6 +12,9 @@
 #include "phema/sort.h"
 
 /* ---- Times that are all too early or too late ---- */
+
+/* A power function stretches with its time, so that two of one time show how late it is.
+ * Leave-one-out hardly sees it: the motion that is fitted makes up for the rest. */
 
 #define LEAST_TIMES ((size_t)4)
 #define MOST        ((size_t)64) /* snapshots: a fit of more takes too long */
@@ -89,7 +90,7 @@ static enum phema_status rate(struct shift *out, struct search *search, double b
     if (!status && !isnan(fit.likelihood)) {
         out->max_z = fit.max_z;
         out->likelihood = fit.likelihood;
-        out->is_fit = fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z;
+        out->is_fit = fit_explains(&fit);
     }
     fit_clear(&fit);
     return status;
@@ -208,7 +209,7 @@ static enum phema_status rate_reset(struct reset_guess *guess, struct search *se
     if (!status && !isnan(fit.max_z)) {
         guess->max_z = fit.max_z;
         guess->likelihood = fit.likelihood;
-        guess->is_fit = fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z;
+        guess->is_fit = fit_explains(&fit);
     }
     fit_clear(&fit);
     return status;

@@ -39,7 +39,7 @@ static enum phema_status try_jump(bool *is_found, struct search *search, size_t 
     status = search_fit(&fit, &search->tried, search, COMPARE_SNAPSHOTS, err);
     search->schedule = NULL;
     phema_schedule_free(jump);
-    *is_found = !status && fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z;
+    *is_found = !status && fit_explains(&fit);
     fit_clear(&fit);
     return status;
 }

@@ -177,6 +177,11 @@ enum phema_status fit_labels(struct fit *fit, const struct labels *labels,
     return status;
 }
 
+bool fit_explains(const struct fit *fit)
+{
+    return fit->max_z <= EXPLAINED_Z && fit->median_z <= EXPLAINED_MEDIAN_Z;
+}
+
 bool fit_is_wrong(const struct fit *fit)
 {
     return fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
@@ -282,7 +287,7 @@ enum phema_status search_rate(double *max_z, double *likelihood, struct search *
         return status;
     struct fit fit;
     status = search_fit(&fit, &search->tried, search, COMPARE_SNAPSHOTS, err);
-    if (!status && fit.max_z <= EXPLAINED_Z && fit.median_z <= EXPLAINED_MEDIAN_Z) {
+    if (!status && fit_explains(&fit)) {
         *max_z = fit.max_z;
         if (fit.median_z >= EXPLAINED_LEAST_MEDIAN_Z)
             *likelihood = fit.likelihood;

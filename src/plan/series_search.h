@@ -74,6 +74,7 @@ PHEMA_FALLIBLE fit_labels(struct fit *fit, const struct labels *labels,
                           enum comparison comparison, struct phema_error *err);
 void fit_clear(struct fit *fit);
 bool fit_is_wrong(const struct fit *fit);
+bool fit_explains(const struct fit *fit); /* a series that its own labels do not fit */
 
 /* The snapshot with the largest of n z; SIZE_MAX: all are NaN. */
 size_t find_worst(const double *z, size_t n);

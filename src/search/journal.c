@@ -250,33 +250,40 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
     return add_score(journal, &score, err);
 }
 
+/* line: of the header */
+static enum phema_status fail_difference(size_t line, struct phema_error *err)
+{
+    static const char *const differs[HEADER_LINES] = {
+        [2] = "its scores are of averages that were made with other options",
+        [3] = "its scores are of other snapshots",
+    };
+    const char *force = phema_setting_name(PHEMA_SET_FORCE);
+    if (line == 1)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "its scores are those of another %s or %s; give another OUT, or %s to "
+                          "begin anew",
+                          phema_setting_name(PHEMA_SET_EXEC),
+                          phema_setting_name(PHEMA_SET_SCORE_REGEX), force);
+    return phema_fail(err, PHEMA_ERR_INPUTS, "%s; give another OUT, or %s to begin anew",
+                      differs[line], force);
+}
+
 /* Removes the header from the text and compares it line by line; the message names the first
  * difference. */
 static enum phema_status check_header(struct phema_span *text, struct phema_span header,
                                       struct phema_error *err)
 {
-    static const char *const differs[HEADER_LINES] = {
-        NULL,
-        "its scores are those of another ", /* names of settings follow */
-        "its scores are of averages that were made with other options",
-        "its scores are of other snapshots",
-        NULL,
-    };
     for (size_t i = 0; i < HEADER_LINES; i++) {
         struct phema_span wanted = phema_span_split(&header, '\n');
         struct phema_span found = phema_span_split(text, '\n');
         if (found.data && found.size == wanted.size &&
             memcmp(found.data, wanted.data, wanted.size) == 0)
             continue;
-        if (!differs[i]) /* a file of another program, or a damaged journal */
+        if (i == 0 || i == HEADER_LINES - 1) /* a file of another program, or a damaged journal */
             return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,
                               "line %zu: expected '%.*s'; no search has written this file", i + 1,
                               (int)wanted.size, (const char *)wanted.data);
-        const char *exec = i == 1 ? phema_setting_name(PHEMA_SET_EXEC) : "";
-        const char *regex = i == 1 ? phema_setting_name(PHEMA_SET_SCORE_REGEX) : "";
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s%s%s%s; give another OUT, or %s to begin anew",
-                          differs[i], exec, i == 1 ? " or " : "", regex,
-                          phema_setting_name(PHEMA_SET_FORCE));
+        return fail_difference(i, err);
     }
     return PHEMA_OK;
 }

@@ -385,6 +385,9 @@ static void a_plan_takes_checks_and_a_schedule(void **state)
     options.schedule = "/nowhere/rates.csv";
     assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error), POSTHOC_EMA_ERR_FILE);
     assert_non_null(strstr(error.message, "/nowhere/rates.csv"));
+    options = (struct posthoc_ema_plan_options){.size = sizeof(options)};
+    assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "no target: give sigma_rel= or profile=");
     posthoc_ema_series_close(series);
 }
 

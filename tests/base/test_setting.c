@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Settings have the names of options here, as in the program; tests/api has those of the library. */
+/* Settings have the names of options here, as in the program. tests/api has those of the library. */
 #include "phema/setting.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@ static enum phema_status add_width(struct phema_profile *out, double sigma_rel,
 {
     *out = (struct phema_profile){0};
     enum phema_status status = phema_gamma_from_sigma_rel(&out->gamma, sigma_rel, err);
-    return status ? cli_suggest(err, cli_fail_in_option(err, status, "sigma-rel"), "--sigma-rel",
+    return status ? cli_suggest(err, cli_fail_in_option(err, status, "sigma-rel"), "sigma-rel",
                                 sigma_rel > 0.1 ? "0.02:0.25" : "0.05")
                   : PHEMA_OK;
 }
@@ -26,13 +26,13 @@ static enum phema_status suggest_missing(struct phema_error *err, enum phema_sta
                                          const struct design_values *values)
 {
     if (isnan(values->until))
-        (void)cli_suggest(err, status, "--until", "1M");
+        (void)cli_suggest(err, status, "until", "1M");
     if (!values->model && !values->params)
-        (void)cli_suggest(err, status, "--params", "650M");
+        (void)cli_suggest(err, status, "params", "650M");
     if (!values->disk_bytes && isnan(values->max_error))
-        (void)cli_suggest(err, status, "--disk", "500G");
+        (void)cli_suggest(err, status, "disk", "500G");
     if (!values->sigma_rel && !values->profiles.n)
-        (void)cli_suggest(err, status, "--sigma-rel", "0.02:0.25");
+        (void)cli_suggest(err, status, "sigma-rel", "0.02:0.25");
     return status;
 }
 
@@ -69,7 +69,7 @@ static enum phema_status read_widths(double **sigma_rels, size_t *n_searched, si
                                            "expected a range from a lower to a higher "
                                            "width, found %g to %g",
                                            first, last),
-                           "--sigma-rel", "0.02:0.25");
+                           "sigma-rel", "0.02:0.25");
     struct phema_profile unused;
     status = add_width(&unused, last, err);
     if (status)
@@ -196,7 +196,7 @@ static enum phema_status set_times(struct design_asked *asked, struct design_val
             cli_fail_option(err, PHEMA_ERR_USAGE, "until",
                             "expected a training of 2 steps or more, a whole number, found %g",
                             until),
-            "--until", "1M");
+            "until", "1M");
     size_t n = values->ats.n;
     if (n + 1 > PHEMA_DESIGN_MAX_ENDS)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "at", "expected at most %d times, found %zu",
@@ -207,7 +207,7 @@ static enum phema_status set_times(struct design_asked *asked, struct design_val
     for (size_t i = 0; i < n; i++) {
         ends[i] = values->ats.items[i];
         if (!(ends[i] >= 1 && ends[i] <= until && ends[i] == floor(ends[i])))
-            return fail_time("--at", ends[i], until, err);
+            return fail_time("at", ends[i], until, err);
     }
     ends[n] = until; /* the end is always wanted */
     qsort(ends, n + 1, sizeof(*ends), phema_compare_doubles);
@@ -216,7 +216,7 @@ static enum phema_status set_times(struct design_asked *asked, struct design_val
         if (kept == 0 || ends[i] > ends[kept - 1])
             ends[kept++] = ends[i];
     if (!isnan(values->after) && !(values->after >= 1 && values->after < until))
-        return fail_time("--after", values->after, until, err);
+        return fail_time("after", values->after, until, err);
     asked->question.until = until;
     asked->question.ends = ends;
     asked->question.n_ends = kept;
@@ -267,7 +267,7 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
                            cli_fail_option(err, PHEMA_ERR_USAGE, "params",
                                            "expected at most 2^50, found %llu",
                                            (unsigned long long)values->params),
-                           "--params", "2.6B");
+                           "params", "2.6B");
     if (values->params) {
         asked->question.model_elems = values->params;
         return PHEMA_OK;
@@ -285,7 +285,7 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
                                              "%s is smaller than one number; it counts bytes, "
                                              "--params parameters",
                                              values->model),
-                             "--model", "2.6GB");
+                             "model", "2.6GB");
 }
 
 /* ---- What is allowed ---- */
@@ -302,7 +302,7 @@ static enum phema_status set_widths(struct design_asked *asked, struct design_va
                            cli_fail_option(err, PHEMA_ERR_USAGE, "max-widths",
                                            "expected 1 to %d, found %zu", PHEMA_DESIGN_MAX_WIDTHS,
                                            (size_t)values->max_widths),
-                           "--max-widths", "4");
+                           "max-widths", "4");
     if (values->max_widths) {
         if (values->max_widths < trainer->least_widths)
             return cli_fail_option(err, PHEMA_ERR_USAGE, "max-widths",
@@ -380,7 +380,7 @@ static enum phema_status set_limits(struct design_asked *asked, struct design_va
                            cli_fail_option(err, PHEMA_ERR_USAGE, "max-error",
                                            "expected an error above 0, found %g",
                                            values->max_error),
-                           "--max-error", "1e-3");
+                           "max-error", "1e-3");
     question->disk_bytes = values->disk_bytes ? values->disk_bytes : UINT64_MAX;
     question->max_error = has_error ? values->max_error : 0;
     question->shape = asked->trainer->shape;
@@ -415,7 +415,7 @@ static enum phema_status set_raw_checkpoints(struct design_asked *asked,
                                "the files of %s hold the raw parameters already",
                                asked->trainer->name);
     if (!(every >= 1 && every <= until && every == floor(every)))
-        return fail_time("--raw-every", every, until, err);
+        return fail_time("raw-every", every, until, err);
     if (until / every > PHEMA_DESIGN_MAX_SNAPSHOTS)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "raw-every",
                                "expected at most %d checkpoints, found %.0f; give a longer "

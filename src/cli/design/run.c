@@ -94,8 +94,8 @@ PHEMA_FALLIBLE design_use_run(struct design_asked *asked, struct design_values *
     if (kept && values->like)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "like",
                                "--keep-existing shows how the parameters of this training move");
-    enum phema_status status = open_run(asked, values, kept ? "--keep-existing" : "--like",
-                                        kept ? kept : values->like, err);
+    enum phema_status status =
+        open_run(asked, values, kept ? "keep-existing" : "like", kept ? kept : values->like, err);
     if (status)
         return status;
     double last = last_time(asked->run->series);
@@ -110,7 +110,7 @@ PHEMA_FALLIBLE design_use_run(struct design_asked *asked, struct design_values *
                            cli_fail_option(err, PHEMA_ERR_USAGE, "until",
                                            "the training of --keep-existing is at %.17g already",
                                            last),
-                           "--until", phema_number_format(&later, 2 * last));
+                           "until", phema_number_format(&later, 2 * last));
     }
     question->begun = last;
     question->n_useless = 0; /* they are there */

@@ -228,16 +228,16 @@ static enum phema_status check_output(struct page *page, struct phema_error *err
     if (!values->output)
         return cli_suggest(
             err, phema_fail(err, PHEMA_ERR_USAGE, "report: no file to write; give -o FILE.html"),
-            "--output", "report.html");
+            "output", "report.html");
     if (!phema_ends_with(values->output, ".html") && !phema_ends_with(values->output, ".htm"))
         return cli_suggest(err,
                            cli_fail_option(err, PHEMA_ERR_USAGE, "output",
                                            "'%s' does not end in .html", values->output),
-                           "--output", "report.html");
+                           "output", "report.html");
     if (values->maximizes && !values->scores)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "maximize", "is about --scores");
     if (phema_writer_check_parent(values->output, err))
-        return cli_suggest(err, PHEMA_ERR_OUTPUT, "--output", "report.html");
+        return cli_suggest(err, PHEMA_ERR_OUTPUT, "output", "report.html");
     return values->is_forced ? PHEMA_OK : phema_writer_check_absent(values->output, err);
 }
 

@@ -31,11 +31,11 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, wanted, strlen(wanted));
     struct phema_name_buffer name;
     if (!tensor)
-        return cli_suggest(err,
-                           phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
-                                      phema_checkpoint_path(checkpoint),
-                                      phema_name_escape(&name, wanted, strlen(wanted))),
-                           "posthoc-ema inspect -v", phema_checkpoint_path(checkpoint));
+        return cli_suggest_command(err,
+                                   phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
+                                              phema_checkpoint_path(checkpoint),
+                                              phema_name_escape(&name, wanted, strlen(wanted))),
+                                   "posthoc-ema inspect -v", phema_checkpoint_path(checkpoint));
     enum { CHUNK = 32768 }; /* elements; even, because two F4 elements share a byte */
     uint8_t scratch[CHUNK * 16];
     struct phema_reader *reader = NULL;
@@ -266,7 +266,7 @@ static enum phema_status run(void *data, struct phema_error *err)
 {
     const struct inspect_values *values = data;
     if (values->is_raw != (values->tensor != NULL) || (values->is_raw && values->paths.n > 1))
-        return cli_suggest(
+        return cli_suggest_command(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "inspect: --tensor NAME and --raw go together, with one file"),

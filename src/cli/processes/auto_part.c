@@ -33,7 +33,7 @@ static enum phema_status read_numbers(uint64_t *part, uint64_t *n_parts, const c
                             "'%s' is not I/N with I from 1 to N and N up to %d, such as 2/8, "
                             "and not auto",
                             text, PHEMA_MAX_PARTS),
-            "--part", "1/2");
+            "part", "1/2");
     *part = numbers[0];
     *n_parts = numbers[1];
     return PHEMA_OK;

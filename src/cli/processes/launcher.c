@@ -214,6 +214,6 @@ PHEMA_FALLIBLE launcher_check_alone(struct phema_error *err)
                        "mpirun; for a run of its own, unset %s",
                        (unsigned long long)place.rank + 1, (unsigned long long)place.size,
                        place.source->rank, place.source->size, place.source->rank),
-            "--part", "auto");
+            "part", "auto");
     return PHEMA_OK;
 }

@@ -168,9 +168,7 @@ void command_set_remedy(struct phema_error *err, const struct cli_verb *verb,
         phema_strbuf_puts(&command, editing->tail.data);
     bool is_failed = editing->head.is_failed || editing->tail.is_failed || command.is_failed ||
                      (!editing->head.size && !editing->tail.size); /* the verb alone does nothing */
-    phema_error_clear_changes(err);
-    if (!is_failed)
-        cli_set_command(err, "%s", command.data);
+    cli_set_command(err, "%s", is_failed ? "" : command.data);
     phema_strbuf_clear(&command);
     phema_strbuf_clear(&editing->head);
     phema_strbuf_clear(&editing->tail);

@@ -167,7 +167,7 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_verb *verb, i
         else
             continue;
         if (!path.data && path_exists(argv[i]))
-            cli_suggest(err, PHEMA_ERR_FILE, "posthoc-ema inspect", argv[i]);
+            (void)cli_suggest_command(err, PHEMA_ERR_FILE, "posthoc-ema inspect", argv[i]);
         if (path.data && !path.is_failed && path_exists(path.data))
             cli_suggest_word(err, argc, argv, i, path.data);
         phema_strbuf_clear(&path);

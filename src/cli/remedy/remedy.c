@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "phema/path.h"
+#include "phema/setting.h"
 #include "remedy/command_edit.h"
 
 /* Options whose absence would give another result, or none. */
@@ -60,10 +61,10 @@ static void suggest_slash(struct phema_error *err, const struct cli_verb *verb, 
     free(operands);
 }
 
-/* "posthoc-ema inspect" and what to look at. */
-static bool is_other_command(const struct phema_error *err)
+/* No change, but a look at a path. */
+static bool wants_inspect(const struct phema_error *err)
 {
-    return strncmp(phema_change_name(err, 0), "posthoc-ema ", 12) == 0;
+    return strcmp(phema_change_name(err, 0), phema_setting_option(PHEMA_SET_INSPECTED)) == 0;
 }
 
 static bool wants_raw(const struct phema_error *err)
@@ -90,18 +91,16 @@ void cli_complete_remedy(struct phema_error *err, enum phema_status status,
         suggest_slash(err, verb, argc, argv);
     if (!err->n_changes || *cli_command(err))
         return;
-    struct phema_strbuf command = {0};
-    if (is_other_command(err)) {
-        phema_strbuf_puts(&command, phema_change_name(err, 0));
-        command_copy_word(&command, phema_change_value(err, 0));
-        cli_set_command(err, "%s", command.is_failed ? "" : command.data);
-    } else {
-        command_edit_remedy(err, verb, argc, argv);
-        phema_strbuf_puts(&command, "posthoc-ema");
-        for (int i = 1; i < argc; i++)
-            command_copy_word(&command, argv[i]);
-        if (!command.is_failed && strcmp(command.data, cli_command(err)) == 0)
-            phema_error_clear_changes(err); /* nothing was changed */
+    if (wants_inspect(err)) {
+        (void)cli_suggest_command(err, status, "posthoc-ema inspect", phema_change_value(err, 0));
+        return;
     }
-    phema_strbuf_clear(&command);
+    struct phema_strbuf same = {0};
+    command_edit_remedy(err, verb, argc, argv);
+    phema_strbuf_puts(&same, "posthoc-ema");
+    for (int i = 1; i < argc; i++)
+        command_copy_word(&same, argv[i]);
+    if (!same.is_failed && strcmp(same.data, cli_command(err)) == 0)
+        phema_error_clear_changes(err); /* nothing was changed */
+    phema_strbuf_clear(&same);
 }

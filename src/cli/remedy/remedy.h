@@ -4,20 +4,21 @@
 
 #include "options.h"
 
-/* As phema_fail and phema_fail_in; the message begins with "--OPTION: ", which it is about.
- * option: with dashes or without */
+/* As phema_fail and phema_fail_in; the message begins with "--OPTION: ", which it is about. */
 enum phema_status cli_fail_option(struct phema_error *err, enum phema_status status,
                                   const char *option, const char *format, ...) PHEMA_PRINTF(4, 5);
 enum phema_status cli_fail_in_option(struct phema_error *err, enum phema_status status,
                                      const char *option);
 
-/* Adds a change of the command line, and returns the status. name: an option ("force" or
- * "--force"), an operand ("OUT") or the beginning of another command ("posthoc-ema inspect").
- * value: NULL for a flag; "" leaves an option out */
+/* Adds a change of the command line, and returns the status. name: an option ("force") or an
+ * operand ("OUT"). value: NULL for a flag; "" leaves an option out */
 enum phema_status cli_suggest(struct phema_error *err, enum phema_status status, const char *name,
                               const char *value);
 /* Sets the remedy to a whole command, quoted for a shell; "": none. */
 void cli_set_command(struct phema_error *err, const char *format, ...) PHEMA_PRINTF(2, 3);
+/* The same with a word that may need quotes, and returns the status. */
+enum phema_status cli_suggest_command(struct phema_error *err, enum phema_status status,
+                                      const char *command, const char *word);
 const char *cli_command(const struct phema_error *err); /* "" without one */
 
 /* Proposes a value in place of one that cannot be read, or to leave the option out. */
@@ -63,6 +64,8 @@ void cli_complete_remedy(struct phema_error *err, enum phema_status status,
     ((void)(cli_fail_in_option)(err, status, option), (status))
 #define cli_suggest(err, status, name, value)                                                      \
     ((void)(cli_suggest)(err, status, name, value), (status))
+#define cli_suggest_command(err, status, command, word)                                            \
+    ((void)(cli_suggest_command)(err, status, command, word), (status))
 #endif
 
 #endif

@@ -7,15 +7,10 @@
 
 #include "remedy/remedy.h"
 
-static const char *without_dashes(const char *name)
-{
-    return strncmp(name, "--", 2) == 0 ? name + 2 : name;
-}
-
 enum phema_status(cli_suggest)(struct phema_error *err, enum phema_status status, const char *name,
                                const char *value)
 {
-    return phema_error_change(err, status, without_dashes(name), value);
+    return phema_error_change(err, status, name, value);
 }
 
 /* A change of no setting, whose value is the command. */
@@ -31,6 +26,17 @@ void cli_set_command(struct phema_error *err, const char *format, ...)
         (void)phema_error_change(err, PHEMA_OK, "", command);
 }
 
+enum phema_status(cli_suggest_command)(struct phema_error *err, enum phema_status status,
+                                       const char *command, const char *word)
+{
+    struct phema_strbuf whole = {0};
+    phema_strbuf_printf(&whole, "%s ", command);
+    cli_shell_quote(&whole, word);
+    cli_set_command(err, "%s", whole.is_failed ? "" : whole.data);
+    phema_strbuf_clear(&whole);
+    return status;
+}
+
 const char *cli_command(const struct phema_error *err)
 {
     return err->n_changes && !*phema_change_name(err, 0) ? phema_change_value(err, 0) : "";
@@ -39,18 +45,18 @@ const char *cli_command(const struct phema_error *err)
 enum phema_status(cli_fail_option)(struct phema_error *err, enum phema_status status,
                                    const char *option, const char *format, ...)
 {
-    char sentence[sizeof(err->message)];
+    char place[sizeof(err->about) + 2];
     va_list args;
+    (void)snprintf(place, sizeof(place), "--%s", option);
     va_start(args, format);
-    (void)vsnprintf(sentence, sizeof(sentence), format, args);
+    (void)phema_fail_about(err, status, place, option, format, args);
     va_end(args);
-    (void)phema_fail(err, status, "--%s: %s", without_dashes(option), sentence);
-    return phema_error_set_about(err, status, without_dashes(option));
+    return status;
 }
 
 enum phema_status(cli_fail_in_option)(struct phema_error *err, enum phema_status status,
                                       const char *option)
 {
-    (void)phema_fail_in(err, status, "--%s", without_dashes(option));
-    return phema_error_set_about(err, status, without_dashes(option));
+    (void)phema_fail_in(err, status, "--%s", option);
+    return phema_error_set_about(err, status, option);
 }

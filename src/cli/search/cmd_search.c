@@ -46,7 +46,7 @@ static enum phema_status use_range(struct searching *searching, double first, do
             cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
                             "expected a range from a lower to a higher width, found %g to %g",
                             first, last),
-            "--sigma-rel", "0.02:0.25");
+            "sigma-rel", "0.02:0.25");
     if (phema_gamma_from_sigma_rel(&gamma, first, err) ||
         phema_gamma_from_sigma_rel(&gamma, last, err))
         return cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel");
@@ -78,7 +78,7 @@ static enum phema_status use_list(struct searching *searching, const char *text,
             err,
             cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
                             "goes with a range such as 0.02:0.25; the list is the grid"),
-            "--coarse", "");
+            "coarse", "");
     qsort(list.items, list.n, sizeof(*list.items), phema_compare_doubles);
     size_t kept = 0;
     for (size_t i = 0; i < list.n; i++)
@@ -88,7 +88,7 @@ static enum phema_status use_list(struct searching *searching, const char *text,
         return cli_suggest(err,
                            cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
                                            "expected a range such as 0.02:0.25, or several widths"),
-                           "--sigma-rel", "0.02:0.25");
+                           "sigma-rel", "0.02:0.25");
     searching->search.widths = list.items;
     searching->search.n_widths = kept;
     return PHEMA_OK;
@@ -119,7 +119,7 @@ static enum phema_status read_range(struct searching *searching, struct phema_er
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "search: --sigma-rel is missing; give a range such as 0.02:0.25"),
-            "--sigma-rel", "0.02:0.25");
+            "sigma-rel", "0.02:0.25");
     enum phema_status status = read_widths(searching, text, err);
     for (size_t i = 0; !status && i < searching->search.n_widths; i++)
         if (phema_gamma_from_sigma_rel(&gamma, searching->search.widths[i], err))
@@ -209,7 +209,7 @@ static enum phema_status check_command(struct searching *searching, struct phema
     const struct search_values *values = searching->values;
     char **words = NULL;
     if (!values->exec)
-        return cli_suggest(
+        return cli_suggest_command(
             err,
             phema_fail(err, PHEMA_ERR_USAGE,
                        "search: --exec is missing; give the command that scores an average, "

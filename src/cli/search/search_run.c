@@ -123,7 +123,7 @@ static enum phema_status judge(struct searching *searching, const struct phema_p
     (void)phema_fail(err, status, "%s: %s; --checks warn searches all the same", plan->series->root,
                      why.message);
     phema_error_copy_changes(err, &why);
-    return err->n_changes ? status : cli_suggest(err, status, "--checks", "warn");
+    return err->n_changes ? status : cli_suggest(err, status, "checks", "warn");
 }
 
 /* A plan of any average has the checks. */
