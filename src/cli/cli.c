@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
+#include "phema/render.h"
+#include "phema/terminal.h"
 #include "processes/team_plan.h"
 #include "remedy/remedy.h"
-#include "terminal.h"
 
 #define ADDRESS(name) &cli_##name,
 static const struct cli_verb *const cli_verbs[] = {CLI_VERBS(ADDRESS) NULL};
@@ -126,7 +126,7 @@ static enum phema_status print_help(const struct cli_verb *verb, bool is_short,
         cli_write_help(&text, verb, is_short);
     else
         write_overview(&text);
-    return cli_print(&text, err);
+    return render_print(&text, err);
 }
 
 /* Without a verb: the overview on standard error. */
@@ -153,7 +153,7 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
     struct phema_strbuf text = {0};
     enum phema_status status =
         cli_write_completions(&text, cli_verbs, argc > 3 ? argv[3] : NULL, err);
-    return status ? status : cli_print(&text, err);
+    return status ? status : render_print(&text, err);
 }
 
 /* Of a team synth and verify share their work; other verbs are run by rank 0, and all processes get
@@ -191,7 +191,7 @@ static enum phema_status run_verb(const struct cli_verb *verb, const struct phem
     struct phema_strbuf warnings = {0};
     enum phema_status status = cli_parse(verb, values, argc, argv, err);
     common->team = team;
-    common->warnings = &warnings;
+    common->style.warnings = &warnings;
     terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
     if (!status)
         status = common->is_help ? print_help(verb, common->is_short_help, err)
@@ -219,7 +219,7 @@ static enum phema_status run(int argc, char **argv, const struct phema_team *tea
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
         struct phema_strbuf text = {0};
         phema_strbuf_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
-        return cli_print(&text, err);
+        return render_print(&text, err);
     }
     const struct cli_verb *verb = find_verb(word);
     if (word[0] == '-')
@@ -247,6 +247,28 @@ static void silence_results(void)
     (void)close(nowhere);
 }
 
+/* A command with an escaped name would be another command. */
+static bool is_printable(const char *command)
+{
+    struct phema_strbuf escaped = {0};
+    phema_strbuf_puts_escaped(&escaped, command);
+    bool is_same = *command && !escaped.is_failed && strcmp(escaped.data, command) == 0;
+    phema_strbuf_clear(&escaped);
+    return is_same;
+}
+
+/* The error, and its remedy on a line of its own. Only a terminal gets the error broken into lines. */
+static void say_error(const struct phema_error *err)
+{
+    if (isatty(STDERR_FILENO))
+        render_say("posthoc-ema: %s", err->message);
+    else
+        render_say_whole("posthoc-ema: %s", err->message);
+    const char *command = cli_command(err);
+    if (is_printable(command))
+        render_say_whole("  try: %s", command);
+}
+
 int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
 {
     struct phema_error err = {0};
@@ -257,7 +279,7 @@ int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
     phema_cleanup_install_handlers();
     enum phema_status status = is_other && argc < 2 ? PHEMA_ERR_USAGE : run(argc, argv, team, &err);
     if (status && err.message[0] && !is_other)
-        cli_say_error(&err);
+        say_error(&err);
     return (int)status;
 }
 

@@ -198,7 +198,7 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
                 length[unit] = args->lengths[s].items[i]; /* not what the formulas make of it */
                 given = units[unit].name;
             }
-            if (args->common.is_json)
+            if (args->common.style.is_json)
                 write_json(json, length, count_units(args), given);
             else
                 write_row(text, length, count_units(args));
@@ -221,8 +221,8 @@ static enum phema_status run(void *values, struct phema_error *err)
                                args->at);
     struct phema_strbuf text = {0};
     struct phema_json_out json = {0};
-    if (args->common.is_json) {
-        cli_json_begin(&json, &text, true);
+    if (args->common.style.is_json) {
+        render_json_begin(&json, &text, true);
         phema_json_out_open(&json, "lengths", '[');
     } else {
         write_row(&text, NULL, count_units(args));
@@ -232,11 +232,11 @@ static enum phema_status run(void *values, struct phema_error *err)
         phema_strbuf_clear(&text);
         return status;
     }
-    if (args->common.is_json) {
+    if (args->common.style.is_json) {
         phema_json_out_close(&json, ']');
-        cli_json_end(&json);
+        render_json_end(&json);
     }
-    return cli_print(&text, err);
+    return render_print(&text, err);
 }
 
 #define FIELD(member) offsetof(struct convert_values, member)

@@ -7,7 +7,8 @@
 #include "cli.h"
 #include "diff_tensors.h"
 #include "phema/json.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 
@@ -175,17 +176,17 @@ static enum phema_status report(const struct diff_values *args,
     bool is_equal = true;
     for (size_t i = 0; i < comparison->n; i++)
         is_equal = is_equal && is_within(&comparison->tensors[i], tolerance);
-    if (comparison->prefix && !args->common.is_quiet)
-        cli_say("names are compared without the prefix '%s' that %s has", comparison->prefix,
-                comparison->is_prefix_of_a ? args->a : args->b);
+    if (comparison->prefix && !args->common.style.is_quiet)
+        render_say("names are compared without the prefix '%s' that %s has", comparison->prefix,
+                   comparison->is_prefix_of_a ? args->a : args->b);
     struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
-    if (args->common.is_json)
+    if (args->common.style.is_json)
         write_json(&text, comparison, is_equal);
-    else if (!args->common.is_quiet)
-        status = write_table(&text, comparison, args->common.is_verbose, err);
+    else if (!args->common.style.is_quiet)
+        status = write_table(&text, comparison, args->common.style.is_verbose, err);
     if (!status)
-        status = cli_print(&text, err);
+        status = render_print(&text, err);
     return status ? status : is_equal ? PHEMA_OK : PHEMA_NO;
 }
 
@@ -193,9 +194,9 @@ static enum phema_status compare(const struct diff_values *args, const struct ph
                                  const struct phema_checkpoint *b, struct phema_error *err)
 {
     struct phema_comparison comparison;
-    struct cli_watch *watch = cli_watch_start(&args->common, "comparing");
+    struct watch *watch = watch_start(&args->common.style, "comparing");
     enum phema_status status = phema_compare(&comparison, a, b, watch, err);
-    cli_watch_stop(watch);
+    watch_stop(watch);
     if (status)
         return status;
     status = phema_checkpoint_check_unchanged(a, err);

@@ -6,12 +6,13 @@
 
 #include "cli.h"
 #include "design/design.h"
-#include "messages.h"
 #include "phema/cpu.h"
 #include "phema/gen.h"
 #include "phema/json.h"
 #include "phema/profile.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/render.h"
+#include "phema/report.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 
@@ -46,13 +47,13 @@ static void write_json(struct phema_strbuf *text, const struct cli_common *commo
 {
     struct phema_json_out out;
     size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
-    cli_json_begin(&out, text, false);
+    render_json_begin(&out, text, false);
     phema_json_out_path(&out, "directory", directory);
     phema_json_out_u64(&out, "snapshots", count_snapshots(options));
     phema_json_out_u64(&out, "truths",
                        n_times * (options->truths.n_sigmas + options->truths.n_profiles));
-    cli_write_warnings(&out, common);
-    cli_json_end(&out);
+    render_write_warnings(&out, &common->style);
+    render_json_end(&out);
 }
 
 /* Every profile must accept the last step as its end. */
@@ -203,10 +204,11 @@ static void warn_of_others(const struct cli_common *common, const char *director
     if (stream)
         (void)closedir(stream);
     if (n > n_made)
-        cli_warn(common,
-                 "%s: also holds %zu snapshot%s of another training; a series needs a directory of "
-                 "its own",
-                 directory, n - n_made, n - n_made == 1 ? "" : "s");
+        render_warn(
+            &common->style,
+            "%s: also holds %zu snapshot%s of another training; a series needs a directory of "
+            "its own",
+            directory, n - n_made, n - n_made == 1 ? "" : "s");
 }
 
 static void report(void *progress, uint64_t done, uint64_t total, double elapsed_s)
@@ -239,7 +241,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     set_widths(&options, args);
     options.claims = args->claims;
     struct progress progress;
-    progress_init(&progress, &args->common);
+    progress_init(&progress, &args->common.style);
     progress_set_farewell(&progress, "nothing was written");
     options.report = report;
     options.context = &progress;
@@ -252,13 +254,13 @@ static enum phema_status run(void *values, struct phema_error *err)
         return status;
     warn_of_others(&args->common, args->directory, &options);
     struct phema_strbuf text = {0};
-    if (args->common.is_json) {
+    if (args->common.style.is_json) {
         write_json(&text, &args->common, args->directory, &options);
     } else {
-        cli_write_path(&text, args->directory);
+        render_write_path(&text, args->directory);
         phema_strbuf_puts(&text, "\n");
     }
-    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
 #define FIELD(member) offsetof(struct gen_values, member)

@@ -68,11 +68,11 @@ static enum phema_status add_all(struct join_list *joins, const char *out,
 static enum phema_status commit_all(struct join_list *joins, const struct join_values *args,
                                     struct phema_error *err)
 {
-    bool is_json = args->common.is_json;
+    bool is_json = args->common.style.is_json;
     struct phema_strbuf text = {0};
     struct phema_json_out json = {0};
     if (is_json) {
-        cli_json_begin(&json, &text, true);
+        render_json_begin(&json, &text, true);
         phema_json_out_open(&json, "outputs", '[');
     }
     enum phema_status status =
@@ -83,10 +83,10 @@ static enum phema_status commit_all(struct join_list *joins, const struct join_v
     }
     if (is_json) {
         phema_json_out_close(&json, ']');
-        cli_write_warnings(&json, &args->common);
-        cli_json_end(&json);
+        render_write_warnings(&json, &args->common.style);
+        render_json_end(&json);
     }
-    return is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+    return is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)

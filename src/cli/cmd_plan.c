@@ -6,11 +6,11 @@
 
 #include "cli.h"
 #include "inspect/inspect.h"
-#include "messages.h"
 #include "phema/clock.h"
 #include "phema/path.h"
+#include "phema/render.h"
+#include "phema/report.h"
 #include "phema/stripes.h"
-#include "print_summary.h"
 #include "processes/team_synth.h"
 #include "run_options.h"
 
@@ -84,12 +84,12 @@ static void write_read(struct phema_strbuf *out, const struct report *report)
         phema_strbuf_printf(&passes, ", in %zu passes of %zu targets to stay within %s",
                             forecast->n_passes, forecast->targets_per_pass,
                             phema_size_format(&limit, forecast->limit_bytes));
-    cli_write_wrapped(out, "read    %-9s  %zu snapshots, %s%s%s",
-                      phema_size_format(&size, forecast->read_bytes), report->plan->series->n,
-                      forecast->cold_bytes ? phema_size_format(&cold, forecast->cold_bytes)
-                                           : "all in the page cache",
-                      forecast->cold_bytes ? " not in the page cache" : "",
-                      passes.data ? passes.data : "");
+    render_write_wrapped(out, "read    %-9s  %zu snapshots, %s%s%s",
+                         phema_size_format(&size, forecast->read_bytes), report->plan->series->n,
+                         forecast->cold_bytes ? phema_size_format(&cold, forecast->cold_bytes)
+                                              : "all in the page cache",
+                         forecast->cold_bytes ? " not in the page cache" : "",
+                         passes.data ? passes.data : "");
     phema_strbuf_clear(&passes);
 }
 
@@ -103,10 +103,10 @@ static void write_write(struct phema_strbuf *out, const struct report *report)
         phema_strbuf_printf(&place, " to %.*s", (int)(slash - path + 1), path);
     else if (report->has_out && outputs->m == 1)
         phema_strbuf_printf(&place, " to %s", path);
-    cli_write_wrapped(out, "write   %-9s  %zu average%s%s%s",
-                      phema_size_format(&size, report->forecast->write_bytes), outputs->m,
-                      outputs->m == 1 ? "" : "s", place.data ? place.data : "",
-                      report->forecast->is_compressed ? ", before compression" : "");
+    render_write_wrapped(out, "write   %-9s  %zu average%s%s%s",
+                         phema_size_format(&size, report->forecast->write_bytes), outputs->m,
+                         outputs->m == 1 ? "" : "s", place.data ? place.data : "",
+                         report->forecast->is_compressed ? ", before compression" : "");
     phema_strbuf_clear(&place);
 }
 
@@ -120,10 +120,10 @@ static void write_device_memory(struct phema_strbuf *out, const struct phema_for
     if (choice->n_tile_passes > 1)
         phema_strbuf_printf(&passes, ", each with %llu passes over the targets",
                             (unsigned long long)choice->n_tile_passes);
-    cli_write_wrapped(out, "gpu     %-9s  of %s memory, in tiles of %zu elements%s",
-                      phema_size_format(&size, choice->gpu_bytes / choice->n_gpus),
-                      choice->n_gpus > 1 ? "each device's" : "its", forecast->tile_elems,
-                      passes.data ? passes.data : "");
+    render_write_wrapped(out, "gpu     %-9s  of %s memory, in tiles of %zu elements%s",
+                         phema_size_format(&size, choice->gpu_bytes / choice->n_gpus),
+                         choice->n_gpus > 1 ? "each device's" : "its", forecast->tile_elems,
+                         passes.data ? passes.data : "");
     phema_strbuf_clear(&passes);
 }
 
@@ -133,7 +133,7 @@ static void write_time(struct phema_strbuf *out, const struct phema_forecast *fo
     write_rate(&rates, forecast->is_rate_assumed ? "an assumed sum of" : "sum", forecast->add_rate);
     write_rate(&rates, "read", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
     write_rate(&rates, "write", forecast->store_rate);
-    cli_write_wrapped(
+    render_write_wrapped(
         out, "time    about %.*f s (%u thread%s on %s%s)", forecast->seconds < 10 ? 2 : 0,
         forecast->seconds, forecast->n_threads, forecast->n_threads == 1 ? "" : "s",
         forecast->device.is_gpu ? forecast->device.name : "the CPU", rates.data ? rates.data : "");
@@ -155,7 +155,7 @@ static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan
         most = isnan(error) || (most && most->solution.predicted.total >= error) ? most : target;
     }
     if (!least) {
-        cli_write_wrapped(out, "error expected: unknown");
+        render_write_wrapped(out, "error expected: unknown");
         return;
     }
     phema_target_write_name(&from, least);
@@ -163,10 +163,11 @@ static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan
     double low = least->solution.predicted.total, high = most->solution.predicted.total;
     const char *mark = high > REPORT_FLAGGED_ERROR ? " !" : "";
     if (least == most)
-        cli_write_wrapped(out, "error expected: %.1e%s (%s)", high, mark, to.data ? to.data : "");
+        render_write_wrapped(out, "error expected: %.1e%s (%s)", high, mark,
+                             to.data ? to.data : "");
     else
-        cli_write_wrapped(out, "errors expected: %.1e (%s) to %.1e%s (%s)", low,
-                          from.data ? from.data : "", high, mark, to.data ? to.data : "");
+        render_write_wrapped(out, "errors expected: %.1e (%s) to %.1e%s (%s)", low,
+                             from.data ? from.data : "", high, mark, to.data ? to.data : "");
     phema_strbuf_clear(&from);
     phema_strbuf_clear(&to);
 }
@@ -177,7 +178,7 @@ static void write_share(struct phema_strbuf *out, const struct report *report)
     struct phema_name_buffer read, written, memory;
     if (!share->n_processes)
         return;
-    cli_write_wrapped(
+    render_write_wrapped(
         out,
         "shared  by %llu processes in %llu run%s: each reads %s at most, writes %s, takes %s of "
         "memory, opens %llu file%s of snapshots at most; about %.*f s, if the storage keeps up",
@@ -195,7 +196,7 @@ static void write_work(struct phema_strbuf *out, const struct report *report)
     struct phema_name_buffer size, limit;
     write_read(out, report);
     write_write(out, report);
-    cli_write_wrapped(
+    render_write_wrapped(
         out, "memory  %-9s  at most%s%s", phema_size_format(&size, forecast->peak_ram_bytes),
         forecast->limit_bytes ? ", of " : "",
         forecast->limit_bytes ? phema_size_format(&limit, forecast->limit_bytes) : "");
@@ -222,9 +223,9 @@ static void write_memory(struct phema_strbuf *out, const struct phema_forecast *
         table_add(&parts, 0, "%s", phema_size_format(&size, forecast->parts[i].bytes));
     }
     phema_strbuf_puts(out, "\n");
-    cli_write_table(out, &stages, 2);
+    render_write_table(out, &stages, 2);
     phema_strbuf_puts(out, "\n");
-    cli_write_table(out, &parts, 2);
+    render_write_table(out, &parts, 2);
 }
 
 static void write_outputs(struct phema_strbuf *out, const struct report *report)
@@ -241,7 +242,7 @@ static void write_outputs(struct phema_strbuf *out, const struct report *report)
         report_add_error(&table, report->plan->targets[j].solution.predicted.total);
     }
     phema_strbuf_puts(out, "\n");
-    cli_write_table(out, &table, 2);
+    render_write_table(out, &table, 2);
 }
 
 static void write_stripes_of(struct phema_strbuf *out, const char *what, const char *path)
@@ -252,7 +253,7 @@ static void write_stripes_of(struct phema_strbuf *out, const char *what, const c
         return;
     phema_stripes_format(&text, &stripes);
     if (text.data)
-        cli_write_wrapped(out, "stripes of %s %s: %s", what, path, text.data);
+        render_write_wrapped(out, "stripes of %s %s: %s", what, path, text.data);
     phema_strbuf_clear(&text);
 }
 
@@ -276,8 +277,8 @@ static void write_text(struct phema_strbuf *out, const struct report *report, bo
     write_work(out, report);
     if (!is_verbose)
         return;
-    cli_write_wrapped(out, "tensors %zu averaged, %zu copied from the newest snapshot",
-                      forecast->n_averaged, forecast->n_copied);
+    render_write_wrapped(out, "tensors %zu averaged, %zu copied from the newest snapshot",
+                         forecast->n_averaged, forecast->n_copied);
     write_stripes(out, report);
     write_memory(out, forecast);
     struct phema_strbuf summary = {0};
@@ -386,7 +387,7 @@ static void write_json(struct phema_strbuf *out, const struct report *report)
 {
     const struct phema_forecast *forecast = report->forecast;
     struct phema_json_out json;
-    cli_json_begin(&json, out, true);
+    render_json_begin(&json, out, true);
     phema_json_out_u64(&json, "read_bytes", forecast->read_bytes);
     phema_json_out_u64(&json, "write_bytes", forecast->write_bytes);
     phema_json_out_bool(&json, "compressed", forecast->is_compressed);
@@ -405,8 +406,8 @@ static void write_json(struct phema_strbuf *out, const struct report *report)
     write_memory_json(&json, forecast);
     write_rates_json(&json, forecast);
     write_share_json(&json, report);
-    report_checks_json(&json, report->common, report->plan);
-    cli_json_end(&json);
+    report_checks_json(&json, &report->common->style, report->plan);
+    render_json_end(&json);
 }
 
 /* ---- The verb ---- */
@@ -428,12 +429,12 @@ static enum phema_status print(const struct plan_values *args, const struct cli_
                                   .share = find_share(prepared->plan, &prepared->outputs, forecast,
                                                       args->processes, prepared_s)};
     struct phema_strbuf text = {0};
-    if (args->common.is_json)
+    if (args->common.style.is_json)
         write_json(&text, &report);
     else
-        write_text(&text, &report, args->common.is_verbose);
+        write_text(&text, &report, args->common.style.is_verbose);
     inspect_summary_clear(&summary);
-    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
 static enum phema_status predict(const struct plan_values *args, struct cli_prepared *prepared,
@@ -462,7 +463,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     double start_s = phema_clock_s();
     struct plan_values *args = values;
-    args->run.hides_errors = !args->common.is_verbose;
+    args->run.hides_errors = !args->common.style.is_verbose;
     args->run.plan.options.series.compares_samples = true;
     struct phema_memory_profile *memory = NULL;
     enum phema_status status = phema_memory_profile_open(&memory, false, err);

@@ -8,9 +8,10 @@
 #include "cli.h"
 #include "phema/json.h"
 #include "phema/plot.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "phema/writer.h"
 #include "plot_data.h"
-#include "print_summary.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 
@@ -121,7 +122,7 @@ static enum phema_status make_plan(struct phema_plan **out, struct plot_values *
     if (status)
         return status;
     options.series.needs_no_tensors = true;
-    return cli_make_plan(out, &args->common, &options, err);
+    return watch_make_plan(out, &args->common.style, &options, err);
 }
 
 static enum phema_status draw_plan(struct phema_picture **out, const struct phema_plan *plan,
@@ -131,12 +132,12 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct phem
     enum phema_status status = claim_files(files, plan->series->claims, err);
     if (status)
         return status;
-    report_series(&args->common, plan->series, &plan->checks);
+    report_series(&args->common.style, plan->series, &plan->checks);
     if (kind == ERROR)
-        report_doubts(&args->common, plan->series, &plan->checks);
+        report_doubts(&args->common.style, plan->series, &plan->checks);
     if (kind == ERROR)
         return plot_errors(out, plan, &args->plan.options, err);
-    report_plan(&args->common, plan, PHEMA_F64, true, true);
+    report_plan(&args->common.style, plan, PHEMA_F64, true, true);
     return plot_targets(out, plan, kind == PROFILES, err);
 }
 
@@ -160,7 +161,7 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
         return plot_design(out, path, err);
     return kind == MEMORY
                ? plot_memory(out, path, args->max_ram, err)
-               : plot_scores(out, &facts, path, args->maximizes, args->common.is_quiet, err);
+               : plot_scores(out, &facts, path, args->maximizes, args->common.style.is_quiet, err);
 }
 
 /* plan: out, of a picture of snapshots; else NULL */
@@ -248,24 +249,24 @@ static enum phema_status print_files(const struct files *files, const struct plo
                                      const struct phema_plan *plan, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    if (args->common.is_json) {
+    if (args->common.style.is_json) {
         struct phema_json_out out;
-        cli_json_begin(&out, &text, false);
+        render_json_begin(&out, &text, false);
         phema_json_out_string(&out, "kind", args->kind);
         phema_json_out_open(&out, "files", '[');
         for (size_t i = 0; i < files->n; i++)
             phema_json_out_string(&out, NULL, files->paths[i]);
         phema_json_out_close(&out, ']');
         if (plan)
-            report_checks_json(&out, &args->common, plan);
-        cli_json_end(&out);
-        return cli_print(&text, err);
+            report_checks_json(&out, &args->common.style, plan);
+        render_json_end(&out);
+        return render_print(&text, err);
     }
     for (size_t i = 0; i < files->n; i++) {
-        cli_write_path(&text, files->paths[i]);
+        render_write_path(&text, files->paths[i]);
         phema_strbuf_puts(&text, "\n");
     }
-    return cli_print_as_is(&text, err);
+    return render_print_as_is(&text, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)

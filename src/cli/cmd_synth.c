@@ -10,9 +10,10 @@
 #include "phema/claims.h"
 #include "phema/cli.h"
 #include "phema/memory_profile.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "phema/sink.h"
 #include "phema/writer.h"
-#include "print_summary.h"
 #include "processes/auto_part.h"
 #include "processes/published_parts.h"
 #include "processes/team_plan.h"
@@ -25,15 +26,15 @@ static void write_result(struct phema_strbuf *out, const struct cli_common *comm
                          const struct phema_plan *plan, const struct phema_outputs *outputs,
                          const struct phema_synth_result *result)
 {
-    if (!common->is_json) {
+    if (!common->style.is_json) {
         for (size_t j = 0; j < outputs->m && !result->n_parts; j++) { /* a part publishes nothing */
-            cli_write_path(out, outputs->items[j].path);
+            render_write_path(out, outputs->items[j].path);
             phema_strbuf_puts(out, "\n");
         }
         return;
     }
     struct phema_json_out json;
-    cli_json_begin(&json, out, true);
+    render_json_begin(&json, out, true);
     phema_json_out_open(&json, "outputs", '[');
     for (size_t j = 0; j < outputs->m; j++) {
         const struct phema_target *target = &plan->targets[j];
@@ -67,8 +68,8 @@ static void write_result(struct phema_strbuf *out, const struct cli_common *comm
         phema_json_out_u64(&json, "gpu_bytes", result->device.gpu_bytes);
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
-    report_checks_json(&json, common, plan);
-    cli_json_end(&json);
+    report_checks_json(&json, &common->style, plan);
+    render_json_end(&json);
 }
 
 /* ---- What the run has done, on stderr ---- */
@@ -99,8 +100,8 @@ static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
         cli_quote_operand(&text, directory);
     }
     if (text.data && !text.is_failed)
-        cli_say_whole("when all %llu parts are written: posthoc-ema join%s",
-                      (unsigned long long)n_parts, text.data);
+        render_say_whole("when all %llu parts are written: posthoc-ema join%s",
+                         (unsigned long long)n_parts, text.data);
     free(directory);
     phema_strbuf_clear(&text);
 }
@@ -129,18 +130,19 @@ static void report_io(const struct phema_synth_result *result)
 static void report_restarted(size_t n, const char *by)
 {
     if (n)
-        cli_say("%zu output%s of %s: made anew", n, n == 1 ? "" : "s", by);
+        render_say("%zu output%s of %s: made anew", n, n == 1 ? "" : "s", by);
 }
 
 static void report_resumed(const struct phema_synth_result *result)
 {
     struct phema_name_buffer read;
     if (result->n_resumed)
-        cli_say("resumed %zu output%s, %s already read", result->n_resumed,
-                result->n_resumed == 1 ? "" : "s", phema_size_format(&read, result->resumed_bytes));
+        render_say("resumed %zu output%s, %s already read", result->n_resumed,
+                   result->n_resumed == 1 ? "" : "s",
+                   phema_size_format(&read, result->resumed_bytes));
     report_restarted(result->n_stale_journals, "a run with other snapshots, weights or options");
     if (result->n_not_resumable)
-        cli_say(
+        render_say(
             "%zu output%s cannot be resumed: a copy whose tensors are strided or overlap is made "
             "in one go",
             result->n_not_resumable, result->n_not_resumable == 1 ? "" : "s");
@@ -174,7 +176,7 @@ static void report_bytes(const struct phema_outputs *outputs,
     phema_strbuf_printf(&text, ", %s memory)",
                         phema_size_format(&shown, result->peak_anonymous_bytes));
     if (text.data && !text.is_failed)
-        cli_say("%s", text.data);
+        render_say("%s", text.data);
     phema_strbuf_clear(&text);
 }
 
@@ -183,18 +185,19 @@ static void report_run(const struct cli_common *common, const struct phema_plan 
                        const struct phema_outputs *outputs, const struct phema_synth_result *result,
                        bool joins)
 {
-    report_elements(common, plan->series, result);
-    if (common->is_quiet)
+    report_elements(&common->style, plan->series, result);
+    if (common->style.is_quiet)
         return;
     report_restarted(result->n_stale_partials, "a killed run");
     report_resumed(result);
     report_bytes(outputs, result);
-    if (common->is_verbose) {
+    if (common->style.is_verbose) {
         report_io(result);
-        cli_say("%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; kernels "
-                "%s, %u thread%s",
-                result->n_averaged, result->n_copied, result->n_constant, result->backend,
-                result->n_threads, result->n_threads == 1 ? "" : "s");
+        render_say(
+            "%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; kernels "
+            "%s, %u thread%s",
+            result->n_averaged, result->n_copied, result->n_constant, result->backend,
+            result->n_threads, result->n_threads == 1 ? "" : "s");
     }
     if (result->n_parts && !joins)
         report_join(outputs, result->n_parts);
@@ -205,16 +208,16 @@ static void report_device(const struct cli_common *common, const struct phema_de
                           bool is_asked)
 {
     struct phema_name_buffer size;
-    if (common->is_quiet)
+    if (common->style.is_quiet)
         return;
     if (choice->is_gpu)
-        cli_say("summed on %s, with %s of %s memory%s%s", choice->name,
-                phema_size_format(&size, choice->gpu_bytes), choice->n_gpus > 1 ? "their" : "its",
-                choice->why[0] ? ": " : "", choice->why);
+        render_say("summed on %s, with %s of %s memory%s%s", choice->name,
+                   phema_size_format(&size, choice->gpu_bytes),
+                   choice->n_gpus > 1 ? "their" : "its", choice->why[0] ? ": " : "", choice->why);
     else if (choice->why[0] && is_asked)
-        cli_say("summed on the CPU: %s", choice->why);
+        render_say("summed on the CPU: %s", choice->why);
     if (choice->note[0])
-        cli_say("%s", choice->note);
+        render_say("%s", choice->note);
 }
 
 /* ---- Memory of the stages ---- */
@@ -233,7 +236,7 @@ static enum phema_status begin_memory(struct memory_report *out, const struct cl
     *out = (struct memory_report){.path = path, .replaces = replaces};
     enum phema_status status = path && !replaces ? phema_writer_check_absent(path, err) : PHEMA_OK;
     return status ? status
-                  : phema_memory_profile_open(&out->profile, path || common->is_verbose, err);
+                  : phema_memory_profile_open(&out->profile, path || common->style.is_verbose, err);
 }
 
 /* When all files of the run are known: PHEMA_ERR_OUTPUT where the path is one of them. */
@@ -340,7 +343,7 @@ static void print_table(struct phema_memory_profile *profile)
         table_add(&table, 0, "%s", "");
         table_add(&table, 0, "%s", "");
     }
-    cli_say_table(&table);
+    render_say_table(&table);
 }
 
 static void warn_of_leaks(struct phema_memory_profile *profile)
@@ -376,9 +379,9 @@ static enum phema_status end_memory(struct memory_report *report, const struct c
                                     enum phema_status status, struct phema_error *err)
 {
     phema_memory_profile_end(report->profile);
-    if (common->is_verbose && !common->is_quiet)
+    if (common->style.is_verbose && !common->style.is_quiet)
         print_table(report->profile);
-    if (!common->is_quiet)
+    if (!common->style.is_quiet)
         warn_of_leaks(report->profile);
     struct phema_error own = {0};
     if (report->path && may_write(report) && write_stages(report, &own) && !status) {
@@ -406,7 +409,7 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
             return PHEMA_OK;
     } else if (prepared->outputs.m > 0) { /* otherwise every output is up to date */
         struct progress progress;
-        progress_init(&progress, &args->common);
+        progress_init(&progress, &args->common.style);
         progress.kept = args->run.synth.n_parts   ? PROGRESS_KEEPS_PART
                         : args->run.synth.resumes ? PROGRESS_KEEPS_TILES
                                                   : PROGRESS_KEEPS_NOTHING;
@@ -439,7 +442,7 @@ static enum phema_status execute(const struct cli_synth_values *args, struct cli
             return status;
         }
     }
-    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
 /* True when OUT is in another directory than the snapshots, so that it is not one of them. For a
@@ -492,7 +495,8 @@ static enum phema_status prepare(struct cli_prepared *prepared, struct memory_re
         status = team_is_wanted(auto_part, &args->common, &prepared->outputs, err);
     bool may_be_there = run->synth.resumes || args->joins || auto_part->is_team;
     if (!status && (args->skips_existing || (may_be_there && !is_conversion)))
-        status = cli_skip_existing(prepared, run, args->common.verb, args->common.is_quiet, err);
+        status =
+            cli_skip_existing(prepared, run, args->common.verb, args->common.style.is_quiet, err);
     return status;
 }
 
@@ -505,8 +509,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     args->run.plan.options.identifies = true;
     enum phema_status status = PHEMA_OK;
     if (team_of(&args->common)) {
-        args->common.is_mute = args->common.team->rank > 0;
-        args->common.is_quiet = args->common.is_quiet || args->common.is_mute;
+        args->common.style.is_mute = args->common.team->rank > 0;
+        args->common.style.is_quiet = args->common.style.is_quiet || args->common.style.is_mute;
         status = team_check_options(args, err);
     }
     if (!status)
@@ -527,7 +531,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (team)
         status = team_share_plan(&prepared, team, status, err);
     if (!team) /* each part has elements of its own */
-        args->common.is_mute = false;
+        args->common.style.is_mute = false;
     if (!status)
         status = execute(args, &prepared, &auto_part, err);
     cli_prepared_clear(&prepared);

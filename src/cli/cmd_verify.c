@@ -10,7 +10,8 @@
 #include "cli.h"
 #include "phema/cli.h"
 #include "phema/json.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "processes/team_plan.h"
 #include "processes/team_synth.h"
 #include "processes/team_verify.h"
@@ -96,9 +97,9 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     if (status)
         return phema_fail_in(err, status, "%s: provenance", args->out);
     struct cli_run_values *run = &verifying->replayed->run;
-    verifying->replayed->common.is_quiet =
-        !args->common.is_verbose || !args->snapshots; /* see hide_contents */
-    verifying->replayed->common.is_mute = true;       /* synth has warned, as is recorded */
+    verifying->replayed->common.style.is_quiet =
+        !args->common.style.is_verbose || !args->snapshots; /* see hide_contents */
+    verifying->replayed->common.style.is_mute = true;       /* synth has warned, as is recorded */
     run->plan.options.checks = PHEMA_CHECKS_WARN;
     run->threads = args->threads;
     run->synth.max_ram_bytes = args->options.max_ram_bytes;
@@ -175,9 +176,9 @@ static enum phema_status check_weights(struct verifying *verifying, size_t targe
         phema_provenance_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
     verifying->are_weights_same = !status;
     if (status)
-        cli_warn(&verifying->args->common,
-                 "%s: %s from newly solved ones; using those in the provenance, of %s",
-                 verifying->args->out, why.message, verifying->recorded->program);
+        render_warn(&verifying->args->common.style,
+                    "%s: %s from newly solved ones; using those in the provenance, of %s",
+                    verifying->args->out, why.message, verifying->recorded->program);
     return phema_provenance_apply(verifying->recorded, verifying->prepared.plan, target, err);
 }
 
@@ -205,8 +206,9 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
     if (status)
         return phema_fail_in(err, status, "%s", verifying->args->out);
     if (!recorded->inputs[0].digest)
-        cli_warn(&verifying->args->common,
-                 "%s: its provenance does not say what its inputs were like", verifying->args->out);
+        render_warn(&verifying->args->common.style,
+                    "%s: its provenance does not say what its inputs were like",
+                    verifying->args->out);
     status = check_weights(verifying, target, err);
     if (status)
         return status;
@@ -256,7 +258,7 @@ static void write_json(struct phema_strbuf *text, const struct verifying *verify
     const struct phema_verification *found = &verifying->found;
     const struct phema_series *series = verifying->prepared.plan->series;
     struct phema_json_out json;
-    cli_json_begin(&json, text, true);
+    render_json_begin(&json, text, true);
     phema_json_out_path(&json, "file", verifying->args->out);
     phema_json_out_bool(&json, "equal", is_equal(found));
     phema_json_out_bool(&json, "same_weights", verifying->are_weights_same);
@@ -284,8 +286,8 @@ static void write_json(struct phema_strbuf *text, const struct verifying *verify
     }
     phema_json_out_u64(&json, "read_bytes", found->read_bytes);
     phema_json_out_number(&json, "seconds", found->elapsed_s);
-    cli_write_warnings(&json, &verifying->args->common);
-    cli_json_end(&json);
+    render_write_warnings(&json, &verifying->args->common.style);
+    render_json_end(&json);
 }
 
 static void write_lines(struct phema_strbuf *text, const struct verifying *verifying)
@@ -364,7 +366,7 @@ static enum phema_status compare(struct verifying *verifying, struct phema_error
 {
     struct cli_prepared *prepared = &verifying->prepared;
     struct progress progress;
-    progress_init(&progress, &verifying->args->common);
+    progress_init(&progress, &verifying->args->common.style);
     progress.kept = PROGRESS_WRITES_NOTHING;
     prepared->options.report = progress_report;
     prepared->options.context = &progress;
@@ -387,11 +389,11 @@ static enum phema_status report(struct verifying *verifying, enum phema_status s
     if (status)
         return status;
     struct phema_strbuf text = {0};
-    if (verifying->args->common.is_json)
+    if (verifying->args->common.style.is_json)
         write_json(&text, verifying);
     else
         write_lines(&text, verifying);
-    status = cli_print(&text, err);
+    status = render_print(&text, err);
     if (!status && verifying->n_changed)
         return fail_changed(verifying, err);
     return status || is_equal(&verifying->found) ? status : PHEMA_NO;

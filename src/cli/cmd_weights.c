@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "cli.h"
-#include "messages.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/render.h"
+#include "phema/report.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 
@@ -33,14 +34,14 @@ static void report_saving(const struct phema_plan *plan, const struct phema_savi
                           double max_error)
 {
     if (saving->n_times)
-        cli_say(
+        render_say(
             "to stay within %.2g, save every %.6g %s (%zu time%s x %zu profile%s: error expected "
             "%.1e)",
             max_error, saving->every, plan->series->unit, saving->n_times,
             saving->n_times == 1 ? "" : "s", saving->n_per_time, saving->n_per_time == 1 ? "" : "s",
             saving->error);
     else
-        cli_say(
+        render_say(
             "no number of evenly spaced times with these profiles gives an error of %.2g; choose "
             "other widths, a wider target or files of more digits",
             max_error);
@@ -49,19 +50,19 @@ static void report_saving(const struct phema_plan *plan, const struct phema_savi
 static void report_advice(const struct cli_common *common, const struct phema_plan *plan,
                           const struct phema_plan_advice *advice, double max_error)
 {
-    if (common->is_quiet)
+    if (common->style.is_quiet)
         return;
     const char *of = plan->m > 1 ? "the worst error expected" : "the error expected";
     if (advice->error_before > max_error)
-        cli_say("keep all snapshots: %s is %.1e already, above %.2g", of, advice->error_before,
-                max_error);
+        render_say("keep all snapshots: %s is %.1e already, above %.2g", of, advice->error_before,
+                   max_error);
     else if (advice->n_removed == 0)
-        cli_say("keep all snapshots: %s is %.1e, and would rise above %.2g", of,
-                advice->error_before, max_error);
+        render_say("keep all snapshots: %s is %.1e, and would rise above %.2g", of,
+                   advice->error_before, max_error);
     else
-        cli_say("%zu of %zu snapshots can be deleted: %s rises from %.1e to %.1e, within %.2g",
-                advice->n_removed, advice->n_considered, of, advice->error_before,
-                advice->error_after, max_error);
+        render_say("%zu of %zu snapshots can be deleted: %s rises from %.1e to %.1e, within %.2g",
+                   advice->n_removed, advice->n_considered, of, advice->error_before,
+                   advice->error_after, max_error);
     report_saving(plan, &advice->saving, max_error);
 }
 
@@ -139,21 +140,21 @@ static void write_json(struct phema_strbuf *out, const struct cli_common *common
                        double max_error)
 {
     struct phema_json_out json;
-    cli_json_begin(&json, out, true);
+    render_json_begin(&json, out, true);
     phema_json_out_string(&json, "unit", plan->series->unit);
     phema_json_out_open(&json, "snapshots", '[');
     for (size_t k = 0; k < plan->series->n; k++)
         report_snapshot_json(&json, &plan->series->snapshots[k]);
     phema_json_out_close(&json, ']');
     phema_plan_write_motion(&json, plan);
-    report_checks_json(&json, common, plan);
+    report_checks_json(&json, &common->style, plan);
     phema_json_out_open(&json, "targets", '[');
     for (size_t j = 0; j < plan->m; j++)
         write_target_json(&json, plan, &plan->targets[j]);
     phema_json_out_close(&json, ']');
     if (advice)
         write_advice_json(&json, plan, advice, max_error);
-    cli_json_end(&json);
+    render_json_end(&json);
 }
 
 /* ---- The table ---- */
@@ -290,9 +291,9 @@ static void write_table(struct phema_strbuf *out, const struct phema_plan *plan,
     for (size_t i = 1; i < n_names; i++)
         table_add(&table, 0, "%s", "");
     add_columns(&table, plan, ROW_ERRORS, 0);
-    cli_write_table(out, &table, 2);
+    render_write_table(out, &table, 2);
     if (first)
-        cli_write_wrapped(out, "  %zu older snapshots not shown (-v); digits: --json", first);
+        render_write_wrapped(out, "  %zu older snapshots not shown (-v); digits: --json", first);
 }
 
 /* ---- The verb ---- */
@@ -303,13 +304,13 @@ static enum phema_status print_plan(const struct weights_values *args,
                                     const struct phema_plan_advice *advice, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    if (args->common.is_json)
+    if (args->common.style.is_json)
         write_json(&text, &args->common, plan, advice, args->plan.max_error);
     else if (advice)
-        write_advice(&text, plan, advice, args->common.is_verbose);
+        write_advice(&text, plan, advice, args->common.style.is_verbose);
     else
-        write_table(&text, plan, args->common.is_verbose);
-    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+        write_table(&text, plan, args->common.style.is_verbose);
+    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
 static enum phema_status print_advice(const struct weights_values *args,
@@ -340,13 +341,14 @@ static enum phema_status run(void *values, struct phema_error *err)
         return status;
     options.series.needs_no_tensors = true;
     struct phema_plan *plan = NULL;
-    status = cli_make_plan(&plan, &args->common, &options, err);
+    status = watch_make_plan(&plan, &args->common.style, &options, err);
     if (status)
         return status;
-    report_series(&args->common, plan->series, &plan->checks);
-    bool is_table = !args->common.is_json && !args->is_advice; /* which has the errors */
+    report_series(&args->common.style, plan->series, &plan->checks);
+    bool is_table = !args->common.style.is_json && !args->is_advice; /* which has the errors */
     /* nothing is written, so that no dtype rounds the result */
-    report_plan(&args->common, plan, PHEMA_F64, true, !is_table || args->common.is_verbose);
+    report_plan(&args->common.style, plan, PHEMA_F64, true,
+                !is_table || args->common.style.is_verbose);
     status = args->is_advice ? print_advice(args, plan, err) : print_plan(args, plan, NULL, err);
     if (!status)
         status = cli_check_error(plan, args->plan.max_error, err);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "phema/accumulate.h"
-#include "print_summary.h"
+#include "phema/progress.h"
 
 /* Elements per chunk; even, because two F4 elements share a byte. */
 #define CHUNK_ELEMS ((size_t)16384)
@@ -106,7 +106,7 @@ static void release(const struct side *side, uint64_t first, uint64_t n_elems)
 
 /* How far the comparison is, in bytes of the first checkpoint. */
 struct extent {
-    struct cli_watch *watch;
+    struct watch *watch;
     uint64_t done_bytes, total_bytes;
 };
 
@@ -139,10 +139,9 @@ static enum phema_status compare_tensor(struct phema_difference *out, struct sid
             release(b, released, first - released);
             released = first;
             double share = (double)first / (double)total;
-            cli_watch_advance(extent->watch,
-                              extent->done_bytes +
-                                  (uint64_t)(share * (double)a->tensor->size_bytes),
-                              extent->total_bytes);
+            watch_advance(extent->watch,
+                          extent->done_bytes + (uint64_t)(share * (double)a->tensor->size_bytes),
+                          extent->total_bytes);
         }
     }
     out->is_equal = out->n_unequal == 0;
@@ -277,7 +276,7 @@ static int compare_places(const void *left, const void *right, void *in_b)
 /* In file order when one side can only be decompressed forward, otherwise in the order of the
  * listing. */
 static enum phema_status compare_pairs(struct phema_comparison *out, struct side *a, struct side *b,
-                                       struct cli_watch *watch, struct phema_error *err)
+                                       struct watch *watch, struct phema_error *err)
 {
     struct phema_difference **order = calloc(out->n + 1, sizeof(struct phema_difference *));
     if (!order)
@@ -321,7 +320,7 @@ static void sum_up(struct phema_comparison *out)
 }
 
 static enum phema_status compare_sides(struct phema_comparison *out, struct side *a, struct side *b,
-                                       struct cli_watch *watch, struct phema_error *err)
+                                       struct watch *watch, struct phema_error *err)
 {
     enum phema_status status = init_side(a, err);
     if (status)
@@ -342,7 +341,7 @@ static enum phema_status compare_sides(struct phema_comparison *out, struct side
 }
 
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
-                             const struct phema_checkpoint *b, struct cli_watch *watch,
+                             const struct phema_checkpoint *b, struct watch *watch,
                              struct phema_error *err)
 {
     struct phema_comparison comparison = {0};

@@ -7,7 +7,7 @@
 #include "phema/error.h"
 #include "phema/formats.h"
 
-struct cli_watch;
+struct watch;
 
 struct phema_difference {
     const struct phema_tensor *a, *b; /* b NULL: only in a; a NULL: only in b; else in both */
@@ -34,7 +34,7 @@ struct phema_comparison {
  *   watch  shows how far it is; NULL: nothing is shown
  * PHEMA_ERR_FILE when data cannot be decompressed. */
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
-                             const struct phema_checkpoint *b, struct cli_watch *watch,
+                             const struct phema_checkpoint *b, struct watch *watch,
                              struct phema_error *err);
 void phema_comparison_clear(struct phema_comparison *comparison);
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "options.h"
-#include "terminal.h"
+#include "phema/terminal.h"
 
 static void write_usage(struct phema_strbuf *out, const struct cli_verb *verb,
                         const struct cli_options *options)

@@ -7,9 +7,10 @@
 
 #include "phema/arena.h"
 #include "phema/error.h"
+#include "phema/render.h"
 #include "phema/span.h"
 #include "phema/strbuf.h"
-#include "terminal.h"
+#include "phema/terminal.h"
 
 enum cli_group { INPUT, TARGET, OUTPUT, NUMBERS, RESOURCES, MESSAGES };
 
@@ -90,21 +91,12 @@ struct cli_verb {
 /* First member of every verb's struct. */
 struct cli_common {
     struct phema_arena arena;
-    bool is_quiet, is_verbose, is_json, is_help;
-    bool is_mute;       /* warnings are said elsewhere: by another process, or by the caller */
-    bool is_short_help; /* -h */
-    bool has_no_color;  /* as --color never */
+    struct render_style style;
+    bool is_help, is_short_help; /* --help, -h */
+    bool has_no_color;           /* as --color never */
     enum terminal_color color;
-    enum cli_progress {
-        CLI_PROGRESS_AUTO,
-        CLI_PROGRESS_BAR,
-        CLI_PROGRESS_PLAIN,
-        CLI_PROGRESS_JSON,
-        CLI_PROGRESS_NONE
-    } progress;
     const struct cli_verb *verb;
     const struct phema_team *team; /* of MPI processes (phema/cli.h), or NULL */
-    struct phema_strbuf *warnings; /* said so far, each ended by a NUL; NULL: not kept */
     const bool *is_given;          /* [options of the verb] true for those on the command line */
     const char *command;      /* "posthoc-ema VERB", for messages that complete a command line */
     const char *command_tail; /* the words after the verb, shell-quoted, each with a space before */

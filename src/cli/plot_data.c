@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "messages.h"
 #include "phema/mapped_file.h"
-#include "print_summary.h"
+#include "phema/render.h"
+#include "phema/report.h"
 
 /* What pictures are drawn from; is_failed when memory for a title or note ran out. */
 struct names {
@@ -324,7 +324,7 @@ PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts 
     }
     status = close_record(&record, path, status, err);
     if (!status && facts->n_left_out && !is_quiet)
-        cli_say("%s: %zu line%s without a finite score left out", path, facts->n_left_out,
-                facts->n_left_out == 1 ? "" : "s");
+        render_say("%s: %zu line%s without a finite score left out", path, facts->n_left_out,
+                   facts->n_left_out == 1 ? "" : "s");
     return status;
 }

@@ -143,7 +143,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli
             lstat(path, &st) ? PHEMA_NO : cli_compare_existing(prepared, j, values, synth, err);
         if (!status) {
             if (!is_quiet)
-                cli_say("%s: is up to date", path);
+                render_say("%s: is up to date", path);
             phema_writer_journal_remove_of(path);
             phema_outputs_remove(outputs, prepared->plan, j);
             continue;

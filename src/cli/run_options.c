@@ -8,7 +8,8 @@
 
 #include "phema/cpu.h"
 #include "phema/number.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "remedy/remedy.h"
 
 #define FIELD(member) offsetof(struct cli_run_values, member)
@@ -193,7 +194,7 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
         if (!options.series.key)
             options.series.key = "."; /* all of it */
     }
-    return cli_make_plan(&prepared->plan, common, &options, err);
+    return watch_make_plan(&prepared->plan, &common->style, &options, err);
 }
 
 PHEMA_FALLIBLE cli_prepare_run(struct cli_prepared *prepared, const struct cli_run_values *values,
@@ -228,11 +229,11 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
         return status;
     struct phema_outputs_options naming = outputs_options(common, values, NULL);
     if (naming.is_conversion) {
-        report_conversion(common, prepared->plan->series);
+        report_conversion(&common->style, prepared->plan->series);
     } else {
-        report_series(common, prepared->plan->series, &prepared->plan->checks);
+        report_series(&common->style, prepared->plan->series, &prepared->plan->checks);
         bool is_bf16 = !values->dtype && phema_series_n_scaled(prepared->plan->series) > 0;
-        report_plan(common, prepared->plan, is_bf16 ? PHEMA_BF16 : naming.dtype,
+        report_plan(&common->style, prepared->plan, is_bf16 ? PHEMA_BF16 : naming.dtype,
                     naming.has_dtype || is_bf16, !values->hides_errors);
     }
     return cli_check_error(prepared->plan, values->plan.max_error, err);
@@ -246,8 +247,8 @@ PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct c
     enum phema_status status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
     if (status)
         return status;
-    report_into(common, naming.into, &prepared->outputs);
-    report_scaled(common, prepared->plan->series, &prepared->outputs);
+    report_into(&common->style, naming.into, &prepared->outputs);
+    report_scaled(&common->style, prepared->plan->series, &prepared->outputs);
     return status;
 }
 

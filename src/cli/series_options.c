@@ -16,18 +16,18 @@
 #define FIELD(member) offsetof(struct cli_common, member)
 
 const struct cli_opt cli_progress_rows[] = {
-    {"progress", MESSAGES, CLI_CHOICE, FIELD(progress), "auto|bar|plain|json|none",
+    {"progress", MESSAGES, CLI_CHOICE, FIELD(style.progress), "auto|bar|plain|json|none",
      .help = "how progress is shown"},
     {0},
 };
 
 const struct cli_opt cli_common_rows[] = {
-    {"json", MESSAGES, CLI_FLAG, FIELD(is_json), .help = "print the result as one JSON object",
-     .flags = CLI_EVERYDAY},
-    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "print warnings and errors only",
+    {"json", MESSAGES, CLI_FLAG, FIELD(style.is_json),
+     .help = "print the result as one JSON object", .flags = CLI_EVERYDAY},
+    {"quiet", MESSAGES, CLI_FLAG, FIELD(style.is_quiet), .help = "print warnings and errors only",
      .flags = CLI_EVERYDAY, .letter = 'q'},
-    {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "print more", .flags = CLI_EVERYDAY,
-     .letter = 'v'},
+    {"verbose", MESSAGES, CLI_FLAG, FIELD(style.is_verbose), .help = "print more",
+     .flags = CLI_EVERYDAY, .letter = 'v'},
     {"color", MESSAGES, CLI_CHOICE, FIELD(color), "auto|always|never",
      .help = "colours (auto: on a terminal, unless NO_COLOR is\nset or TERM is dumb)"},
     {"no-color", MESSAGES, CLI_FLAG, FIELD(has_no_color), .help = "the same as --color never"},

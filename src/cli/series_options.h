@@ -3,9 +3,9 @@
 #ifndef CLI_SERIES_OPTIONS_H
 #define CLI_SERIES_OPTIONS_H
 
-#include "messages.h"
 #include "options.h"
 #include "phema/plan.h"
+#include "phema/render.h"
 
 /* Options of a series and of its targets. The rows fill the options of plan.h where no conversion
  * is needed. */

@@ -4,7 +4,8 @@
 
 #include "design/design.h"
 #include "phema/clock.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 
 const char *const design_motion_names[PHEMA_N_MOVING] = {"walk", "white", "drift", "fall"};
 
@@ -168,7 +169,7 @@ PHEMA_FALLIBLE design_answer_find(struct design_answer *out, const struct design
     struct watching watching = {.start_s = phema_clock_s()};
     struct phema_design_question question = asked->question;
     *out = (struct design_answer){.asked = asked};
-    progress_init(&watching.progress, &asked->values->common);
+    progress_init(&watching.progress, &asked->values->common.style);
     progress_set_farewell(&watching.progress, "nothing was written");
     question.report = report;
     question.context = &watching;

@@ -30,12 +30,12 @@ static enum phema_status write_file(const struct design_answer *answer, struct p
 static enum phema_status print(const struct design_answer *answer, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    if (answer->asked->values->common.is_json) {
+    if (answer->asked->values->common.style.is_json) {
         design_write_json(&text, answer);
-        return cli_print(&text, err);
+        return render_print(&text, err);
     }
     design_write_text(&text, answer);
-    return cli_print_as_is(&text, err);
+    return render_print_as_is(&text, err);
 }
 
 static enum phema_status run(void *given, struct phema_error *err)

@@ -2,10 +2,10 @@
 #ifndef CLI_DESIGN_DESIGN_H
 #define CLI_DESIGN_DESIGN_H
 
-#include "messages.h"
 #include "options.h"
 #include "phema/design.h"
 #include "phema/plan.h"
+#include "phema/render.h"
 
 struct design_values {
     struct cli_common common;

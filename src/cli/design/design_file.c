@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "design/design.h"
-#include "print_summary.h"
+#include "phema/report.h"
 
 static void name_dtype(char *name, size_t size, enum phema_dtype dtype)
 {
@@ -141,7 +141,7 @@ void design_write_json(struct phema_strbuf *out, const struct design_answer *ans
 {
     struct phema_json_out json;
     struct phema_strbuf lines = {0};
-    cli_json_begin(&json, out, true);
+    render_json_begin(&json, out, true);
     write_head(&json, answer->asked);
     write_sizes(&json, &answer->asked->question);
     phema_json_out_open(&json, "choices", '[');
@@ -160,15 +160,15 @@ void design_write_json(struct phema_strbuf *out, const struct design_answer *ans
     phema_json_out_string(&json, "lines", lines.data ? lines.data : "");
     phema_strbuf_clear(&lines);
     if (answer->asked->run)
-        report_checks_json(&json, &answer->asked->values->common, answer->asked->run);
-    cli_json_end(&json);
+        report_checks_json(&json, &answer->asked->values->common.style, answer->asked->run);
+    render_json_end(&json);
 }
 
 void design_write_file(struct phema_strbuf *out, const struct design_answer *answer)
 {
     struct phema_json_out json;
-    cli_json_begin(&json, out, true);
+    render_json_begin(&json, out, true);
     write_head(&json, answer->asked);
     write_members(&json, answer->asked, &answer->choices.items[answer->choices.chosen]);
-    cli_json_end(&json);
+    render_json_end(&json);
 }

@@ -118,7 +118,7 @@ static void write_choices(struct phema_strbuf *out, const struct design_answer *
         add_target(&table, answer->asked, design);
         add_design(&table, design);
     }
-    cli_write_table(out, &table, 2);
+    render_write_table(out, &table, 2);
 }
 
 static void write_others(struct phema_strbuf *out, const struct design_answer *answer)
@@ -127,7 +127,7 @@ static void write_others(struct phema_strbuf *out, const struct design_answer *a
     struct table table = {.n_columns = 6, .n_keys = 1};
     if (!answer->n_others)
         return;
-    cli_write_wrapped(out, "the same disk otherwise");
+    render_write_wrapped(out, "the same disk otherwise");
     table_add(&table, TABLE_LEFT, "%s", "");
     table_add(&table, 0, "error");
     table_add(&table, 0, "factor");
@@ -140,7 +140,7 @@ static void write_others(struct phema_strbuf *out, const struct design_answer *a
         table_add(&table, 0, "%.*f", factor < 10 ? 1 : 0, factor);
         add_design(&table, design);
     }
-    cli_write_table(out, &table, 2);
+    render_write_table(out, &table, 2);
 }
 
 /* ---- Sentences ---- */
@@ -173,7 +173,7 @@ static void write_model(struct phema_strbuf *out, const struct phema_design_ques
     if (question->other_bytes)
         phema_strbuf_printf(&text, "; each file also has the optimizer's state, %s with Adam",
                             phema_size_format(&size, question->other_bytes));
-    cli_write_wrapped(out, "%s", text.data ? text.data : "");
+    render_write_wrapped(out, "%s", text.data ? text.data : "");
     phema_strbuf_clear(&text);
 }
 
@@ -199,7 +199,7 @@ static void write_question(struct phema_strbuf *out, const struct design_asked *
                             question->n_kept == 1 ? "is" : "are");
     if (question->n_useless)
         phema_strbuf_puts(&text, "; the disk includes those that are saved before the first step");
-    cli_write_wrapped(out, "%s", text.data ? text.data : "");
+    render_write_wrapped(out, "%s", text.data ? text.data : "");
     phema_strbuf_clear(&text);
 }
 
@@ -212,7 +212,7 @@ static void write_chosen(struct phema_strbuf *out, const struct design_asked *as
     struct phema_strbuf times = {0}, target = {0};
     design_write_times(&times, chosen);
     write_target(&target, asked, chosen);
-    cli_write_wrapped(
+    render_write_wrapped(
         out,
         "* chosen: %zu time%s, %s; its worst average, %s, is expected to be off by "
         "%.1e of the norm of all parameters%s",
@@ -230,13 +230,13 @@ static void write_kept(struct phema_strbuf *out, const struct design_asked *aske
     size_t n_kept = 0;
     for (size_t k = 0; k < series->n; k++)
         n_kept += !asked->is_deleted[k];
-    cli_write_wrapped(out,
-                      "keep %zu of %zu snapshots of %s; the disk of the others is better used "
-                      "for new ones",
-                      n_kept, series->n, series->root);
+    render_write_wrapped(out,
+                         "keep %zu of %zu snapshots of %s; the disk of the others is better used "
+                         "for new ones",
+                         n_kept, series->n, series->root);
     for (size_t k = 0; k < series->n; k++)
         if (asked->is_deleted[k])
-            cli_write_whole(out, "delete  %s", series->snapshots[k].label);
+            render_write_whole(out, "delete  %s", series->snapshots[k].label);
 }
 
 /* Whether the answer depends on how parameters move. */
@@ -255,14 +255,14 @@ static void write_motions(struct phema_strbuf *out, const struct design_answer *
         phema_strbuf_printf(&text, " give %.1e", best);
     }
     if (n_matter)
-        cli_write_wrapped(out,
-                          "the choice depends on how parameters move, which --like RUN shows: %s",
-                          text.data ? text.data : "");
+        render_write_wrapped(
+            out, "the choice depends on how parameters move, which --like RUN shows: %s",
+            text.data ? text.data : "");
     else
-        cli_write_wrapped(out,
-                          "the choice is within a factor %g of the best one in other motions "
-                          "too (--motion)",
-                          MOTION_MATTERS);
+        render_write_wrapped(out,
+                             "the choice is within a factor %g of the best one in other motions "
+                             "too (--motion)",
+                             MOTION_MATTERS);
     phema_strbuf_clear(&text);
 }
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "design/design.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "remedy/remedy.h"
 
 /* Shares of the snapshots of a run that are tried as those to delete. */
@@ -24,10 +25,10 @@ static enum phema_status open_run(struct design_asked *asked, struct design_valu
                                                .sigma_rels = &any_width,
                                                .n_sigma_rels = 1,
                                                .solve = {.metric = PHEMA_METRIC_MOTION}};
-    enum phema_status status = cli_make_plan(&asked->run, &values->common, &options, err);
+    enum phema_status status = watch_make_plan(&asked->run, &values->common.style, &options, err);
     if (status)
         return cli_fail_in_option(err, status, option);
-    report_doubts(&values->common, asked->run->series, &asked->run->checks);
+    report_doubts(&values->common.style, asked->run->series, &asked->run->checks);
     if (!asked->run->motion)
         return cli_fail_option(err, PHEMA_ERR_INPUTS, option,
                                "%s: its snapshots do not show how parameters move: %s", path,

@@ -3,9 +3,10 @@
 #include "cli.h"
 #include "html/html_page.h"
 #include "phema/plot.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "phema/writer.h"
 #include "plot_data.h"
-#include "print_summary.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 
@@ -49,7 +50,7 @@ static enum phema_status make_plan(struct phema_plan **out, const struct page *p
     struct phema_plan_options options;
     enum phema_status status = cli_plan_options(&options, &page->values->common, plan, err);
     options.series.needs_no_tensors = true; /* a manifest may have no files */
-    return status ? status : cli_make_plan(out, &page->values->common, &options, err);
+    return status ? status : watch_make_plan(out, &page->values->common.style, &options, err);
 }
 
 /* Averages of all widths at the first of the times. */
@@ -138,7 +139,7 @@ static enum phema_status draw(struct page *page, struct phema_error *err)
     }
     if (!status && values->scores) {
         status = plot_scores(&picture, &page->scores, values->scores, values->maximizes,
-                             values->common.is_quiet, err);
+                             values->common.style.is_quiet, err);
         report->scores_facts = &page->scores;
         status = embed(&report->scores, &picture, status, err);
     }
@@ -157,11 +158,11 @@ static enum phema_status inspect_series(struct page *page, struct phema_error *e
     struct html_report *report = &page->report;
     enum phema_status status = PHEMA_OK;
     const struct phema_plan *plan = plan_of(page);
-    report_series(&values->common, series, &plan->checks);
+    report_series(&values->common.style, series, &plan->checks);
     if (report->plan)
-        report_plan(&values->common, plan, PHEMA_F64, true, true);
+        report_plan(&values->common.style, plan, PHEMA_F64, true, true);
     else
-        report_doubts(&values->common, series, &plan->checks);
+        report_doubts(&values->common.style, series, &plan->checks);
     report->common = &values->common;
     report->series = series;
     report->errors_plan = page->errors_plan;
@@ -206,18 +207,18 @@ static enum phema_status print_path(struct page *page, struct phema_error *err)
     const struct report_values *values = page->values;
     struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
-    if (values->common.is_json) {
+    if (values->common.style.is_json) {
         phema_json_out_open(&out, NULL, '{');
         phema_json_out_u64(&out, "version", 1);
         phema_json_out_path(&out, "file", values->output);
-        report_checks_json(&out, &values->common, plan_of(page));
+        report_checks_json(&out, &values->common.style, plan_of(page));
         phema_json_out_close(&out, '}');
     } else {
-        cli_write_path(&text, values->output);
+        render_write_path(&text, values->output);
     }
     phema_strbuf_puts(&text, "\n");
     enum phema_status status =
-        values->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+        values->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
     phema_strbuf_clear(&text);
     return status;
 }

@@ -3,7 +3,7 @@
 #include "html/html_findings.h"
 
 #include "html/html_writer.h"
-#include "print_summary.h"
+#include "phema/report.h"
 
 /* Averages with a smaller expected error, relative to the norm of the parameters, are good enough
  * for most uses. */

@@ -10,7 +10,7 @@
 
 #include "html/html_findings.h"
 #include "html/html_writer.h"
-#include "print_summary.h"
+#include "phema/report.h"
 
 /* At most this many columns of weights; weights --json has all. */
 #define MOST_WEIGHTS PHEMA_PLOT_MAX_TARGETS

@@ -3,9 +3,9 @@
 #define CLI_HTML_HTML_PAGE_H
 
 #include "inspect/inspect.h"
-#include "messages.h"
 #include "phema/plan.h"
 #include "phema/plot.h"
+#include "phema/render.h"
 #include "phema/strbuf.h"
 
 /* A picture as SVG, for a desk and for a phone. Empty texts: none. */

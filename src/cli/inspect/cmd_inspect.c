@@ -8,10 +8,11 @@
 
 #include "cli.h"
 #include "inspect/inspect.h"
-#include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/formats.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/render.h"
+#include "phema/report.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 
@@ -110,7 +111,8 @@ static void write_series(struct phema_strbuf *out, const struct inspect_values *
 {
     struct phema_strbuf next = {0};
     write_next(&next, values, summary->series, errors);
-    inspect_write_series(out, summary, times, errors, design, next.data, values->common.is_verbose);
+    inspect_write_series(out, summary, times, errors, design, next.data,
+                         values->common.style.is_verbose);
     phema_strbuf_clear(&next);
 }
 
@@ -119,10 +121,10 @@ static void report_warnings(const struct inspect_values *values, const struct ph
                             const struct phema_series_checks *checks)
 {
     struct phema_series_checks shown = *checks;
-    if (!values->common.is_json && shown.verdict != PHEMA_SERIES_FITS)
+    if (!values->common.style.is_json && shown.verdict != PHEMA_SERIES_FITS)
         shown.verdict =
             shown.verdict == PHEMA_SERIES_WRONG ? PHEMA_SERIES_FITS : PHEMA_SERIES_UNKNOWN;
-    report_doubts(&values->common, series, &shown);
+    report_doubts(&values->common.style, series, &shown);
 }
 
 static enum phema_status print_series(struct phema_json_out *out,
@@ -137,17 +139,17 @@ static enum phema_status print_series(struct phema_json_out *out,
     enum phema_status status = inspect_times_find(&times, series, err);
     if (status)
         return status;
-    struct cli_watch *watch = cli_watch_start(&values->common, "checking the snapshots");
+    struct watch *watch = watch_start(&values->common.style, "checking the snapshots");
     status = inspect_errors_find(&errors, series, err);
-    cli_watch_stop(watch);
+    watch_stop(watch);
     if (!status && design)
         status = inspect_design_find(&found, series, values->design, err);
     if (!status)
         status = inspect_summarise_series(&summary, series, err);
     if (!status) {
-        report_notes(&values->common, series, &errors.checks);
+        report_notes(&values->common.style, series, &errors.checks);
         report_warnings(values, series, &errors.checks);
-        if (values->common.is_json)
+        if (values->common.style.is_json)
             inspect_write_series_json(out, &values->common, &summary, &times, &errors, design,
                                       values->paths.n > 1);
         else
@@ -169,9 +171,9 @@ static enum phema_status inspect_series(struct phema_json_out *out,
     enum phema_status status = read_options(&options, values, path, err);
     if (status)
         return status;
-    struct cli_watch *watch = cli_watch_start(&values->common, "opening the snapshots");
+    struct watch *watch = watch_start(&values->common.style, "opening the snapshots");
     status = phema_series_open(&series, &options, err);
-    cli_watch_stop(watch);
+    watch_stop(watch);
     if (!status)
         status = print_series(out, values, series, err);
     phema_series_close(series);
@@ -218,8 +220,9 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
                         strncmp(refusal.message + strlen(path), ": ", 2) == 0;
         summary.refusal = refusal.message + (has_path ? strlen(path) + 2 : 0);
         for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
-            cli_warn(&values->common, "%s: %s", path, phema_checkpoint_warning(checkpoint, i));
-        if (values->common.is_json)
+            render_warn(&values->common.style, "%s: %s", path,
+                        phema_checkpoint_warning(checkpoint, i));
+        if (values->common.style.is_json)
             inspect_write_checkpoint_json(out, &values->common, checkpoint, &summary,
                                           values->paths.n > 1);
         else
@@ -250,7 +253,7 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
 static enum phema_status inspect(struct phema_json_out *out, const struct inspect_values *values,
                                  const char *path, struct phema_error *err)
 {
-    phema_strbuf_clear(values->common.warnings); /* those of the operand before */
+    phema_strbuf_clear(values->common.style.warnings); /* those of the operand before */
     if (!is_series(path) || values->is_raw)
         return inspect_checkpoint(out, values, path, err);
     enum phema_status status = inspect_series(out, values, path, err);
@@ -273,7 +276,7 @@ static enum phema_status run(void *data, struct phema_error *err)
             "posthoc-ema inspect", "-h");
     struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = &text, .is_pretty = true};
-    bool is_wrapped = values->common.is_json && values->paths.n > 1;
+    bool is_wrapped = values->common.style.is_json && values->paths.n > 1;
     if (is_wrapped) {
         phema_json_out_open(&json, NULL, '{');
         phema_json_out_u64(&json, "version", 1);
@@ -286,10 +289,11 @@ static enum phema_status run(void *data, struct phema_error *err)
         phema_json_out_close(&json, ']');
         phema_json_out_close(&json, '}');
     }
-    if (values->common.is_json)
+    if (values->common.style.is_json)
         phema_strbuf_puts(&text, "\n");
     if (!status && !values->is_raw)
-        status = values->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+        status = values->common.style.is_json ? render_print(&text, err)
+                                              : render_print_as_is(&text, err);
     phema_strbuf_clear(&text);
     return status;
 }

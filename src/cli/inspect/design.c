@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "design/design.h"
-#include "messages.h"
+#include "phema/render.h"
 #include "remedy/remedy.h"
 
 #define MOST_SHOWN 8 /* snapshots that were missed */
@@ -122,7 +122,7 @@ void inspect_design_write(struct phema_strbuf *out, const struct inspect_design 
     }
     if (design->n_missed > MOST_SHOWN)
         phema_strbuf_printf(&text, " and %zu more", design->n_missed - MOST_SHOWN);
-    cli_write_wrapped(out, "%s", text.data ? text.data : "");
+    render_write_wrapped(out, "%s", text.data ? text.data : "");
     phema_strbuf_clear(&text);
 }
 

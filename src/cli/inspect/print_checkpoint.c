@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "inspect/inspect.h"
-#include "messages.h"
+#include "phema/render.h"
 
 static void write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor)
 {
@@ -150,7 +150,7 @@ void inspect_write_checkpoint_json(struct phema_json_out *out, const struct cli_
         phema_json_out_bytes(out, "profile", profile, strlen(profile));
     write_sets_json(out, summary->series);
     inspect_write_summary_json(out, summary);
-    cli_write_warnings(out, common);
+    render_write_warnings(out, &common->style);
     phema_json_out_close(out, '}');
 }
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "inspect/inspect.h"
-#include "messages.h"
-#include "print_summary.h"
+#include "phema/render.h"
+#include "phema/report.h"
 
 /* A line for each snapshot. */
 static void write_snapshots(struct phema_strbuf *out, const struct phema_series *series)
@@ -64,7 +64,7 @@ static void write_model(struct phema_strbuf *out, const struct inspect_summary *
     if (summary->series && *summary->series->key)
         phema_strbuf_printf(&text, "; subtree '%s'", summary->series->key);
     if (summary->n_tensors && text.data && !text.is_failed)
-        cli_write_wrapped(out, "  model   %s", text.data);
+        render_write_wrapped(out, "  model   %s", text.data);
     phema_strbuf_clear(&text);
 }
 
@@ -81,7 +81,7 @@ static void write_runs(struct phema_strbuf *out, const struct phema_series *seri
         phema_strbuf_printf(&text, ", and %zu snapshot%s no run", series->runs[1].n,
                             series->runs[1].n == 1 ? " that names" : "s that name");
     if (text.data && !text.is_failed)
-        cli_write_wrapped(out, "  run     %s", text.data);
+        render_write_wrapped(out, "  run     %s", text.data);
     phema_strbuf_clear(&text);
 }
 
@@ -96,7 +96,7 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
         inspect_design_write(out, design);
     inspect_errors_write(out, times, errors);
     if (next)
-        cli_write_whole(out, "next: %s", next);
+        render_write_whole(out, "next: %s", next);
     if (!is_verbose)
         return;
     struct phema_strbuf details = {0};
@@ -149,6 +149,6 @@ void inspect_write_series_json(struct phema_json_out *out, const struct cli_comm
         inspect_design_write_json(out, design);
     phema_json_out_u64(out, "tensors", series->n_tensors);
     inspect_write_summary_json(out, summary);
-    cli_write_warnings(out, common);
+    render_write_warnings(out, &common->style);
     phema_json_out_close(out, '}');
 }

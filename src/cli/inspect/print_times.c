@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "inspect/inspect.h"
-#include "messages.h"
-#include "print_summary.h"
-#include "terminal.h"
+#include "phema/render.h"
+#include "phema/report.h"
+#include "phema/terminal.h"
 
 /* Longer lists are cut; JSON has all. */
 #define MOST_RUNS    16
@@ -241,11 +241,12 @@ static void write_marks(struct phema_strbuf *out, const struct inspect_times *ti
 static void write_verdict(struct phema_strbuf *out, const struct inspect_errors *errors)
 {
     if (errors->every > 1)
-        cli_write_wrapped(out, "  from one time in %zu; errors of all are smaller", errors->every);
+        render_write_wrapped(out, "  from one time in %zu; errors of all are smaller",
+                             errors->every);
     if (errors->checks.verdict == PHEMA_SERIES_FITS)
-        cli_write_wrapped(out, "  the snapshots fit their labels");
+        render_write_wrapped(out, "  the snapshots fit their labels");
     if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
-        cli_write_wrapped(out, "  %s", errors->checks.reason);
+        render_write_wrapped(out, "  %s", errors->checks.reason);
 }
 
 static void write_errors(struct phema_strbuf *out, const struct inspect_times *times,
@@ -253,16 +254,16 @@ static void write_errors(struct phema_strbuf *out, const struct inspect_times *t
 {
     if (!errors->is_known) {
         if (errors->why.message[0])
-            cli_write_wrapped(out, "  ! no error can be predicted: %s", errors->why.message);
+            render_write_wrapped(out, "  ! no error can be predicted: %s", errors->why.message);
         return;
     }
     struct phema_name_buffer at;
     const struct phema_series *series = times->series;
-    cli_write_wrapped(out, "  error   at %s %s, rough: best %.0e at %.2f, worst %.0e at %.2f",
-                      phema_number_format(&at, series->snapshots[series->n - 1].named_time),
-                      report_named_unit(series), errors->values[errors->least],
-                      errors->widths[errors->least], errors->values[errors->most],
-                      errors->widths[errors->most]);
+    render_write_wrapped(out, "  error   at %s %s, rough: best %.0e at %.2f, worst %.0e at %.2f",
+                         phema_number_format(&at, series->snapshots[series->n - 1].named_time),
+                         report_named_unit(series), errors->values[errors->least],
+                         errors->widths[errors->least], errors->values[errors->most],
+                         errors->widths[errors->most]);
     write_bars(out, errors);
     write_marks(out, times);
     write_verdict(out, errors);
@@ -300,9 +301,9 @@ static void write_times(struct phema_strbuf *out, const struct inspect_times *ti
     bool is_complete = !times->n_gaps && !times->n_missing && !times->n_duplicates;
     write_range(&range, times);
     inspect_show_kinds(&kinds, times, times->runs[0].kinds);
-    cli_write_wrapped(out, "  times   %s; %s %s%s", range.data ? range.data : "",
-                      has_shapes(times) ? "averages" : "widths",
-                      kinds.data ? kinds.data : "unknown", is_complete ? "; complete" : "");
+    render_write_wrapped(out, "  times   %s; %s %s%s", range.data ? range.data : "",
+                         has_shapes(times) ? "averages" : "widths",
+                         kinds.data ? kinds.data : "unknown", is_complete ? "; complete" : "");
     phema_strbuf_clear(&range);
     phema_strbuf_clear(&kinds);
 }
@@ -312,10 +313,11 @@ void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *t
     const struct phema_series *series = times->series;
     struct phema_name_buffer size;
     bool is_own = strcmp(series->layout, "own") == 0;
-    cli_write_wrapped(out, "%s: %zu snapshot%s%s%s%s%s%s", series->root, series->n,
-                      series->n == 1 ? "" : "s", is_own ? "" : " (", is_own ? "" : series->layout,
-                      is_own ? "" : ")", times->size_bytes ? ", " : "",
-                      times->size_bytes ? phema_size_format(&size, times->size_bytes) : "");
+    render_write_wrapped(out, "%s: %zu snapshot%s%s%s%s%s%s", series->root, series->n,
+                         series->n == 1 ? "" : "s", is_own ? "" : " (",
+                         is_own ? "" : series->layout, is_own ? "" : ")",
+                         times->size_bytes ? ", " : "",
+                         times->size_bytes ? phema_size_format(&size, times->size_bytes) : "");
     write_times(out, times);
 }
 

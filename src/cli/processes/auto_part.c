@@ -54,9 +54,10 @@ PHEMA_FALLIBLE part_option_read(struct cli_synth_values *args, struct phema_erro
         return status;
     options->part = launcher.rank + 1;
     options->n_parts = launcher.size;
-    args->says_waiting = !args->common.is_quiet; /* whatever the part: the job stands still */
-    args->common.is_mute = launcher.rank && !args->common.is_verbose; /* the first one warns */
-    args->common.is_quiet = args->common.is_quiet || args->common.is_mute;
+    args->says_waiting = !args->common.style.is_quiet; /* whatever the part: the job stands still */
+    args->common.style.is_mute =
+        launcher.rank && !args->common.style.is_verbose; /* the first one warns */
+    args->common.style.is_quiet = args->common.style.is_quiet || args->common.style.is_mute;
     return PHEMA_OK;
 }
 
@@ -113,10 +114,10 @@ PHEMA_FALLIBLE auto_part_skip_done(struct auto_part *out, struct cli_prepared *p
         if (is_done[j])
             phema_outputs_remove(&prepared->outputs, prepared->plan, j);
     free(is_done);
-    if (n_done && !status && !args->common.is_quiet)
-        cli_say("part %llu of %llu is already written, of %zu of %zu output%s",
-                (unsigned long long)args->run.synth.part,
-                (unsigned long long)args->run.synth.n_parts, n_done, m, m == 1 ? "" : "s");
+    if (n_done && !status && !args->common.style.is_quiet)
+        render_say("part %llu of %llu is already written, of %zu of %zu output%s",
+                   (unsigned long long)args->run.synth.part,
+                   (unsigned long long)args->run.synth.n_parts, n_done, m, m == 1 ? "" : "s");
     return status;
 }
 
@@ -130,11 +131,11 @@ PHEMA_FALLIBLE auto_part_join(const struct auto_part *part, const struct cli_syn
     struct published_parts published = {.part = part, .args = args};
     struct join_request request = published_parts_request(&published);
     enum phema_status status = join_when_done(&result, &request, &paths, err);
-    if (!status && paths.data && !args->common.is_json)
+    if (!status && paths.data && !args->common.style.is_json)
         phema_strbuf_puts(text, paths.data);
     phema_strbuf_clear(&paths);
-    if (!status && result == JOIN_WAITS && !args->common.is_quiet)
-        cli_say(
+    if (!status && result == JOIN_WAITS && !args->common.style.is_quiet)
+        render_say(
             "the last of %llu processes joins the parts; where one fails, the same command again "
             "makes what is missing",
             (unsigned long long)args->run.synth.n_parts);

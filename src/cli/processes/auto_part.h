@@ -3,7 +3,7 @@
 #ifndef CLI_AUTO_PART_H
 #define CLI_AUTO_PART_H
 
-#include "messages.h"
+#include "phema/render.h"
 #include "run_options.h"
 
 struct auto_part {

@@ -10,7 +10,8 @@
 #include "phema/array.h"
 #include "phema/clock.h"
 #include "phema/path.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 
 /* A join takes seconds, and minutes where the disk is slow to sync. */
 #define LONGEST_JOIN_S 600.0
@@ -35,7 +36,7 @@ static void write_output(struct phema_strbuf *text, struct phema_json_out *json,
                          const struct phema_writer_join *join)
 {
     if (!json) {
-        cli_write_path(text, phema_writer_join_path(join));
+        render_write_path(text, phema_writer_join_path(join));
         phema_strbuf_puts(text, "\n");
         return;
     }
@@ -50,9 +51,9 @@ static void write_output(struct phema_strbuf *text, struct phema_json_out *json,
 static enum phema_status compress(struct phema_writer_join *join, const struct cli_common *common,
                                   struct phema_error *err)
 {
-    struct cli_watch *watch = cli_watch_start(common, "compressing");
+    struct watch *watch = watch_start(&common->style, "compressing");
     enum phema_status status = phema_writer_join_compress(join, err);
-    cli_watch_stop(watch);
+    watch_stop(watch);
     return status;
 }
 
@@ -60,18 +61,18 @@ static enum phema_status compress(struct phema_writer_join *join, const struct c
 static enum phema_status check_all(const struct join_list *list, const struct cli_common *common,
                                    struct phema_error *err)
 {
-    struct cli_watch *watch = cli_watch_start(common, "checking the parts");
+    struct watch *watch = watch_start(&common->style, "checking the parts");
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < list->n && !status; i++)
         status = phema_writer_join_check(list->items[i], err);
-    cli_watch_stop(watch);
+    watch_stop(watch);
     for (size_t i = 0; i < list->n && !status; i++) {
         uint64_t part = phema_writer_join_unchecked_part(list->items[i]);
         if (part)
-            cli_warn(common,
-                     "%s: part %llu was written by an earlier version, without checksums: "
-                     "nobody knows whether the bytes of its parts have changed since",
-                     phema_writer_join_path(list->items[i]), (unsigned long long)part);
+            render_warn(&common->style,
+                        "%s: part %llu was written by an earlier version, without checksums: "
+                        "nobody knows whether the bytes of its parts have changed since",
+                        phema_writer_join_path(list->items[i]), (unsigned long long)part);
     }
     return status;
 }
@@ -88,14 +89,14 @@ PHEMA_FALLIBLE join_list_commit(struct join_list *list, const struct cli_common 
         if (status)
             return status;
         write_output(text, json, join);
-        if (!is_brief && !common->is_quiet)
-            cli_say("%s: %llu parts, %s", phema_writer_join_path(join),
-                    (unsigned long long)phema_writer_join_n_parts(join),
-                    phema_size_format(&size, phema_writer_join_bytes(join)));
+        if (!is_brief && !common->style.is_quiet)
+            render_say("%s: %llu parts, %s", phema_writer_join_path(join),
+                       (unsigned long long)phema_writer_join_n_parts(join),
+                       phema_size_format(&size, phema_writer_join_bytes(join)));
         list->items[i] = NULL;
-        struct cli_watch *watch = cli_watch_start(common, "storing");
+        struct watch *watch = watch_start(&common->style, "storing");
         status = phema_writer_join_commit(join, err);
-        cli_watch_stop(watch);
+        watch_stop(watch);
     }
     return status;
 }
@@ -179,7 +180,7 @@ static enum phema_status take_lock(struct phema_writer_join_lock **lock, enum jo
         if (waited_s >= LONGEST_JOIN_S)
             return fail_held(err);
         if (!is_said && waited_s >= SILENT_S) {
-            cli_say("waiting: %s", err->message);
+            render_say("waiting: %s", err->message);
             is_said = true;
         }
         if (!has_looked)

@@ -3,8 +3,8 @@
 #ifndef CLI_JOIN_OUTPUTS_H
 #define CLI_JOIN_OUTPUTS_H
 
-#include "messages.h"
 #include "options.h"
+#include "phema/render.h"
 #include "phema/writer.h"
 
 struct join_list {

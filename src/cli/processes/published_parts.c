@@ -18,8 +18,9 @@ static enum phema_status drop_current(struct published_parts *parts, struct cli_
             continue;
         status = phema_synth_drop_parts(prepared->plan, outputs, j, &prepared->options, err);
         parts->n_current++;
-        if (!status && !parts->args->common.is_quiet)
-            cli_say("%s: is there and up to date; its parts were removed", outputs->items[j].path);
+        if (!status && !parts->args->common.style.is_quiet)
+            render_say("%s: is there and up to date; its parts were removed",
+                       outputs->items[j].path);
     }
     return status;
 }
@@ -32,7 +33,7 @@ PHEMA_FALLIBLE published_parts_drop(void *context, struct phema_error *err)
     if (run->plan.options.is_conversion) /* whose outputs do not record what they were made of */
         return PHEMA_OK;
     struct cli_common quiet = parts->args->common;
-    quiet.is_quiet = quiet.is_mute = true; /* all was said when the run began */
+    quiet.style.is_quiet = quiet.style.is_mute = true; /* all was said when the run began */
     struct cli_prepared prepared = {.plan = NULL};
     enum phema_status status = cli_prepare_plan(&prepared, &quiet, run, NULL, err);
     if (!status)

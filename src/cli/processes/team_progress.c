@@ -10,15 +10,14 @@
 
 enum { READ_BYTES, DONE_SHARES, SKIPPED_SHARES, FINISHED };
 
-void team_progress_init(struct team_progress *progress, const struct cli_common *common,
-                        uint64_t n_runs, enum progress_kept kept)
+void team_progress_init(struct team_progress *progress, const struct render_style *style,
+                        const struct phema_team *team, uint64_t n_runs, enum progress_kept kept)
 {
-    *progress =
-        (struct team_progress){.team = common->team, .start_s = phema_clock_s(), .n_runs = n_runs};
-    progress_init(&progress->bar, common);
+    *progress = (struct team_progress){.team = team, .start_s = phema_clock_s(), .n_runs = n_runs};
+    progress_init(&progress->bar, style);
     progress->bar.kept = kept;
-    if (common->team->rank > 0)
-        progress->bar.style = CLI_PROGRESS_NONE;
+    if (team->rank > 0)
+        progress->bar.style = PROGRESS_NONE;
     progress_set_farewell(&progress->bar, kept == PROGRESS_KEEPS_TILES
                                               ? "run the same command to continue"
                                           : kept == PROGRESS_KEEPS_NOTHING ? "nothing was written"

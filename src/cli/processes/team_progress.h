@@ -4,7 +4,7 @@
 #define CLI_TEAM_PROGRESS_H
 
 #include "phema/cli.h"
-#include "print_summary.h"
+#include "phema/progress.h"
 
 struct team_progress {
     const struct phema_team *team;
@@ -17,8 +17,8 @@ struct team_progress {
     uint64_t run_bytes, run_total_bytes; /* of the run that it makes: read, and to be read */
 };
 
-void team_progress_init(struct team_progress *progress, const struct cli_common *common,
-                        uint64_t n_runs, enum progress_kept kept);
+void team_progress_init(struct team_progress *progress, const struct render_style *style,
+                        const struct phema_team *team, uint64_t n_runs, enum progress_kept kept);
 
 /* context: a struct team_progress; for synth.h */
 void team_progress_report(void *context, const struct phema_progress *state);

@@ -217,9 +217,9 @@ static void report_runs(const struct team_progress *progress, const struct cli_c
         n += n_of[i];
         phema_strbuf_printf(&text, " %llu", (unsigned long long)n_of[i]);
     }
-    if (common->is_verbose && !common->is_quiet && text.data)
-        cli_say("%llu runs by %u process%s:%s", (unsigned long long)n, size, size == 1 ? "" : "es",
-                text.data);
+    if (common->style.is_verbose && !common->style.is_quiet && text.data)
+        render_say("%llu runs by %u process%s:%s", (unsigned long long)n, size,
+                   size == 1 ? "" : "es", text.data);
     phema_strbuf_clear(&text);
 }
 
@@ -290,7 +290,7 @@ static enum phema_status join(const struct cli_synth_values *args, const struct 
     struct published_parts published = {.part = part, .args = args};
     struct join_request request = published_parts_request(&published);
     request.is_brief = true;
-    request.says_waiting = !args->common.is_quiet;
+    request.says_waiting = !args->common.style.is_quiet;
     enum phema_status status = join_when_done(&result, &request, &text, err);
     phema_strbuf_clear(&text);
     bool is_current = published.n_current == part->n;
@@ -330,7 +330,8 @@ PHEMA_FALLIBLE team_synth(struct phema_synth_result *result, const struct cli_sy
     *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
     enum phema_status status = PHEMA_OK;
     bool is_whole = has_whole_runs(prepared->plan, outputs);
-    team_progress_init(&progress, &args->common, team_count_shares(prepared->plan, outputs),
+    team_progress_init(&progress, &args->common.style, team,
+                       team_count_shares(prepared->plan, outputs),
                        is_whole ? PROGRESS_KEEPS_NOTHING : PROGRESS_KEEPS_TILES);
     if (outputs->m)
         status = is_whole ? make_outputs(result, &progress, prepared, err)

@@ -127,7 +127,8 @@ PHEMA_FALLIBLE team_verify(struct phema_verification *out, const struct cli_comm
     struct team_progress progress;
     struct findings findings;
     enum phema_status status = PHEMA_OK;
-    team_progress_init(&progress, common, team_count_runs(prepared->plan, &prepared->outputs),
+    team_progress_init(&progress, &common->style, team,
+                       team_count_runs(prepared->plan, &prepared->outputs),
                        PROGRESS_WRITES_NOTHING);
     status = make_findings(&findings, prepared)
                  ? compare_runs(&findings, &progress, prepared, checkpoint, err)

@@ -104,9 +104,9 @@ static void set_targets(struct search_pass *pass, const struct searching *search
 {
     *pass =
         (struct search_pass){.common = searching->values->common, .run = searching->values->run};
-    pass->common.is_quiet = !pass->common.is_verbose;
+    pass->common.style.is_quiet = !pass->common.style.is_verbose;
     pass->run.outputs.out = searching->out;
-    pass->common.is_mute = true; /* search_check and search_compare warn */
+    pass->common.style.is_mute = true; /* search_check and search_compare warn */
     static const char *const newest[] = {PHEMA_TARGET_NEWEST};
     struct phema_plan_options *options = &pass->run.plan.options;
     for (size_t i = 0; i < n; i++) {
@@ -202,7 +202,7 @@ static enum phema_status synthesise(struct searching *searching, struct search_p
 {
     struct cli_prepared *prepared = &pass->prepared;
     enum phema_status status =
-        cli_skip_existing(prepared, &pass->run, &cli_synth, pass->common.is_quiet, err);
+        cli_skip_existing(prepared, &pass->run, &cli_synth, pass->common.style.is_quiet, err);
     if (status || prepared->outputs.m == 0)
         return status;
     struct phema_synth_result result = {0};
@@ -212,7 +212,7 @@ static enum phema_status synthesise(struct searching *searching, struct search_p
     status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
     progress_finish(&searching->progress);
     if (!status)
-        report_elements(&searching->values->common, prepared->plan->series, &result);
+        report_elements(&searching->values->common.style, prepared->plan->series, &result);
     searching->n_passes += !status;
     return status;
 }

@@ -282,8 +282,9 @@ static enum phema_status print(const struct searching *searching, struct phema_e
     struct phema_strbuf text = {0};
     search_report_end(searching);
     search_write(&text, searching);
-    enum phema_status status =
-        searching->values->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+    enum phema_status status = searching->values->common.style.is_json
+                                   ? render_print(&text, err)
+                                   : render_print_as_is(&text, err);
     phema_strbuf_clear(&text);
     return status;
 }
@@ -291,7 +292,7 @@ static enum phema_status print(const struct searching *searching, struct phema_e
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct searching searching = {.values = values};
-    progress_init(&searching.progress, &searching.values->common);
+    progress_init(&searching.progress, &searching.values->common.style);
     enum phema_status status = search(&searching, err);
     if (!status)
         status = print(&searching, err);

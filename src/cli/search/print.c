@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "phema/json.h"
+#include "phema/terminal.h"
 #include "search/search_run.h"
-#include "terminal.h"
 
 /* Shorter commands are not worth a word. */
 #define TOLD_AFTER_S 10
@@ -54,22 +54,23 @@ static void write_point(struct phema_strbuf *out, const struct searching *search
 static void say(const struct phema_strbuf *text)
 {
     if (text->data && !text->is_failed)
-        cli_say("%s", text->data);
+        render_say("%s", text->data);
 }
 
 void search_report_start(const struct searching *searching, bool was_cut)
 {
-    if (searching->values->common.is_quiet)
+    if (searching->values->common.style.is_quiet)
         return;
     if (was_cut)
-        cli_say("%s: its last line was cut short, and is left out; its average is scored again",
-                searching->scores_path);
+        render_say("%s: its last line was cut short, and is left out; its average is scored again",
+                   searching->scores_path);
     size_t n = count(searching);
     if (n)
-        cli_say("%s: continuing after %zu score%s", searching->scores_path, n, n == 1 ? "" : "s");
+        render_say("%s: continuing after %zu score%s", searching->scores_path, n,
+                   n == 1 ? "" : "s");
     const double *widths = searching->search.widths;
-    cli_say("widths %g to %g, at most %llu scores", widths[0],
-            widths[searching->search.n_widths - 1], (unsigned long long)searching->most);
+    render_say("widths %g to %g, at most %llu scores", widths[0],
+               widths[searching->search.n_widths - 1], (unsigned long long)searching->most);
 }
 
 /* Rows come one by one, so that their columns have fixed widths. time, note: NULL for none */
@@ -109,7 +110,7 @@ void search_report_score(struct searching *searching, const struct phema_search_
 {
     struct phema_name_buffer value, width, time;
     char number[24];
-    if (searching->values->common.is_quiet)
+    if (searching->values->common.style.is_quiet)
         return;
     bool has_times = searching->search.n_times > 1;
     if (!searching->has_heading)
@@ -169,11 +170,11 @@ void search_report_wait(void *context, double elapsed_s)
 {
     struct searching *searching = context;
     struct progress *progress = &searching->progress;
-    if (progress->style == CLI_PROGRESS_JSON && elapsed_s - progress->last_s >= 1) {
+    if (progress->style == PROGRESS_JSON && elapsed_s - progress->last_s >= 1) {
         progress->last_s = elapsed_s;
         report_wait_json(searching, elapsed_s);
     }
-    if (progress->style != CLI_PROGRESS_BAR)
+    if (progress->style != PROGRESS_BAR)
         return;
     struct phema_name_buffer took, value, width;
     struct phema_search_best best;
@@ -196,7 +197,7 @@ void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result)
 {
     const struct phema_strbuf *said = result->errors.size ? &result->errors : &result->output;
-    if (!said->size || searching->values->common.is_verbose)
+    if (!said->size || searching->values->common.style.is_verbose)
         return;
     size_t size = said->size, n = 0;
     while (size && strchr("\n\r\t ", said->data[size - 1]))
@@ -207,7 +208,7 @@ void search_report_failure(const struct searching *searching,
     struct phema_span rest = {(const uint8_t *)said->data + first, size - first};
     while (rest.size) {
         struct phema_span line = phema_span_split(&rest, '\n');
-        cli_say("  | %.*s", (int)line.size, (const char *)line.data);
+        render_say("  | %.*s", (int)line.size, (const char *)line.data);
     }
 }
 
@@ -215,10 +216,10 @@ void search_report_failure(const struct searching *searching,
 void search_report_changed(struct searching *searching, const struct candidate *candidate)
 {
     if (!searching->has_said_changed)
-        cli_warn(&searching->values->common,
-                 "%s: the command changed or removed this file; candidates that stay are "
-                 "made again",
-                 candidate->path);
+        render_warn(&searching->values->common.style,
+                    "%s: the command changed or removed this file; candidates that stay are "
+                    "made again",
+                    candidate->path);
     searching->has_said_changed = true;
 }
 
@@ -272,13 +273,14 @@ static void warn_of_errors(const struct searching *searching)
     struct phema_name_buffer at, other;
     const struct cli_common *common = &searching->values->common;
     if (compared->warning.data && !compared->warning.is_failed)
-        cli_warn(common, "%s", compared->warning.data);
+        render_warn(&common->style, "%s", compared->warning.data);
     if (compared->predicted_error > compared->distance)
-        cli_warn(common,
-                 "%s and %s differ by %.1e, less than the error expected of %.1e: the scores do "
-                 "not tell them apart",
-                 candidate_format(&at, &compared->at), candidate_format(&other, &compared->other),
-                 compared->distance, compared->predicted_error);
+        render_warn(&common->style,
+                    "%s and %s differ by %.1e, less than the error expected of %.1e: the scores do "
+                    "not tell them apart",
+                    candidate_format(&at, &compared->at),
+                    candidate_format(&other, &compared->other), compared->distance,
+                    compared->predicted_error);
 }
 
 /* Warnings from before the scores may have left the screen. */
@@ -292,10 +294,10 @@ void search_report_end(const struct searching *searching)
     phema_strbuf_printf(&text, "; %zu score%s in %zu pass%s", searching->n_evaluated,
                         searching->n_evaluated == 1 ? "" : "s", searching->n_passes,
                         searching->n_passes == 1 ? "" : "es");
-    if (!searching->values->common.is_quiet)
+    if (!searching->values->common.style.is_quiet)
         say(&text);
     phema_strbuf_clear(&text);
-    cli_repeat_warnings(&searching->values->common);
+    render_repeat_warnings(&searching->values->common.style);
     warn_of_errors(searching);
 }
 
@@ -363,7 +365,7 @@ static void write_json(struct phema_strbuf *text, const struct searching *search
         write_score_json(&out, NULL, &scores[i], NULL);
     phema_json_out_close(&out, ']');
     phema_series_checks_write(&out, &searching->checks, &searching->labels);
-    cli_write_warnings(&out, &searching->values->common);
+    render_write_warnings(&out, &searching->values->common.style);
     phema_json_out_close(&out, '}');
     phema_strbuf_puts(text, "\n");
 }
@@ -374,7 +376,7 @@ void search_write(struct phema_strbuf *out, const struct searching *searching)
     struct phema_search_best best;
     if (!find_best(&best, searching))
         return;
-    if (searching->values->common.is_json) {
+    if (searching->values->common.style.is_json) {
         write_json(out, searching, &best);
         return;
     }
@@ -385,7 +387,7 @@ void search_write(struct phema_strbuf *out, const struct searching *searching)
                         phema_number_format(&value, score->score));
     if (searching->best_path) {
         phema_strbuf_puts(out, " ");
-        cli_write_path(out, searching->best_path);
+        render_write_path(out, searching->best_path);
     }
     phema_strbuf_puts(out, "\n");
 }

@@ -113,9 +113,9 @@ static enum phema_status judge(struct searching *searching, const struct phema_p
                                struct phema_error *err)
 {
     const struct cli_common *common = &searching->values->common;
-    report_series(common, plan->series, &plan->checks);
+    report_series(&common->style, plan->series, &plan->checks);
     if (plan->checks.verdict != PHEMA_SERIES_WRONG || cli_is_given(common, "checks")) {
-        report_doubts(common, plan->series, &plan->checks);
+        report_doubts(&common->style, plan->series, &plan->checks);
         return PHEMA_OK;
     }
     struct phema_error why = {0};
@@ -206,7 +206,7 @@ static enum phema_status run_command(struct phema_search_score *score, struct se
     const struct search_values *values = searching->values;
     const struct phema_command_options options = {.timeout_s =
                                                       isnan(values->timeout) ? 0 : values->timeout,
-                                                  .shows_errors = values->common.is_verbose,
+                                                  .shows_errors = values->common.style.is_verbose,
                                                   .report = search_report_wait,
                                                   .context = searching};
     struct phema_command_result result = {0};

@@ -5,8 +5,9 @@
 
 #include <sys/stat.h>
 
+#include "phema/progress.h"
+#include "phema/report.h"
 #include "phema/search.h"
-#include "print_summary.h"
 #include "run_options.h"
 
 #define SEARCH_JOURNAL "scores.csv"

@@ -1,7 +1,7 @@
 /* table.h - tables for people: aligned columns, bold heads, cut into blocks where the line is too
  * short for all columns. */
-#ifndef CLI_TABLE_H
-#define CLI_TABLE_H
+#ifndef PHEMA_TABLE_H
+#define PHEMA_TABLE_H
 
 #include "phema/strbuf.h"
 

@@ -8,12 +8,13 @@
 
 #include "phema/clock.h"
 #include "phema/parallel.h"
-#include "print_summary.h"
+#include "phema/progress.h"
+#include "phema/report.h"
 
 #define SILENT_S 1.0 /* most is done before */
 #define EVERY_S  0.2
 
-struct cli_watch {
+struct watch {
     struct progress progress;
     pthread_t thread;
     bool is_started;
@@ -26,7 +27,7 @@ struct cli_watch {
 };
 
 /* With the lock; returns after so many seconds, or when the plan is made. */
-static void wait_for(struct cli_watch *watch, double seconds)
+static void wait_for(struct watch *watch, double seconds)
 {
     struct timespec end;
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
@@ -38,7 +39,7 @@ static void wait_for(struct cli_watch *watch, double seconds)
 
 static void *run_watch(void *argument)
 {
-    struct cli_watch *watch = argument;
+    struct watch *watch = argument;
     pthread_mutex_lock(&watch->lock);
     while (!watch->is_over) {
         double elapsed_s = phema_clock_s() - watch->start_s;
@@ -55,14 +56,14 @@ static void *run_watch(void *argument)
     return NULL;
 }
 
-struct cli_watch *cli_watch_start(const struct cli_common *common, const char *stage)
+struct watch *watch_start(const struct render_style *style, const char *stage)
 {
-    struct cli_watch *watch = calloc(1, sizeof(*watch));
+    struct watch *watch = calloc(1, sizeof(*watch));
     if (!watch)
         return NULL;
     watch->stage = stage;
     watch->start_s = phema_clock_s();
-    progress_init(&watch->progress, common);
+    progress_init(&watch->progress, style);
     watch->progress.kept = PROGRESS_WRITES_NOTHING;
     pthread_condattr_t attributes;
     (void)pthread_mutex_init(&watch->lock, NULL);
@@ -70,12 +71,12 @@ struct cli_watch *cli_watch_start(const struct cli_common *common, const char *s
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&watch->wake, &attributes);
     (void)pthread_condattr_destroy(&attributes);
-    watch->is_started = watch->progress.style != CLI_PROGRESS_NONE &&
+    watch->is_started = watch->progress.style != PROGRESS_NONE &&
                         phema_thread_start(&watch->thread, run_watch, watch) == 0;
     return watch;
 }
 
-void cli_watch_begin_stage(struct cli_watch *watch, const char *stage)
+void watch_begin_stage(struct watch *watch, const char *stage)
 {
     if (!watch)
         return;
@@ -84,7 +85,7 @@ void cli_watch_begin_stage(struct cli_watch *watch, const char *stage)
     pthread_mutex_unlock(&watch->lock);
 }
 
-void cli_watch_advance(struct cli_watch *watch, uint64_t done_bytes, uint64_t total_bytes)
+void watch_advance(struct watch *watch, uint64_t done_bytes, uint64_t total_bytes)
 {
     if (!watch)
         return;
@@ -94,7 +95,7 @@ void cli_watch_advance(struct cli_watch *watch, uint64_t done_bytes, uint64_t to
     pthread_mutex_unlock(&watch->lock);
 }
 
-void cli_watch_stop(struct cli_watch *watch)
+void watch_stop(struct watch *watch)
 {
     if (!watch)
         return;
@@ -113,7 +114,7 @@ void cli_watch_stop(struct cli_watch *watch)
 /* ---- Plans ---- */
 
 struct planning {
-    struct cli_watch *watch;
+    struct watch *watch;
     /* the caller's */
     enum phema_status (*check)(void *context, const struct phema_series *series, size_t n,
                                struct phema_error *err);
@@ -125,20 +126,20 @@ static enum phema_status begin_solving(void *context, const struct phema_series 
                                        struct phema_error *err)
 {
     const struct planning *planning = context;
-    cli_watch_begin_stage(planning->watch, "solving for the weights");
+    watch_begin_stage(planning->watch, "solving for the weights");
     return planning->check ? planning->check(planning->context, series, n, err) : PHEMA_OK;
 }
 
-PHEMA_FALLIBLE cli_make_plan(struct phema_plan **out, const struct cli_common *common,
-                             const struct phema_plan_options *options, struct phema_error *err)
+PHEMA_FALLIBLE watch_make_plan(struct phema_plan **out, const struct render_style *style,
+                               const struct phema_plan_options *options, struct phema_error *err)
 {
     struct phema_plan_options watched = *options;
-    struct planning planning = {.watch = cli_watch_start(common, "opening the snapshots"),
+    struct planning planning = {.watch = watch_start(style, "opening the snapshots"),
                                 .check = options->check,
                                 .context = options->context};
     watched.check = begin_solving;
     watched.context = &planning;
     enum phema_status status = phema_plan_make(out, &watched, err);
-    cli_watch_stop(planning.watch);
+    watch_stop(planning.watch);
     return status;
 }

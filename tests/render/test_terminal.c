@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "terminal.h"
+#include "phema/terminal.h"
 
 static void texts_are_cut_between_characters(void **state)
 {

@@ -1,6 +1,6 @@
 /* terminal.h - width, locale and colours of the terminal, and texts that fit it. */
-#ifndef CLI_TERMINAL_H
-#define CLI_TERMINAL_H
+#ifndef PHEMA_TERMINAL_H
+#define PHEMA_TERMINAL_H
 
 #include "phema/strbuf.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* messages.c - the result on standard output, messages on standard error. */
-#include "messages.h"
+#include "phema/render.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,10 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "options.h"
-#include "remedy/remedy.h"
+#include "phema/terminal.h"
 
-PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *err)
+PHEMA_FALLIBLE render_print_as_is(struct phema_strbuf *text, struct phema_error *err)
 {
     enum phema_status status = phema_strbuf_check(text, err);
     size_t written = status || !text->size ? 0 : fwrite(text->data, 1, text->size, stdout);
@@ -22,16 +21,16 @@ PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *er
     return status;
 }
 
-PHEMA_FALLIBLE cli_print(struct phema_strbuf *text, struct phema_error *err)
+PHEMA_FALLIBLE render_print(struct phema_strbuf *text, struct phema_error *err)
 {
     struct phema_strbuf shown = {.is_failed = text->is_failed};
     if (text->size)
         phema_strbuf_append_lines(&shown, text->data, text->size);
     phema_strbuf_clear(text);
-    return cli_print_as_is(&shown, err);
+    return render_print_as_is(&shown, err);
 }
 
-void cli_write_path(struct phema_strbuf *out, const char *path)
+void render_write_path(struct phema_strbuf *out, const char *path)
 {
     if (isatty(STDOUT_FILENO))
         phema_strbuf_puts_escaped(out, path);
@@ -39,14 +38,14 @@ void cli_write_path(struct phema_strbuf *out, const char *path)
         phema_strbuf_puts(out, path);
 }
 
-void cli_json_begin(struct phema_json_out *out, struct phema_strbuf *text, bool is_pretty)
+void render_json_begin(struct phema_json_out *out, struct phema_strbuf *text, bool is_pretty)
 {
     *out = (struct phema_json_out){.text = text, .is_pretty = is_pretty};
     phema_json_out_open(out, NULL, '{');
     phema_json_out_u64(out, "version", 1);
 }
 
-void cli_json_end(struct phema_json_out *out)
+void render_json_end(struct phema_json_out *out)
 {
     phema_json_out_close(out, '}');
     phema_strbuf_puts(out->text, "\n");
@@ -121,7 +120,7 @@ static void PHEMA_PRINTF(2, 0) say(size_t n_columns, const char *format, va_list
     phema_strbuf_clear(&shown);
 }
 
-void cli_say(const char *format, ...)
+void render_say(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -129,7 +128,7 @@ void cli_say(const char *format, ...)
     va_end(args);
 }
 
-void cli_say_whole(const char *format, ...)
+void render_say_whole(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -147,7 +146,7 @@ static bool is_said(const struct phema_strbuf *said, const char *sentence)
     return false;
 }
 
-void cli_warn(const struct cli_common *common, const char *format, ...)
+void render_warn(const struct render_style *style, const char *format, ...)
 {
     char *sentence = NULL;
     va_list args;
@@ -155,33 +154,33 @@ void cli_warn(const struct cli_common *common, const char *format, ...)
     if (vasprintf(&sentence, format, args) < 0)
         sentence = NULL;
     va_end(args);
-    struct phema_strbuf *said = common->warnings;
-    if (common->is_mute || (sentence && said && is_said(said, sentence))) {
+    struct phema_strbuf *said = style->warnings;
+    if (style->is_mute || (sentence && said && is_said(said, sentence))) {
         free(sentence);
         return;
     }
-    cli_say("warning: %s", sentence ? sentence : "out of memory");
+    render_say("warning: %s", sentence ? sentence : "out of memory");
     if (said && sentence)
         phema_strbuf_append(said, sentence, strlen(sentence) + 1);
     free(sentence);
 }
 
-void cli_warn_all(const struct cli_common *common, const struct phema_strbuf *sentences)
+void render_warn_all(const struct render_style *style, const struct phema_strbuf *sentences)
 {
     for (size_t at = 0; at < sentences->size; at += strlen(sentences->data + at) + 1)
-        cli_warn(common, "%s", sentences->data + at);
+        render_warn(style, "%s", sentences->data + at);
 }
 
-void cli_repeat_warnings(const struct cli_common *common)
+void render_repeat_warnings(const struct render_style *style)
 {
-    const struct phema_strbuf *said = common->warnings;
+    const struct phema_strbuf *said = style->warnings;
     for (size_t at = 0; said && at < said->size; at += strlen(said->data + at) + 1)
-        cli_say("warning: %s", said->data + at);
+        render_say("warning: %s", said->data + at);
 }
 
-void cli_write_warnings(struct phema_json_out *out, const struct cli_common *common)
+void render_write_warnings(struct phema_json_out *out, const struct render_style *style)
 {
-    const struct phema_strbuf *said = common->warnings;
+    const struct phema_strbuf *said = style->warnings;
     phema_json_out_open(out, "warnings", '[');
     for (size_t at = 0; said && at < said->size; at += strlen(said->data + at) + 1)
         phema_json_out_string(out, NULL, said->data + at);
@@ -191,7 +190,7 @@ void cli_write_warnings(struct phema_json_out *out, const struct cli_common *com
 
 /* ---- Lines and tables ---- */
 
-void cli_say_table(struct table *table)
+void render_say_table(struct table *table)
 {
     struct phema_strbuf text = {0};
     table_write(&text, table, 2, terminal_columns(STDERR_FILENO),
@@ -202,28 +201,7 @@ void cli_say_table(struct table *table)
     table_clear(table);
 }
 
-/* A command with an escaped name would be another command. */
-static bool is_printable(const char *command)
-{
-    struct phema_strbuf escaped = {0};
-    phema_strbuf_puts_escaped(&escaped, command);
-    bool is_same = *command && !escaped.is_failed && strcmp(escaped.data, command) == 0;
-    phema_strbuf_clear(&escaped);
-    return is_same;
-}
-
-void cli_say_error(const struct phema_error *err)
-{
-    if (isatty(STDERR_FILENO))
-        cli_say("posthoc-ema: %s", err->message);
-    else
-        cli_say_whole("posthoc-ema: %s", err->message);
-    const char *command = cli_command(err);
-    if (is_printable(command))
-        cli_say_whole("  try: %s", command);
-}
-
-void cli_write_wrapped(struct phema_strbuf *out, const char *format, ...)
+void render_write_wrapped(struct phema_strbuf *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -231,7 +209,7 @@ void cli_write_wrapped(struct phema_strbuf *out, const char *format, ...)
     va_end(args);
 }
 
-void cli_write_whole(struct phema_strbuf *out, const char *format, ...)
+void render_write_whole(struct phema_strbuf *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -239,7 +217,7 @@ void cli_write_whole(struct phema_strbuf *out, const char *format, ...)
     va_end(args);
 }
 
-void cli_write_table(struct phema_strbuf *out, struct table *table, size_t indent)
+void render_write_table(struct phema_strbuf *out, struct table *table, size_t indent)
 {
     table_write(out, table, indent, terminal_columns(STDOUT_FILENO),
                 terminal_has_color(STDOUT_FILENO));

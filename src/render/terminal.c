@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* terminal.c - width, locale and colours of the terminal. The locale is read from the environment
  * and never set: numbers stay as they are. */
-#include "terminal.h"
+#include "phema/terminal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "messages.h"
-#include "print_summary.h"
+#include "phema/render.h"
+#include "phema/report.h"
 
 #define MOST_DECIMALS 4 /* widths of more digits are written with as many as they need */
 
@@ -143,11 +143,11 @@ static void say_rest(const struct phema_plan *plan, size_t first)
     if (worst)
         phema_target_write_name(&name, worst);
     if (worst && name.data)
-        cli_say("  %zu more (-v), error expected at most %.1e%s (%s)", plan->m - first,
-                worst->solution.predicted.total,
-                worst->solution.predicted.total > REPORT_FLAGGED_ERROR ? " !" : "", name.data);
+        render_say("  %zu more (-v), error expected at most %.1e%s (%s)", plan->m - first,
+                   worst->solution.predicted.total,
+                   worst->solution.predicted.total > REPORT_FLAGGED_ERROR ? " !" : "", name.data);
     else
-        cli_say("  %zu more (-v)", plan->m - first);
+        render_say("  %zu more (-v)", plan->m - first);
     phema_strbuf_clear(&name);
 }
 
@@ -161,7 +161,7 @@ static void report_table(const struct phema_plan *plan, bool is_verbose)
     add_heading(&table, &shown);
     for (size_t j = 0; j < n; j++)
         add_row(&table, &shown, &plan->targets[j]);
-    cli_say_table(&table);
+    render_say_table(&table);
     if (n < plan->m)
         say_rest(plan, n);
 }
@@ -189,7 +189,7 @@ static void report_single(const struct phema_plan *plan, const struct phema_targ
     if (!isnan(target->label_predicted_error))
         phema_strbuf_printf(&text, " (by the labels: %.1e)", target->label_predicted_error);
     if (text.data && !text.is_failed)
-        cli_say("%s", text.data);
+        render_say("%s", text.data);
     phema_strbuf_clear(&text);
 }
 
@@ -199,19 +199,20 @@ static void report_metric(const struct phema_plan *plan, bool is_verbose)
     const struct phema_solution *solution = &plan->targets[0].solution;
     const char *ridge = solution->ridge > 0 ? ", with a ridge for the rounding of the files" : "";
     if (plan->unmoved && plan->checks.verdict != PHEMA_SERIES_WRONG)
-        cli_say("using --metric walk: %s", plan->unmoved);
+        render_say("using --metric walk: %s", plan->unmoved);
     if (strcmp(plan->metric, "motion") == 0 && is_verbose)
-        cli_say("weights fitted to this training (--metric motion)%s, solved in %s", ridge,
-                solution->solver);
+        render_say("weights fitted to this training (--metric motion)%s, solved in %s", ridge,
+                   solution->solver);
     else if (strcmp(plan->metric, "walk") == 0 && (!plan->unmoved || is_verbose))
-        cli_say("weights for parameters that move like a random walk (--metric walk)%s, solved in "
-                "%s",
-                ridge, solution->solver);
+        render_say(
+            "weights for parameters that move like a random walk (--metric walk)%s, solved in "
+            "%s",
+            ridge, solution->solver);
     else if (strcmp(plan->metric, "profile") == 0)
-        cli_say("weights of the paper and of EDM2 (--metric profile), solved in %s",
-                solution->solver);
+        render_say("weights of the paper and of EDM2 (--metric profile), solved in %s",
+                   solution->solver);
     else if (plan->has_given_weights)
-        cli_say("weights as given in the file");
+        render_say("weights as given in the file");
 }
 
 static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_dtype,
@@ -223,7 +224,7 @@ static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_
     const struct phema_target *worst = find_worst(plan, 0);
     bool matters = worst && written > worst->solution.predicted.total;
     if (series->n_tensors && written > 1e-7 && (matters || is_verbose))
-        cli_say("  the dtype written adds an error of %.1e", written);
+        render_say("  the dtype written adds an error of %.1e", written);
 }
 
 static void report_errors(const struct phema_plan *plan, bool is_verbose)
@@ -233,40 +234,40 @@ static void report_errors(const struct phema_plan *plan, bool is_verbose)
     else
         report_single(plan, &plan->targets[0], is_verbose);
     if (is_verbose && find_worst(plan, 0))
-        cli_say(
+        render_say(
             "  error: |made - true| / |true| over all parameters; profile error: the same of the "
             "averaging profiles, as the paper measures it");
 }
 
-static void report_targets(const struct cli_common *common, const struct phema_plan *plan,
+static void report_targets(const struct render_style *style, const struct phema_plan *plan,
                            enum phema_dtype output_dtype, bool has_dtype, bool has_errors)
 {
-    report_metric(plan, common->is_verbose);
+    report_metric(plan, style->is_verbose);
     if (has_errors) {
-        report_errors(plan, common->is_verbose);
-        report_dtype(plan, output_dtype, has_dtype, common->is_verbose);
+        report_errors(plan, style->is_verbose);
+        report_dtype(plan, output_dtype, has_dtype, style->is_verbose);
     }
     struct phema_strbuf remarks = {0};
     phema_plan_write_remarks(&remarks, plan);
     for (size_t at = 0; at < remarks.size && !remarks.is_failed;
          at += strlen(remarks.data + at) + 1)
-        cli_say("  %s", remarks.data + at);
+        render_say("  %s", remarks.data + at);
     phema_strbuf_clear(&remarks);
     struct phema_strbuf rules = {0};
     report_rules(&rules, plan);
     for (size_t at = 0; at < rules.size && !rules.is_failed;
          at += strcspn(rules.data + at, "\n") + 1)
-        cli_say("  %.*s", (int)strcspn(rules.data + at, "\n"), rules.data + at);
+        render_say("  %.*s", (int)strcspn(rules.data + at, "\n"), rules.data + at);
     phema_strbuf_clear(&rules);
 }
 
-void report_plan(const struct cli_common *common, const struct phema_plan *plan,
+void report_plan(const struct render_style *style, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype, bool has_errors)
 {
-    if (!common->is_quiet)
-        report_targets(common, plan, output_dtype, has_dtype, has_errors);
+    if (!style->is_quiet)
+        report_targets(style, plan, output_dtype, has_dtype, has_errors);
     struct phema_strbuf warnings = {0};
     phema_plan_write_warnings(&warnings, plan);
-    cli_warn_all(common, &warnings);
+    render_warn_all(style, &warnings);
     phema_strbuf_clear(&warnings);
 }

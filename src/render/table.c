@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* table.c - tables for people. */
-#include "table.h"
+#include "phema/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/array.h"
-#include "terminal.h"
+#include "phema/terminal.h"
 
 #define GAP 2 /* spaces between columns */
 

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/json.h"
-#include "print_summary.h"
-#include "terminal.h"
+#include "phema/progress.h"
+#include "phema/render.h"
+#include "phema/report.h"
+#include "phema/terminal.h"
 
 #define PLAIN_EVERY_S 10.0
 #define BAR_EVERY_S   0.1
@@ -22,19 +23,19 @@
 /* Columns of sizes, rate and time left at their widest */
 #define NUMBERS 52
 
-void progress_init(struct progress *progress, const struct cli_common *common)
+void progress_init(struct progress *progress, const struct render_style *style)
 {
-    *progress = (struct progress){.style = CLI_PROGRESS_NONE, .is_utf8 = terminal_is_utf8()};
-    if (!common->is_quiet)
-        progress->style = common->progress;
-    if (progress->style == CLI_PROGRESS_AUTO)
-        progress->style = terminal_can_draw() ? CLI_PROGRESS_BAR : CLI_PROGRESS_PLAIN;
+    *progress = (struct progress){.style = PROGRESS_NONE, .is_utf8 = terminal_is_utf8()};
+    if (!style->is_quiet)
+        progress->style = style->progress;
+    if (progress->style == PROGRESS_AUTO)
+        progress->style = terminal_can_draw() ? PROGRESS_BAR : PROGRESS_PLAIN;
 }
 
 void progress_set_farewell(struct progress *progress, const char *text)
 {
     char *own = progress->farewells[progress->n_farewells++ % ARRAY_LEN(progress->farewells)];
-    if (progress->style == CLI_PROGRESS_NONE)
+    if (progress->style == PROGRESS_NONE)
         return;
     (void)snprintf(own, sizeof(progress->farewells[0]), "%sstopped%s%s\n",
                    progress->n_drawn ? "\n" : "", *text ? "; " : "", text);
@@ -78,7 +79,7 @@ static void draw_line(struct progress *progress, const char *text)
 
 void progress_line(struct progress *progress, const char *text)
 {
-    if (progress->style == CLI_PROGRESS_BAR && text)
+    if (progress->style == PROGRESS_BAR && text)
         draw_line(progress, text);
 }
 
@@ -213,16 +214,16 @@ static void write_plain(const struct progress *progress, const struct phema_prog
     else if (isfinite(left_s))
         phema_strbuf_printf(&text, ", %s left", terminal_duration(&took, left_s));
     if (!text.is_failed)
-        cli_say("%s", text.data);
+        render_say("%s", text.data);
     phema_strbuf_clear(&text);
 }
 
 void progress_report(void *context, const struct phema_progress *state)
 {
     struct progress *progress = context;
-    if (progress->style == CLI_PROGRESS_NONE)
+    if (progress->style == PROGRESS_NONE)
         return;
-    double every_s = progress->style == CLI_PROGRESS_PLAIN ? PLAIN_EVERY_S : BAR_EVERY_S;
+    double every_s = progress->style == PROGRESS_PLAIN ? PLAIN_EVERY_S : BAR_EVERY_S;
     update_farewell(progress, state);
     if (state->elapsed_s < progress->last_s) /* a stage has begun */
         progress->last_s = 0;
@@ -231,9 +232,9 @@ void progress_report(void *context, const struct phema_progress *state)
     progress->last_s = state->elapsed_s;
     double share = share_of(state);
     double left_s = share > 0 ? state->elapsed_s * (1 - share) / share : HUGE_VAL;
-    if (progress->style == CLI_PROGRESS_JSON)
+    if (progress->style == PROGRESS_JSON)
         write_json(state, left_s);
-    else if (progress->style == CLI_PROGRESS_PLAIN)
+    else if (progress->style == PROGRESS_PLAIN)
         write_plain(progress, state, left_s);
     else if (state->stage && !state->total_bytes)
         draw_stage(progress, state);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* print_summary.c - on stderr: the series that was found; and the JSON of profiles, predictions,
  * snapshots and rules. */
-#include "print_summary.h"
+#include "phema/report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "messages.h"
+#include "phema/render.h"
 
 const char *report_named_unit(const struct phema_series *series)
 {
@@ -95,10 +95,10 @@ static uint64_t bytes_of_tensors(const struct phema_series *series, size_t *n_av
     return bytes;
 }
 
-void report_series(const struct cli_common *common, const struct phema_series *series,
+void report_series(const struct render_style *style, const struct phema_series *series,
                    const struct phema_series_checks *checks)
 {
-    if (common->is_quiet)
+    if (style->is_quiet)
         return;
     struct phema_strbuf text = {0};
     phema_strbuf_printf(&text, "%s: %zu snapshot%s", series->root, series->n,
@@ -122,108 +122,108 @@ void report_series(const struct cli_common *common, const struct phema_series *s
     if (series->n_tensors)
         phema_strbuf_printf(&text, ", %s each", phema_size_format(&shown, bytes));
     if (text.data && !text.is_failed)
-        cli_say("%s", text.data);
+        render_say("%s", text.data);
     phema_strbuf_clear(&text);
-    report_notes(common, series, checks);
+    report_notes(style, series, checks);
 }
 
-void report_notes(const struct cli_common *common, const struct phema_series *series,
+void report_notes(const struct render_style *style, const struct phema_series *series,
                   const struct phema_series_checks *checks)
 {
     struct phema_name_buffer shown;
     bool is_confirmed = checks->verdict == PHEMA_SERIES_FITS; /* else the assumption is a warning */
-    if (common->is_quiet)
+    if (style->is_quiet)
         return;
     for (size_t i = 0; i + series->n_warnings < series->n_notes; i++)
         if (series->notes[i] != series->assumption || is_confirmed)
-            cli_say("%s", series->notes[i]);
-    for (size_t i = 0; common->is_verbose && i < series->n_tensors; i++) {
+            render_say("%s", series->notes[i]);
+    for (size_t i = 0; style->is_verbose && i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule == PHEMA_RULE_COPY)
-            cli_say("copied from the newest: '%s' (%s)",
-                    phema_name_escape(&shown, entry->tensor.name, entry->tensor.name_size),
-                    entry->reason);
+            render_say("copied from the newest: '%s' (%s)",
+                       phema_name_escape(&shown, entry->tensor.name, entry->tensor.name_size),
+                       entry->reason);
     }
 }
 
-void report_doubts(const struct cli_common *common, const struct phema_series *series,
+void report_doubts(const struct render_style *style, const struct phema_series *series,
                    const struct phema_series_checks *checks)
 {
     struct phema_strbuf warnings = {0};
     phema_series_write_warnings(&warnings, series, checks);
-    cli_warn_all(common, &warnings);
+    render_warn_all(style, &warnings);
     phema_strbuf_clear(&warnings);
 }
 
-void report_elements(const struct cli_common *common, const struct phema_series *series,
+void report_elements(const struct render_style *style, const struct phema_series *series,
                      const struct phema_synth_result *result)
 {
     struct phema_name_buffer name;
     if (result->n_nan + result->n_inf)
-        cli_warn(common, "%llu NaN and %llu infinite elements, the first in tensor '%s'",
-                 (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
-                 phema_name_escape(&name, series->tensors[result->nan_tensor].tensor.name,
-                                   series->tensors[result->nan_tensor].tensor.name_size));
+        render_warn(style, "%llu NaN and %llu infinite elements, the first in tensor '%s'",
+                    (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
+                    phema_name_escape(&name, series->tensors[result->nan_tensor].tensor.name,
+                                      series->tensors[result->nan_tensor].tensor.name_size));
     if (result->n_overflow)
-        cli_warn(common, "%llu averages were too large for the dtype",
-                 (unsigned long long)result->n_overflow);
+        render_warn(style, "%llu averages were too large for the dtype",
+                    (unsigned long long)result->n_overflow);
 }
 
-void report_conversion(const struct cli_common *common, const struct phema_series *series)
+void report_conversion(const struct render_style *style, const struct phema_series *series)
 {
     static const struct phema_series_checks none = {.verdict = PHEMA_SERIES_UNKNOWN};
     size_t n_averaged = 0;
     struct phema_name_buffer shown;
-    const struct cli_common brief = {.is_quiet = common->is_quiet};
-    if (!common->is_quiet)
-        cli_say("%s: %s, %zu tensors, %s, as they are", series->root,
-                phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
-                phema_size_format(&shown, bytes_of_tensors(series, &n_averaged)));
+    const struct render_style brief = {.is_quiet = style->is_quiet};
+    if (!style->is_quiet)
+        render_say("%s: %s, %zu tensors, %s, as they are", series->root,
+                   phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
+                   phema_size_format(&shown, bytes_of_tensors(series, &n_averaged)));
     report_notes(&brief, series, &none);
-    report_doubts(common, series, &none);
+    report_doubts(style, series, &none);
 }
 
-void report_into(const struct cli_common *common, const char *into,
+void report_into(const struct render_style *style, const char *into,
                  const struct phema_outputs *outputs)
 {
-    if (common->is_quiet || !outputs->into_key)
+    if (style->is_quiet || !outputs->into_key)
         return;
     if (outputs->into_names) {
-        cli_say("replacing the tensors '%s' of a copy of %s (--key names others)",
-                outputs->into_names, into);
+        render_say("replacing the tensors '%s' of a copy of %s (--key names others)",
+                   outputs->into_names, into);
         return;
     }
     bool is_all = !*outputs->into_key;
-    cli_say("replacing the tensors %s%s%s of a copy of %s%s", is_all ? "" : "below '",
-            outputs->into_key, is_all ? "at the root" : "'", into,
-            is_all ? "" : " (--key names another)");
+    render_say("replacing the tensors %s%s%s of a copy of %s%s", is_all ? "" : "below '",
+               outputs->into_key, is_all ? "at the root" : "'", into,
+               is_all ? "" : " (--key names another)");
 }
 
-void report_scaled(const struct cli_common *common, const struct phema_series *series,
+void report_scaled(const struct render_style *style, const struct phema_series *series,
                    const struct phema_outputs *outputs)
 {
     size_t n = phema_series_n_scaled(series), i = 0;
-    if (common->is_quiet || n == 0)
+    if (style->is_quiet || n == 0)
         return;
     while (!series->tensors[i].tensor.scaling)
         i++;
     const char *dtype = phema_dtype_name(outputs->dtypes[i]), *plural = n == 1 ? "" : "s";
     if (outputs->has_new_scales)
-        cli_say("%zu fp8 tensor%s: codes times scales, written as %s with new scales", n, plural,
-                dtype);
+        render_say("%zu fp8 tensor%s: codes times scales, written as %s with new scales", n, plural,
+                   dtype);
     else
-        cli_say("%zu fp8 tensor%s: codes times scales, written as %s without the scales; remove "
-                "quantization_config from the model's config.json",
-                n, plural, dtype);
+        render_say("%zu fp8 tensor%s: codes times scales, written as %s without the scales; remove "
+                   "quantization_config from the model's config.json",
+                   n, plural, dtype);
 }
 
 /* ---- Parts of JSON ---- */
 
-void report_checks_json(struct phema_json_out *out, const struct cli_common *common,
+void report_checks_json(struct phema_json_out *out, const struct render_style *style,
                         const struct phema_plan *plan)
 {
     phema_series_checks_write(out, &plan->checks, plan->series);
-    cli_write_warnings(out, common);
+    render_write_warnings(out, style);
 }
 
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec)

@@ -1,0 +1,54 @@
+/* progress.h - how far a run is: a bar on a terminal, lines or JSON elsewhere. */
+#ifndef PHEMA_PROGRESS_H
+#define PHEMA_PROGRESS_H
+
+#include "phema/render.h"
+#include "phema/synth.h"
+
+/* The first second says little about the rate of the others. */
+#define PROGRESS_KNOWN_AFTER_S 1.0
+
+struct progress {
+    enum progress_style style; /* not auto */
+    const char *label;         /* before the stage: one of several runs; NULL: none */
+    double last_s;
+    bool is_utf8;
+    size_t n_drawn; /* columns of the line on the terminal */
+    /* What is left where a signal ends the program, and its text: the handler may still read one
+     * while the other is written. */
+    enum progress_kept {
+        PROGRESS_KEEPS_NOTHING,
+        PROGRESS_WRITES_NOTHING,
+        PROGRESS_KEEPS_TILES,
+        PROGRESS_KEEPS_PART
+    } kept;
+    char farewells[2][96];
+    unsigned n_farewells;
+};
+
+/* auto: a bar on a terminal that can draw one, else a line every 10 s. */
+void progress_init(struct progress *progress, const struct render_style *style);
+/* context: a struct progress; for synth.h */
+void progress_report(void *context, const struct phema_progress *state);
+/* Replaces the bar, if one is drawn, with a line; NULL: no line. */
+void progress_line(struct progress *progress, const char *text);
+/* What a signal leaves behind, for the line that tells so: "stopped; nothing was written". */
+void progress_set_farewell(struct progress *progress, const char *text);
+/* Erases the bar; another run may begin. */
+void progress_finish(struct progress *progress);
+
+/* ---- watch.c ---- */
+
+/* Shows a stage and its time on stderr when it takes longer than a second, from a thread of its
+ * own. NULL without memory, which the others take. Nothing else may print until it is stopped. */
+struct watch *watch_start(const struct render_style *style, const char *stage);
+void watch_begin_stage(struct watch *watch, const char *stage);
+/* How far the stage is: a bar and the time left. */
+void watch_advance(struct watch *watch, uint64_t done_bytes, uint64_t total_bytes);
+void watch_stop(struct watch *watch);
+
+/* phema_plan_make, which shows what it does when that takes longer than a second. */
+PHEMA_FALLIBLE watch_make_plan(struct phema_plan **out, const struct render_style *style,
+                               const struct phema_plan_options *options, struct phema_error *err);
+
+#endif
