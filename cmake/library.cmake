@@ -1,6 +1,6 @@
 # libposthoc-ema: the modules behind include/posthoc-ema.h as one shared and one static library. Both hide
 # all symbols except those of that header.
-set(library_modules api search design synth output plan series gpu solver writer accumulate profile formats base)
+set(library_modules api search ops design synth output plan series gpu solver writer accumulate profile formats base)
 set(library_objects "")
 foreach(module ${library_modules})
     list(APPEND library_objects $<TARGET_OBJECTS:phema_${module}>)

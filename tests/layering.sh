@@ -14,7 +14,8 @@ declare -A headers=(
     [profile]="family quadrature schedule"
     [output]="sink"
     [gpu]="cuda_plugin"
-    [render]="progress report table terminal"
+    [ops]="design_question inspect searching team"
+    [render]="html_page progress report table terminal"
 )
 
 # module: all that it may use, which is more than CMakeLists.txt names of it

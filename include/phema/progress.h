@@ -2,8 +2,8 @@
 #ifndef PHEMA_PROGRESS_H
 #define PHEMA_PROGRESS_H
 
+#include "phema/ops.h"
 #include "phema/render.h"
-#include "phema/synth.h"
 
 /* The first second says little about the rate of the others. */
 #define PROGRESS_KNOWN_AFTER_S 1.0
@@ -14,14 +14,8 @@ struct progress {
     double last_s;
     bool is_utf8;
     size_t n_drawn; /* columns of the line on the terminal */
-    /* What is left where a signal ends the program, and its text: the handler may still read one
-     * while the other is written. */
-    enum progress_kept {
-        PROGRESS_KEEPS_NOTHING,
-        PROGRESS_WRITES_NOTHING,
-        PROGRESS_KEEPS_TILES,
-        PROGRESS_KEEPS_PART
-    } kept;
+    enum phema_kept kept;
+    /* The text for a signal: the handler may still read one while the other is written. */
     char farewells[2][96];
     unsigned n_farewells;
 };
@@ -46,6 +40,19 @@ void watch_begin_stage(struct watch *watch, const char *stage);
 /* How far the stage is: a bar and the time left. */
 void watch_advance(struct watch *watch, uint64_t done_bytes, uint64_t total_bytes);
 void watch_stop(struct watch *watch);
+
+/* ---- listener.c ---- */
+
+/* Shows what ops tell. Others may replace callbacks, with a struct that begins with this one. */
+struct render_listener {
+    struct phema_listener heard; /* the context is this struct */
+    struct render_style style;
+    bool hides_errors; /* the verb prints the errors to expect itself */
+    const char *label; /* of the progress; NULL: none */
+    struct progress progress;
+    struct watch *watch;
+};
+void render_listen(struct render_listener *out, const struct render_style *style);
 
 /* phema_plan_make, which shows what it does when that takes longer than a second. */
 PHEMA_FALLIBLE watch_make_plan(struct phema_plan **out, const struct render_style *style,

@@ -2,8 +2,11 @@
 #ifndef PHEMA_REPORT_H
 #define PHEMA_REPORT_H
 
+#include "phema/design_question.h"
+#include "phema/inspect.h"
 #include "phema/output.h"
-#include "phema/render.h"
+#include "phema/progress.h"
+#include "phema/searching.h"
 #include "phema/synth.h"
 
 /* To stderr: the series that was recognised, and what was left out (unless quiet). Its warnings
@@ -69,5 +72,92 @@ void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan
 
 /* Weights that are smaller are printed as 0: four digits after the point. */
 #define REPORT_LEAST_WEIGHT 5e-5
+
+/* ---- inspect_times.c ---- */
+
+/* Two lines, or one and a table: how many snapshots, of which times and widths. */
+void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times);
+/* Remarks, and the errors to expect by width as a curve. */
+void inspect_errors_write(struct phema_strbuf *out, const struct inspect_times *times,
+                          const struct inspect_errors *errors);
+void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times,
+                              const struct inspect_errors *errors);
+/* Lines about gaps, missing and duplicate snapshots after an empty line; or no line. */
+void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times);
+/* "1024 to 4096"; "0.05, 0.1"; of a run */
+void inspect_show_range(struct phema_strbuf *out, const struct inspect_run *run);
+void inspect_show_kinds(struct phema_strbuf *out, const struct inspect_times *times,
+                        uint64_t kinds);
+/* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */
+void inspect_show_step(struct phema_name_buffer *out, double every);
+
+/* ---- inspect_totals.c ---- */
+
+/* "average", "copy" or "left-out", in JSON. */
+const char *inspect_rule_name(enum inspect_rule rule);
+
+/* "copied (buffer)" of a rule; the prefix of a component, or "(no prefix)". */
+void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total *rule);
+void inspect_show_component(struct phema_name_buffer *out, const struct inspect_total *component);
+
+/* Tables of the sums, with an empty line before each. */
+void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary);
+/* The same as members of an object. */
+void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
+
+/* ---- inspect_checkpoint.c ---- */
+
+/* The summary is of the checkpoint's tensors, or of the series'. is_inner: of several operands. */
+void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
+                              const struct inspect_summary *summary);
+void inspect_write_checkpoint_json(struct phema_json_out *out, const struct render_style *style,
+                                   const struct phema_checkpoint *checkpoint,
+                                   const struct inspect_summary *summary, bool is_inner);
+
+/* ---- inspect_series.c ---- */
+
+/* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to
+ * go on with, or NULL. The text is printed as it is. */
+void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
+                          const struct inspect_times *times, const struct inspect_errors *errors,
+                          const struct inspect_design *design, const char *next, bool is_verbose);
+void inspect_write_series_json(struct phema_json_out *out, const struct render_style *style,
+                               const struct inspect_summary *summary,
+                               const struct inspect_times *times,
+                               const struct inspect_errors *errors,
+                               const struct inspect_design *design, bool is_inner);
+
+/* ---- design_lines.c, design_text.c, design_json.c ---- */
+
+/* Appends the lines that make a trainer store the design. */
+void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,
+                        const struct phema_design *design);
+
+void design_write_text(struct phema_strbuf *out, const struct design_answer *answer);
+/* "0.025, 0.173, raw" */
+void design_write_widths(struct phema_strbuf *out, const struct phema_design *design);
+/* "every 6250", "64 times, 7815 to 1000000" */
+void design_write_times(struct phema_strbuf *out, const struct phema_design *design);
+
+void design_write_json(struct phema_strbuf *out, const struct render_style *style,
+                       const struct design_answer *answer);
+/* The chosen design alone, as -o writes it. */
+void design_write_file(struct phema_strbuf *out, const struct design_answer *answer);
+
+/* ---- search.c ---- */
+
+/* Shows a search while it runs; the listener borrows it. */
+struct search_shown {
+    struct render_listener shown;
+    char pass_label[64]; /* of the bar while candidates are made */
+    bool has_heading;    /* of the table of scores */
+    bool accepts_wrong;
+};
+void search_show(struct search_shown *out, struct search_listener *listener,
+                 const struct render_style *style, bool accepts_wrong);
+/* To stderr: the best candidate, and warnings so far. */
+void search_report_end(const struct render_style *style, const struct searching *searching);
+void search_write(struct phema_strbuf *out, const struct render_style *style,
+                  const struct searching *searching);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan.c - handles of series and plans: snapshots, targets and their weights. */
 #include "plan.h"
+#include "phema/ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,31 +123,6 @@ static enum phema_status copy_options(struct posthoc_ema_plan *plan,
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
-static enum phema_status fail_above(const struct phema_target *target, const char *rule,
-                                    double predicted, double max_error, struct phema_error *err)
-{
-    struct phema_name_buffer at;
-    return phema_fail(err, PHEMA_NO, "%s%.200s%s at %s: predicted error %.2g is above %.2g",
-                      rule ? "rule '" : "", rule ? rule : target->spec, rule ? "'" : "",
-                      phema_number_format(&at, target->named_time), predicted, max_error);
-}
-
-static enum phema_status check_error(const struct phema_plan *plan, double max_error,
-                                     struct phema_error *err)
-{
-    for (size_t j = 0; max_error > 0 && j < plan->m; j++) {
-        const struct phema_target *target = &plan->targets[j];
-        double predicted = target->solution.predicted.total;
-        if (!(predicted <= max_error)) /* an unknown error counts as too large */
-            return fail_above(target, NULL, predicted, max_error, err);
-        for (size_t r = 0; r < plan->n_rules; r++)
-            if (!plan->rules[r].is_copy && !(target->ruled[r].predicted.total <= max_error))
-                return fail_above(target, plan->rules[r].expression,
-                                  target->ruled[r].predicted.total, max_error, err);
-    }
-    return PHEMA_OK;
-}
-
 static enum phema_status keep_warnings(struct posthoc_ema_plan *plan, struct phema_error *err)
 {
     struct phema_arena *arena = &plan->series_options.arena;
@@ -216,7 +192,9 @@ static enum phema_status make_plan(struct posthoc_ema_plan *plan,
     status = phema_plan_make(&plan->plan, &options, err);
     if (!status)
         status = keep_warnings(plan, err);
-    return status ? status : check_error(plan->plan, o.max_error, err);
+    return status ? status
+                  : phema_plan_check_error(plan->plan,
+                                           o.max_error > 0 ? o.max_error : PHEMA_UNKNOWN, err);
 }
 
 enum posthoc_ema_status posthoc_ema_plan_make(struct posthoc_ema_plan **out,

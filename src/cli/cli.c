@@ -11,9 +11,9 @@
 
 #include "phema/cleanup.h"
 #include "phema/cli.h"
+#include "phema/ops.h"
 #include "phema/render.h"
 #include "phema/terminal.h"
-#include "processes/team_plan.h"
 #include "remedy/remedy.h"
 
 #define ADDRESS(name) &cli_##name,
@@ -166,7 +166,7 @@ static enum phema_status call_verb(const struct cli_verb *verb, void *values,
     if (!team || team->size == 1 || verb == &cli_synth || verb == &cli_verify)
         return verb->run(values, err);
     enum phema_status status = team->rank == 0 ? verb->run(values, err) : PHEMA_OK;
-    return team_share_status(team, status, err);
+    return phema_team_share_status(team, status, err);
 }
 
 /* "synth inspect DIR": the word is a verb, and neither a file nor a choice such as "plot

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "diff_tensors.h"
 #include "phema/json.h"
 #include "phema/progress.h"
 #include "phema/report.h"
@@ -194,16 +193,12 @@ static enum phema_status compare(const struct diff_values *args, const struct ph
                                  const struct phema_checkpoint *b, struct phema_error *err)
 {
     struct phema_comparison comparison;
-    struct watch *watch = watch_start(&args->common.style, "comparing");
-    enum phema_status status = phema_compare(&comparison, a, b, watch, err);
-    watch_stop(watch);
+    struct render_listener listener;
+    render_listen(&listener, &args->common.style);
+    enum phema_status status = phema_compare(&comparison, a, b, &listener.heard, err);
     if (status)
         return status;
-    status = phema_checkpoint_check_unchanged(a, err);
-    if (!status)
-        status = phema_checkpoint_check_unchanged(b, err);
-    if (!status)
-        status = report(args, &comparison, err);
+    status = report(args, &comparison, err);
     phema_comparison_clear(&comparison);
     return status;
 }

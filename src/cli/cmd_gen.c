@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli.h"
-#include "design/design.h"
 #include "phema/cpu.h"
+#include "phema/design_question.h"
 #include "phema/gen.h"
 #include "phema/json.h"
 #include "phema/profile.h"

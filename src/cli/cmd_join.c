@@ -6,7 +6,7 @@
 
 #include "cli.h"
 #include "phema/path.h"
-#include "processes/join_outputs.h"
+#include "phema/progress.h"
 #include "remedy/command_edit.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
@@ -44,7 +44,7 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
 }
 
 /* OUT is an output, or a directory of several outputs. */
-static enum phema_status add_all(struct join_list *joins, const char *out,
+static enum phema_status add_all(struct phema_join_list *joins, const char *out,
                                  const struct phema_writer_options *options,
                                  struct phema_error *err)
 {
@@ -58,47 +58,73 @@ static enum phema_status add_all(struct join_list *joins, const char *out,
     else
         status = phema_writer_reserve_descriptors(joins->n + n, err);
     for (size_t i = 0; i < n && !status; i++)
-        status = join_list_add(joins, paths[i], options, err);
+        status = phema_join_add(joins, paths[i], options, err);
     for (size_t i = 0; i < n; i++)
         free(paths[i]);
     free(paths);
     return status;
 }
 
-static enum phema_status commit_all(struct join_list *joins, const struct join_values *args,
+struct join_listener {
+    struct render_listener shown;
+    struct phema_strbuf text;
+    struct phema_json_out json;
+};
+
+static void print_joined(void *context, const struct phema_writer_join *join)
+{
+    struct join_listener *listener = context;
+    struct phema_name_buffer size;
+    const char *path = phema_writer_join_path(join);
+    if (listener->shown.style.is_json) {
+        phema_json_out_open(&listener->json, NULL, '{');
+        phema_json_out_path(&listener->json, "file", path);
+        phema_json_out_u64(&listener->json, "bytes", phema_writer_join_bytes(join));
+        phema_json_out_u64(&listener->json, "parts", phema_writer_join_n_parts(join));
+        phema_json_out_close(&listener->json, '}');
+    } else {
+        render_write_path(&listener->text, path);
+        phema_strbuf_puts(&listener->text, "\n");
+    }
+    if (!listener->shown.style.is_quiet)
+        render_say("%s: %llu parts, %s", path, (unsigned long long)phema_writer_join_n_parts(join),
+                   phema_size_format(&size, phema_writer_join_bytes(join)));
+}
+
+static enum phema_status commit_all(struct phema_join_list *joins, const struct join_values *args,
                                     struct phema_error *err)
 {
     bool is_json = args->common.style.is_json;
-    struct phema_strbuf text = {0};
-    struct phema_json_out json = {0};
+    struct join_listener listener = {.text = {0}};
+    render_listen(&listener.shown, &args->common.style);
+    listener.shown.heard.joined = print_joined;
     if (is_json) {
-        render_json_begin(&json, &text, true);
-        phema_json_out_open(&json, "outputs", '[');
+        render_json_begin(&listener.json, &listener.text, true);
+        phema_json_out_open(&listener.json, "outputs", '[');
     }
-    enum phema_status status =
-        join_list_commit(joins, &args->common, false, &text, is_json ? &json : NULL, err);
+    enum phema_status status = phema_join_commit(joins, &listener.shown.heard, err);
     if (status) {
-        phema_strbuf_clear(&text);
+        phema_strbuf_clear(&listener.text);
         return status;
     }
     if (is_json) {
-        phema_json_out_close(&json, ']');
-        render_write_warnings(&json, &args->common.style);
-        render_json_end(&json);
+        phema_json_out_close(&listener.json, ']');
+        render_write_warnings(&listener.json, &args->common.style);
+        render_json_end(&listener.json);
     }
-    return is_json ? render_print(&text, err) : render_print_as_is(&text, err);
+    return is_json ? render_print(&listener.text, err) : render_print_as_is(&listener.text, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct join_values *args = values;
-    struct join_list joins = {0};
+    struct phema_join_list joins = {0};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < args->outs.n && !status; i++)
         status = add_all(&joins, args->outs.items[i], &args->options, err);
     if (!status)
         status = commit_all(&joins, args, err);
-    join_list_clear(&joins);
+    phema_join_clear(&joins);
     return status;
 }
 

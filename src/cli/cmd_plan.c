@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "cli.h"
-#include "inspect/inspect.h"
 #include "phema/clock.h"
 #include "phema/path.h"
-#include "phema/render.h"
+#include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/stripes.h"
-#include "processes/team_synth.h"
 #include "run_options.h"
 
 struct plan_values {
@@ -55,7 +53,7 @@ static struct team_share find_share(const struct phema_plan *plan,
                                     double prepared_s)
 {
     struct team_share share = {.n_processes = n_processes,
-                               .n_shares = team_count_shares(plan, outputs)};
+                               .n_shares = phema_count_shares(plan, outputs)};
     uint64_t most = n_processes ? (share.n_shares + n_processes - 1) / n_processes : 0;
     double part = share.n_shares ? (double)most / (double)share.n_shares : 0;
     double work_s = forecast->seconds > prepared_s ? forecast->seconds - prepared_s : 0;
@@ -412,7 +410,8 @@ static void write_json(struct phema_strbuf *out, const struct report *report)
 
 /* ---- The verb ---- */
 
-static enum phema_status print(const struct plan_values *args, const struct cli_prepared *prepared,
+static enum phema_status print(const struct plan_values *args,
+                               const struct phema_prepared *prepared,
                                const struct phema_forecast *forecast, double prepared_s,
                                struct phema_error *err)
 {
@@ -437,17 +436,24 @@ static enum phema_status print(const struct plan_values *args, const struct cli_
     return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
-static enum phema_status predict(const struct plan_values *args, struct cli_prepared *prepared,
+static enum phema_status predict(const struct plan_values *args, struct phema_prepared *prepared,
                                  struct phema_memory_profile *memory, double start_s,
                                  struct phema_error *err)
 {
     const char *out = args->run.outputs.out                  ? args->run.outputs.out
                       : args->run.plan.options.is_conversion ? "out.safetensors"
                                                              : "phema-{time}-{sigma}.safetensors";
-    enum phema_status status = cli_prepare_plan(prepared, &args->common, &args->run, memory, err);
+    struct phema_request request;
+    struct render_listener listener;
+    render_listen(&listener, &args->common.style);
+    listener.hides_errors = !args->common.style.is_verbose;
+    enum phema_status status = cli_read_request(&request, &args->common, &args->run, err);
     if (status)
         return status;
-    status = cli_prepare_outputs(prepared, &args->common, &args->run, out, err);
+    request.plan.series.compares_samples = true;
+    status = phema_prepare_plan(prepared, &request, memory, &listener.heard, err);
+    if (!status)
+        status = phema_prepare_outputs(prepared, &request, out, &listener.heard, err);
     if (status)
         return status;
     phema_memory_profile_end(memory);
@@ -462,16 +468,13 @@ static enum phema_status predict(const struct plan_values *args, struct cli_prep
 static enum phema_status run(void *values, struct phema_error *err)
 {
     double start_s = phema_clock_s();
-    struct plan_values *args = values;
-    args->run.hides_errors = !args->common.style.is_verbose;
-    args->run.plan.options.series.compares_samples = true;
     struct phema_memory_profile *memory = NULL;
     enum phema_status status = phema_memory_profile_open(&memory, false, err);
     if (status)
         return status;
-    struct cli_prepared prepared;
-    status = predict(args, &prepared, memory, start_s, err);
-    cli_prepared_clear(&prepared);
+    struct phema_prepared prepared = {.plan = NULL};
+    status = predict(values, &prepared, memory, start_s, err);
+    phema_prepared_clear(&prepared);
     phema_memory_profile_close(memory);
     return status;
 }

@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_synth.c - makes averaged checkpoints. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli.h"
-#include "phema/claims.h"
-#include "phema/cli.h"
 #include "phema/memory_profile.h"
 #include "phema/progress.h"
 #include "phema/report.h"
-#include "phema/sink.h"
-#include "phema/writer.h"
-#include "processes/auto_part.h"
-#include "processes/published_parts.h"
-#include "processes/team_plan.h"
-#include "processes/team_synth.h"
+#include "processes/part_option.h"
 #include "replay_options.h"
 
 /* ---- Outputs, on stdout ---- */
 
-static void write_result(struct phema_strbuf *out, const struct cli_common *common,
-                         const struct phema_plan *plan, const struct phema_outputs *outputs,
-                         const struct phema_synth_result *result)
+static void write_result(struct phema_strbuf *out, const struct render_style *style,
+                         const struct phema_synthesis *synthesis)
 {
-    if (!common->style.is_json) {
+    const struct phema_plan *plan = synthesis->prepared.plan;
+    const struct phema_outputs *outputs = &synthesis->prepared.outputs;
+    const struct phema_synth_result *result = &synthesis->result;
+    if (!style->is_json) {
         for (size_t j = 0; j < outputs->m && !result->n_parts; j++) { /* a part publishes nothing */
             render_write_path(out, outputs->items[j].path);
             phema_strbuf_puts(out, "\n");
@@ -68,7 +61,7 @@ static void write_result(struct phema_strbuf *out, const struct cli_common *comm
         phema_json_out_u64(&json, "gpu_bytes", result->device.gpu_bytes);
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
-    report_checks_json(&json, &common->style, plan);
+    report_checks_json(&json, style, plan);
     render_json_end(&json);
 }
 
@@ -181,17 +174,17 @@ static void report_bytes(const struct phema_outputs *outputs,
 }
 
 /* To stderr: outputs, bytes, seconds, memory; and how to join parts. */
-static void report_run(const struct cli_common *common, const struct phema_plan *plan,
-                       const struct phema_outputs *outputs, const struct phema_synth_result *result,
-                       bool joins)
+static void report_run(const struct render_style *style, const struct phema_synthesis *synthesis)
 {
-    report_elements(&common->style, plan->series, result);
-    if (common->style.is_quiet)
+    const struct phema_synth_result *result = &synthesis->result;
+    const struct phema_outputs *outputs = &synthesis->prepared.outputs;
+    report_elements(style, synthesis->prepared.plan->series, result);
+    if (style->is_quiet)
         return;
     report_restarted(result->n_stale_partials, "a killed run");
     report_resumed(result);
     report_bytes(outputs, result);
-    if (common->style.is_verbose) {
+    if (style->is_verbose) {
         report_io(result);
         render_say(
             "%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; kernels "
@@ -199,16 +192,16 @@ static void report_run(const struct cli_common *common, const struct phema_plan 
             result->n_averaged, result->n_copied, result->n_constant, result->backend,
             result->n_threads, result->n_threads == 1 ? "" : "s");
     }
-    if (result->n_parts && !joins)
+    if (result->n_parts && !synthesis->joins)
         report_join(outputs, result->n_parts);
 }
 
 /* To stderr: the device that computed the sums, and why it was chosen. */
-static void report_device(const struct cli_common *common, const struct phema_device_choice *choice,
-                          bool is_asked)
+static void report_device(const struct render_style *style,
+                          const struct phema_device_choice *choice, bool is_asked)
 {
     struct phema_name_buffer size;
-    if (common->style.is_quiet)
+    if (style->is_quiet)
         return;
     if (choice->is_gpu)
         render_say("summed on %s, with %s of %s memory%s%s", choice->name,
@@ -221,96 +214,6 @@ static void report_device(const struct cli_common *common, const struct phema_de
 }
 
 /* ---- Memory of the stages ---- */
-
-/* The memory of each stage, as JSON lines (--profile-memory) and as a table (--verbose). */
-struct memory_report {
-    struct phema_memory_profile *profile;
-    const char *path; /* of the lines, NULL for none; borrowed */
-    bool replaces;
-    bool is_free; /* path is no other file of the run (claim_memory) */
-};
-
-static enum phema_status begin_memory(struct memory_report *out, const struct cli_common *common,
-                                      const char *path, bool replaces, struct phema_error *err)
-{
-    *out = (struct memory_report){.path = path, .replaces = replaces};
-    enum phema_status status = path && !replaces ? phema_writer_check_absent(path, err) : PHEMA_OK;
-    return status ? status
-                  : phema_memory_profile_open(&out->profile, path || common->style.is_verbose, err);
-}
-
-/* When all files of the run are known: PHEMA_ERR_OUTPUT where the path is one of them. */
-static enum phema_status claim_memory(struct memory_report *report,
-                                      const struct phema_claims *claims, struct phema_error *err)
-{
-    enum phema_status status =
-        report->path ? phema_claims_check(claims, report->path, err) : PHEMA_OK;
-    report->is_free = !status;
-    if (status) /* the path is another file of the run */
-        report->path = NULL;
-    return status;
-}
-
-static uint64_t above(uint64_t value, uint64_t baseline)
-{
-    return value > baseline ? value - baseline : 0;
-}
-
-static void write_level(struct phema_json_out *out, const char *name,
-                        const struct phema_level *level)
-{
-    phema_json_out_open(out, name, '{');
-    phema_json_out_u64(out, "baseline", level->baseline);
-    phema_json_out_u64(out, "now", level->now);
-    phema_json_out_u64(out, "peak", level->peak);
-    phema_json_out_number(out, "delta", (double)level->now - (double)level->baseline);
-    phema_json_out_u64(out, "peak_delta", above(level->peak, level->baseline));
-    phema_json_out_close(out, '}');
-}
-
-static void write_stage(struct phema_strbuf *text, const char *name,
-                        const struct phema_stage_record *record)
-{
-    struct phema_json_out out = {.text = text};
-    phema_json_out_open(&out, NULL, '{');
-    phema_json_out_string(&out, "stage", name);
-    phema_json_out_number(&out, "elapsed_seconds", record->elapsed_s);
-    write_level(&out, "rss_anon", &record->anonymous);
-    write_level(&out, "rss_file", &record->file);
-    write_level(&out, "allocated", &record->allocated);
-    if (record->has_device) {
-        write_level(&out, "gpu_allocated", &record->device_allocated);
-        write_level(&out, "gpu_reserved", &record->device_reserved);
-    }
-    if (record->knows_cached)
-        phema_json_out_u64(&out, "page_cache", record->cached_bytes);
-    phema_json_out_u64(&out, "leaked", record->leaked_bytes);
-    phema_json_out_close(&out, '}');
-    phema_strbuf_puts(text, "\n");
-}
-
-static enum phema_status write_stages(const struct memory_report *report, struct phema_error *err)
-{
-    struct phema_strbuf text = {0};
-    for (int i = 0; i < PHEMA_N_STAGES; i++) {
-        struct phema_stage_record record =
-            phema_memory_profile_stage(report->profile, (enum phema_stage)i);
-        if (record.is_entered)
-            write_stage(&text, phema_stage_names[i], &record);
-    }
-    enum phema_status status = phema_strbuf_check(&text, err);
-    struct phema_writer_options options = {.replaces = report->replaces};
-    struct phema_writer *writer = NULL;
-    if (!status)
-        status = phema_writer_open(&writer, report->path, text.size, &options, err);
-    if (!status && text.size)
-        status = phema_writer_write(writer, 0, text.data, text.size, err);
-    phema_strbuf_clear(&text);
-    if (!status)
-        return phema_writer_commit(writer, err);
-    phema_writer_abandon(writer);
-    return status;
-}
 
 /* Values that were not measured are left out. */
 static void print_table(struct phema_memory_profile *profile)
@@ -359,186 +262,122 @@ static void warn_of_leaks(struct phema_memory_profile *profile)
     }
 }
 
-/* Without claims, only a file that does not exist may be written: it cannot be an input. */
-static bool may_write(const struct memory_report *report)
-{
-    struct phema_error ignored;
-    struct phema_strbuf partial = {0};
-    if (report->is_free)
-        return true;
-    phema_strbuf_printf(&partial, "%s.partial", report->path);
-    bool is_absent = !partial.is_failed && !phema_writer_check_absent(report->path, &ignored) &&
-                     !phema_writer_check_absent(partial.data, &ignored);
-    phema_strbuf_clear(&partial);
-    return is_absent;
-}
-
-/* Writes both, also of a run that failed with status, which comes back unless writing fails. A run
- * that failed before its files were known replaces nothing. */
-static enum phema_status end_memory(struct memory_report *report, const struct cli_common *common,
-                                    enum phema_status status, struct phema_error *err)
+static enum phema_status end_memory(struct phema_memory_report *report,
+                                    const struct render_style *style, enum phema_status status,
+                                    struct phema_error *err)
 {
     phema_memory_profile_end(report->profile);
-    if (common->style.is_verbose && !common->style.is_quiet)
+    if (style->is_verbose && !style->is_quiet)
         print_table(report->profile);
-    if (!common->style.is_quiet)
+    if (!style->is_quiet)
         warn_of_leaks(report->profile);
-    struct phema_error own = {0};
-    if (report->path && may_write(report) && write_stages(report, &own) && !status) {
-        status = PHEMA_ERR_OUTPUT;
-        *err = own;
-    }
-    phema_memory_profile_close(report->profile);
-    return status;
+    return phema_memory_report_end(report, status, err);
 }
 
 /* ---- The verb ---- */
 
-static enum phema_status execute(const struct cli_synth_values *args, struct cli_prepared *prepared,
-                                 const struct auto_part *auto_part, struct phema_error *err)
+struct synth_listener {
+    struct render_listener shown;
+    const struct cli_synth_values *args;
+    struct phema_strbuf joined; /* lines: outputs that this process has published */
+};
+
+static void report_made(void *context, const struct phema_synthesis *synthesis)
 {
-    struct phema_synth_result result = {.part = args->run.synth.part,
-                                        .n_parts = args->run.synth.n_parts};
-    if (auto_part->is_team) {
-        enum phema_status status = team_synth(&result, args, auto_part, prepared, err);
-        if (status)
-            return status;
-        if (prepared->outputs.m > 0)
-            report_run(&args->common, prepared->plan, &prepared->outputs, &result, false);
-        if (args->common.team->rank > 0)
-            return PHEMA_OK;
-    } else if (prepared->outputs.m > 0) { /* otherwise every output is up to date */
-        struct progress progress;
-        progress_init(&progress, &args->common.style);
-        progress.kept = args->run.synth.n_parts   ? PROGRESS_KEEPS_PART
-                        : args->run.synth.resumes ? PROGRESS_KEEPS_TILES
-                                                  : PROGRESS_KEEPS_NOTHING;
-        progress_set_farewell(&progress, progress.kept == PROGRESS_KEEPS_NOTHING
-                                             ? "nothing was written"
-                                             : "run the same command to continue");
-        prepared->options.report = progress_report;
-        prepared->options.context = &progress;
-        enum phema_status status =
-            phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
-        progress_finish(&progress);
-        prepared->options.context = NULL;
-        bool is_excused =
-            status && args->joins && !published_parts_excuse(auto_part, args, status, err);
-        if (status && !is_excused)
-            return status;
-        while (is_excused && prepared->outputs.m)
-            phema_outputs_remove(&prepared->outputs, prepared->plan, prepared->outputs.m - 1);
-        if (!is_excused) {
-            report_run(&args->common, prepared->plan, &prepared->outputs, &result, args->joins);
-            report_device(&args->common, &result.device, args->run.device != NULL);
-        }
-    }
+    const struct synth_listener *listener = context;
+    const struct render_style *style = &listener->shown.style;
+    report_run(style, synthesis);
+    if (!synthesis->is_of_team)
+        report_device(style, &synthesis->result.device, listener->args->run.device != NULL);
+}
+
+static void report_joined(void *context, const struct phema_writer_join *join)
+{
+    struct synth_listener *listener = context;
+    struct phema_name_buffer size;
+    render_write_path(&listener->joined, phema_writer_join_path(join));
+    phema_strbuf_puts(&listener->joined, "\n");
+    if (!listener->shown.style.is_quiet)
+        render_say("%s: %llu parts, %s", phema_writer_join_path(join),
+                   (unsigned long long)phema_writer_join_n_parts(join),
+                   phema_size_format(&size, phema_writer_join_bytes(join)));
+}
+
+static enum phema_status print(struct synth_listener *listener,
+                               const struct phema_synthesis *synthesis, struct phema_error *err)
+{
     struct phema_strbuf text = {0};
-    write_result(&text, &args->common, prepared->plan, &prepared->outputs, &result);
-    if (args->joins) {
-        enum phema_status status = auto_part_join(auto_part, args, &text, err);
-        if (status) {
-            phema_strbuf_clear(&text);
-            return status;
-        }
-    }
-    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
+    bool is_json = listener->args->common.style.is_json;
+    write_result(&text, &listener->args->common.style, synthesis);
+    if (listener->joined.data && !is_json)
+        phema_strbuf_puts(&text, listener->joined.data);
+    return is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
-/* True when OUT is in another directory than the snapshots, so that it is not one of them. For a
- * snapshot the advice to use --force would be wrong. */
-static bool is_outside(const char *out, const char *snapshots)
+static enum phema_status make(struct synth_listener *listener, struct phema_synthesis *synthesis,
+                              struct phema_error *err)
 {
-    struct stat place, directory;
-    size_t size = directory_size(out);
-    char *parent = size ? strndup(out, size) : strdup(".");
-    bool is_other = parent && stat(parent, &place) == 0 && stat(snapshots, &directory) == 0 &&
-                    S_ISDIR(directory.st_mode) &&
-                    (place.st_ino != directory.st_ino || place.st_dev != directory.st_dev);
-    free(parent);
-    return is_other;
-}
-
-static enum phema_status prepare(struct cli_prepared *prepared, struct memory_report *memory,
-                                 struct auto_part *auto_part, const struct cli_synth_values *args,
-                                 struct phema_error *err)
-{
-    const struct cli_run_values *run = &args->run;
-    bool is_conversion = run->plan.options.is_conversion;
-    const struct phema_plan_options *wanted = &run->plan.options;
-    size_t n_widths = wanted->n_sigma_rels + wanted->n_gammas + wanted->n_profiles;
-    bool is_new = !run->synth.replaces && !run->synth.resumes && !args->skips_existing &&
-                  !run->synth.n_parts && !args->common.team && /* these may have to finish a join */
-                  is_outside(run->outputs.out, wanted->series.snapshots);
-    *prepared = (struct cli_prepared){.plan = NULL};
-    struct phema_plan_options checked;
-    enum phema_status status = cli_plan_options(&checked, &args->common, &run->plan, err);
-    if (status)
-        return status;
-    status = phema_outputs_check_out(&run->outputs, n_widths * (wanted->n_ats ? wanted->n_ats : 1),
-                                     is_new, err);
-    if (status)
-        return status;
-    status = cli_prepare_plan(prepared, &args->common, run, memory->profile, err);
-    if (status)
-        return status;
-    status = cli_prepare_outputs(prepared, &args->common, run, run->outputs.out, err);
-    if (!status && args->profile_memory)
-        status = sink_claim_names(prepared->plan, &prepared->outputs, run->synth.part,
-                                  run->synth.n_parts, err);
-    if (status)
-        return status;
-    status = claim_memory(memory, prepared->plan->series->claims, err);
-    if (!status && args->joins)
-        status = auto_part_skip_done(auto_part, prepared, args, err);
+    const struct phema_listener *heard = &listener->shown.heard;
+    enum phema_status status = phema_synthesis_prepare(synthesis, heard, err);
+    if (!phema_team_of(synthesis->team)) /* each part has elements of its own */
+        listener->shown.style.is_mute = false;
     if (!status)
-        status = team_is_wanted(auto_part, &args->common, &prepared->outputs, err);
-    bool may_be_there = run->synth.resumes || args->joins || auto_part->is_team;
-    if (!status && (args->skips_existing || (may_be_there && !is_conversion)))
-        status =
-            cli_skip_existing(prepared, run, args->common.verb, args->common.style.is_quiet, err);
+        status = phema_synthesis_run(synthesis, heard, err);
+    bool is_silent = synthesis->is_of_team && synthesis->team->rank > 0;
+    return status || is_silent ? status : print(listener, synthesis, err);
+}
+
+/* Of several processes the first one speaks. Each says for whom it waits: then the job stands
+ * still. */
+static enum phema_status read_part(struct phema_synthesis *synthesis, struct cli_synth_values *args,
+                                   struct phema_error *err)
+{
+    struct render_style *style = &args->common.style;
+    const struct phema_team *team = phema_team_of(args->common.team);
+    enum phema_status status = team ? team_check_options(args, err) : PHEMA_OK;
+    if (!status)
+        status = part_option_read(synthesis, args->part, &args->common, err);
+    if (team)
+        style->is_mute = team->rank > 0;
+    else if (synthesis->joins)
+        style->is_mute = synthesis->request.synth.part > 1 && !style->is_verbose;
+    style->is_quiet = style->is_quiet || style->is_mute;
     return status;
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct cli_synth_values *args = values;
-    struct phema_synth_options *options = &args->run.synth;
-    struct memory_report memory;
-    struct auto_part auto_part = {0};
-    args->run.plan.options.identifies = true;
-    enum phema_status status = PHEMA_OK;
-    if (team_of(&args->common)) {
-        args->common.style.is_mute = args->common.team->rank > 0;
-        args->common.style.is_quiet = args->common.style.is_quiet || args->common.style.is_mute;
-        status = team_check_options(args, err);
-    }
-    if (!status)
-        status = part_option_read(args, err);
+    const struct render_style asked = args->common.style;
+    struct phema_memory_report memory;
+    struct cli_commands commands;
+    struct render_listener waiting;
+    struct synth_listener listener = {.args = args};
+    struct phema_synthesis synthesis = {
+        .team = args->common.team, .skips_existing = args->skips_existing, .memory = &memory};
+    enum phema_status status = read_part(&synthesis, args, err);
     if (status)
         return status;
-    status = begin_memory(&memory, &args->common, args->profile_memory, options->replaces, err);
+    args->run.synth.part = synthesis.request.synth.part;
+    args->run.synth.n_parts = synthesis.request.synth.n_parts;
+    status = phema_memory_report_begin(&memory, args->profile_memory, args->run.synth.replaces,
+                                       asked.is_verbose, err);
     if (status)
         return status;
-    struct cli_prepared prepared = {.plan = NULL};
-    const struct phema_team *team = team_of(&args->common);
-    if (team && team->rank > 0) {
-        auto_part.is_team = true;
-        status = cli_prepare_run(&prepared, &args->run, NULL, err);
-    } else {
-        status = prepare(&prepared, &memory, &auto_part, args, err);
-    }
-    if (team)
-        status = team_share_plan(&prepared, team, status, err);
-    if (!team) /* each part has elements of its own */
-        args->common.style.is_mute = false;
+    render_listen(&waiting, &asked);
+    render_listen(&listener.shown, &args->common.style);
+    listener.shown.heard.made = report_made;
+    listener.shown.heard.joined = report_joined;
+    cli_commands_init(&commands, &cli_synth, &args->run);
+    status = cli_read_request(&synthesis.request, &args->common, &args->run, err);
+    synthesis.request.plan.identifies = true;
+    synthesis.request.commands = &commands.commands;
+    synthesis.waiting = synthesis.joins ? &waiting.heard : NULL;
     if (!status)
-        status = execute(args, &prepared, &auto_part, err);
-    cli_prepared_clear(&prepared);
-    auto_part_clear(&auto_part);
-    if (status && args->joins)
-        status = auto_part_name_process(args, status, err);
-    return end_memory(&memory, &args->common, status, err);
+        status = make(&listener, &synthesis, err);
+    phema_synthesis_clear(&synthesis);
+    phema_strbuf_clear(&listener.joined);
+    return end_memory(&memory, &args->common.style, status, err);
 }
 
 #define FIELD(member) offsetof(struct cli_synth_values, member)

@@ -351,7 +351,7 @@ static enum phema_status run(void *values, struct phema_error *err)
                 !is_table || args->common.style.is_verbose);
     status = args->is_advice ? print_advice(args, plan, err) : print_plan(args, plan, NULL, err);
     if (!status)
-        status = cli_check_error(plan, args->plan.max_error, err);
+        status = phema_plan_check_error(plan, args->plan.max_error, err);
     phema_plan_free(plan);
     return status;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* run_options.c - option rows of runs, and from their values the plan, the outputs and how the plan
- * is carried out. */
+/* run_options.c - option rows of runs, and their values as a request. */
 #include "run_options.h"
 
 #include <assert.h>
@@ -9,7 +8,6 @@
 #include "phema/cpu.h"
 #include "phema/number.h"
 #include "phema/progress.h"
-#include "phema/report.h"
 #include "remedy/remedy.h"
 
 #define FIELD(member) offsetof(struct cli_run_values, member)
@@ -93,28 +91,19 @@ const struct cli_opt cli_make_rows[] = {
 
 static_assert(PHEMA_HASHES_INPUTS, "CLI_INITIALLY_TRUE of --input-hash");
 
-static const struct {
-    const char *name;
-    enum phema_sums sums;
-} precisions[] = {{"auto", PHEMA_SUMS_AUTO}, {"f64", PHEMA_SUMS_F64}, {"f32", PHEMA_SUMS_F32}};
-
-static struct phema_outputs_options outputs_options(const struct cli_common *common,
-                                                    const struct cli_run_values *values,
-                                                    const char *out)
+static void read_outputs(struct phema_outputs_options *out, const struct cli_common *common,
+                         const struct cli_run_values *values)
 {
     static const enum phema_dtype dtypes[] = {0, 0, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
-    struct phema_outputs_options options = values->outputs;
-    options.out = out;
-    options.key = values->plan.options.series.key;
-    options.checkpoint = values->plan.options.series.checkpoint;
-    options.is_conversion = values->plan.options.is_conversion;
-    options.level = (int)values->level;
-    options.has_dtype = values->dtype > CLI_DTYPE_SAME;
-    options.keeps_dtypes = values->dtype == CLI_DTYPE_SAME;
-    options.dtype = dtypes[values->dtype];
-    options.accumulator = precisions[values->accumulate].name;
-    options.command_options = common->repeated_options;
-    return options;
+    *out = values->outputs;
+    out->key = values->plan.options.series.key;
+    out->checkpoint = values->plan.options.series.checkpoint;
+    out->is_conversion = values->plan.options.is_conversion;
+    out->level = (int)values->level;
+    out->has_dtype = values->dtype > CLI_DTYPE_SAME;
+    out->keeps_dtypes = values->dtype == CLI_DTYPE_SAME;
+    out->dtype = dtypes[values->dtype];
+    out->command_options = common->repeated_options;
 }
 
 /* "8GiB", or "0.5" of the free memory: numbers above 1 are bytes. */
@@ -161,49 +150,14 @@ static enum phema_status read_device(struct phema_gpu_options *options,
     return PHEMA_OK;
 }
 
-static enum phema_status check_form(void *context, const struct phema_series *series, size_t n,
-                                    struct phema_error *err)
+PHEMA_FALLIBLE cli_read_request(struct phema_request *out, const struct cli_common *common,
+                                const struct cli_run_values *values, struct phema_error *err)
 {
-    return phema_outputs_check_form(context, series, n, err);
-}
-
-static enum phema_status make_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                   const struct cli_run_values *values, struct phema_error *err)
-{
-    struct phema_plan_options options;
-    enum phema_status status = cli_plan_options(&options, common, &values->plan, err);
-    if (status)
-        return status;
-    options.memory_profile = prepared->options.memory_profile;
-    struct phema_outputs_options naming = outputs_options(common, values, values->outputs.out);
-    if (naming.out) {
-        options.check = check_form;
-        options.context = &naming;
-    }
-    options.series.max_ram_bytes = values->synth.max_ram_bytes;
-    options.series.may_lack_key = values->outputs.into != NULL;
-    options.series.compares_samples |=
-        values->synth.part > 1; /* the first one compares all bytes */
-    options.series.keeps_scales = values->dtype == CLI_DTYPE_SAME;
-    if (options.is_conversion) {
-        options.series.is_conversion = options.series.is_alone = true;
-        options.series.needs_no_profiles = true;
-        options.series.may_be_sampled = false;
-        options.series.keeps_codes = values->dtype <= CLI_DTYPE_SAME;
-        options.series.keeps_scales = false;
-        if (!options.series.key)
-            options.series.key = "."; /* all of it */
-    }
-    return watch_make_plan(&prepared->plan, &common->style, &options, err);
-}
-
-PHEMA_FALLIBLE cli_prepare_run(struct cli_prepared *prepared, const struct cli_run_values *values,
-                               struct phema_memory_profile *memory, struct phema_error *err)
-{
-    *prepared = (struct cli_prepared){.options = values->synth};
-    prepared->options.n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads();
-    prepared->options.sums = precisions[values->accumulate].sums;
-    prepared->options.memory_profile = memory;
+    static const char *const sums[] = {"auto", "f64", "f32"};
+    *out = (struct phema_request){.synth = values->synth, .max_error = values->plan.max_error};
+    out->synth.n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads();
+    read_outputs(&out->outputs, common, values);
+    phema_request_set_accumulator(out, sums[values->accumulate]);
     if (values->threads > 1024)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most 1024");
     if (values->synth.io_depth > PHEMA_READ_QUEUE_MAX_DEPTH)
@@ -214,46 +168,6 @@ PHEMA_FALLIBLE cli_prepare_run(struct cli_prepared *prepared, const struct cli_r
     if (values->level > 22)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "level", "expected 1 to 22, found %llu",
                                (unsigned long long)values->level);
-    return read_device(&prepared->options.gpu, values, err);
-}
-
-PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                const struct cli_run_values *values,
-                                struct phema_memory_profile *memory, struct phema_error *err)
-{
-    enum phema_status status = cli_prepare_run(prepared, values, memory, err);
-    if (status)
-        return status;
-    status = make_plan(prepared, common, values, err);
-    if (status)
-        return status;
-    struct phema_outputs_options naming = outputs_options(common, values, NULL);
-    if (naming.is_conversion) {
-        report_conversion(&common->style, prepared->plan->series);
-    } else {
-        report_series(&common->style, prepared->plan->series, &prepared->plan->checks);
-        bool is_bf16 = !values->dtype && phema_series_n_scaled(prepared->plan->series) > 0;
-        report_plan(&common->style, prepared->plan, is_bf16 ? PHEMA_BF16 : naming.dtype,
-                    naming.has_dtype || is_bf16, !values->hides_errors);
-    }
-    return cli_check_error(prepared->plan, values->plan.max_error, err);
-}
-
-PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct cli_common *common,
-                                   const struct cli_run_values *values, const char *out,
-                                   struct phema_error *err)
-{
-    struct phema_outputs_options naming = outputs_options(common, values, out);
-    enum phema_status status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
-    if (status)
-        return status;
-    report_into(&common->style, naming.into, &prepared->outputs);
-    report_scaled(&common->style, prepared->plan->series, &prepared->outputs);
-    return status;
-}
-
-void cli_prepared_clear(struct cli_prepared *prepared)
-{
-    phema_outputs_clear(&prepared->outputs);
-    phema_plan_free(prepared->plan);
+    enum phema_status status = read_device(&out->synth.gpu, values, err);
+    return status ? status : cli_plan_options(&out->plan, common, &values->plan, err);
 }

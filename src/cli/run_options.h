@@ -1,10 +1,8 @@
-/* run_options.h - the options that `synth`, `plan` and `search` share, and from them the plan, its
- * outputs and how the plan is carried out. */
+/* run_options.h - the options that `synth`, `plan` and `search` share. */
 #ifndef CLI_RUN_OPTIONS_H
 #define CLI_RUN_OPTIONS_H
 
-#include "phema/output.h"
-#include "phema/synth.h"
+#include "phema/ops.h"
 #include "series_options.h"
 
 #define CLI_DTYPE_SAME 1
@@ -18,7 +16,6 @@ struct cli_run_values {
     unsigned accumulate; /* CLI_CHOICE of CLI_PRECISIONS */
     const char *device, *gpu_memory;
     uint64_t threads, level;
-    bool hides_errors; /* the verb prints the errors to expect itself */
 };
 
 #define CLI_PRECISIONS "auto|f64|f32"
@@ -32,29 +29,10 @@ struct cli_synth_values {
     struct cli_run_values run;
     const char *profile_memory, *part;
     bool skips_existing;
-    bool joins;        /* --part auto: the process that finds all parts done joins them */
-    bool says_waiting; /* says for whom it waits: unless --quiet, processes of all parts */
 };
 
-/* From values to a plan and its outputs; each step is reported on stderr. */
-struct cli_prepared {
-    struct phema_plan *plan;
-    struct phema_outputs outputs;
-    struct phema_synth_options options;
-};
-
-/* Sets the options of the run alone. memory: NULL for none. */
-PHEMA_FALLIBLE cli_prepare_run(struct cli_prepared *prepared, const struct cli_run_values *values,
-                               struct phema_memory_profile *memory, struct phema_error *err);
-
-/* Call both in this order. out: OUT, or a default for it. memory: NULL for none. Call
- * cli_prepared_clear after a failure as well. */
-PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                const struct cli_run_values *values,
-                                struct phema_memory_profile *memory, struct phema_error *err);
-PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct cli_common *common,
-                                   const struct cli_run_values *values, const char *out,
-                                   struct phema_error *err);
-void cli_prepared_clear(struct cli_prepared *prepared);
+/* values -> what ops are asked for; borrowed from the values. */
+PHEMA_FALLIBLE cli_read_request(struct phema_request *out, const struct cli_common *common,
+                                const struct cli_run_values *values, struct phema_error *err);
 
 #endif

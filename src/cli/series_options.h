@@ -35,8 +35,4 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
 PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *option,
                                 struct phema_error *err);
 
-/* --max-error: PHEMA_NO names the first target above it. */
-PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
-                               struct phema_error *err);
-
 #endif

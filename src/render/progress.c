@@ -47,13 +47,13 @@ static void update_farewell(struct progress *progress, const struct phema_progre
     char text[64] = "nothing was written";
     double done = (double)(state->resumed_bytes + state->done_bytes);
     double total = (double)(state->resumed_bytes + state->total_bytes);
-    if (progress->kept == PROGRESS_WRITES_NOTHING)
+    if (progress->kept == PHEMA_WRITES_NOTHING)
         text[0] = '\0';
-    else if (progress->kept == PROGRESS_KEEPS_PART)
+    else if (progress->kept == PHEMA_KEEPS_PART)
         (void)snprintf(text, sizeof(text), "run the same part again");
-    else if (progress->kept == PROGRESS_KEEPS_TILES && state->stage)
+    else if (progress->kept == PHEMA_KEEPS_TILES && state->stage)
         (void)snprintf(text, sizeof(text), "run the same command to continue");
-    else if (progress->kept == PROGRESS_KEEPS_TILES)
+    else if (progress->kept == PHEMA_KEEPS_TILES)
         (void)snprintf(text, sizeof(text), "run the same command to continue (%.0f %% done)",
                        total > 0 ? floor(100 * done / total) : 0);
     else if (state->n_published)

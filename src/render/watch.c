@@ -64,7 +64,7 @@ struct watch *watch_start(const struct render_style *style, const char *stage)
     watch->stage = stage;
     watch->start_s = phema_clock_s();
     progress_init(&watch->progress, style);
-    watch->progress.kept = PROGRESS_WRITES_NOTHING;
+    watch->progress.kept = PHEMA_WRITES_NOTHING;
     pthread_condattr_t attributes;
     (void)pthread_mutex_init(&watch->lock, NULL);
     (void)pthread_condattr_init(&attributes);
@@ -109,37 +109,4 @@ void watch_stop(struct watch *watch)
     (void)pthread_mutex_destroy(&watch->lock);
     progress_finish(&watch->progress);
     free(watch);
-}
-
-/* ---- Plans ---- */
-
-struct planning {
-    struct watch *watch;
-    /* the caller's */
-    enum phema_status (*check)(void *context, const struct phema_series *series, size_t n,
-                               struct phema_error *err);
-    void *context;
-};
-
-/* Called between the two stages. */
-static enum phema_status begin_solving(void *context, const struct phema_series *series, size_t n,
-                                       struct phema_error *err)
-{
-    const struct planning *planning = context;
-    watch_begin_stage(planning->watch, "solving for the weights");
-    return planning->check ? planning->check(planning->context, series, n, err) : PHEMA_OK;
-}
-
-PHEMA_FALLIBLE watch_make_plan(struct phema_plan **out, const struct render_style *style,
-                               const struct phema_plan_options *options, struct phema_error *err)
-{
-    struct phema_plan_options watched = *options;
-    struct planning planning = {.watch = watch_start(style, "opening the snapshots"),
-                                .check = options->check,
-                                .context = options->context};
-    watched.check = begin_solving;
-    watched.context = &planning;
-    enum phema_status status = phema_plan_make(out, &watched, err);
-    watch_stop(planning.watch);
-    return status;
 }

@@ -135,7 +135,8 @@ static void a_design_is_that_of_the_question(void **state)
     posthoc_ema_design_free(design);
     options.until = 0.5;
     assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
-    assert_non_null(strstr(error.message, "until: expected whole steps"));
+    assert_non_null(strstr(error.message,
+                           "until: expected a training of 2 steps or more, a whole number, found"));
     options.until = 10000;
     options.motion = "sideways";
     assert_int_equal(posthoc_ema_design_make(&design, &options, &error), POSTHOC_EMA_ERR_USAGE);
@@ -426,7 +427,7 @@ static void a_plan_above_its_error_is_refused(void **state)
     struct posthoc_ema_plan_options options = {
         .size = sizeof(options), .sigma_rels = &sigma_rel, .n_sigma_rels = 1, .max_error = 1e-9};
     assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error), POSTHOC_EMA_NO);
-    assert_non_null(strstr(error.message, "is above 1e-09"));
+    assert_non_null(strstr(error.message, "is above max_error=1e-09"));
     assert_null(plan);
     options.max_error = 0;
     options.metric = "walks";

@@ -2,8 +2,8 @@
 /* fuzz_design.c - The bytes as a file of design -o, which gen and inspect read. */
 #include <math.h>
 
-#include "design/design.h"
 #include "fuzz.h"
+#include "phema/design_question.h"
 
 static void check_design(const struct design_read *design)
 {

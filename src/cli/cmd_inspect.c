@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_inspect.c - shows the contents of a checkpoint or of a directory of snapshots. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "phema/cleanup.h"
+#include "phema/formats.h"
+#include "phema/progress.h"
+#include "phema/render.h"
+#include "phema/report.h"
+#include "remedy/remedy.h"
+#include "series_options.h"
+
+struct inspect_values {
+    struct cli_common common;
+    struct cli_texts paths;
+    struct cli_plan_values plan; /* of the series */
+    const char *tensor, *design;
+    bool is_raw;
+};
+
+/* ---- The bytes of one tensor ---- */
+
+static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, const char *wanted,
+                                   struct phema_error *err)
+{
+    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, wanted, strlen(wanted));
+    struct phema_name_buffer name;
+    if (!tensor)
+        return cli_suggest_command(err,
+                                   phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
+                                              phema_checkpoint_path(checkpoint),
+                                              phema_name_escape(&name, wanted, strlen(wanted))),
+                                   "posthoc-ema inspect -v", phema_checkpoint_path(checkpoint));
+    enum { CHUNK = 32768 }; /* elements; even, because two F4 elements share a byte */
+    uint8_t scratch[CHUNK * 16];
+    struct phema_reader *reader = NULL;
+    enum phema_status status = phema_reader_open(&reader, checkpoint, err);
+    for (uint64_t first = 0; !status && first < tensor->n_elems; first += CHUNK) {
+        uint64_t n = tensor->n_elems - first < CHUNK ? tensor->n_elems - first : CHUNK;
+        size_t size = (size_t)(n * phema_dtype_bits(tensor->dtype) / 8);
+        const uint8_t *data = NULL;
+        status = phema_reader_read(&data, reader, tensor, first, n, scratch, err);
+        if (status)
+            break;
+        phema_cleanup_touch(data, size); /* reports a truncated file instead of an error of
+                                          * standard output */
+        if (fwrite(data, 1, size, stdout) != size)
+            status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    }
+    phema_reader_close(reader);
+    if (!status && fflush(stdout))
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    return status ? status : phema_checkpoint_check_unchanged(checkpoint, err);
+}
+
+/* ---- Checkpoint or series ---- */
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_series(const char *path)
+{
+    bool is_manifest = phema_ends_with(path, ".json") && !phema_format_from_path(NULL, path, 0);
+    return path[0] == '@' || is_manifest ||
+           (is_directory(path) && !phema_directory_has_model(path, false) &&
+            !phema_directory_is_checkpoint(path));
+}
+
+static enum phema_status read_options(struct phema_series_options *out,
+                                      const struct inspect_values *values, const char *path,
+                                      struct phema_error *err)
+{
+    enum phema_status status = cli_series_options(out, &values->plan, err);
+    out->snapshots = path;
+    out->needs_no_profiles = true;
+    out->compares_samples = true;
+    return status;
+}
+
+/* A command that makes averages of the series, with the options that were given. */
+static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
+                       const struct phema_series *series, const struct inspect_errors *errors)
+{
+    const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
+    if (!errors->is_known)
+        return;
+    phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
+    if (*values->common.repeated_options)
+        phema_strbuf_printf(out, "%s ", values->common.repeated_options);
+    for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
+        phema_strbuf_puts(out, "--allow-global ");
+        phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
+        phema_strbuf_puts(out, " ");
+    }
+    cli_quote_operand(out, series->root);
+    phema_strbuf_puts(out, " sweep/");
+}
+
+static void write_series(struct phema_strbuf *out, const struct inspect_values *values,
+                         const struct inspect_summary *summary, const struct inspect_times *times,
+                         const struct inspect_errors *errors, const struct inspect_design *design)
+{
+    struct phema_strbuf next = {0};
+    write_next(&next, values, summary->series, errors);
+    inspect_write_series(out, summary, times, errors, design, next.data,
+                         values->common.style.is_verbose);
+    phema_strbuf_clear(&next);
+}
+
+/* In text the result itself has the verdict. */
+static void report_warnings(const struct inspect_values *values, const struct phema_series *series,
+                            const struct phema_series_checks *checks)
+{
+    struct phema_series_checks shown = *checks;
+    if (!values->common.style.is_json && shown.verdict != PHEMA_SERIES_FITS)
+        shown.verdict =
+            shown.verdict == PHEMA_SERIES_WRONG ? PHEMA_SERIES_FITS : PHEMA_SERIES_UNKNOWN;
+    report_doubts(&values->common.style, series, &shown);
+}
+
+static enum phema_status print_series(struct phema_json_out *out,
+                                      const struct inspect_values *values,
+                                      const struct phema_series *series, struct phema_error *err)
+{
+    struct inspect_summary summary;
+    struct inspect_times times;
+    struct inspect_errors errors = {0};
+    struct inspect_design found = {0};
+    const struct inspect_design *design = values->design ? &found : NULL;
+    enum phema_status status = inspect_times_find(&times, series, err);
+    if (status)
+        return status;
+    struct watch *watch = watch_start(&values->common.style, "checking the snapshots");
+    status = inspect_errors_find(&errors, series, err);
+    watch_stop(watch);
+    if (!status && design)
+        status = inspect_design_find(&found, series, values->design, err);
+    if (!status)
+        status = inspect_summarise_series(&summary, series, err);
+    if (!status) {
+        report_notes(&values->common.style, series, &errors.checks);
+        report_warnings(values, series, &errors.checks);
+        if (values->common.style.is_json)
+            inspect_write_series_json(out, &values->common.style, &summary, &times, &errors, design,
+                                      values->paths.n > 1);
+        else
+            write_series(out->text, values, &summary, &times, &errors, design);
+        inspect_summary_clear(&summary);
+    }
+    inspect_design_clear(&found);
+    inspect_errors_clear(&errors);
+    inspect_times_clear(&times);
+    return status;
+}
+
+static enum phema_status inspect_series(struct phema_json_out *out,
+                                        const struct inspect_values *values, const char *path,
+                                        struct phema_error *err)
+{
+    struct phema_series_options options;
+    struct phema_series *series = NULL;
+    enum phema_status status = read_options(&options, values, path, err);
+    if (status)
+        return status;
+    struct watch *watch = watch_start(&values->common.style, "opening the snapshots");
+    status = phema_series_open(&series, &options, err);
+    watch_stop(watch);
+    if (!status)
+        status = print_series(out, values, series, err);
+    phema_series_close(series);
+    return status;
+}
+
+/* ---- Together ---- */
+
+static void write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
+                             const struct inspect_summary *summary)
+{
+    struct phema_strbuf text = {0};
+    inspect_write_checkpoint(&text, checkpoint, summary);
+    if (text.data)
+        phema_strbuf_append_lines(out, text.data, text.size);
+    out->is_failed |= text.is_failed;
+    phema_strbuf_clear(&text);
+}
+
+static enum phema_status print_checkpoint(struct phema_json_out *out,
+                                          const struct inspect_values *values,
+                                          struct phema_checkpoint *checkpoint,
+                                          struct phema_error *err)
+{
+    const char *path = phema_checkpoint_path(checkpoint);
+    struct phema_series_options options;
+    enum phema_status status = read_options(&options, values, path, err);
+    if (status)
+        return status;
+    options.is_alone = true;
+    options.opened = checkpoint;
+    struct phema_series *series = NULL;
+    struct phema_error refusal = {0};
+    status = phema_series_open(&series, &options, &refusal);
+    if (status == PHEMA_ERR_RESOURCE) {
+        *err = refusal;
+        return status;
+    }
+    struct inspect_summary summary;
+    status = inspect_summarise(&summary, phema_checkpoint_tensors(checkpoint),
+                               phema_checkpoint_n_tensors(checkpoint), series, err);
+    if (!status) {
+        bool has_path = strncmp(refusal.message, path, strlen(path)) == 0 &&
+                        strncmp(refusal.message + strlen(path), ": ", 2) == 0;
+        summary.refusal = refusal.message + (has_path ? strlen(path) + 2 : 0);
+        for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
+            render_warn(&values->common.style, "%s: %s", path,
+                        phema_checkpoint_warning(checkpoint, i));
+        if (values->common.style.is_json)
+            inspect_write_checkpoint_json(out, &values->common.style, checkpoint, &summary,
+                                          values->paths.n > 1);
+        else
+            write_checkpoint(out->text, checkpoint, &summary);
+        inspect_summary_clear(&summary);
+    }
+    phema_series_close(series);
+    return status;
+}
+
+static enum phema_status inspect_checkpoint(struct phema_json_out *out,
+                                            const struct inspect_values *values, const char *path,
+                                            struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    if (values->design)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: --design compares all snapshots of a directory; give that", path);
+    enum phema_status status =
+        phema_checkpoint_open(&checkpoint, path, &values->plan.options.series.checkpoint, err);
+    if (!status)
+        status = values->is_raw ? write_raw(checkpoint, values->tensor, err)
+                                : print_checkpoint(out, values, checkpoint, err);
+    phema_checkpoint_close(checkpoint);
+    return status;
+}
+
+static enum phema_status inspect(struct phema_json_out *out, const struct inspect_values *values,
+                                 const char *path, struct phema_error *err)
+{
+    phema_strbuf_clear(values->common.style.warnings); /* those of the operand before */
+    if (!is_series(path) || values->is_raw)
+        return inspect_checkpoint(out, values, path, err);
+    enum phema_status status = inspect_series(out, values, path, err);
+    struct phema_error unused;
+    /* a directory without snapshots may be a checkpoint by itself */
+    if (status == PHEMA_ERR_INPUTS && is_directory(path) &&
+        inspect_checkpoint(out, values, path, &unused) == PHEMA_OK)
+        return PHEMA_OK;
+    return status;
+}
+
+static enum phema_status run(void *data, struct phema_error *err)
+{
+    const struct inspect_values *values = data;
+    if (values->is_raw != (values->tensor != NULL) || (values->is_raw && values->paths.n > 1))
+        return cli_suggest_command(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "inspect: --tensor NAME and --raw go together, with one file"),
+            "posthoc-ema inspect", "-h");
+    struct phema_strbuf text = {0};
+    struct phema_json_out json = {.text = &text, .is_pretty = true};
+    bool is_wrapped = values->common.style.is_json && values->paths.n > 1;
+    if (is_wrapped) {
+        phema_json_out_open(&json, NULL, '{');
+        phema_json_out_u64(&json, "version", 1);
+        phema_json_out_open(&json, "files", '[');
+    }
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; !status && i < values->paths.n; i++)
+        status = inspect(&json, values, values->paths.items[i], err);
+    if (is_wrapped) {
+        phema_json_out_close(&json, ']');
+        phema_json_out_close(&json, '}');
+    }
+    if (values->common.style.is_json)
+        phema_strbuf_puts(&text, "\n");
+    if (!status && !values->is_raw)
+        status = values->common.style.is_json ? render_print(&text, err)
+                                              : render_print_as_is(&text, err);
+    phema_strbuf_clear(&text);
+    return status;
+}
+
+#define FIELD(member) offsetof(struct inspect_values, member)
+
+static const struct cli_opt rows[] = {
+    {"FILE|DIR", INPUT, CLI_OPERANDS, FIELD(paths),
+     .help = "checkpoints, or directories of snapshots"},
+    CLI_INCLUDE(cli_input_rows, FIELD(plan)),
+    {"design", INPUT, CLI_TEXT, FIELD(design), "FILE",
+     .help = "compare the snapshots of a directory with this\ndesign, which design -o has written"},
+    {"tensor", OUTPUT, CLI_TEXT, FIELD(tensor), "NAME", .help = "this tensor alone, with --raw"},
+    {"raw", OUTPUT, CLI_FLAG, FIELD(is_raw),
+     .help = "write the tensor's bytes: C order, little-endian"},
+    CLI_INCLUDE(cli_common_rows, 0),
+    {0},
+};
+
+const struct cli_verb cli_inspect = {
+    .name = "inspect",
+    .summary = "show what a checkpoint or a series of snapshots holds",
+    .options = rows,
+    .examples = "  posthoc-ema inspect ckpts/\n"
+                "      the snapshots of a directory: times and widths\n"
+                "  posthoc-ema inspect --json model.safetensors\n"
+                "      every tensor: dtype, shape, place, what synth does with it\n"
+                "  posthoc-ema inspect --tensor conv_in.weight --raw model.pt > conv_in.bin\n"
+                "      the bytes of one tensor\n",
+    .values_size = sizeof(struct inspect_values),
+    .run = run,
+};

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inspect_times.c - runs of equal steps, gaps, missing and duplicate snapshots. Times are compared as file
+ * names write them. */
+#include "phema/inspect.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/sort.h"
+
+#define MOST_KINDS 64 /* bits; no series has had more than a handful */
+
+/* Of steps that are sums of decimals; and of those that are no whole numbers, from this size on,
+ * where names have whole ones. */
+#define STEP_SLACK    1e-6
+#define LEAST_ROUNDED 10
+
+/* Arrays in the arena of the times. */
+struct finding {
+    struct inspect_times *times;
+    size_t *kind_of;     /* [series->n] */
+    size_t *first_of;    /* [n_times + 1] the first snapshot of each time */
+    double *differences; /* [n_times] of each time to the next */
+    uint64_t *kinds;     /* [n_times] bits of those at each time */
+};
+
+static char *name_kind(struct phema_arena *arena, const struct phema_snapshot *snapshot)
+{
+    struct phema_name_buffer shown;
+    if (!snapshot->spec)
+        (void)strcpy(shown.text, "unknown");
+    else if (isnan(snapshot->sigma_rel))
+        (void)phema_name_escape(&shown, snapshot->spec, strlen(snapshot->spec));
+    else
+        (void)snprintf(shown.text, sizeof(shown.text), "%.6g", snapshot->sigma_rel);
+    return phema_arena_copy(arena, shown.text, strlen(shown.text));
+}
+
+/* Adds a kind, in the order of the widths, when kinds of the first n snapshots are known. */
+static size_t insert_kind(struct finding *finding, size_t n, const char *name, double width)
+{
+    struct inspect_times *times = finding->times;
+    size_t at = times->n_kinds++;
+    for (; at > 0 && times->widths[at - 1] > width; at--) {
+        times->kinds[at] = times->kinds[at - 1];
+        times->widths[at] = times->widths[at - 1];
+    }
+    for (size_t k = 0; k < n; k++)
+        finding->kind_of[k] += finding->kind_of[k] >= at;
+    times->kinds[at] = name;
+    times->widths[at] = width;
+    return at;
+}
+
+/* By width, then other shapes in the order of the series. The snapshots of one time are in that
+ * order already. */
+static enum phema_status find_kinds(struct finding *finding, struct phema_error *err)
+{
+    struct inspect_times *times = finding->times;
+    const struct phema_series *series = times->series;
+    times->kinds = phema_arena_array(&times->arena, MOST_KINDS, sizeof(*times->kinds));
+    times->widths = phema_arena_array(&times->arena, MOST_KINDS, sizeof(*times->widths));
+    if (!times->kinds || !times->widths)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < series->n; k++) {
+        const char *name = name_kind(&times->arena, &series->snapshots[k]);
+        double width = series->snapshots[k].sigma_rel;
+        size_t i = 0;
+        if (!name)
+            return phema_fail_memory(err);
+        while (i < times->n_kinds && strcmp(times->kinds[i], name) != 0)
+            i++;
+        if (i == MOST_KINDS)
+            i--;
+        if (i == times->n_kinds)
+            i = insert_kind(finding, k, name, width);
+        finding->kind_of[k] = i;
+    }
+    return PHEMA_OK;
+}
+
+static double time_at(const struct finding *finding, size_t t)
+{
+    return finding->times->series->snapshots[finding->first_of[t]].named_time;
+}
+
+static void find_first(struct finding *finding)
+{
+    const struct phema_series *series = finding->times->series;
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        if (k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time)
+            finding->first_of[n++] = k;
+    finding->first_of[n] = series->n;
+    finding->times->n_times = n;
+}
+
+static bool is_step(double difference, double step)
+{
+    double slack = step >= LEAST_ROUNDED ? fmax(1, STEP_SLACK * step) : STEP_SLACK * step;
+    return fabs(difference - step) <= slack;
+}
+
+/* The mean of the steps that at least half of the times have. */
+static double find_step(const struct finding *finding)
+{
+    double step = PHEMA_UNKNOWN, *differences = finding->differences;
+    size_t n = finding->times->n_times ? finding->times->n_times - 1 : 0;
+    size_t most = (n + 1) / 2;
+    for (size_t t = 0; t < n; t++)
+        differences[t] = time_at(finding, t + 1) - time_at(finding, t);
+    qsort(differences, n, sizeof(*differences), phema_compare_doubles);
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        double sum = 0;
+        while (end < n && is_step(differences[end], differences[i]))
+            sum += differences[end++];
+        if (end - i >= most) {
+            most = end - i + 1;
+            step = sum / (double)(end - i);
+        }
+        i = end;
+    }
+    return step;
+}
+
+/* A multiple of the step is a gap; anything else is another step. */
+static void find_gaps(struct finding *finding)
+{
+    struct inspect_times *times = finding->times;
+    for (size_t t = 0; t + 1 < times->n_times && !isnan(times->step); t++) {
+        double from = time_at(finding, t), to = time_at(finding, t + 1);
+        double n = round((to - from) / times->step);
+        if (n > 1 && n < 1e9 && is_step(to - from, n * times->step))
+            times->gaps[times->n_gaps++] = (struct inspect_gap){from, to, (size_t)n - 1};
+    }
+}
+
+/* The kinds at one time as bits; a kind that occurs twice is recorded as a duplicate. */
+static uint64_t find_kinds_at(struct finding *finding, size_t t)
+{
+    struct inspect_times *times = finding->times;
+    uint64_t kinds = 0;
+    for (size_t k = finding->first_of[t]; k < finding->first_of[t + 1]; k++) {
+        uint64_t bit = (uint64_t)1 << finding->kind_of[k];
+        if ((kinds & bit) && times->series->snapshots[k].spec) {
+            size_t of = k;
+            while (finding->kind_of[--of] != finding->kind_of[k])
+                continue;
+            times->duplicates[times->n_duplicates++] = (struct inspect_duplicate){k, of};
+        }
+        kinds |= bit;
+    }
+    return kinds;
+}
+
+/* Reported only where most times have the kind; an occasional raw snapshot is no pattern. */
+static void find_missing(const struct finding *finding)
+{
+    struct inspect_times *times = finding->times;
+    for (size_t i = 0; i < times->n_kinds; i++) {
+        size_t n = 0;
+        for (size_t t = 0; t < times->n_times; t++)
+            n += finding->kinds[t] >> i & 1;
+        for (size_t t = 0; t < times->n_times && 2 * n > times->n_times; t++)
+            if (!(finding->kinds[t] >> i & 1))
+                times->missing[times->n_missing++] =
+                    (struct inspect_missing){time_at(finding, t), i};
+    }
+}
+
+static uint64_t bytes_at(const struct finding *finding, size_t t)
+{
+    uint64_t bytes = 0;
+    for (size_t k = finding->first_of[t]; k < finding->first_of[t + 1]; k++) {
+        const struct phema_snapshot *snapshot = &finding->times->series->snapshots[k];
+        if (!snapshot->is_checkpoint_shared)
+            bytes += phema_snapshot_bytes(snapshot);
+    }
+    return bytes;
+}
+
+/* True when time t continues the run. */
+static bool continues(const struct finding *finding, const struct inspect_run *run, size_t t)
+{
+    double step = finding->times->step;
+    return run->kinds == finding->kinds[t] &&
+           (isnan(step) || is_step(time_at(finding, t) - run->to, step));
+}
+
+static void find_runs(const struct finding *finding)
+{
+    struct inspect_times *times = finding->times;
+    for (size_t t = 0; t < times->n_times; t++) {
+        uint64_t bytes = bytes_at(finding, t);
+        double at = time_at(finding, t);
+        bool is_new = times->n_runs == 0 || !continues(finding, &times->runs[times->n_runs - 1], t);
+        times->n_runs += is_new;
+        struct inspect_run *run = &times->runs[times->n_runs - 1];
+        if (is_new)
+            *run = (struct inspect_run){
+                .from = at, .every = PHEMA_UNKNOWN, .kinds = finding->kinds[t]};
+        else
+            run->every = isnan(times->step) ? 0 : times->step;
+        run->to = at;
+        run->n_snapshots += finding->first_of[t + 1] - finding->first_of[t];
+        run->size_bytes += bytes;
+        times->size_bytes += bytes;
+    }
+}
+
+static bool make_room(struct finding *finding)
+{
+    struct inspect_times *times = finding->times;
+    struct phema_arena *arena = &times->arena;
+    size_t n = times->n_times;
+    finding->differences = phema_arena_array(arena, n, sizeof(*finding->differences));
+    finding->kinds = phema_arena_array(arena, n, sizeof(*finding->kinds));
+    times->runs = phema_arena_array(arena, n, sizeof(*times->runs));
+    times->gaps = phema_arena_array(arena, n, sizeof(*times->gaps));
+    times->missing = phema_arena_array(arena, n * times->n_kinds, sizeof(*times->missing));
+    times->duplicates = phema_arena_array(arena, times->series->n, sizeof(*times->duplicates));
+    return finding->differences && finding->kinds && times->runs && times->gaps && times->missing &&
+           times->duplicates;
+}
+
+static enum phema_status fill(struct inspect_times *times, struct phema_error *err)
+{
+    struct finding finding = {.times = times};
+    size_t n = times->series->n + 1;
+    finding.kind_of = phema_arena_array(&times->arena, n, sizeof(*finding.kind_of));
+    finding.first_of = phema_arena_array(&times->arena, n, sizeof(*finding.first_of));
+    if (!finding.kind_of || !finding.first_of)
+        return phema_fail_memory(err);
+    enum phema_status status = find_kinds(&finding, err);
+    if (status)
+        return status;
+    find_first(&finding);
+    if (!make_room(&finding))
+        return phema_fail_memory(err);
+    times->step = find_step(&finding);
+    for (size_t t = 0; t < times->n_times; t++)
+        finding.kinds[t] = find_kinds_at(&finding, t);
+    find_gaps(&finding);
+    find_missing(&finding);
+    find_runs(&finding);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_series *series,
+                                  struct phema_error *err)
+{
+    *out = (struct inspect_times){.series = series, .step = PHEMA_UNKNOWN};
+    enum phema_status status = fill(out, err);
+    if (status)
+        inspect_times_clear(out);
+    return status;
+}
+
+void inspect_times_clear(struct inspect_times *times)
+{
+    phema_arena_clear(&times->arena);
+    *times = (struct inspect_times){0};
+}

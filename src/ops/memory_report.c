@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* memory_report.c - the memory of each stage of a run, as JSON lines in a file. */
+#include "memory_report.h"
+
+#include "phema/json.h"
+#include "phema/memory_profile.h"
+
+PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const char *path,
+                                         bool replaces, bool is_detailed, struct phema_error *err)
+{
+    *out = (struct phema_memory_report){.path = path, .replaces = replaces};
+    enum phema_status status = path && !replaces ? phema_writer_check_absent(path, err) : PHEMA_OK;
+    return status ? status : phema_memory_profile_open(&out->profile, path || is_detailed, err);
+}
+
+PHEMA_FALLIBLE memory_report_claim(struct phema_memory_report *report,
+                                   const struct phema_claims *claims, struct phema_error *err)
+{
+    enum phema_status status =
+        report->path ? phema_claims_check(claims, report->path, err) : PHEMA_OK;
+    report->is_free = !status;
+    if (status) /* the path is another file of the run */
+        report->path = NULL;
+    return status;
+}
+
+static uint64_t above(uint64_t value, uint64_t baseline)
+{
+    return value > baseline ? value - baseline : 0;
+}
+
+static void write_level(struct phema_json_out *out, const char *name,
+                        const struct phema_level *level)
+{
+    phema_json_out_open(out, name, '{');
+    phema_json_out_u64(out, "baseline", level->baseline);
+    phema_json_out_u64(out, "now", level->now);
+    phema_json_out_u64(out, "peak", level->peak);
+    phema_json_out_number(out, "delta", (double)level->now - (double)level->baseline);
+    phema_json_out_u64(out, "peak_delta", above(level->peak, level->baseline));
+    phema_json_out_close(out, '}');
+}
+
+static void write_stage(struct phema_strbuf *text, const char *name,
+                        const struct phema_stage_record *record)
+{
+    struct phema_json_out out = {.text = text};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_string(&out, "stage", name);
+    phema_json_out_number(&out, "elapsed_seconds", record->elapsed_s);
+    write_level(&out, "rss_anon", &record->anonymous);
+    write_level(&out, "rss_file", &record->file);
+    write_level(&out, "allocated", &record->allocated);
+    if (record->has_device) {
+        write_level(&out, "gpu_allocated", &record->device_allocated);
+        write_level(&out, "gpu_reserved", &record->device_reserved);
+    }
+    if (record->knows_cached)
+        phema_json_out_u64(&out, "page_cache", record->cached_bytes);
+    phema_json_out_u64(&out, "leaked", record->leaked_bytes);
+    phema_json_out_close(&out, '}');
+    phema_strbuf_puts(text, "\n");
+}
+
+static enum phema_status write_stages(const struct phema_memory_report *report,
+                                      struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    for (int i = 0; i < PHEMA_N_STAGES; i++) {
+        struct phema_stage_record record =
+            phema_memory_profile_stage(report->profile, (enum phema_stage)i);
+        if (record.is_entered)
+            write_stage(&text, phema_stage_names[i], &record);
+    }
+    enum phema_status status = phema_strbuf_check(&text, err);
+    struct phema_writer_options options = {.replaces = report->replaces};
+    struct phema_writer *writer = NULL;
+    if (!status)
+        status = phema_writer_open(&writer, report->path, text.size, &options, err);
+    if (!status && text.size)
+        status = phema_writer_write(writer, 0, text.data, text.size, err);
+    phema_strbuf_clear(&text);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
+/* Without claims, only a file that does not exist may be written: it cannot be an input. */
+static bool may_write(const struct phema_memory_report *report)
+{
+    struct phema_error ignored;
+    struct phema_strbuf partial = {0};
+    if (report->is_free)
+        return true;
+    phema_strbuf_printf(&partial, "%s.partial", report->path);
+    bool is_absent = !partial.is_failed && !phema_writer_check_absent(report->path, &ignored) &&
+                     !phema_writer_check_absent(partial.data, &ignored);
+    phema_strbuf_clear(&partial);
+    return is_absent;
+}
+
+enum phema_status phema_memory_report_end(struct phema_memory_report *report,
+                                          enum phema_status status, struct phema_error *err)
+{
+    struct phema_error own = {0};
+    if (report->path && may_write(report) && write_stages(report, &own) && !status) {
+        status = PHEMA_ERR_OUTPUT;
+        *err = own;
+    }
+    phema_memory_profile_close(report->profile);
+    report->profile = NULL;
+    return status;
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+/* search_candidates.c - candidates are synthesised, and removed when their scores are known. The journal
+ * knows the files of a killed run; the next run uses or removes them. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "listener.h"
+#include "phema/checksum.h"
+#include "phema/setting.h"
+#include "search_candidates.h"
+
+/* A name for a single average, which must match the names of the others. */
+#define CANDIDATE_NAME "phema-{time}-{sigma}"
+
+/* "a/b" -> "b" */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* ---- Removing ---- */
+
+/* A journal may come from anywhere: each file that it names is checked before it is removed. */
+static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
+{
+    struct phema_provenance *recorded = NULL;
+    struct phema_error unused;
+    if (phema_provenance_open(&recorded, path, options, &unused))
+        return false;
+    phema_provenance_close(recorded);
+    return true;
+}
+
+/* Removes a file of the journal where it is a synthesised checkpoint, with its provenance. */
+static void remove_candidate(const struct searching *searching, const char *name)
+{
+    const struct phema_plan_options *options = &searching->options->request.plan;
+    struct phema_strbuf path = {0};
+    struct stat st;
+    phema_strbuf_printf(&path, "%s/%s", searching->options->directory, name);
+    if (!path.is_failed && lstat(path.data, &st) == 0 &&
+        is_synthesised(path.data, &options->series.checkpoint)) {
+        if (S_ISDIR(st.st_mode))
+            candidate_remove_directory(path.data);
+        else if (S_ISREG(st.st_mode) && unlink(path.data) == 0) {
+            phema_strbuf_puts(&path, ".json");
+            if (!path.is_failed)
+                (void)unlink(path.data);
+        }
+    }
+    phema_strbuf_clear(&path);
+}
+
+void search_tidy(const struct searching *searching, bool is_end)
+{
+    size_t n_made = 0;
+    const struct phema_search_made *made = phema_journal_made(searching->journal, &n_made);
+    struct phema_search_best best;
+    bool has_best = phema_journal_find_best(&best, searching->journal, &searching->search);
+    bool keeps_best = searching->options->keep == SEARCH_KEEPS_BEST;
+    bool keeps_all = searching->options->keep == SEARCH_KEEPS_ALL;
+    for (size_t i = 0; i < n_made; i++) {
+        bool is_scored = phema_journal_has_score(searching->journal, made[i].at);
+        bool is_best = has_best && phema_search_point_equals(best.score->at, made[i].at);
+        bool is_kept = is_scored ? keeps_all || (keeps_best && is_best) : !is_end;
+        if (!is_kept)
+            remove_candidate(searching, made[i].name);
+    }
+}
+
+/* ---- Making ---- */
+
+PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *series,
+                             struct phema_error *err)
+{
+    struct phema_hash *hash = NULL;
+    enum phema_status status = phema_series_identify(series, err);
+    if (status)
+        return status;
+    status = phema_hash_new(&hash, err);
+    if (status)
+        return status;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        struct phema_name_buffer time;
+        const char *texts[] = {snapshot->label, snapshot->digest,
+                               snapshot->spec ? snapshot->spec : "",
+                               phema_number_format(&time, snapshot->named_time)};
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+            phema_hash_add(hash, texts[i], strlen(texts[i]) + 1);
+        phema_hash_add_u64(hash, phema_snapshot_bytes(snapshot));
+    }
+    phema_hash_digest(digest, hash);
+    phema_hash_free(hash);
+    return PHEMA_OK;
+}
+
+/* Sets the targets as options would: widths, then the newest snapshot, all at one time. */
+static void set_targets(struct search_pass *pass, const struct searching *searching,
+                        const struct phema_search_point *points, size_t n)
+{
+    static const char *const newest[] = {PHEMA_TARGET_NEWEST};
+    *pass = (struct search_pass){.request = searching->options->request};
+    pass->request.outputs.out = searching->options->out;
+    struct phema_plan_options *options = &pass->request.plan;
+    for (size_t i = 0; i < n; i++) {
+        if (phema_search_is_newest(points[i]))
+            options->n_profiles = 1;
+        else
+            pass->widths[options->n_sigma_rels++] = points[i].sigma_rel;
+    }
+    pass->time = points[0].time;
+    options->sigma_rels = pass->widths;
+    options->profiles = newest;
+    options->ats = &pass->time;
+    options->n_ats = 1;
+    pass->request.max_error = PHEMA_UNKNOWN;
+}
+
+static enum phema_status plan(const struct searching *searching, struct search_pass *pass,
+                              struct phema_error *err)
+{
+    char digest[PHEMA_DIGEST];
+    enum phema_status status =
+        phema_prepare_plan(&pass->prepared, &pass->request, NULL, searching->passes, err);
+    if (status || !pass->prepared.plan) /* there is one, which clang's analyser cannot see */
+        return status;
+    struct phema_series *series = pass->prepared.plan->series;
+    status = search_digest(digest, series, err);
+    if (!status && strcmp(digest, searching->snapshots) != 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: the snapshots are no longer those that the search began with; %s "
+                          "keeps to earlier ones",
+                          series->root, phema_setting_name(PHEMA_SET_TO));
+    return status;
+}
+
+PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err)
+{
+    set_targets(pass, searching, points, n);
+    return plan(searching, pass, err);
+}
+
+static enum phema_status name_outputs(const struct searching *searching, struct search_pass *pass,
+                                      struct phema_error *err)
+{
+    struct phema_prepared *prepared = &pass->prepared;
+    enum phema_status status = phema_prepare_outputs(
+        prepared, &pass->request, searching->options->out, searching->passes, err);
+    bool is_alone = !status && phema_output_traits(&prepared->outputs)->is_directory &&
+                    prepared->outputs.m == 1 && !strchr(searching->options->out, '{');
+    if (!is_alone)
+        return status;
+    struct phema_strbuf out = {0};
+    phema_strbuf_printf(&out, "%s" CANDIDATE_NAME, searching->options->out);
+    phema_outputs_clear(&prepared->outputs);
+    prepared->outputs = (struct phema_outputs){0};
+    status = phema_strbuf_check(&out, err);
+    if (!status)
+        status = phema_prepare_outputs(prepared, &pass->request, out.data, searching->passes, err);
+    phema_strbuf_clear(&out);
+    return status;
+}
+
+struct phema_search_point search_point_of(const struct phema_target *target)
+{
+    return (struct phema_search_point){target->is_stored ? 0 : target->sigma_rel,
+                                       target->named_time};
+}
+
+static enum phema_status set_candidate(struct candidate *candidate, struct searching *searching,
+                                       const struct phema_prepared *prepared, size_t j,
+                                       struct phema_error *err)
+{
+    const struct phema_target *target = &prepared->plan->targets[j];
+    const char *path = prepared->outputs.items[j].path, *name = file_name(path);
+    struct stat st;
+    candidate->at = search_point_of(target);
+    candidate->predicted_error = target->solution.predicted.total;
+    enum phema_status status = PHEMA_OK;
+    if (lstat(path, &st))
+        status = phema_journal_add_made(searching->journal, candidate->at, name, err);
+    if (status)
+        return status;
+    candidate->is_own = phema_journal_has_made(searching->journal, name);
+    candidate->path = strdup(path);
+    if (!candidate->path)
+        return phema_fail_memory(err);
+    return candidate_list_files(candidate, &prepared->outputs, j, err);
+}
+
+static enum phema_status synthesise(struct searching *searching, struct search_pass *pass,
+                                    struct phema_error *err)
+{
+    const struct search_listener *listener = searching->listener;
+    struct phema_prepared *prepared = &pass->prepared;
+    enum phema_status status =
+        phema_outputs_skip_existing(prepared, &pass->request, searching->passes, err);
+    if (status || prepared->outputs.m == 0)
+        return status;
+    struct phema_synth_result result = {0};
+    if (listener->passing)
+        listener->passing(listener->heard.context, searching, pass->n,
+                          phema_journal_has_score(searching->journal, pass->candidates[0].at));
+    listener_begin(&listener->heard, PHEMA_KEEPS_NOTHING, &prepared->options);
+    status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
+    listener_end(&listener->heard, &prepared->options);
+    if (!status && listener->synthesised)
+        listener->synthesised(listener->heard.context, prepared->plan->series, &result);
+    searching->n_passes += !status;
+    return status;
+}
+
+static enum phema_status make(struct searching *searching, struct search_pass *pass,
+                              struct phema_error *err)
+{
+    enum phema_status status = plan(searching, pass, err);
+    if (status)
+        return status;
+    status = name_outputs(searching, pass, err);
+    if (status)
+        return status;
+    for (size_t j = 0; j < pass->prepared.outputs.m; j++) {
+        status = set_candidate(&pass->candidates[j], searching, &pass->prepared, j, err);
+        if (status) {
+            candidate_clear(&pass->candidates[j]);
+            return status;
+        }
+        pass->n++;
+    }
+    status = synthesise(searching, pass, err);
+    for (size_t j = 0; !status && j < pass->n; j++)
+        candidate_note_files(&pass->candidates[j]);
+    return status;
+}
+
+PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err)
+{
+    set_targets(pass, searching, points, n);
+    pass->candidates = calloc(n, sizeof(*pass->candidates));
+    enum phema_status status =
+        pass->candidates ? make(searching, pass, err) : phema_fail_memory(err);
+    phema_prepared_clear(&pass->prepared);
+    return status;
+}
+
+PHEMA_FALLIBLE search_make_again(struct searching *searching, struct candidate *candidate,
+                                 struct phema_error *err)
+{
+    struct search_pass pass;
+    enum phema_status status = search_pass_make(searching, &pass, &candidate->at, 1, err);
+    if (!status) {
+        struct candidate made = pass.candidates[0];
+        pass.candidates[0] = *candidate;
+        *candidate = made;
+        pass.n_scored = 1; /* the changed one is removed already */
+    }
+    search_pass_end(searching, &pass);
+    return status;
+}
+
+void search_pass_end(const struct searching *searching, struct search_pass *pass)
+{
+    for (size_t j = 0; j < pass->n; j++) {
+        struct candidate *candidate = &pass->candidates[j];
+        if (j >= pass->n_scored && candidate->is_own && candidate_is_changed(candidate))
+            candidate_remove(candidate);
+        else if (j >= pass->n_scored && candidate->is_own)
+            remove_candidate(searching, file_name(candidate->path));
+        candidate_clear(candidate);
+    }
+    free(pass->candidates);
+}

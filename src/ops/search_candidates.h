@@ -1,0 +1,87 @@
+/* search_candidates.h - the averages that a search makes. One is removed only if the journal records
+ * it as made by the search and its metadata say that it was synthesised. */
+#ifndef OPS_SEARCH_CANDIDATES_H
+#define OPS_SEARCH_CANDIDATES_H
+
+#include <sys/stat.h>
+
+#include "phema/searching.h"
+
+struct candidate_file {
+    char *path;
+    struct stat made;                  /* as it was when the candidate was made */
+    struct phema_cleanup_entry *entry; /* until a signal must no longer remove it; or NULL */
+};
+
+struct candidate {
+    struct phema_search_point at;
+    char *path;
+    double predicted_error;
+    bool is_own;                  /* made by this search, now or before it was killed */
+    struct candidate_file *files; /* [n_files] the checkpoint and its provenance file, or the files
+                                   * of a directory and then the directory */
+    size_t n_files;
+};
+
+struct search_pass {
+    struct candidate *candidates; /* [n] */
+    size_t n, n_scored;
+    struct phema_prepared prepared; /* while candidates are made */
+    struct phema_request request;
+    double widths[PHEMA_SEARCH_MOST_BATCH], time; /* what the request points to */
+};
+
+/* A digest of the snapshots: names, contents, profiles, times. */
+PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *series,
+                             struct phema_error *err);
+
+/* The point of a target of a pass. */
+struct phema_search_point search_point_of(const struct phema_target *target);
+
+/* Plans n points of one time without making them. The caller clears pass->prepared. */
+PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err);
+
+/* Makes the candidates of n points of one time. Call search_pass_end also after a failure. */
+PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err);
+/* Removes candidates without a score that this search has made. */
+void search_pass_end(const struct searching *searching, struct search_pass *pass);
+
+/* Makes a candidate anew that is no longer there. */
+PHEMA_FALLIBLE search_make_again(struct searching *searching, struct candidate *candidate,
+                                 struct phema_error *err);
+
+/* Removes scored candidates that --keep does not keep. At the end also those without a score: a
+ * killed run may have made candidates that are not wanted any more. */
+void search_tidy(const struct searching *searching, bool is_end);
+
+/* ---- search_candidate_files.c ---- */
+
+/* Sets the files of output j; a signal removes those of a candidate that is_own. */
+PHEMA_FALLIBLE candidate_list_files(struct candidate *candidate,
+                                    const struct phema_outputs *outputs, size_t j,
+                                    struct phema_error *err);
+/* Call it when the candidate has its score: signals no longer remove it. */
+void candidate_keep(struct candidate *candidate);
+void candidate_clear(struct candidate *candidate);
+
+/* Notes the files as the program has made them, and whether others have changed them since: their
+ * contents, attributes, or what has the name. */
+void candidate_note_files(struct candidate *candidate);
+bool candidate_is_changed(const struct candidate *candidate);
+
+/* Removes whatever has the names of its files. */
+void candidate_remove(const struct candidate *candidate);
+/* Removes the regular files in it, and the directory if it is empty then. */
+void candidate_remove_directory(const char *path);
+
+/* ---- search_comparison.c ---- */
+
+/* Compares the best candidate with its neighbours: of the best width those beside it, of the newest
+ * snapshot the best width. */
+PHEMA_FALLIBLE search_compare(struct searching *searching, struct phema_error *err);
+
+#endif

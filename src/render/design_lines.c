@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/* design_lines.c - the lines that make a trainer store a design. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "phema/report.h"
+
+/* ---- Parts of lines ---- */
+
+static void write_widths(struct phema_strbuf *out, const struct phema_design *design)
+{
+    for (size_t k = 0; k < design->n_widths; k++)
+        if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
+            phema_strbuf_printf(out, "%s%.9g", k ? ", " : "", design->widths[k].sigma_rel);
+}
+
+static double interval(const struct phema_design *design)
+{
+    return design->times[0];
+}
+
+static const char *torch_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F16    ? "torch.float16"
+           : dtype == PHEMA_BF16 ? "torch.bfloat16"
+                                 : "torch.float32";
+}
+
+/* ---- Lines of each trainer ---- */
+
+static void write_edm2(struct phema_strbuf *out, const struct phema_design *design,
+                       const struct design_answer *answer)
+{
+    phema_strbuf_printf(out, "train_edm2.py --duration=%.0f --snapshot=%.0f ...\n",
+                        answer->asked->question.until, interval(design));
+    phema_strbuf_puts(out, "training/training_loop.py:\n    ema_kwargs = "
+                           "dict(class_name='training.phema.PowerFunctionEMA', stds=[");
+    write_widths(out, design);
+    phema_strbuf_puts(out, "])\n");
+}
+
+static void write_ema_pytorch(struct phema_strbuf *out, const struct phema_design *design,
+                              const struct design_answer *answer)
+{
+    (void)answer;
+    phema_strbuf_puts(out,
+                      "from ema_pytorch import PostHocEMA\nema = PostHocEMA(model, sigma_rels=(");
+    write_widths(out, design);
+    phema_strbuf_printf(out,
+                        "), update_every=1,\n    checkpoint_every_num_steps=%.0f, "
+                        "checkpoint_folder='ckpts',\n    checkpoint_dtype=%s)\n"
+                        "ema.update()  # after every step of the optimizer\n"
+                        "# ema.checkpoint() after the last one, where it is no multiple\n"
+                        "# later: posthoc-ema synth --update-every 1 --input-sigma ",
+                        interval(design), torch_dtype(design->widths[0].dtype));
+    for (size_t k = 0; k < design->n_widths; k++)
+        phema_strbuf_printf(out, "%s%.9g", k ? "," : "", design->widths[k].sigma_rel);
+    phema_strbuf_puts(out, " ... ckpts\n");
+}
+
+static void write_posthoc_ema(struct phema_strbuf *out, const struct phema_design *design,
+                              const struct design_answer *answer)
+{
+    (void)answer;
+    phema_strbuf_puts(out, "from posthoc_ema import PostHocEMA\n"
+                           "ema = PostHocEMA.from_model(model, 'ckpts', sigma_rels=(");
+    write_widths(out, design);
+    phema_strbuf_printf(out,
+                        "%s), update_every=1,\n    update_after_step=0, checkpoint_every=%.0f, "
+                        "max_checkpoints=%zu)\n"
+                        "ema.update_(model)  # after every step of the optimizer\n"
+                        "# later: posthoc-ema synth --update-every 1 --input-sigma ",
+                        design->n_widths == 1 ? "," : "", interval(design), design->n_times);
+    for (size_t k = 0; k < design->n_widths; k++)
+        phema_strbuf_printf(out, "%s%.9g", k ? "," : "", design->widths[k].sigma_rel);
+    phema_strbuf_puts(out, " ... ckpts\n");
+}
+
+/* A half-life of the fraction f is the exponent ln 2/f - 1 (docs/numerics.md). Keys have f. */
+static void write_torchtitan(struct phema_strbuf *out, const struct phema_design *design,
+                             const struct design_answer *answer)
+{
+    (void)answer;
+    phema_strbuf_printf(
+        out,
+        "# in the function that returns the Trainer.Config of the run\n"
+        "from torchtitan.components.optim.ema import EMA\n"
+        "config.checkpointer.interval = %.0f\n"
+        "config.checkpointer.keep_latest_k = 0  # all of them, not the last 10\n"
+        "config.checkpointer.last_save_model_only = False  # or the last one has no "
+        "average\n"
+        "config.optim.ema = EMA.Config(half_life_fractions=[",
+        interval(design));
+    for (size_t k = 0; k < design->n_widths; k++)
+        if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
+            phema_strbuf_printf(out, "%s%.5g", k ? ", " : "",
+                                M_LN2 / (design->widths[k].profile.gamma + 1));
+    phema_strbuf_puts(out, "], update_every_n_steps=1)\n"
+                           "# later: posthoc-ema synth ... checkpoint\n");
+}
+
+static void write_lightning(struct phema_strbuf *out, const struct phema_design *design,
+                            const struct design_answer *answer)
+{
+    (void)answer;
+    double decay = exp(-M_LN2 / design->widths[0].profile.half_life);
+    phema_strbuf_printf(out,
+                        "from lightning.pytorch.callbacks import EMAWeightAveraging, "
+                        "ModelCheckpoint\n"
+                        "callbacks = [EMAWeightAveraging(decay=%.9g, update_every_n_steps=1),\n"
+                        "    ModelCheckpoint(every_n_train_steps=%.0f, save_top_k=-1)]\n"
+                        "# later: posthoc-ema synth --input-profile lightning:decay=%.9g ... "
+                        "checkpoints\n",
+                        decay, interval(design), decay);
+}
+
+/* Strings of JSON are those of Python. */
+static void write_string(struct phema_strbuf *out, const char *text)
+{
+    struct phema_json_out json = {.text = out};
+    phema_json_out_string(&json, NULL, text);
+}
+
+#define LINE_LENGTH 100
+
+/* "times = {...}", a set of Python in lines of a length that an editor shows. */
+static void write_times(struct phema_strbuf *out, const struct phema_design *design)
+{
+    size_t start = out->size;
+    phema_strbuf_puts(out, "times = {");
+    for (size_t i = 0; i < design->n_times; i++) {
+        char number[32];
+        int length = snprintf(number, sizeof(number), "%.17g", design->times[i]);
+        if (out->size - start + (size_t)length + 1 > LINE_LENGTH) {
+            start = out->size + 1;
+            phema_strbuf_puts(out, "\n    ");
+        }
+        phema_strbuf_printf(out, "%s%s", number, i + 1 < design->n_times ? "," : "}\n");
+    }
+}
+
+static bool is_even(const struct phema_design *design)
+{
+    for (size_t i = 0; i < design->n_times; i++)
+        if (design->times[i] != design->times[0] * (double)(i + 1))
+            return false;
+    return true;
+}
+
+static const char *conversion(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F16 ? ".half()" : dtype == PHEMA_BF16 ? ".bfloat16()" : "";
+}
+
+/* Four decimals are the widths themselves. */
+static bool has_short_widths(const struct phema_design *design)
+{
+    for (size_t k = 0; k < design->n_widths; k++) {
+        double rounded = round(design->widths[k].sigma_rel * 1e4) / 1e4;
+        if (fabs(rounded - design->widths[k].sigma_rel) > 1e-12)
+            return false;
+    }
+    return true;
+}
+
+/* How a step becomes a time, where the design does not count steps. The times are those that a step
+ * reaches or passes, also in a training that is resumed. */
+static void write_clock(struct phema_strbuf *out, const char *unit)
+{
+    bool is_kimg = strcmp(unit, "kimg") == 0;
+    const char *counted = is_kimg ? "images" : unit;
+    phema_strbuf_printf(out,
+                        "%s_per_step = ...  # set it: of all processes together\n"
+                        "def now(step): return step * %s_per_step%s  # %s\n",
+                        counted, counted, is_kimg ? " / 1000" : "", unit);
+}
+
+/* Averages start as what the first step leaves: beta is 0 there (N4b). */
+static void write_loop(struct phema_strbuf *out, const struct phema_design *design,
+                       const struct design_answer *answer)
+{
+    const char *file = answer->asked->wishes->output, *unit = answer->asked->unit;
+    bool counts_steps = strcmp(unit, "steps") == 0;
+    size_t n = design->n_widths;
+    if (file && counts_steps) {
+        phema_strbuf_puts(out, "# the same from Python's posthocema: "
+                               "posthocema.torch.Recorder(model, dir='.', design=");
+        write_string(out, file);
+        phema_strbuf_puts(out, ")\n");
+    }
+    phema_strbuf_printf(out, "%sfrom safetensors.torch import save_file\n",
+                        file ? "import json\n" : "");
+    if (!counts_steps)
+        write_clock(out, unit);
+    if (file) {
+        phema_strbuf_puts(out, "with open(");
+        write_string(out, file);
+        phema_strbuf_puts(out, ") as f: times = set(json.load(f)['times'])\n");
+    } else if (is_even(design)) {
+        phema_strbuf_printf(out, "times = range(%.0f, %.0f, %.0f)\n", interval(design),
+                            design->times[design->n_times - 1] + 1, interval(design));
+    } else {
+        write_times(out, design);
+    }
+    phema_strbuf_puts(out, "widths = [");
+    for (size_t k = 0; k < n; k++)
+        phema_strbuf_printf(out, "%s(%.9g, %.17g)", k ? ", " : "", design->widths[k].sigma_rel,
+                            design->widths[k].profile.gamma);
+    phema_strbuf_printf(
+        out,
+        "]\n"
+        "emas = [{k: p.detach().float().clone() for k, p in model.named_parameters()} for _ in "
+        "widths]\n"
+        "def record(step):  # after each step of the optimizer; step = 1, 2, ...\n"
+        "    for ema, (sigma, gamma) in zip(emas, widths):\n"
+        "        for k, p in model.named_parameters():\n"
+        "            ema[k].lerp_(p.detach().float(), 1 - (1 - 1 / step) ** (gamma + 1))\n"
+        "    if %s: store(step)\n"
+        "def store(step):  # after the last step, too, where the training ends at another time\n"
+        "    for ema, (sigma, gamma) in zip(emas, widths):\n"
+        "        save_file({k: e%s.contiguous() for k, e in ema.items()},\n",
+        counts_steps ? "step in times" : "any(now(step - 1) < t <= now(step) for t in times)",
+        conversion(design->widths[0].dtype));
+    phema_strbuf_printf(out, "                  f'snapshot-{%s}-{sigma%s}.safetensors'",
+                        counts_steps                ? "step:07d"
+                        : strcmp(unit, "kimg") == 0 ? "now(step):011.3f"
+                                                    : "now(step):010.0f",
+                        has_short_widths(design) ? ":.4f" : "");
+    if (!counts_steps)
+        phema_strbuf_printf(out, ", {'posthoc_ema.unit': '%s'}", unit);
+    phema_strbuf_puts(out, ")\n");
+}
+
+void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,
+                        const struct phema_design *design)
+{
+    static void (*const writers[])(struct phema_strbuf *, const struct phema_design *,
+                                   const struct design_answer *) = {
+        write_loop,        write_edm2,       write_ema_pytorch,
+        write_posthoc_ema, write_torchtitan, write_lightning};
+    if (answer->asked->is_deleted) { /* it runs already, and only saves at other times */
+        write_times(out, design);
+        return;
+    }
+    writers[answer->asked->wishes->trainer](out, design, answer);
+}
