@@ -1,167 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-/* assembly.c - Tensors put together from parts in several files. Every element must lie in exactly
- * one part, or in replicas of one. */
+/* assembly.c - Tensors put together from pieces. Every element must lie in exactly one piece, or in
+ * replicas of one. The check sweeps the pieces in the order of their starts in one dimension: only
+ * pieces that lie side by side there can overlap. */
 #include "assembly.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "chunks.h"
-#include "phema/strbuf.h"
+#include "phema/sort.h"
 
+/* A tensor while its pieces are added. */
 struct assembled {
-    const uint64_t *shape; /* NULL: known by its parts alone */
-    size_t first_part;
+    struct phema_tensor tensor; /* as its first piece; shape NULL: known by its pieces alone */
     size_t last_source;
 };
 
-struct part {
-    struct phema_tensor tensor;
-    const uint64_t *start; /* [rank] */
-    size_t number;         /* of its tensor */
+struct piece {
+    struct phema_chunk chunk;
+    bool is_empty;
+    size_t number; /* of its tensor */
 };
 
-static bool are_equal(const uint64_t *a, const uint64_t *b, unsigned rank)
+const char *format_index(struct phema_name_buffer *buffer, const uint64_t *index, unsigned rank)
+{
+    size_t used = (size_t)snprintf(buffer->text, sizeof(buffer->text), "[");
+    unsigned d = 0;
+    for (; d < rank && used + 32 < sizeof(buffer->text); d++)
+        used += (size_t)snprintf(buffer->text + used, sizeof(buffer->text) - used, "%s%llu",
+                                 d ? ", " : "", (unsigned long long)index[d]);
+    (void)snprintf(buffer->text + used, sizeof(buffer->text) - used, "%s]", d < rank ? "..." : "");
+    return buffer->text;
+}
+
+bool are_equal_sizes(const uint64_t *a, const uint64_t *b, unsigned rank)
 {
     return rank == 0 || memcmp(a, b, rank * sizeof(*a)) == 0;
 }
 
-static const char *label_of(const struct assembly *assembly, const struct part *part,
-                            struct phema_name_buffer *shown)
-{
-    const char *label = phema_checkpoint_file_label(assembly->checkpoint, part->tensor.file);
-    return phema_name_escape(shown, label, strlen(label));
-}
-
-/* ---- Adding ---- */
-
-/* Checks a further part of a tensor. */
-static enum phema_status check_fit(const struct assembly *assembly, const struct assembled *tensor,
-                                   const struct phema_tensor *part, const uint64_t *shape,
-                                   struct phema_error *err)
-{
-    const struct part *first = &assembly->parts[tensor->first_part];
-    struct phema_name_buffer label, wanted, found;
-    if (tensor->last_source == assembly->source)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "two tensors have this name, expected each name once");
-    if (first->tensor.dtype != part->dtype)
-        return phema_fail(err, PHEMA_ERR_FILE, "is %s, but %s in file '%s'",
-                          phema_dtype_name(part->dtype), phema_dtype_name(first->tensor.dtype),
-                          label_of(assembly, first, &label));
-    if (first->tensor.rank != part->rank)
-        return phema_fail(err, PHEMA_ERR_FILE, "has %u dimensions, but %u in file '%s'", part->rank,
-                          first->tensor.rank, label_of(assembly, first, &label));
-    if (!shape != !tensor->shape || (shape && !are_equal(shape, tensor->shape, part->rank)))
-        return phema_fail(
-            err, PHEMA_ERR_FILE,
-            "is stated to be a part of a tensor of shape %s, but of shape %s in file '%s'",
-            shape ? chunks_format_index(&found, shape, part->rank) : "unknown",
-            tensor->shape ? chunks_format_index(&wanted, tensor->shape, part->rank) : "unknown",
-            label_of(assembly, first, &label));
-    return PHEMA_OK;
-}
-
-static enum phema_status find_tensor(size_t *out, struct assembly *assembly,
-                                     const struct phema_tensor *part, const uint64_t *shape,
-                                     struct phema_error *err)
-{
-    if (name_table_find(out, &assembly->names, part->name, part->name_size))
-        return check_fit(assembly, &assembly->tensors[*out], part, shape, err);
-    if (!phema_array_grow(&assembly->tensors, &assembly->tensors_capacity, assembly->n_tensors,
-                          sizeof(*assembly->tensors)) ||
-        name_table_add(&assembly->names, part->name, part->name_size, assembly->n_tensors) !=
-            NAME_ADDED)
-        return phema_fail_memory(err);
-    assembly->tensors[assembly->n_tensors] =
-        (struct assembled){.shape = shape, .first_part = assembly->n_parts};
-    *out = assembly->n_tensors++;
-    return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE assembly_add(struct assembly *assembly, const struct phema_tensor *part,
-                            const uint64_t *start, const uint64_t *shape, struct phema_error *err)
-{
-    size_t number = 0;
-    enum phema_status status = find_tensor(&number, assembly, part, shape, err);
-    if (status)
-        return fail_in_tensor(err, status, part->name, part->name_size);
-    if (!start)
-        start = phema_arena_array(&assembly->checkpoint->arena, part->rank, sizeof(*start));
-    if (!start || !phema_array_grow(&assembly->parts, &assembly->parts_capacity, assembly->n_parts,
-                                    sizeof(*assembly->parts)))
-        return phema_fail_memory(err);
-    assembly->parts[assembly->n_parts++] =
-        (struct part){.tensor = *part, .start = start, .number = number};
-    assembly->tensors[number].last_source = assembly->source;
-    return PHEMA_OK;
-}
-
-/* ---- Listing ---- */
-
-/* By tensor; then those with elements first, by start; then as they were added. */
-static int compare_parts(const void *a, const void *b)
-{
-    const struct part *left = *(const struct part *const *)a,
-                      *right = *(const struct part *const *)b;
-    if (left->number != right->number)
-        return left->number < right->number ? -1 : 1;
-    if (!left->tensor.n_elems != !right->tensor.n_elems)
-        return left->tensor.n_elems ? -1 : 1;
-    for (unsigned d = 0; d < left->tensor.rank; d++)
-        if (left->start[d] != right->start[d])
-            return left->start[d] < right->start[d] ? -1 : 1;
-    return (left > right) - (left < right);
-}
-
-/* Removes replicas, and empty parts of a tensor that has elements. */
-static enum phema_status drop_replicas(size_t *n, const struct part **parts,
-                                       const struct assembly *assembly, struct phema_error *err)
-{
-    size_t n_kept = 1;
-    for (size_t i = 1; i < *n; i++) {
-        const struct part *kept = parts[n_kept - 1], *part = parts[i];
-        unsigned rank = part->tensor.rank;
-        if (!part->tensor.n_elems)
-            continue;
-        if (!are_equal(kept->start, part->start, rank)) {
-            parts[n_kept++] = part;
-            continue;
-        }
-        struct phema_name_buffer start, one, other, label;
-        if (!are_equal(kept->tensor.shape, part->tensor.shape, rank))
-            return phema_fail(err, PHEMA_ERR_FILE,
-                              "two parts begin at %s, of shape %s in file '%s' and of shape %s",
-                              chunks_format_index(&start, part->start, rank),
-                              chunks_format_index(&one, kept->tensor.shape, rank),
-                              label_of(assembly, kept, &label),
-                              chunks_format_index(&other, part->tensor.shape, rank));
-    }
-    *n = n_kept;
-    return PHEMA_OK;
-}
-
-/* The smallest shape that holds all parts. */
-static enum phema_status find_shape(const uint64_t **out, struct phema_arena *arena,
-                                    const struct part *const *parts, size_t n,
-                                    struct phema_error *err)
-{
-    unsigned rank = parts[0]->tensor.rank;
-    uint64_t *shape = phema_arena_array(arena, rank, sizeof(*shape));
-    if (!shape)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < n; i++)
-        for (unsigned d = 0; d < rank; d++) {
-            uint64_t end = 0;
-            if (!phema_size_add(&end, parts[i]->start[d], parts[i]->tensor.shape[d]))
-                return phema_fail(err, PHEMA_ERR_FILE, "the size of the tensor overflows");
-            if (end > shape[d])
-                shape[d] = end;
-        }
-    *out = shape;
-    return PHEMA_OK;
-}
-
-static enum phema_status set_size(struct phema_tensor *tensor, struct phema_error *err)
+enum phema_status assembly_set_size(struct phema_tensor *tensor, struct phema_error *err)
 {
     bool is_empty = false, fits = true;
     uint64_t n_elems = 1, bits = 0;
@@ -176,130 +52,336 @@ static enum phema_status set_size(struct phema_tensor *tensor, struct phema_erro
     return PHEMA_OK;
 }
 
-/* A copy of numbers that outlives the listing; NULL stays NULL. */
-static bool keep_numbers(const uint64_t **numbers, struct phema_arena *arena, unsigned rank)
+/* ---- Coverage ---- */
+
+enum phema_status assembly_check_inside(const struct phema_chunk *piece, const uint64_t *shape,
+                                        unsigned rank, struct phema_error *err)
 {
-    if (!*numbers)
-        return true;
-    uint64_t *copy = phema_arena_array(arena, rank, sizeof(*copy));
-    if (copy && rank)
-        memcpy(copy, *numbers, rank * sizeof(*copy));
-    *numbers = copy;
-    return copy != NULL;
+    for (unsigned d = 0; d < rank; d++) {
+        if (piece->start[d] <= shape[d] && piece->size[d] <= shape[d] - piece->start[d])
+            continue;
+        struct phema_name_buffer start, size;
+        return phema_fail(
+            err, PHEMA_ERR_FILE, "the piece at %s of shape %s runs over the end of the tensor",
+            format_index(&start, piece->start, rank), format_index(&size, piece->size, rank));
+    }
+    return PHEMA_OK;
 }
 
-/* The chunks of n parts, which must lie inside the tensor. */
-static enum phema_status make_chunks(struct phema_chunk **out, struct assembly *assembly,
-                                     const struct part *const *parts, size_t n,
-                                     const struct phema_tensor *tensor, struct phema_error *err)
+static bool overlap(const struct phema_chunk *a, const struct phema_chunk *b, unsigned rank)
 {
-    struct phema_checkpoint *checkpoint = assembly->checkpoint;
-    struct phema_arena *arena = n > 1 ? &checkpoint->chunk_arena : &checkpoint->arena;
+    for (unsigned d = 0; d < rank; d++)
+        if (a->start[d] >= b->start[d] + b->size[d] || b->start[d] >= a->start[d] + a->size[d])
+            return false;
+    return true;
+}
+
+/* The dimension in which most pieces start after index 0: there, fewest pieces lie side by side. A
+ * tensor split by columns is swept along its rows. */
+static unsigned best_dimension(const struct phema_chunk *const *pieces, size_t n, unsigned rank)
+{
+    unsigned best = 0;
+    size_t most = 0;
+    for (unsigned d = 0; d < rank; d++) {
+        size_t n_behind = 0;
+        for (size_t i = 0; i < n; i++)
+            n_behind += pieces[i]->start[d] > 0;
+        if (n_behind > most) {
+            most = n_behind;
+            best = d;
+        }
+    }
+    return best;
+}
+
+static int by_start(const void *a, const void *b, void *dimension)
+{
+    unsigned d = *(const unsigned *)dimension;
+    uint64_t left = (*(const struct phema_chunk *const *)a)->start[d];
+    uint64_t right = (*(const struct phema_chunk *const *)b)->start[d];
+    return (left > right) - (left < right);
+}
+
+static enum phema_status check_disjoint(const struct phema_chunk **pieces, size_t n, unsigned rank,
+                                        struct phema_error *err)
+{
+    if (rank == 0 && n > 1)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %zu pieces, expected one of a scalar", n);
+    if (n < 2)
+        return PHEMA_OK;
+    unsigned d = best_dimension(pieces, n, rank);
+    qsort_r(pieces, n, sizeof(const struct phema_chunk *), by_start, &d);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t end = pieces[i]->start[d] + pieces[i]->size[d];
+        for (size_t j = i + 1; j < n && pieces[j]->start[d] < end; j++) {
+            if (!overlap(pieces[i], pieces[j], rank))
+                continue;
+            struct phema_name_buffer left, right;
+            return phema_fail(err, PHEMA_ERR_FILE, "the pieces at %s and %s overlap",
+                              format_index(&left, pieces[i]->start, rank),
+                              format_index(&right, pieces[j]->start, rank));
+        }
+    }
+    return PHEMA_OK;
+}
+
+enum phema_status assembly_check(const struct phema_chunk *pieces, size_t n, unsigned rank,
+                                 uint64_t n_elems, struct phema_error *err)
+{
+    const struct phema_chunk **filled = calloc(n + 1, sizeof(const struct phema_chunk *));
+    if (!filled)
+        return phema_fail_memory(err);
+    size_t n_filled = 0;
+    uint64_t n_covered = 0; /* meant for disjoint pieces: then at most n_elems */
+    for (size_t i = 0; i < n; i++) {
+        uint64_t n_held = 1; /* inside the tensor: only on the way to 0 the product can wrap */
+        for (unsigned d = 0; d < rank; d++)
+            n_held *= pieces[i].size[d];
+        n_covered += n_held;
+        if (n_held)
+            filled[n_filled++] = &pieces[i];
+    }
+    enum phema_status status = check_disjoint(filled, n_filled, rank, err);
+    free(filled);
+    if (status || n_covered == n_elems)
+        return status;
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "its pieces hold %llu of its %llu elements, expected all",
+                      (unsigned long long)n_covered, (unsigned long long)n_elems);
+}
+
+/* ---- Pieces of one tensor ---- */
+
+/* Replaces numbers by a copy; NULL stays NULL. */
+static bool keep_numbers(const uint64_t **numbers, struct phema_arena *arena, unsigned rank)
+{
+    uint64_t *copy = *numbers ? phema_arena_array(arena, rank, sizeof(*copy)) : NULL;
+    bool is_kept = copy || !*numbers;
+    if (copy)
+        memcpy(copy, *numbers, rank * sizeof(*copy));
+    *numbers = copy;
+    return is_kept;
+}
+
+enum phema_status assembly_join(struct phema_tensor *tensor, struct phema_checkpoint *checkpoint,
+                                const struct phema_chunk *pieces, size_t n, struct phema_error *err)
+{
+    struct phema_arena *arena = &checkpoint->chunk_arena;
+    enum phema_status status = assembly_check(pieces, n, tensor->rank, tensor->n_elems, err);
+    if (status || n == 0)
+        return status;
+    tensor->file = n == 1 ? pieces[0].file : 0;
+    tensor->offset = n == 1 ? pieces[0].offset : 0;
+    tensor->stride = n == 1 ? pieces[0].stride : NULL;
+    if (n == 1)
+        return PHEMA_OK;
     struct phema_chunk *chunks = phema_arena_array(arena, n, sizeof(*chunks));
     if (!chunks)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
-        const struct phema_tensor *part = &parts[i]->tensor;
-        chunks[i] = (struct phema_chunk){.start = parts[i]->start,
-                                         .size = part->shape,
-                                         .stride = part->stride,
-                                         .file = part->file,
-                                         .offset = part->offset};
-        if (!keep_numbers(&chunks[i].start, arena, part->rank) ||
-            !keep_numbers(&chunks[i].size, arena, part->rank) ||
-            !keep_numbers(&chunks[i].stride, arena, part->rank))
+        chunks[i] = pieces[i];
+        if (!keep_numbers(&chunks[i].start, arena, tensor->rank) ||
+            !keep_numbers(&chunks[i].size, arena, tensor->rank) ||
+            !keep_numbers(&chunks[i].stride, arena, tensor->rank))
             return phema_fail_memory(err);
-        enum phema_status status = chunks_check_inside(&chunks[i], tensor->shape, part->rank, err);
-        struct phema_name_buffer label;
-        if (status)
-            return phema_fail_in(err, status, "file '%s'", label_of(assembly, parts[i], &label));
     }
-    *out = chunks;
+    tensor->chunks = chunks;
+    tensor->n_chunks = n;
     return PHEMA_OK;
 }
 
-/* Names the files of parts that do not make up their tensor. */
-static enum phema_status fail_in_files(struct phema_error *err, enum phema_status status,
-                                       const struct assembly *assembly,
-                                       const struct part *const *parts, size_t n)
+/* ---- Adding ---- */
+
+static const char *label_of(const struct assembly *assembly, size_t file,
+                            struct phema_name_buffer *shown)
 {
-    struct phema_name_buffer first, last;
-    if (n == 1)
-        return phema_fail_in(err, status, "file '%s'", label_of(assembly, parts[0], &first));
-    return phema_fail_in(err, status, "%zu files, '%s' to '%s'", n,
-                         label_of(assembly, parts[0], &first),
-                         label_of(assembly, parts[n - 1], &last));
+    const char *label = phema_checkpoint_file_label(assembly->checkpoint, file);
+    return phema_name_escape(shown, label, strlen(label));
 }
 
-/* A tensor of one part is an ordinary tensor. Several chunks outlive the listing. */
-static enum phema_status join_parts(struct phema_tensor *tensor, struct assembly *assembly,
-                                    const struct part **parts, size_t n, struct phema_error *err)
+/* Checks a further piece of a tensor. */
+static enum phema_status check_fit(const struct assembly *assembly, const struct assembled *known,
+                                   const struct phema_tensor *piece, const uint64_t *shape,
+                                   struct phema_error *err)
 {
+    const struct phema_tensor *first = &known->tensor;
+    struct phema_name_buffer label, wanted, found;
+    if (known->last_source == assembly->source)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "two tensors have this name, expected each name once");
+    if (first->dtype != piece->dtype)
+        return phema_fail(err, PHEMA_ERR_FILE, "is %s, but %s in file '%s'",
+                          phema_dtype_name(piece->dtype), phema_dtype_name(first->dtype),
+                          label_of(assembly, first->file, &label));
+    if (first->rank != piece->rank)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %u dimensions, but %u in file '%s'",
+                          piece->rank, first->rank, label_of(assembly, first->file, &label));
+    if (!shape != !first->shape || (shape && !are_equal_sizes(shape, first->shape, piece->rank)))
+        return phema_fail(
+            err, PHEMA_ERR_FILE,
+            "is stated to be a part of a tensor of shape %s, but of shape %s in file '%s'",
+            shape ? format_index(&found, shape, piece->rank) : "unknown",
+            first->shape ? format_index(&wanted, first->shape, piece->rank) : "unknown",
+            label_of(assembly, first->file, &label));
+    return PHEMA_OK;
+}
+
+static enum phema_status find_tensor(size_t *out, struct assembly *assembly,
+                                     const struct phema_tensor *piece, const uint64_t *shape,
+                                     struct phema_error *err)
+{
+    if (name_table_find(out, &assembly->names, piece->name, piece->name_size))
+        return check_fit(assembly, &assembly->tensors[*out], piece, shape, err);
+    *out = assembly->n_tensors;
+    if (!phema_array_grow(&assembly->tensors, &assembly->tensors_capacity, *out,
+                          sizeof(*assembly->tensors)) ||
+        name_table_add(&assembly->names, piece->name, piece->name_size, *out) != NAME_ADDED)
+        return phema_fail_memory(err);
+    assembly->tensors[assembly->n_tensors++] = (struct assembled){.tensor = *piece};
+    assembly->tensors[*out].tensor.shape = shape;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE assembly_add(struct assembly *assembly, const struct phema_tensor *piece,
+                            const uint64_t *start, const uint64_t *shape, struct phema_error *err)
+{
+    size_t number = 0;
+    enum phema_status status = find_tensor(&number, assembly, piece, shape, err);
+    if (status)
+        return fail_in_tensor(err, status, piece->name, piece->name_size);
+    if (!start)
+        start = phema_arena_array(&assembly->checkpoint->arena, piece->rank, sizeof(*start));
+    if (!start || !phema_array_grow(&assembly->pieces, &assembly->pieces_capacity,
+                                    assembly->n_pieces, sizeof(*assembly->pieces)))
+        return phema_fail_memory(err);
+    assembly->pieces[assembly->n_pieces++] = (struct piece){
+        .chunk = {start, piece->shape, piece->stride, piece->file, piece->offset},
+        .is_empty = !piece->n_elems,
+        .number = number,
+    };
+    assembly->tensors[number].last_source = assembly->source;
+    return PHEMA_OK;
+}
+
+/* ---- Listing ---- */
+
+/* By tensor; then those with elements first, by start; then as they were added. */
+static int compare_pieces(const void *a, const void *b, void *tensors)
+{
+    const struct piece *left = a, *right = b;
+    const uint64_t *start = left->chunk.start, *other = right->chunk.start;
+    if (left->number != right->number)
+        return left->number < right->number ? -1 : 1;
+    if (left->is_empty != right->is_empty)
+        return left->is_empty ? 1 : -1;
+    for (unsigned d = 0; d < ((const struct assembled *)tensors)[left->number].tensor.rank; d++)
+        if (start[d] != other[d])
+            return start[d] < other[d] ? -1 : 1;
+    return (left->chunk.file > right->chunk.file) - (left->chunk.file < right->chunk.file);
+}
+
+/* The smallest shape that holds all pieces. */
+static enum phema_status find_shape(struct phema_tensor *tensor, struct phema_arena *arena,
+                                    const struct piece *pieces, size_t n, struct phema_error *err)
+{
+    uint64_t *shape = phema_arena_array(arena, tensor->rank, sizeof(*shape));
+    if (!shape)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++)
+        for (unsigned d = 0; d < tensor->rank; d++) {
+            uint64_t end = 0;
+            if (!phema_size_add(&end, pieces[i].chunk.start[d], pieces[i].chunk.size[d]))
+                return phema_fail(err, PHEMA_ERR_FILE, "the size of the tensor overflows");
+            if (end > shape[d])
+                shape[d] = end;
+        }
+    tensor->shape = shape;
+    return PHEMA_OK;
+}
+
+/* Of the pieces without replicas, and without empty ones of a tensor that has elements. */
+static enum phema_status drop_replicas(struct phema_chunk *kept, size_t *n_kept,
+                                       const struct assembly *assembly, const struct piece *pieces,
+                                       size_t n, unsigned rank, struct phema_error *err)
+{
+    kept[0] = pieces[0].chunk;
+    *n_kept = 1;
+    for (size_t i = 1; i < n && !pieces[i].is_empty; i++) {
+        const struct phema_chunk *last = &kept[*n_kept - 1], *next = &pieces[i].chunk;
+        if (!are_equal_sizes(last->start, next->start, rank)) {
+            kept[(*n_kept)++] = *next;
+            continue;
+        }
+        struct phema_name_buffer start, one, other, label;
+        if (!are_equal_sizes(last->size, next->size, rank))
+            return phema_fail(
+                err, PHEMA_ERR_FILE,
+                "two parts begin at %s, of shape %s in file '%s' and of shape %s",
+                format_index(&start, next->start, rank), format_index(&one, last->size, rank),
+                label_of(assembly, last->file, &label), format_index(&other, next->size, rank));
+    }
+    return PHEMA_OK;
+}
+
+/* Names the files of pieces that do not make up their tensor. */
+static enum phema_status fail_in_files(struct phema_error *err, enum phema_status status,
+                                       const struct assembly *assembly,
+                                       const struct phema_chunk *pieces, size_t n)
+{
+    struct phema_name_buffer first, last;
+    const char *label = label_of(assembly, pieces[0].file, &first);
+    if (n == 1)
+        return phema_fail_in(err, status, "file '%s'", label);
+    return phema_fail_in(err, status, "%zu files, '%s' to '%s'", n, label,
+                         label_of(assembly, pieces[n - 1].file, &last));
+}
+
+static enum phema_status join_pieces(struct phema_tensor *tensor, struct assembly *assembly,
+                                     const struct piece *pieces, size_t n, struct phema_error *err)
+{
+    struct phema_arena *arena = &assembly->checkpoint->arena;
     if (n > MAX_CHUNKS)
         return phema_fail(err, PHEMA_ERR_FILE, "has %zu parts, expected %u at most", n, MAX_CHUNKS);
-    enum phema_status status = PHEMA_OK;
-    if (!tensor->shape)
-        status = find_shape(&tensor->shape, &assembly->checkpoint->arena, parts, n, err);
+    size_t n_kept = 0;
+    struct phema_chunk *kept = phema_arena_array(arena, n, sizeof(*kept));
+    enum phema_status status = kept ? PHEMA_OK : phema_fail_memory(err);
+    if (!status && !tensor->shape)
+        status = find_shape(tensor, arena, pieces, n, err);
     if (!status)
-        status = set_size(tensor, err);
+        status = assembly_set_size(tensor, err);
     if (!status)
-        status = drop_replicas(&n, parts, assembly, err);
-    if (!status && n > 1 && phema_dtype_bits(tensor->dtype) % 8)
+        status = drop_replicas(kept, &n_kept, assembly, pieces, n, tensor->rank, err);
+    if (!status && n_kept > 1 && phema_dtype_bits(tensor->dtype) % 8)
         status = phema_fail(err, PHEMA_ERR_FILE, "parts of %s elements are not read",
                             phema_dtype_name(tensor->dtype));
     if (status)
         return status;
-    struct phema_chunk *chunks = NULL;
-    status = make_chunks(&chunks, assembly, parts, n, tensor, err);
-    if (status)
-        return status;
-    status = chunks_check(chunks, n, tensor->rank, tensor->n_elems, err);
-    if (status)
-        return fail_in_files(err, status, assembly, parts, n);
-    if (n > 1) {
-        tensor->chunks = chunks;
-        tensor->n_chunks = n;
-        tensor->stride = NULL;
-        tensor->file = 0;
-        tensor->offset = 0;
-    }
-    return PHEMA_OK;
+    status = assembly_join(tensor, assembly->checkpoint, kept, n_kept, err);
+    return status ? fail_in_files(err, status, assembly, kept, n_kept) : PHEMA_OK;
 }
 
-static enum phema_status list_tensors(struct assembly *assembly, const struct part **parts,
-                                      struct phema_error *err)
+PHEMA_FALLIBLE assembly_list(struct assembly *assembly, struct phema_error *err)
 {
-    for (size_t at = 0, end = 0; at < assembly->n_parts; at = end) {
-        while (end < assembly->n_parts && parts[end]->number == parts[at]->number)
+    const struct piece *pieces = assembly->pieces;
+    phema_sort(assembly->pieces, assembly->n_pieces, sizeof(*pieces), compare_pieces,
+               assembly->tensors);
+    for (size_t at = 0, end = 0; at < assembly->n_pieces; at = end) {
+        while (end < assembly->n_pieces && pieces[end].number == pieces[at].number)
             end++;
-        struct phema_tensor tensor = parts[at]->tensor;
-        tensor.shape = assembly->tensors[parts[at]->number].shape;
-        enum phema_status status = join_parts(&tensor, assembly, &parts[at], end - at, err);
+        struct phema_tensor *tensor = &assembly->tensors[pieces[at].number].tensor;
+        enum phema_status status = join_pieces(tensor, assembly, &pieces[at], end - at, err);
         if (status)
-            return fail_in_tensor(err, status, tensor.name, tensor.name_size);
-        status = checkpoint_add_tensor(assembly->checkpoint, &tensor, err);
+            return fail_in_tensor(err, status, tensor->name, tensor->name_size);
+        status = checkpoint_add_tensor(assembly->checkpoint, tensor, err);
         if (status)
             return status;
     }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE assembly_list(struct assembly *assembly, struct phema_error *err)
-{
-    const struct part **parts = calloc(assembly->n_parts + 1, sizeof(const struct part *));
-    if (!parts)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < assembly->n_parts; i++)
-        parts[i] = &assembly->parts[i];
-    qsort(parts, assembly->n_parts, sizeof(const struct part *), compare_parts);
-    enum phema_status status = list_tensors(assembly, parts, err);
-    free(parts);
-    return status;
-}
-
 void assembly_clear(struct assembly *assembly)
 {
     name_table_clear(&assembly->names);
     free(assembly->tensors);
-    free(assembly->parts);
+    free(assembly->pieces);
 }

@@ -138,6 +138,10 @@ PHEMA_FALLIBLE checkpoint_add_member(struct phema_checkpoint *checkpoint, const 
                                      struct phema_error *err);
 struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, size_t file);
 
+/* Names a tensor of a part of the checkpoint: part, which ends in a point or is empty, then name.
+ * false: no memory */
+bool set_part_name(struct phema_tensor *tensor, struct phema_arena *arena, struct phema_span part,
+                   struct phema_span name);
 /* Appends a copy of the tensor. Its pointers must lead into the checkpoint's arena. */
 PHEMA_FALLIBLE checkpoint_add_tensor(struct phema_checkpoint *checkpoint,
                                      const struct phema_tensor *tensor, struct phema_error *err);
@@ -147,6 +151,8 @@ PHEMA_FALLIBLE checkpoint_add_metadata(struct phema_checkpoint *checkpoint,
 PHEMA_FALLIBLE checkpoint_warn(struct phema_checkpoint *checkpoint, struct phema_error *err,
                                const char *format, ...) PHEMA_PRINTF(3, 4);
 
+/* PHEMA_ERR_FILE, "expected WANTED". */
+enum phema_status fail_expected(struct phema_error *err, const char *wanted);
 /* Puts "tensor 'NAME': " before the message. */
 enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
                                  const char *name, size_t name_size);

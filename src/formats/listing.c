@@ -27,6 +27,11 @@ void header_prefetch(const struct phema_file *file)
         phema_file_prefetch(file, content.size - edge, edge);
 }
 
+enum phema_status fail_expected(struct phema_error *err, const char *wanted)
+{
+    return phema_fail(err, PHEMA_ERR_FILE, "expected %s", wanted);
+}
+
 enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
                                  const char *name, size_t name_size)
 {
@@ -114,6 +119,19 @@ enum phema_status checkpoint_add_member(struct phema_checkpoint *checkpoint, con
 struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, size_t file)
 {
     return phema_file_span(checkpoint->files[file].file);
+}
+
+bool set_part_name(struct phema_tensor *tensor, struct phema_arena *arena, struct phema_span part,
+                   struct phema_span name)
+{
+    char *joined = phema_arena_alloc(arena, part.size + name.size + 1); /* zeroed */
+    if (joined && part.size)
+        memcpy(joined, part.data, part.size);
+    if (joined && name.size)
+        memcpy(joined + part.size, name.data, name.size);
+    tensor->name = joined;
+    tensor->name_size = part.size + name.size;
+    return joined != NULL;
 }
 
 enum phema_status checkpoint_add_tensor(struct phema_checkpoint *checkpoint,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tensors in chunks, split at random and stored with random strides, compared with their
  * definition. Element i of each tensor is i, written into its chunk by its indices. */
-#include "chunks.h"
+#include "assembly.h"
 
 #include "build_dcp.h"
 
@@ -204,7 +204,7 @@ static enum phema_status check(const struct box *boxes, size_t n, unsigned rank,
         parts[i].start = boxes[i].start;
         parts[i].size = boxes[i].size;
     }
-    return chunks_check(parts, n, rank, n_elems, err);
+    return assembly_check(parts, n, rank, n_elems, err);
 }
 
 /* Two chunks overlap, with others between them in the order of the sweep. The chunks omit as many

@@ -15,9 +15,17 @@ bool pickle_holds_sizes(const struct pickle_node *node)
     if (!pickle_is(node, PICKLE_TUPLE))
         return false;
     for (size_t i = 0; i < node->items.n; i++)
-        if (node->items.at[i]->kind != PICKLE_INT || node->items.at[i]->integer < 0)
+        if (!pickle_is_count(node->items.at[i]))
             return false;
     return true;
+}
+
+uint64_t *pickle_copy_sizes(struct phema_arena *arena, const struct pickle_node *node)
+{
+    uint64_t *sizes = phema_arena_array(arena, node->items.n, sizeof(*sizes));
+    for (size_t i = 0; sizes && i < node->items.n; i++)
+        sizes[i] = (uint64_t)node->items.at[i]->integer;
+    return sizes;
 }
 
 bool pickle_is_record(const struct pickle_node *node, const char *class)

@@ -137,8 +137,23 @@ static inline bool pickle_is(const struct pickle_node *node, enum pickle_kind ki
 {
     return node && node->kind == kind;
 }
+/* An integer of 0 or more. */
+static inline bool pickle_is_count(const struct pickle_node *node)
+{
+    return pickle_is(node, PICKLE_INT) && node->integer >= 0;
+}
+static inline bool pickle_is_number(const struct pickle_node *node, uint64_t number)
+{
+    return pickle_is_count(node) && (uint64_t)node->integer == number;
+}
+static inline bool pickle_is_text(const struct pickle_node *node, const char *text)
+{
+    return pickle_is(node, PICKLE_TEXT) && phema_bytes_are(node->span.data, node->span.size, text);
+}
 /* A tuple of integers of 0 or more. */
 bool pickle_holds_sizes(const struct pickle_node *node);
+/* The integers of a tuple or list; NULL: no memory. */
+uint64_t *pickle_copy_sizes(struct phema_arena *arena, const struct pickle_node *node);
 /* The value of a text key of a dict, of equal keys the last one; NULL: no such key. */
 struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key);
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rebuild_tensor.c - Arguments of torch._utils._rebuild_* to a bounds-checked tensor: every element
  * lies in its storage (torch/_utils.py, torch/_tensor.py). */
+#include "format.h"
 #include "pickle/machine_internal.h"
-
-static enum phema_status fail_args(struct phema_error *err, const char *wanted)
-{
-    return phema_fail(err, PHEMA_ERR_FILE, "expected %s", wanted);
-}
 
 static const struct pickle_node *arg(const struct pickle_node *args, size_t index)
 {
     return index < args->items.n ? args->items.at[index] : NULL;
-}
-
-static bool is_size(const struct pickle_node *node)
-{
-    return pickle_is(node, PICKLE_INT) && node->integer >= 0;
 }
 
 /* The last element of the view, counted from the first of the storage. An empty view has no
@@ -54,7 +45,7 @@ static enum phema_status check_view_metadata(const struct pickle_node *metadata,
     if (!metadata || metadata->kind == PICKLE_NONE)
         return PHEMA_OK;
     if (metadata->kind != PICKLE_DICT)
-        return fail_args(err, "a dict as metadata");
+        return fail_expected(err, "a dict as metadata");
     for (size_t i = 0; i + 1 < metadata->items.n; i += 2) {
         const struct pickle_node *key = metadata->items.at[i];
         const struct pickle_node *value = metadata->items.at[i + 1];
@@ -72,10 +63,10 @@ static enum phema_status read_dtype(struct pickle_tensor *tensor, const struct p
                                     struct phema_error *err)
 {
     if (!tensor->storage->is_untyped)
-        return fail_args(err, "an untyped storage");
+        return fail_expected(err, "an untyped storage");
     if (!pickle_is(dtype, PICKLE_GLOBAL) ||
         (dtype->global->action != ACTION_DTYPE && dtype->global->action != ACTION_PACKED_DTYPE))
-        return fail_args(err, "a dtype of torch");
+        return fail_expected(err, "a dtype of torch");
     tensor->dtype = dtype->global->dtype;
     tensor->is_packed = dtype->global->action == ACTION_PACKED_DTYPE;
     return PHEMA_OK;
@@ -107,11 +98,11 @@ static enum phema_status make_tensor(struct pickle_node **out, struct pickle_mac
     if (args->items.n < counts[v].least || args->items.n > counts[v].most)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, found %zu", counts[v].least,
                           (size_t)args->items.n);
-    if (!pickle_is(arg(args, 0), PICKLE_STORAGE) || !is_size(arg(args, 1)))
-        return fail_args(err, "a storage and an offset of 0 or more");
+    if (!pickle_is(arg(args, 0), PICKLE_STORAGE) || !pickle_is_count(arg(args, 1)))
+        return fail_expected(err, "a storage and an offset of 0 or more");
     if (!pickle_holds_sizes(arg(args, 2)) || !pickle_holds_sizes(arg(args, 3)) ||
         arg(args, 2)->items.n != arg(args, 3)->items.n)
-        return fail_args(err, "sizes and strides of 0 or more, as many of one as of the other");
+        return fail_expected(err, "sizes and strides of 0 or more, as many of one as of the other");
     if (arg(args, 2)->items.n > PHEMA_MAX_RANK)
         return phema_fail(err, PHEMA_ERR_FILE, "the tensor has more than %d dimensions",
                           PHEMA_MAX_RANK);
@@ -158,12 +149,12 @@ static enum phema_status make_dtensor(struct pickle_node **out, struct pickle_ma
     const struct pickle_node *spec = has_fields ? pickle_find(fields, "_spec") : NULL;
     const struct pickle_node *dtype = arg(args, 1);
     if (!pickle_is(local, PICKLE_TENSOR) || local->tensor->spec || !pickle_is(spec, PICKLE_RECORD))
-        return fail_args(err, "a DTensor with a tensor as _local_tensor, and a _spec");
+        return fail_expected(err, "a DTensor with a tensor as _local_tensor, and a _spec");
     if (!pickle_is(dtype, PICKLE_GLOBAL) || dtype->global->action != ACTION_DTYPE ||
         dtype->global->dtype != local->tensor->dtype || local->tensor->is_packed)
-        return fail_args(err, "a DTensor of the dtype of its _local_tensor");
+        return fail_expected(err, "a DTensor of the dtype of its _local_tensor");
     if (!pickle_holds_sizes(arg(args, 2)) || arg(args, 2)->items.n != local->tensor->sizes->items.n)
-        return fail_args(err, "a DTensor with as many sizes of 0 or more as its _local_tensor");
+        return fail_expected(err, "a DTensor with as many sizes of 0 or more as its _local_tensor");
     struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
     struct pickle_tensor *tensor = pickle_alloc(machine, sizeof(*tensor));
     if (!node || !tensor)
@@ -185,7 +176,7 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
         /* (function, type, args, state): one level, since the function must be another one */
         if (args->items.n != 4 || !pickle_is(arg(args, 0), PICKLE_GLOBAL) ||
             !pickle_is(arg(args, 1), PICKLE_GLOBAL) || !pickle_is(arg(args, 2), PICKLE_TUPLE))
-            return fail_args(err, "a function, a type, arguments and a state");
+            return fail_expected(err, "a function, a type, arguments and a state");
         if (arg(args, 0)->global->action == ACTION_WRAPPER &&
             arg(args, 1)->global->action == ACTION_DTENSOR_CLASS)
             return make_dtensor(out, machine, arg(args, 2), arg(args, 3), err);

@@ -1,19 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dcp.c - Distributed checkpoints (docs/formats/dcp.md). Each chunk of a tensor is an archive of
- * torch.save inside a file of the directory. Every statement of .metadata is checked against the
+/* dcp.c - Distributed checkpoints (docs/formats/dcp.md). The pickle .metadata lists the tensors and
+ * their chunks (torch/distributed/checkpoint/metadata.py, filesystem.py). Each chunk is an archive
+ * of torch.save inside a file of the directory. Every statement of .metadata is checked against the
  * archives. */
+#include <stdlib.h>
 #include <string.h>
 
-#include "chunks.h"
+#include "assembly.h"
 #include "format.h"
-#include "torch/dcp_metadata.h"
 #include "torch/torch.h"
+
+/* Length of a tensor's name. Names are looked up once for each chunk. */
+#define MAX_NAME_BYTES 4096u
+
+#define METADATA_CLASS(name)   "torch.distributed.checkpoint.metadata." name
+#define FILESYSTEM_CLASS(name) "torch.distributed.checkpoint.filesystem." name
+#define OLD_PROPERTIES         "torch.distributed._shard.sharded_tensor.metadata.TensorProperties"
+
+/* The object in which torchtitan counts its steps. */
+static const char counter_name[] = "train_state.step";
+
+/* An entry of storage_data. */
+struct stored {
+    size_t number;                    /* of the value in the state dict */
+    const struct pickle_node *offset; /* start of the chunk: a tuple of sizes */
+    const struct pickle_node *info;   /* record */
+    bool is_claimed;
+};
+
+/* Bytes [offset, offset + size) of a file. */
+struct place {
+    struct phema_span path;
+    uint64_t offset, size;
+};
+
+/* What .metadata says. Its objects are records, identified by their class and read by the names of
+ * their fields. A field that is None by default may be missing. */
+struct metadata {
+    struct phema_arena nodes;
+    const struct pickle_node *values; /* dict from names to records: the state dict */
+    struct name_table names;          /* values are numbers in it, from 0 */
+    struct stored *stored;            /* [n_stored] sorted by number, then by offset */
+    size_t n_stored, stored_capacity;
+    struct stored counter; /* the entry of counter_name; info NULL: none */
+};
 
 /* A distributed checkpoint while its files are read. */
 struct distributed {
     struct phema_checkpoint *checkpoint;
     const struct phema_checkpoint_options *options;
-    struct dcp_metadata metadata;
+    struct metadata metadata;
     uint64_t chunks_left; /* bound for lists that are shared: one chunk for each byte of the file */
     struct name_table files; /* by path; values are indices in the checkpoint's files */
 };
@@ -27,22 +63,162 @@ static bool probe(struct phema_span content)
            memmem(content.data, size, module, sizeof(module) - 1);
 }
 
-/* ---- Tensors ---- */
+/* ---- The state dict ---- */
 
-static enum phema_status check_chunks(struct distributed *distributed,
-                                      const struct pickle_items *chunks, struct phema_error *err)
+static enum phema_status index_names(struct metadata *metadata, struct phema_error *err)
 {
-    if (chunks->n > MAX_CHUNKS)
-        return phema_fail(err, PHEMA_ERR_FILE, "has %u pieces, expected %u at most", chunks->n,
-                          MAX_CHUNKS);
-    if (chunks->n > distributed->chunks_left)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "the tensors share lists of pieces, as no real metadata do");
-    distributed->chunks_left -= chunks->n;
+    const struct pickle_items *items = &metadata->values->items;
+    for (size_t i = 0; i + 1 < items->n; i += 2) {
+        const struct pickle_node *key = items->at[i];
+        if (key->kind != PICKLE_TEXT || key->span.size > MAX_NAME_BYTES)
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "state_dict_metadata: expected names of at most %u bytes as keys",
+                              MAX_NAME_BYTES);
+        if (name_table_add(&metadata->names, (const char *)key->span.data, key->span.size, i / 2) !=
+            NAME_ADDED)
+            return phema_fail_memory(err); /* equal keys are one: the pickle reader merges them */
+    }
     return PHEMA_OK;
 }
 
-/* ---- Chunks ---- */
+static struct phema_span name_of(const struct metadata *metadata, size_t number)
+{
+    return metadata->values->items.at[2 * number]->span;
+}
+
+/* The other values are pickled objects. */
+static bool is_tensor(const struct metadata *metadata, size_t number)
+{
+    return !pickle_is_record(metadata->values->items.at[2 * number + 1],
+                             METADATA_CLASS("BytesStorageMetadata"));
+}
+
+/* ---- Storage ---- */
+
+/* A torch.Size. */
+static bool is_size(const struct pickle_node *node)
+{
+    return pickle_holds_sizes(node) && node->items.n <= PHEMA_MAX_RANK;
+}
+
+/* Entries of objects other than the counter are ignored, and so are entries of unlisted names,
+ * which no reader can reach. */
+static enum phema_status note_stored(struct metadata *metadata, const struct pickle_node *key,
+                                     const struct pickle_node *info, struct phema_error *err)
+{
+    if (!pickle_is_record(key, METADATA_CLASS("MetadataIndex")))
+        return fail_expected(err, "a MetadataIndex as key");
+    const struct pickle_node *name = pickle_field(key, "fqn");
+    if (!pickle_is(name, PICKLE_TEXT) || name->span.size > MAX_NAME_BYTES)
+        return fail_expected(err, "a MetadataIndex with the name of a tensor as fqn");
+    size_t number = 0;
+    if (!name_table_find(&number, &metadata->names, (const char *)name->span.data, name->span.size))
+        return PHEMA_OK;
+    bool is_stored = pickle_is_record(info, FILESYSTEM_CLASS("_StorageInfo"));
+    if (!is_tensor(metadata, number)) {
+        if (span_is(name->span, counter_name) && is_stored)
+            metadata->counter = (struct stored){.number = number, .info = info};
+        return PHEMA_OK;
+    }
+    const struct pickle_node *offset = pickle_field(key, "offset");
+    if (!is_size(offset) || !is_stored) {
+        (void)fail_expected(err, is_size(offset) ? "a _StorageInfo for each piece"
+                                                 : "a MetadataIndex with a torch.Size as offset");
+        return fail_in_tensor(err, PHEMA_ERR_FILE, (const char *)name->span.data, name->span.size);
+    }
+    if (!phema_array_grow(&metadata->stored, &metadata->stored_capacity, metadata->n_stored,
+                          sizeof(*metadata->stored)))
+        return phema_fail_memory(err);
+    metadata->stored[metadata->n_stored++] = (struct stored){number, offset, info, false};
+    return PHEMA_OK;
+}
+
+static int compare_stored(const void *a, const void *b)
+{
+    const struct stored *left = a, *right = b;
+    if (left->number != right->number)
+        return left->number < right->number ? -1 : 1;
+    const struct pickle_items *one = &left->offset->items, *other = &right->offset->items;
+    for (size_t i = 0; i < one->n && i < other->n; i++)
+        if (one->at[i]->integer != other->at[i]->integer)
+            return one->at[i]->integer < other->at[i]->integer ? -1 : 1;
+    return (one->n > other->n) - (one->n < other->n);
+}
+
+static enum phema_status index_storage(struct metadata *metadata, const struct pickle_node *storage,
+                                       struct phema_error *err)
+{
+    for (size_t i = 0; i + 1 < storage->items.n; i += 2) {
+        enum phema_status status =
+            note_stored(metadata, storage->items.at[i], storage->items.at[i + 1], err);
+        if (status)
+            return phema_fail_in(err, status, "storage_data");
+    }
+    if (metadata->n_stored)
+        qsort(metadata->stored, metadata->n_stored, sizeof(*metadata->stored), compare_stored);
+    for (size_t i = 1; i < metadata->n_stored; i++) {
+        if (compare_stored(&metadata->stored[i - 1], &metadata->stored[i]) != 0)
+            continue;
+        struct phema_span name = name_of(metadata, metadata->stored[i].number);
+        (void)fail_expected(err, "each piece once in storage_data, found one twice");
+        return fail_in_tensor(err, PHEMA_ERR_FILE, (const char *)name.data, name.size);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status read_place(struct place *place, const struct stored *stored,
+                                    struct phema_error *err)
+{
+    const struct pickle_node *transforms = pickle_field(stored->info, "transform_descriptors");
+    bool is_sequence = pickle_is(transforms, PICKLE_LIST) || pickle_is(transforms, PICKLE_TUPLE);
+    if (transforms && transforms->kind != PICKLE_NONE && (!is_sequence || transforms->items.n > 0))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is stored compressed or otherwise transformed, which is not read; save "
+                          "it without extensions");
+    const struct pickle_node *path = pickle_field(stored->info, "relative_path");
+    const struct pickle_node *offset = pickle_field(stored->info, "offset");
+    const struct pickle_node *length = pickle_field(stored->info, "length");
+    if (!pickle_is(path, PICKLE_TEXT) || path->span.size > MAX_NAME_BYTES ||
+        !pickle_is_count(offset) || !pickle_is_count(length))
+        return fail_expected(err, "a _StorageInfo with relative_path, and offset and length of 0 "
+                                  "or more");
+    *place = (struct place){path->span, (uint64_t)offset->integer, (uint64_t)length->integer};
+    return PHEMA_OK;
+}
+
+/* All entries of storage_data are checked but for their places. The caller clears the metadata,
+ * even after a failure. */
+static enum phema_status read_metadata(struct metadata *metadata, struct phema_span content,
+                                       const struct phema_checkpoint_options *options,
+                                       struct phema_error *err)
+{
+    const struct pickle_host host = {.options = options, .is_distributed = true};
+    struct pickle_node *root = NULL;
+    size_t used = 0;
+    enum phema_status status = pickle_read(&root, &used, content, &metadata->nodes, &host, err);
+    if (status)
+        return status;
+    if (used != content.size)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %zu bytes behind its end, expected none",
+                          content.size - used);
+    if (!pickle_is_record(root, METADATA_CLASS("Metadata")))
+        return fail_expected(err, "the Metadata of torch.distributed.checkpoint as its object");
+    metadata->values = pickle_field(root, "state_dict_metadata");
+    const struct pickle_node *storage = pickle_field(root, "storage_data");
+    if (!pickle_is(metadata->values, PICKLE_DICT) || !pickle_is(storage, PICKLE_DICT))
+        return fail_expected(err, "Metadata with dicts as state_dict_metadata and storage_data");
+    status = index_names(metadata, err);
+    return status ? status : index_storage(metadata, storage, err);
+}
+
+static void clear_metadata(struct metadata *metadata)
+{
+    name_table_clear(&metadata->names);
+    free(metadata->stored);
+    phema_arena_clear(&metadata->nodes);
+}
+
+/* ---- Archives ---- */
 
 static enum phema_status find_file(size_t *out, struct distributed *distributed,
                                    struct phema_span path, struct phema_error *err)
@@ -64,13 +240,13 @@ static enum phema_status find_file(size_t *out, struct distributed *distributed,
 /* Bytes at both ends of an archive of one tensor: pickle and header, directory. */
 #define ARCHIVE_EDGE ((uint64_t)4096)
 
-/* The file and the place of an archive that storage_data names; NULL: find_chunk says why. */
-static const struct phema_file *find_archive(struct dcp_place *place,
-                                             struct distributed *distributed, size_t i)
+/* The file and the place of an archive that storage_data names; NULL: find_data says why. */
+static const struct phema_file *find_archive(struct place *place, struct distributed *distributed,
+                                             size_t i)
 {
     struct phema_error ignored;
     size_t file = 0;
-    if (dcp_place_read(place, &distributed->metadata.stored[i], &ignored) ||
+    if (read_place(place, &distributed->metadata.stored[i], &ignored) ||
         find_file(&file, distributed, place->path, &ignored))
         return NULL;
     return phema_checkpoint_file(distributed->checkpoint, file);
@@ -78,20 +254,9 @@ static const struct phema_file *find_archive(struct dcp_place *place,
 
 static bool is_archive_cached(struct distributed *distributed, size_t i)
 {
-    struct dcp_place place = {0};
+    struct place place = {0};
     const struct phema_file *file = find_archive(&place, distributed, i);
     return !file || phema_file_is_cached_at(file, place.offset);
-}
-
-static void prefetch_archive(struct distributed *distributed, size_t i)
-{
-    struct dcp_place place = {0};
-    const struct phema_file *file = find_archive(&place, distributed, i);
-    uint64_t edge = place.size < ARCHIVE_EDGE ? place.size : ARCHIVE_EDGE;
-    if (!file)
-        return;
-    phema_file_prefetch(file, place.offset, edge);
-    phema_file_prefetch(file, place.offset + place.size - edge, edge);
 }
 
 /* Headers of thousands of archives lie all over the files. They are requested at once, before the
@@ -99,179 +264,224 @@ static void prefetch_archive(struct distributed *distributed, size_t i)
 static void prefetch_archives(struct distributed *distributed)
 {
     size_t n = distributed->metadata.n_stored;
-    struct dcp_place place = {0};
+    struct place place = {0};
     for (size_t i = 0; i < n; i++) /* the order of the files does not depend on the page cache */
         (void)find_archive(&place, distributed, i);
     if (n < 2 || (is_archive_cached(distributed, 0) && is_archive_cached(distributed, n / 2) &&
                   is_archive_cached(distributed, n - 1)))
         return;
-    for (size_t i = 0; i < n; i++)
-        prefetch_archive(distributed, i);
+    for (size_t i = 0; i < n; i++) {
+        const struct phema_file *file = find_archive(&place, distributed, i);
+        uint64_t edge = place.size < ARCHIVE_EDGE ? place.size : ARCHIVE_EDGE;
+        if (!file)
+            continue;
+        phema_file_prefetch(file, place.offset, edge);
+        phema_file_prefetch(file, place.offset + place.size - edge, edge);
+    }
 }
 
-static enum phema_status check_piece(const struct phema_tensor *piece,
-                                     const struct phema_tensor *tensor,
-                                     const struct phema_chunk *chunk, struct phema_error *err)
-{
-    if (piece->dtype != tensor->dtype)
-        return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive is %s, expected %s",
-                          phema_dtype_name(piece->dtype), phema_dtype_name(tensor->dtype));
-    bool is_same = piece->rank == tensor->rank;
-    for (unsigned d = 0; d < tensor->rank && is_same; d++)
-        is_same = piece->shape[d] == chunk->size[d];
-    if (is_same)
-        return PHEMA_OK;
-    struct phema_name_buffer found, wanted;
-    return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive has shape %s, expected %s",
-                      chunks_format_index(&found, piece->shape, piece->rank),
-                      chunks_format_index(&wanted, chunk->size, tensor->rank));
-}
+/* ---- Pieces ---- */
 
-/* Finds the data of a chunk whose start and size are known. */
-static enum phema_status find_chunk(struct phema_chunk *chunk, struct distributed *distributed,
-                                    const struct phema_tensor *tensor, struct phema_arena *arena,
-                                    const struct dcp_place *place, struct phema_error *err)
-{
-    enum phema_status status = find_file(&chunk->file, distributed, place->path, err);
-    if (status)
-        return status;
-    struct phema_span content = checkpoint_content(distributed->checkpoint, chunk->file);
-    struct phema_span archive;
-    if (!phema_span_part(&archive, content, place->offset, place->size))
-        return phema_fail(err, PHEMA_ERR_FILE, "expected %llu bytes at byte %llu, the file has %zu",
-                          (unsigned long long)place->size, (unsigned long long)place->offset,
-                          content.size);
-    struct phema_tensor piece = {0};
-    status = torch_zip_read_tensor(&piece, arena, archive, chunk->file, place->offset,
-                                   distributed->options, err);
-    if (!status)
-        status = check_piece(&piece, tensor, chunk, err);
-    if (status)
-        return phema_fail_in(err, status, "byte %llu", (unsigned long long)place->offset);
-    chunk->offset = piece.offset;
-    chunk->stride = piece.stride;
-    return PHEMA_OK;
-}
-
-/* Finds the place of a chunk in storage_data. No place: an empty chunk that equals an earlier one,
+/* Finds the place of a piece in storage_data. No place: an empty piece that equals an earlier one,
  * as ranks without a share have them. */
-static enum phema_status claim_place(struct dcp_place *place, bool *has_place,
-                                     struct distributed *distributed, size_t number,
-                                     const struct pickle_node *node,
-                                     const struct phema_chunk *chunk, unsigned rank,
+static enum phema_status claim_place(struct place *place, bool *has_place,
+                                     struct metadata *metadata, size_t number,
+                                     const struct pickle_node *offset,
+                                     const struct phema_chunk *piece, unsigned rank,
                                      struct phema_error *err)
 {
-    struct dcp_stored *stored = dcp_metadata_find(&distributed->metadata, number, node);
+    const struct stored wanted = {number, offset, NULL, false};
+    struct stored *stored =
+        metadata->n_stored
+            ? bsearch(&wanted, metadata->stored, metadata->n_stored, sizeof(wanted), compare_stored)
+            : NULL;
     struct phema_name_buffer shown;
     if (!stored)
         return phema_fail(err, PHEMA_ERR_FILE, "storage_data does not say where the piece at %s is",
-                          chunks_format_index(&shown, chunk->start, rank));
+                          format_index(&shown, piece->start, rank));
     bool is_empty = false;
     for (unsigned d = 0; d < rank; d++)
-        is_empty |= chunk->size[d] == 0;
+        is_empty |= piece->size[d] == 0;
     *has_place = !stored->is_claimed;
     if (stored->is_claimed && is_empty)
         return PHEMA_OK;
     if (stored->is_claimed)
         return phema_fail(err, PHEMA_ERR_FILE, "two pieces begin at %s: they overlap",
-                          chunks_format_index(&shown, chunk->start, rank));
+                          format_index(&shown, piece->start, rank));
     stored->is_claimed = true;
-    return dcp_place_read(place, stored, err);
+    return read_place(place, stored, err);
 }
 
-/* is_used: out, false for an empty chunk that equals an earlier one */
-static enum phema_status read_chunk(struct phema_chunk *chunk, bool *is_used,
-                                    struct distributed *distributed,
-                                    const struct phema_tensor *tensor, struct phema_arena *arena,
-                                    size_t number, const struct pickle_node *node,
-                                    struct phema_error *err)
+static enum phema_status check_archived(const struct phema_tensor *archived,
+                                        const struct phema_tensor *tensor,
+                                        const struct phema_chunk *piece, struct phema_error *err)
 {
-    struct dcp_place place = {0};
-    enum phema_status status = dcp_bounds_read(chunk, node, tensor->rank, arena, err);
+    if (archived->dtype != tensor->dtype)
+        return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive is %s, expected %s",
+                          phema_dtype_name(archived->dtype), phema_dtype_name(tensor->dtype));
+    if (archived->rank == tensor->rank &&
+        are_equal_sizes(archived->shape, piece->size, tensor->rank))
+        return PHEMA_OK;
+    struct phema_name_buffer found, wanted;
+    return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive has shape %s, expected %s",
+                      format_index(&found, archived->shape, archived->rank),
+                      format_index(&wanted, piece->size, tensor->rank));
+}
+
+/* Finds the data of a piece whose start and size are known. */
+static enum phema_status find_data(struct phema_chunk *piece, struct distributed *distributed,
+                                   const struct phema_tensor *tensor, const struct place *place,
+                                   struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = distributed->checkpoint;
+    enum phema_status status = find_file(&piece->file, distributed, place->path, err);
     if (status)
         return status;
-    status = claim_place(&place, is_used, distributed, number, node, chunk, tensor->rank, err);
+    struct phema_span archive, content = checkpoint_content(checkpoint, piece->file);
+    if (!phema_span_part(&archive, content, place->offset, place->size))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected %llu bytes at byte %llu, the file has %zu",
+                          (unsigned long long)place->size, (unsigned long long)place->offset,
+                          content.size);
+    struct phema_tensor archived = {0};
+    status = torch_zip_read_tensor(&archived, &checkpoint->arena, archive, piece->file,
+                                   place->offset, distributed->options, err);
+    if (!status)
+        status = check_archived(&archived, tensor, piece, err);
     if (status)
-        return status;
-    status = chunks_check_inside(chunk, tensor->shape, tensor->rank, err);
-    if (status || !*is_used)
-        return status;
-    status = find_chunk(chunk, distributed, tensor, arena, &place, err);
-    struct phema_name_buffer shown;
-    if (status)
-        return phema_fail_in(
-            err, status, "file '%s'",
-            phema_name_escape(&shown, (const char *)place.path.data, place.path.size));
+        return phema_fail_in(err, status, "byte %llu", (unsigned long long)place->offset);
+    piece->offset = archived.offset;
+    piece->stride = archived.stride;
     return PHEMA_OK;
 }
 
-/* A tensor of one chunk is an ordinary tensor. Several chunks outlive the listing. */
-static enum phema_status read_chunks(struct phema_tensor *tensor, struct distributed *distributed,
+/* is_used: out, false for an empty piece that equals an earlier one */
+static enum phema_status read_piece(struct phema_chunk *piece, bool *is_used,
+                                    struct distributed *distributed,
+                                    const struct phema_tensor *tensor, size_t number,
+                                    const struct pickle_node *node, struct phema_error *err)
+{
+    if (!pickle_is_record(node, METADATA_CLASS("ChunkStorageMetadata")))
+        return fail_expected(err, "ChunkStorageMetadata as chunks");
+    struct phema_arena *arena = &distributed->checkpoint->arena;
+    const struct pickle_node *offsets = pickle_field(node, "offsets");
+    const struct pickle_node *sizes = pickle_field(node, "sizes");
+    unsigned rank = tensor->rank;
+    if (!is_size(offsets) || !is_size(sizes) || offsets->items.n != rank || sizes->items.n != rank)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected offsets and sizes of each piece as torch.Size of %u "
+                          "dimensions",
+                          rank);
+    piece->start = pickle_copy_sizes(arena, offsets);
+    piece->size = pickle_copy_sizes(arena, sizes);
+    if (!piece->start || !piece->size)
+        return phema_fail_memory(err);
+    struct place place = {0};
+    enum phema_status status =
+        claim_place(&place, is_used, &distributed->metadata, number, offsets, piece, rank, err);
+    if (!status)
+        status = assembly_check_inside(piece, tensor->shape, rank, err);
+    if (status || !*is_used)
+        return status;
+    status = find_data(piece, distributed, tensor, &place, err);
+    struct phema_name_buffer shown;
+    const char *path = (const char *)place.path.data;
+    return status ? phema_fail_in(err, status, "file '%s'",
+                                  phema_name_escape(&shown, path, place.path.size))
+                  : PHEMA_OK;
+}
+
+static enum phema_status read_pieces(struct phema_tensor *tensor, struct distributed *distributed,
                                      size_t number, const struct pickle_items *list,
                                      struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = distributed->checkpoint;
-    struct phema_arena *arena = list->n > 1 ? &checkpoint->chunk_arena : &checkpoint->arena;
-    struct phema_chunk *chunks = phema_arena_array(arena, list->n, sizeof(*chunks));
-    if (!chunks)
+    struct phema_chunk *pieces = phema_arena_array(&checkpoint->arena, list->n, sizeof(*pieces));
+    if (!pieces)
         return phema_fail_memory(err);
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         bool is_used = false;
         enum phema_status status =
-            read_chunk(&chunks[n], &is_used, distributed, tensor, arena, number, list->at[i], err);
+            read_piece(&pieces[n], &is_used, distributed, tensor, number, list->at[i], err);
         if (status)
             return status;
         n += is_used;
     }
-    enum phema_status status = chunks_check(chunks, n, tensor->rank, tensor->n_elems, err);
-    if (status)
-        return status;
-    if (n > 1) {
-        tensor->chunks = chunks;
-        tensor->n_chunks = n;
-    } else if (n == 1) {
-        tensor->file = chunks[0].file;
-        tensor->offset = chunks[0].offset;
-        tensor->stride = chunks[0].stride;
-    }
+    return assembly_join(tensor, checkpoint, pieces, n, err);
+}
+
+/* ---- Tensors ---- */
+
+/* The dtype is the first item of the tuple that is the state of TensorProperties. */
+static enum phema_status read_dtype(struct phema_tensor *tensor,
+                                    const struct pickle_node *properties, struct phema_error *err)
+{
+    bool is_known = pickle_is_record(properties, METADATA_CLASS("TensorProperties")) ||
+                    pickle_is_record(properties, OLD_PROPERTIES);
+    const struct pickle_node *state = is_known ? properties->record->state : NULL;
+    const struct pickle_node *dtype =
+        pickle_is(state, PICKLE_TUPLE) && state->items.n ? state->items.at[0] : NULL;
+    if (!pickle_is(dtype, PICKLE_GLOBAL))
+        return fail_expected(err, "TensorProperties with a dtype");
+    if (dtype->global->action == ACTION_PACKED_DTYPE)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is of packed float4 elements, which are not read here");
+    if (dtype->global->action != ACTION_DTYPE)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a dtype of torch, found '%s'",
+                          dtype->global->name);
+    tensor->dtype = dtype->global->dtype;
     return PHEMA_OK;
+}
+
+static enum phema_status read_shape(struct phema_tensor *tensor, const struct pickle_node *size,
+                                    struct phema_arena *arena, struct phema_error *err)
+{
+    if (!is_size(size))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected as its size a torch.Size of at most %d dimensions",
+                          PHEMA_MAX_RANK);
+    tensor->rank = (unsigned)size->items.n;
+    tensor->shape = pickle_copy_sizes(arena, size);
+    return tensor->shape ? assembly_set_size(tensor, err) : phema_fail_memory(err);
 }
 
 static enum phema_status read_tensor(struct distributed *distributed, size_t number,
                                      struct phema_error *err)
 {
-    struct phema_arena *arena = &distributed->checkpoint->arena;
-    const struct pickle_items *chunks = NULL;
-    struct phema_span name = dcp_metadata_name(&distributed->metadata, number);
-    struct phema_span part = distributed->checkpoint->part;
-    struct phema_tensor tensor = {.name_size = part.size + name.size};
-    enum phema_status status =
-        dcp_tensor_read(&tensor, &chunks, &distributed->metadata, number, arena, err);
+    struct phema_checkpoint *checkpoint = distributed->checkpoint;
+    const struct pickle_node *value = distributed->metadata.values->items.at[2 * number + 1];
+    if (!pickle_is_record(value, METADATA_CLASS("TensorStorageMetadata")))
+        return fail_expected(err, "TensorStorageMetadata or BytesStorageMetadata");
+    struct phema_tensor tensor = {0};
+    enum phema_status status = read_dtype(&tensor, pickle_field(value, "properties"), err);
     if (!status)
-        status = check_chunks(distributed, chunks, err);
+        status = read_shape(&tensor, pickle_field(value, "size"), &checkpoint->arena, err);
     if (status)
         return status;
-    char *full_name = phema_arena_alloc(arena, tensor.name_size + 1);
-    if (!full_name)
+    const struct pickle_node *list = pickle_field(value, "chunks");
+    if (!pickle_is(list, PICKLE_LIST))
+        return fail_expected(err, "a list of chunks");
+    if (list->items.n > MAX_CHUNKS)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %u pieces, expected %u at most", list->items.n,
+                          MAX_CHUNKS);
+    if (list->items.n > distributed->chunks_left)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the tensors share lists of pieces, as no real metadata do");
+    distributed->chunks_left -= list->items.n;
+    struct phema_span name = name_of(&distributed->metadata, number);
+    if (!set_part_name(&tensor, &checkpoint->arena, checkpoint->part, name))
         return phema_fail_memory(err);
-    if (part.size)
-        memcpy(full_name, part.data, part.size);
-    if (name.size)
-        memcpy(full_name + part.size, name.data, name.size);
-    full_name[tensor.name_size] = '\0';
-    tensor.name = full_name;
-    status = read_chunks(&tensor, distributed, number, chunks, err);
-    return status ? status : checkpoint_add_tensor(distributed->checkpoint, &tensor, err);
+    status = read_pieces(&tensor, distributed, number, &list->items, err);
+    return status ? status : checkpoint_add_tensor(checkpoint, &tensor, err);
 }
 
 static enum phema_status read_tensors(struct distributed *distributed, struct phema_error *err)
 {
-    for (size_t i = 0; i < dcp_metadata_n_values(&distributed->metadata); i++) {
-        struct phema_span name = dcp_metadata_name(&distributed->metadata, i);
-        enum phema_status status = dcp_metadata_is_tensor(&distributed->metadata, i)
-                                       ? read_tensor(distributed, i, err)
-                                       : PHEMA_OK;
+    const struct metadata *metadata = &distributed->metadata;
+    for (size_t i = 0; i < metadata->values->items.n / 2; i++) {
+        struct phema_span name = name_of(metadata, i);
+        enum phema_status status =
+            is_tensor(metadata, i) ? read_tensor(distributed, i, err) : PHEMA_OK;
         if (status)
             return fail_in_tensor(err, status, (const char *)name.data, name.size);
     }
@@ -284,17 +494,17 @@ static enum phema_status read_tensors(struct distributed *distributed, struct ph
  * name. No other object is opened. One that is no number, or damaged, tells nothing. */
 static void read_counter(struct distributed *distributed)
 {
-    const struct dcp_stored *counter = &distributed->metadata.counter;
-    struct dcp_place place = {0};
+    const struct stored *counter = &distributed->metadata.counter;
+    struct place place = {0};
     struct phema_span archive;
     struct phema_error ignored = {0};
     size_t file = 0;
     if (counter->info && !distributed->checkpoint->part.size &&
-        !dcp_place_read(&place, counter, &ignored) &&
+        !read_place(&place, counter, &ignored) &&
         !find_file(&file, distributed, place.path, &ignored) &&
         phema_span_part(&archive, checkpoint_content(distributed->checkpoint, file), place.offset,
                         place.size))
-        (void)!torch_zip_list_values(distributed->checkpoint, DCP_COUNTER, archive, file,
+        (void)!torch_zip_list_values(distributed->checkpoint, counter_name, archive, file,
                                      place.offset, distributed->options, &ignored);
 }
 
@@ -306,7 +516,7 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
     struct phema_span content = checkpoint_content(checkpoint, checkpoint->base);
     checkpoint->files[checkpoint->base].is_metadata = true;
     distributed.chunks_left = content.size;
-    enum phema_status status = dcp_metadata_read(&distributed.metadata, content, options, err);
+    enum phema_status status = read_metadata(&distributed.metadata, content, options, err);
     if (!status) {
         prefetch_archives(&distributed);
         status = read_tensors(&distributed, err);
@@ -314,7 +524,7 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
     if (!status)
         read_counter(&distributed);
     name_table_clear(&distributed.files);
-    dcp_metadata_clear(&distributed.metadata);
+    clear_metadata(&distributed.metadata);
     return status;
 }
 
@@ -354,12 +564,12 @@ static bool find_labelled(size_t *file, const struct record_list *list, const ch
 
 /* Of the zip of one piece. Places in files that no piece uses are ignored. */
 static enum phema_status add_records(struct record_list *list, const char *metadata_label,
-                                     const struct dcp_stored *stored, struct phema_error *err)
+                                     const struct stored *stored, struct phema_error *err)
 {
-    struct dcp_place place = {0};
+    struct place place = {0};
     size_t file = 0;
     struct phema_span archive;
-    enum phema_status status = dcp_place_read(&place, stored, err);
+    enum phema_status status = read_place(&place, stored, err);
     if (status)
         return status;
     if (!find_labelled(&file, list, metadata_label, place.path) ||
@@ -379,13 +589,13 @@ static enum phema_status add_records(struct record_list *list, const char *metad
 static enum phema_status add_part_records(struct record_list *list, size_t metadata_file,
                                           struct phema_error *err)
 {
-    struct dcp_metadata metadata = {0};
+    struct metadata metadata = {0};
     const char *label = phema_checkpoint_file_label(list->checkpoint, metadata_file);
-    enum phema_status status = dcp_metadata_read(
-        &metadata, checkpoint_content(list->checkpoint, metadata_file), NULL, err);
+    enum phema_status status =
+        read_metadata(&metadata, checkpoint_content(list->checkpoint, metadata_file), NULL, err);
     for (size_t i = 0; i < metadata.n_stored && !status; i++)
         status = add_records(list, label, &metadata.stored[i], err);
-    dcp_metadata_clear(&metadata);
+    clear_metadata(&metadata);
     return status;
 }
 

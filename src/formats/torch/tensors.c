@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chunks.h"
 #include "format.h"
 #include "phema/strbuf.h"
-#include "torch/sharding.h"
 #include "torch/torch.h"
 
 #define MAX_NESTING 200u
@@ -185,7 +183,7 @@ static enum phema_status search(struct walk *walk, struct pickle_node *node, uns
 static enum phema_status check_whole(const struct phema_tensor *part,
                                      const struct sharding *sharding, struct phema_error *err)
 {
-    if (!part->rank || memcmp(part->shape, sharding->shape, part->rank * sizeof(*part->shape)) == 0)
+    if (are_equal_sizes(part->shape, sharding->shape, part->rank))
         return PHEMA_OK;
     struct phema_name_buffer found, whole;
     return phema_fail(
@@ -193,8 +191,8 @@ static enum phema_status check_whole(const struct phema_tensor *part,
         "is a DTensor of shape %s, of which this file has the part %s of one process; "
         "name a directory of torch_checkpointing, or save with "
         "StateDictOptions(full_state_dict=True)",
-        chunks_format_index(&whole, sharding->shape, part->rank),
-        chunks_format_index(&found, part->shape, part->rank));
+        format_index(&whole, sharding->shape, part->rank),
+        format_index(&found, part->shape, part->rank));
 }
 
 static enum phema_status add_tensor(struct walk *walk, const struct phema_tensor *tensor,

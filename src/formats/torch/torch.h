@@ -126,6 +126,46 @@ PHEMA_FALLIBLE torch_zip_list_values(struct phema_checkpoint *checkpoint, const 
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err);
 
+/* ---- DTensors (sharding.c): the part of a tensor that one process has ---- */
+
+#define MAX_MESH_RANK 16u
+
+/* Part number `part` of n along one dimension of the mesh of processes. */
+struct mesh_cut {
+    uint64_t n, part;
+    bool is_shard;      /* else a replica */
+    uint64_t dimension; /* of the tensor, for a shard */
+};
+
+/* How a tensor is spread over processes, and the place of one of them. */
+struct sharding {
+    struct mesh_cut cuts[MAX_MESH_RANK]; /* in the order of the mesh */
+    size_t n_cuts;
+    uint64_t process;      /* number of this process in the training */
+    const uint64_t *shape; /* [rank] of the whole tensor */
+    unsigned rank;
+};
+
+/* Reads the specification of a DTensor. */
+PHEMA_FALLIBLE sharding_read(struct sharding *out, struct phema_arena *arena,
+                             const struct pickle_tensor *view, struct phema_error *err);
+
+/* Reads what metadata.pkl of torch_checkpointing lists of a tensor, seen from a process.
+ *   part  of that process
+ * PHEMA_ERR_FILE  the list does not have the process, or the part does not fit it */
+PHEMA_FALLIBLE sharding_read_listed(struct sharding *out, struct phema_arena *arena,
+                                    const struct pickle_node *list, uint64_t process,
+                                    size_t n_processes, const struct phema_tensor *part,
+                                    struct phema_error *err);
+/* The value of a key of a small dict of metadata.pkl; NULL: there is none. */
+struct pickle_node *metadata_value(const struct pickle_node *dict, const char *key);
+
+/* Checks that the process has a part of this shape, and finds its place.
+ *   start  out: [rank] in the arena */
+PHEMA_FALLIBLE sharding_find_part(const uint64_t **start, struct phema_arena *arena,
+                                  const struct sharding *sharding, const struct phema_tensor *part,
+                                  struct phema_error *err);
+
 /* ---- Listing ---- */
 
 /* Lists every tensor below root, named by the keys that lead to it (tensors.c); modules as their
