@@ -48,7 +48,7 @@ struct pickle_node *pickle_field(const struct pickle_node *record, const char *n
 struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key)
 {
     for (size_t i = dict->items.n; i >= 2; i -= 2)
-        if (dict->items.at[i - 2]->kind == PICKLE_TEXT && span_is(dict->items.at[i - 2]->span, key))
+        if (pickle_is_text(dict->items.at[i - 2], key))
             return dict->items.at[i - 1];
     return NULL;
 }
@@ -285,10 +285,8 @@ static int compare_values(const struct key *left, const struct key *right)
         return (left->real > right->real) - (left->real < right->real);
     if (left->rank != RANK_TEXT && left->rank != RANK_BYTES)
         return 0;
-    size_t shorter = left->span.size < right->span.size ? left->span.size : right->span.size;
-    int order = shorter ? memcmp(left->span.data, right->span.data, shorter) : 0;
-    return order ? order
-                 : (left->span.size > right->span.size) - (left->span.size < right->span.size);
+    return phema_bytes_compare(left->span.data, left->span.size, right->span.data,
+                               right->span.size);
 }
 
 static int by_value(const void *a, const void *b)

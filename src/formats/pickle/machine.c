@@ -278,7 +278,7 @@ static pickle_opcode *const opcodes[256] = {
     [0x86] = op_small_tuple,  [0x87] = op_small_tuple, ['a'] = op_append,
     ['e'] = op_append,        [0x90] = op_append,      ['s'] = op_set_item,
     ['u'] = op_set_item,      ['c'] = op_global,       [0x93] = op_stack_global,
-    ['R'] = op_reduce,        [0x81] = op_new_object,  ['b'] = op_build,
+    ['R'] = op_call,          [0x81] = op_call,        ['b'] = op_build,
     ['Q'] = op_persistent_id,
 };
 

@@ -72,7 +72,7 @@ typedef enum phema_status pickle_opcode(struct pickle_machine *machine, uint8_t 
 /* containers.c */
 pickle_opcode op_empty, op_from_mark, op_small_tuple, op_append, op_set_item;
 /* objects.c */
-pickle_opcode op_global, op_stack_global, op_reduce, op_new_object, op_build, op_persistent_id;
+pickle_opcode op_global, op_stack_global, op_call, op_build, op_persistent_id;
 
 /* Makes a tensor from the arguments of a rebuild function of torch (rebuild_tensor.c). */
 PHEMA_FALLIBLE pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,

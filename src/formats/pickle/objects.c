@@ -29,24 +29,14 @@ static bool spans_are_equal(struct phema_span a, struct phema_span b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* The node of a global that was named before, and is allowed; NULL: it is not kept. */
-static struct pickle_node *find_named(const struct pickle_machine *machine,
-                                      struct phema_span module, struct phema_span name)
+/* A global that was named before is allowed. Refuses attribute paths in the name ("Linear.forward"), which could reach anything. */
+static enum phema_status push_global(struct pickle_machine *machine, struct phema_span module,
+                                     struct phema_span name, struct phema_error *err)
 {
     for (size_t i = 0; i < PICKLE_GLOBALS_KEPT && machine->globals[i].node; i++)
         if (spans_are_equal(machine->globals[i].name, name) &&
             spans_are_equal(machine->globals[i].module, module))
-            return machine->globals[i].node;
-    return NULL;
-}
-
-/* Refuses attribute paths in the name ("Linear.forward"), which could reach anything. */
-static enum phema_status push_global(struct pickle_machine *machine, struct phema_span module,
-                                     struct phema_span name, struct phema_error *err)
-{
-    struct pickle_node *known = find_named(machine, module, name);
-    if (known)
-        return pickle_push(machine, known, err);
+            return pickle_push(machine, machine->globals[i].node, err);
     char *joined = pickle_alloc(machine, module.size + name.size + 2);
     struct pickle_global *global = pickle_alloc(machine, sizeof(*global));
     if (!joined || !global)
@@ -177,10 +167,9 @@ static enum phema_status push_persistent(struct pickle_machine *machine,
     if (args->items.n != 1 || args->items.at[0]->kind != PICKLE_DICT)
         return phema_fail(err, PHEMA_ERR_FILE, "expected one dict that describes the object");
     const struct pickle_node *meta = args->items.at[0];
-    const struct pickle_node *type = pickle_find(meta, "type");
     const struct pickle_node *version = pickle_find(meta, "version");
     struct pickle_node *state = pickle_find(meta, "state");
-    if (!pickle_is(type, PICKLE_TEXT) || !span_is(type->span, "class") ||
+    if (!pickle_is_text(pickle_find(meta, "type"), "class") ||
         !pickle_is(pickle_find(meta, "module_src"), PICKLE_TEXT) ||
         !pickle_is(pickle_find(meta, "class_name"), PICKLE_TEXT) ||
         (!pickle_is(state, PICKLE_DICT) && !pickle_is(state, PICKLE_NONE)))
@@ -225,18 +214,6 @@ static enum phema_status push_record(struct pickle_machine *machine, struct pick
     return pickle_push_new(machine, &node, err);
 }
 
-static enum phema_status build_record(struct pickle_record *record, struct pickle_node *state,
-                                      struct phema_error *err)
-{
-    if (record->state)
-        return phema_fail(err, PHEMA_ERR_FILE, "builds a '%s' twice", record->class->name);
-    if (state->kind != PICKLE_DICT && state->kind != PICKLE_TUPLE)
-        return phema_fail(err, PHEMA_ERR_FILE, "builds a '%s' of what is neither dict nor tuple",
-                          record->class->name);
-    record->state = state;
-    return PHEMA_OK;
-}
-
 static enum phema_status pop_call(struct pickle_global **global, struct pickle_node **args,
                                   struct pickle_machine *machine, struct phema_error *err)
 {
@@ -256,76 +233,81 @@ static enum phema_status pop_call(struct pickle_global **global, struct pickle_n
     return PHEMA_OK;
 }
 
-enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
+static enum phema_status call_function(struct pickle_machine *machine,
+                                       const struct pickle_global *function,
+                                       const struct pickle_node *args, struct phema_error *err)
 {
-    (void)opcode;
-    struct pickle_global *global = NULL;
-    struct pickle_node *args = NULL;
     struct pickle_node *tensor = NULL;
-    enum phema_status status = pop_call(&global, &args, machine, err);
-    if (status)
-        return status;
-    switch (global->action) {
-    case ACTION_INERT:
-    case ACTION_UNHASHABLE:
-    case ACTION_ALLOWED:
-        return push_object(machine, global, err);
-    case ACTION_DICT:
-        return push_dict(machine, args, err);
-    case ACTION_SET:
-        return push_set(machine, global, args, err);
-    case ACTION_SIZE:
-        if (args->items.n == 1 && args->items.at[0]->kind == PICKLE_TUPLE)
-            return pickle_push(machine, args->items.at[0], err);
-        return push_object(machine, global, err);
+    enum phema_status status = PHEMA_OK;
+    switch (function->action) {
     case ACTION_TENSOR_V1:
     case ACTION_TENSOR_V2:
     case ACTION_TENSOR_V3:
     case ACTION_PARAMETER:
     case ACTION_PARAMETER_WITH_STATE:
     case ACTION_FROM_TYPE:
-        status = pickle_rebuild_tensor(&tensor, machine, global, args, err);
-        return status ? phema_fail_in(err, status, "%s", global->name)
-                      : pickle_push(machine, tensor, err);
+        status = pickle_rebuild_tensor(&tensor, machine, function, args, err);
+        if (!status)
+            return pickle_push(machine, tensor, err);
+        break;
     case ACTION_PERSISTENT:
         status = push_persistent(machine, args, err);
-        return status ? phema_fail_in(err, status, "%s", global->name) : PHEMA_OK;
+        break;
     case ACTION_LOAD_STORAGE:
         status = push_loaded(machine, args, err);
-        return status ? phema_fail_in(err, status, "%s", global->name) : PHEMA_OK;
+        break;
     default:
-        return phema_fail(err, PHEMA_ERR_FILE, "calls '%s', which only may be named", global->name);
+        return phema_fail(err, PHEMA_ERR_FILE, "calls '%s', which only may be named",
+                          function->name);
     }
+    return status ? phema_fail_in(err, status, "%s", function->name) : PHEMA_OK;
 }
 
-enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
-                                struct phema_error *err)
+/* REDUCE calls a function or a class, NEWOBJ makes an object of a class. */
+enum phema_status op_call(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
 {
-    (void)opcode;
+    static const struct pickle_node module = {.kind = PICKLE_MODULE, .state = NULL};
+    bool is_new = opcode == 0x81;
     struct pickle_global *global = NULL;
     struct pickle_node *args = NULL;
-    static const struct pickle_node module = {.kind = PICKLE_MODULE, .state = NULL};
     enum phema_status status = pop_call(&global, &args, machine, err);
     if (status)
         return status;
     switch (global->action) {
+    case ACTION_SIZE:
+        if (!is_new && args->items.n == 1 && args->items.at[0]->kind == PICKLE_TUPLE)
+            return pickle_push(machine, args->items.at[0], err);
+        return push_object(machine, global, err);
     case ACTION_INERT:
     case ACTION_UNHASHABLE:
     case ACTION_ALLOWED:
-    case ACTION_SIZE:
         return push_object(machine, global, err);
     case ACTION_DICT:
         return push_dict(machine, args, err);
     case ACTION_SET:
         return push_set(machine, global, args, err);
-    case ACTION_MODULE_CLASS:
-        return pickle_push_new(machine, &module, err);
-    case ACTION_RECORD_CLASS:
-        return push_record(machine, global, err);
     default:
-        return phema_fail(err, PHEMA_ERR_FILE, "makes an object of '%s', which is no class",
-                          global->name);
+        if (!is_new)
+            return call_function(machine, global, args, err);
     }
+    if (global->action == ACTION_MODULE_CLASS)
+        return pickle_push_new(machine, &module, err);
+    if (global->action == ACTION_RECORD_CLASS)
+        return push_record(machine, global, err);
+    return phema_fail(err, PHEMA_ERR_FILE, "makes an object of '%s', which is no class",
+                      global->name);
+}
+
+static enum phema_status build_record(struct pickle_record *record, struct pickle_node *state,
+                                      struct phema_error *err)
+{
+    if (record->state)
+        return phema_fail(err, PHEMA_ERR_FILE, "builds a '%s' twice", record->class->name);
+    if (state->kind != PICKLE_DICT && state->kind != PICKLE_TUPLE)
+        return phema_fail(err, PHEMA_ERR_FILE, "builds a '%s' of what is neither dict nor tuple",
+                          record->class->name);
+    record->state = state;
+    return PHEMA_OK;
 }
 
 /* Modules and records keep their state, dicts keep it as attributes, and other nodes drop it. On a
