@@ -79,7 +79,7 @@ static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint
     const char *network = "ema";
     if (root->kind != PICKLE_DICT || !pickle_is(pickle_find(root, network), PICKLE_MODULE))
         network = NULL;
-    status = torch_list(checkpoint, root, network, used - outer->loaded_bytes, err);
+    status = torch_list(checkpoint, root, network, NULL, used - outer->loaded_bytes, err);
     if (status || checkpoint->n_tensors)
         return status;
     return phema_fail(err, PHEMA_ERR_FILE,

@@ -514,34 +514,21 @@ static enum phema_status walk_root(struct walk *walk, struct pickle_node *root,
     return status ? status : warn(walk, err);
 }
 
-static void set_limits(struct walk *walk, size_t pickle_size)
-{
-    if (!phema_size_mul(&walk->steps_left, pickle_size, STEPS_PER_BYTE) ||
-        !phema_size_add(&walk->steps_left, walk->steps_left, STEPS_AT_LEAST))
-        walk->steps_left = UINT64_MAX;
-}
-
 enum phema_status torch_list(struct phema_checkpoint *checkpoint, struct pickle_node *root,
-                             const char *model_key, size_t pickle_size, struct phema_error *err)
+                             const char *model_key, const struct torch_item *item,
+                             size_t pickle_size, struct phema_error *err)
 {
-    struct walk walk = {.checkpoint = checkpoint};
-    set_limits(&walk, pickle_size);
-    enum phema_status status = walk_root(&walk, root, model_key, err);
-    phema_strbuf_clear(&walk.name);
-    return status ? status : torch_list_values(checkpoint, root, NULL, pickle_size, err);
-}
-
-enum phema_status torch_list_item(const struct torch_item *item, struct pickle_node *root,
-                                  size_t pickle_size, struct phema_error *err)
-{
-    struct walk walk = {.checkpoint = item->assembly->checkpoint, .item = item, .n_parts = 1};
-    set_limits(&walk, pickle_size);
-    phema_strbuf_puts(&walk.name, item->name);
+    struct walk walk = {.checkpoint = checkpoint, .item = item, .n_parts = item != NULL};
+    if (!phema_size_mul(&walk.steps_left, pickle_size, STEPS_PER_BYTE) ||
+        !phema_size_add(&walk.steps_left, walk.steps_left, STEPS_AT_LEAST))
+        walk.steps_left = UINT64_MAX;
+    if (item)
+        phema_strbuf_puts(&walk.name, item->name);
     enum phema_status status = phema_strbuf_check(&walk.name, err);
     if (!status)
-        status = walk_root(&walk, root, NULL, err);
+        status = walk_root(&walk, root, model_key, err);
     phema_strbuf_clear(&walk.name);
-    if (status || item->process != 0)
+    if (status || (item && item->process != 0))
         return status;
-    return torch_list_values(walk.checkpoint, root, item->name, pickle_size, err);
+    return torch_list_values(checkpoint, root, item ? item->name : NULL, pickle_size, err);
 }

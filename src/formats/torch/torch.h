@@ -168,28 +168,28 @@ PHEMA_FALLIBLE sharding_find_part(const uint64_t **start, struct phema_arena *ar
 
 /* ---- Listing ---- */
 
+/* The part of a distributed checkpoint that one process has saved under a name. */
+struct torch_item {
+    struct assembly *assembly; /* takes the tensors */
+    const char *name;          /* begins the names of its tensors */
+    uint64_t process;
+    bool *has_dtensors; /* set when one is found */
+};
+
 /* Lists every tensor below root, named by the keys that lead to it (tensors.c); modules as their
  * state_dict. Tensors of PHEMA_KIND_ATTRIBUTE follow: those in attributes of dicts, modules and
  * objects, and those next to the model. No tensor is listed twice. Then lists the values.
  *   model_key    of the value in the root dict that is the model, as in EDM2; NULL: the root is it
+ *   item         adds the tensors to its assembly, and lists the values of process 0; NULL: no item
  *   pickle_size  [bytes] bounds the unfolding of a tree of shared containers, and the work */
 PHEMA_FALLIBLE torch_list(struct phema_checkpoint *checkpoint, struct pickle_node *root,
-                          const char *model_key, size_t pickle_size, struct phema_error *err);
-
-/* The part of a distributed checkpoint that one process has saved under a name. */
-struct torch_item {
-    struct assembly *assembly;
-    const char *name; /* begins the names of its tensors */
-    uint64_t process;
-    bool *has_dtensors; /* set when one is found */
-};
-/* Adds the tensors below root to the assembly. The values of process 0 are listed. */
-PHEMA_FALLIBLE torch_list_item(const struct torch_item *item, struct pickle_node *root,
-                               size_t pickle_size, struct phema_error *err);
+                          const char *model_key, const struct torch_item *item, size_t pickle_size,
+                          struct phema_error *err);
 /* The same for the object of an archive of torch.save, file number file (torch_zip.c). */
-PHEMA_FALLIBLE torch_zip_list_item(const struct torch_item *item, size_t file,
-                                   const struct phema_checkpoint_options *options,
-                                   struct phema_error *err);
+PHEMA_FALLIBLE torch_zip_list(struct phema_checkpoint *checkpoint, size_t file,
+                              const struct torch_item *item,
+                              const struct phema_checkpoint_options *options,
+                              struct phema_error *err);
 
 /* Lists integers and floats in dicts, lists and tuples, named by the keys that lead to them. Those
  * nearest to the root come first; the constants in scalars.c limit their number.

@@ -497,15 +497,15 @@ static enum phema_status read_member(struct checkpointing *reading, const struct
     if (member->format == ITEM_OTHER)
         return PHEMA_OK;
     reading->assembly.source = (size_t)member->process;
+    const struct torch_item item = {.assembly = &reading->assembly,
+                                    .name = member->item,
+                                    .process = member->process,
+                                    .has_dtensors = &reading->has_dtensors};
     enum phema_status status = checkpoint_add_member(reading->checkpoint, member->path, err);
     if (!status && member->format == ITEM_SAFETENSORS)
         status = read_safetensors(reading, member, file, err);
     else if (!status)
-        status = torch_zip_list_item(&(struct torch_item){.assembly = &reading->assembly,
-                                                          .name = member->item,
-                                                          .process = member->process,
-                                                          .has_dtensors = &reading->has_dtensors},
-                                     file, reading->options, err);
+        status = torch_zip_list(reading->checkpoint, file, &item, reading->options, err);
     struct phema_name_buffer shown;
     if (status)
         return phema_fail_in(err, status, "file '%s'",

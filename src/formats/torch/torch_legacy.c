@@ -179,7 +179,7 @@ static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
     enum phema_status status =
         torch_legacy_read(&legacy, checkpoint_content(checkpoint, 0), 0, options, err);
     if (!status)
-        status = torch_list(checkpoint, legacy.root, NULL, legacy.object_size, err);
+        status = torch_list(checkpoint, legacy.root, NULL, NULL, legacy.object_size, err);
     torch_legacy_clear(&legacy);
     return status;
 }

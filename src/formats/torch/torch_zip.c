@@ -23,6 +23,8 @@ struct archive {
     size_t top_size;
     struct phema_strbuf path;
     struct torch_storages storages;
+    struct pickle_node *root; /* its object */
+    size_t pickle_size;
 };
 
 static bool probe(struct phema_span content)
@@ -144,8 +146,7 @@ static enum phema_status place_storage(struct pickle_storage *storage, void *con
     return PHEMA_OK;
 }
 
-static enum phema_status read_archive(struct pickle_node **root, size_t *pickle_size,
-                                      struct archive *archive, struct phema_span content,
+static enum phema_status read_archive(struct archive *archive, struct phema_span content,
                                       const struct phema_checkpoint_options *options,
                                       struct phema_error *err)
 {
@@ -173,8 +174,8 @@ static enum phema_status read_archive(struct pickle_node **root, size_t *pickle_
     struct pickle_host host = {
         .options = options, .find_storage = torch_storages_find, .context = &archive->storages};
     size_t used = 0; /* torch ignores bytes after the end */
-    *pickle_size = pickle.size;
-    status = pickle_read(root, &used, pickle, &archive->arena, &host, err);
+    archive->pickle_size = pickle.size;
+    status = pickle_read(&archive->root, &used, pickle, &archive->arena, &host, err);
     return status ? phema_fail_in(err, status, "data.pkl") : PHEMA_OK;
 }
 
@@ -186,46 +187,25 @@ static void clear(struct archive *archive)
     torch_storages_clear(&archive->storages);
 }
 
+enum phema_status torch_zip_list(struct phema_checkpoint *checkpoint, size_t file,
+                                 const struct torch_item *item,
+                                 const struct phema_checkpoint_options *options,
+                                 struct phema_error *err)
+{
+    struct archive archive = {.file = file};
+    enum phema_status status =
+        read_archive(&archive, checkpoint_content(checkpoint, file), options, err);
+    if (!status)
+        status = torch_list(checkpoint, archive.root, NULL, item, archive.pickle_size, err);
+    clear(&archive);
+    return status;
+}
+
 static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
                                         const struct phema_checkpoint_options *options,
                                         struct phema_error *err)
 {
-    struct archive archive = {0};
-    struct pickle_node *root = NULL;
-    size_t pickle_size = 0;
-    enum phema_status status = read_archive(&root, &pickle_size, &archive,
-                                            checkpoint_content(checkpoint, 0), options, err);
-    if (!status)
-        status = torch_list(checkpoint, root, NULL, pickle_size, err);
-    clear(&archive);
-    return status;
-}
-
-enum phema_status torch_zip_list_item(const struct torch_item *item, size_t file,
-                                      const struct phema_checkpoint_options *options,
-                                      struct phema_error *err)
-{
-    struct archive archive = {.file = file};
-    struct pickle_node *root = NULL;
-    size_t pickle_size = 0;
-    enum phema_status status =
-        read_archive(&root, &pickle_size, &archive,
-                     checkpoint_content(item->assembly->checkpoint, file), options, err);
-    if (!status)
-        status = torch_list_item(item, root, pickle_size, err);
-    clear(&archive);
-    return status;
-}
-
-static enum phema_status place_root(struct phema_tensor *out, struct phema_arena *arena,
-                                    const struct pickle_node *root, struct phema_error *err)
-{
-    if (root->kind != PICKLE_TENSOR)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "data.pkl: expected a tensor as its object, found something else");
-    if (root->tensor->is_packed)
-        return phema_fail(err, PHEMA_ERR_FILE, "packed float4 elements are not read here");
-    return torch_place_tensor(out, arena, root->tensor, err);
+    return torch_zip_list(checkpoint, 0, NULL, options, err);
 }
 
 enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_arena *arena,
@@ -234,11 +214,14 @@ enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_a
                                         struct phema_error *err)
 {
     struct archive archive = {.file = file, .start = start, .is_lone = true};
-    struct pickle_node *root = NULL;
-    size_t pickle_size = 0;
-    enum phema_status status = read_archive(&root, &pickle_size, &archive, content, options, err);
+    enum phema_status status = read_archive(&archive, content, options, err);
+    if (!status && archive.root->kind != PICKLE_TENSOR)
+        status = phema_fail(err, PHEMA_ERR_FILE,
+                            "data.pkl: expected a tensor as its object, found something else");
+    else if (!status && archive.root->tensor->is_packed)
+        status = phema_fail(err, PHEMA_ERR_FILE, "packed float4 elements are not read here");
     if (!status)
-        status = place_root(out, arena, root, err);
+        status = torch_place_tensor(out, arena, archive.root->tensor, err);
     clear(&archive);
     return status;
 }
@@ -249,11 +232,9 @@ enum phema_status torch_zip_list_values(struct phema_checkpoint *checkpoint, con
                                         struct phema_error *err)
 {
     struct archive archive = {.file = file, .start = start, .is_lone = true};
-    struct pickle_node *root = NULL;
-    size_t pickle_size = 0;
-    enum phema_status status = read_archive(&root, &pickle_size, &archive, content, options, err);
+    enum phema_status status = read_archive(&archive, content, options, err);
     if (!status)
-        status = torch_list_values(checkpoint, root, item, pickle_size, err);
+        status = torch_list_values(checkpoint, archive.root, item, archive.pickle_size, err);
     clear(&archive);
     return status;
 }
