@@ -12,7 +12,7 @@
 
 #include "format.h"
 #include "phema/strbuf.h"
-#include "scaling.h"
+#include "reader.h"
 #include "zstd/frame_index.h"
 
 static enum phema_status index_names(struct phema_checkpoint *checkpoint, struct phema_error *err)

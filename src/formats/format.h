@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "name_table.h"
 #include "phema/arena.h"
 #include "phema/array.h"
 #include "phema/formats.h"
@@ -23,6 +22,28 @@ static inline uint64_t load_number(const uint8_t *bytes, size_t width)
         value |= (uint64_t)bytes[i] << (8 * i);
     return value;
 }
+
+/* ---- Names (name_table.c) ----
+ * Hash table from names to numbers. Names come from files and may be chosen to collide, so there is
+ * a secret key. Nothing depends on the order of slots. */
+
+struct name_slot;
+
+/* Starts as {0}. Names are borrowed. */
+struct name_table {
+    struct name_slot *slots;
+    size_t capacity, n;
+    uint64_t key[2]; /* of the hash */
+};
+
+enum name_added { NAME_ADDED, NAME_EXISTS, NAME_NO_MEMORY };
+
+enum name_added name_table_add(struct name_table *table, const char *name, size_t size,
+                               size_t value);
+bool name_table_find(size_t *value, const struct name_table *table, const char *name, size_t size);
+void name_table_clear(struct name_table *table);
+
+/* ---- Formats ---- */
 
 struct directory_name {
     char *text;
@@ -183,8 +204,5 @@ static inline uint64_t safetensors_header_end(struct phema_span content)
  *   content_size  out: end of the last tensor */
 PHEMA_FALLIBLE safetensors_read_header(uint64_t *content_size, struct phema_checkpoint *checkpoint,
                                        struct phema_span json, struct phema_error *err);
-
-/* Copies n elements of size bytes each that lie step bytes apart. */
-void strided_gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "phema/file_reader.h"
 #include "phema/parallel.h"
-#include "zstd/frame_prefetch.h"
+#include "zstd/frame_header.h"
 
 /* Most threads only wait. */
 #define N_THREADS 64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* name_table.c - Hash table from tensor name to index, with a random seed of the process. Open
  * addressing, at most half full. The hash folds 128-bit products, an idea of wyhash. */
-#include "name_table.h"
+#include "format.h"
 
 #include <pthread.h>
 #include <stdlib.h>

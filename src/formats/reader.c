@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chunks.h"
 #include "format.h"
-#include "scaling.h"
+#include "reader.h"
 #include "zstd/decoder.h"
 
 struct phema_reader {

@@ -2,7 +2,7 @@
 /* scaling.c - finds the scales of fp8 tensors by name and shape. Writers and names are listed in
  * docs/formats/README.md. Shapes decide what a number of the scale serves: the tensor, a row or a
  * block. */
-#include "scaling.h"
+#include "reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

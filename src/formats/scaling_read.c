@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "phema/file_reader.h"
-#include "scaling.h"
+#include "reader.h"
 
 /* Scales that are read at once; those of a row of blocks, unless they are more. */
 #define MAX_SCALES 512

@@ -6,8 +6,8 @@
 
 #include "build.h"
 #include "phema/file_reader.h"
+#include "zstd/frame_header.h"
 #include "zstd/frame_index.h"
-#include "zstd/frame_prefetch.h"
 
 /* Blocks lie five pages apart. */
 enum { N_FRAMES = 3, N_BLOCKS = 30, BLOCK_BYTES = 20000, MOST_HEADERS = N_FRAMES * (N_BLOCKS + 2) };

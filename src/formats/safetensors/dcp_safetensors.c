@@ -6,7 +6,7 @@
 
 #include "assembly.h"
 #include "phema/strbuf.h"
-#include "safetensors/sharding_info.h"
+#include "safetensors/safetensors.h"
 
 static bool probe_directory(bool *is_certain, const struct directory_names *names)
 {

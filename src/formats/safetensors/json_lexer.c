@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* json_lexer.c - Streaming JSON lexer for headers of up to 100 MB (RFC 8259). */
-#include "safetensors/json_lexer.h"
+#include "safetensors/safetensors.h"
 
 #include <string.h>
 

@@ -8,8 +8,7 @@
 
 #include "phema/sort.h"
 #include "phema/strbuf.h"
-#include "safetensors/json_lexer.h"
-#include "safetensors/sharding_info.h"
+#include "safetensors/safetensors.h"
 
 struct header {
     struct phema_checkpoint *checkpoint;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sharding_info.c - Reads {NAME: {"saved_offsets": [...]}} and names of shards, as torch 2.15
  * writes them (torch/distributed/checkpoint/_hf_utils.py). */
-#include "safetensors/sharding_info.h"
+#include "safetensors/safetensors.h"
 
 #include <stdlib.h>
 

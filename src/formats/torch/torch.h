@@ -4,7 +4,6 @@
 #define FORMATS_TORCH_TORCH_H
 
 #include "assembly.h"
-#include "name_table.h"
 #include "pickle/machine.h"
 
 extern const struct phema_extension torch_extensions[]; /* of torch.save, whatever the version */

@@ -30,4 +30,8 @@ enum phema_status zstd_fail_short_frame(uint64_t at, struct phema_error *err);
  * content's each, and more up to entry_size; NULL: there is none. */
 const uint8_t *zstd_find_seek_table(size_t *n, size_t *entry_size, struct phema_span file);
 
+/* Reads the pages that zstd_frames_new looks at, those of many frames at once where a seek table
+ * says where frames begin. Does nothing for a file that is not zstd. */
+void zstd_frames_prefetch(const struct phema_file *file);
+
 #endif
