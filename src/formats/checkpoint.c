@@ -66,20 +66,25 @@ struct finding {
 };
 
 /* Files that transformers and accelerate keep next to the model to resume a training. */
-static bool is_of_training(const char *name)
+static const char *const files_of_training[] = {"optimizer.", "scheduler.",     "scaler.",
+                                                "rng_state",  "random_states_", NULL};
+
+/* Parts with states of a training, which are not those of a model; they can be large. */
+static const char *const states_of_training[] = {"optim",      "sched", "lr_sched", "trainer",
+                                                 "dataloader", "rng",   NULL};
+
+static bool begins_with(const char *name, const char *const *starts)
 {
-    static const char *const starts[] = {"optimizer.", "scheduler.", "scaler.", "rng_state",
-                                         "random_states_"};
-    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
-        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
-            return true;
-    return false;
+    while (*starts && strncmp(name, *starts, strlen(*starts)) != 0)
+        starts++;
+    return *starts != NULL;
 }
 
 bool names_checkpoint_part(const char *name)
 {
     return strcmp(name, ".metadata") == 0 ||
-           (name[0] != '.' && phema_format_from_path(NULL, name, 0) && !is_of_training(name));
+           (name[0] != '.' && phema_format_from_path(NULL, name, 0) &&
+            !begins_with(name, files_of_training));
 }
 
 static enum phema_status note(struct finding *finding, const char *name, struct phema_error *err)
@@ -95,7 +100,9 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
     if (!copy)
         return phema_fail_memory(err);
     const struct phema_format_info *format =
-        is_of_training(name) ? NULL : phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
+        begins_with(name, files_of_training)
+            ? NULL
+            : phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
     bool is_index = format && format->is_index;
     names->at[names->n++] = (struct directory_name){copy, format && !is_index};
     if (is_index) {
@@ -214,46 +221,27 @@ static enum phema_status choose(const char **name, const struct finding *finding
 
 /* ---- Parts ---- */
 
-/* States of a training, which are no part of a model; they can be large. */
-static bool is_state_of_training(const char *name)
-{
-    static const char *const starts[] = {"optim",   "sched",      "lr_sched",
-                                         "trainer", "dataloader", "rng"};
-    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
-        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
-            return true;
-    return false;
-}
-
-static bool is_part(const char *directory, const char *name)
-{
-    char *path = NULL;
-    struct stat st;
-    if (is_state_of_training(name) || asprintf(&path, "%s/%s/.metadata", directory, name) < 0)
-        return false;
-    bool is_there = stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    free(path);
-    return is_there;
-}
-
-static enum phema_status add_part(struct finding *finding, const char *name,
-                                  struct phema_error *err)
-{
-    if (!phema_array_grow(&finding->parts, &finding->parts_capacity, finding->n_parts,
-                          sizeof(*finding->parts)))
-        return phema_fail_memory(err);
-    finding->parts[finding->n_parts++] = name;
-    return PHEMA_OK;
-}
-
+/* The subdirectories that hold a distributed checkpoint. */
 static enum phema_status find_parts(struct finding *finding, const char *directory,
                                     struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < finding->names.n && !status; i++)
-        if (is_part(directory, finding->names.at[i].text))
-            status = add_part(finding, finding->names.at[i].text, err);
-    return status;
+    for (size_t i = 0; i < finding->names.n; i++) {
+        const char *name = finding->names.at[i].text;
+        char *path = NULL;
+        struct stat st;
+        if (begins_with(name, states_of_training) ||
+            asprintf(&path, "%s/%s/.metadata", directory, name) < 0)
+            continue;
+        bool is_part = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+        free(path);
+        if (!is_part)
+            continue;
+        if (!phema_array_grow(&finding->parts, &finding->parts_capacity, finding->n_parts,
+                              sizeof(*finding->parts)))
+            return phema_fail_memory(err);
+        finding->parts[finding->n_parts++] = name;
+    }
+    return PHEMA_OK;
 }
 
 static enum phema_status open_part(struct phema_checkpoint *checkpoint, const char *name,

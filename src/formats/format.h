@@ -178,14 +178,12 @@ enum phema_status fail_expected(struct phema_error *err, const char *wanted);
 enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
                                  const char *name, size_t name_size);
 
-/* Lists one safetensors file of the checkpoint: its tensors and, if asked for, its metadata. */
+/* Lists one safetensors file of the checkpoint: its tensors and, if asked for, its metadata.
+ *   sharding_info  out: the JSON that says where its tensors begin in those that they are parts of,
+ *                  in the arena; {NULL, 0}: there is none. NULL: parts are refused */
 PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
-                                bool keeps_metadata, struct phema_error *err);
-/* The same of a file whose tensors can be parts of tensors.
- *   sharding_info  out: the JSON that says where the parts begin, in the arena; NULL: there is none */
-PHEMA_FALLIBLE safetensors_read_shard(struct phema_span *sharding_info,
-                                      struct phema_checkpoint *checkpoint, size_t file,
-                                      bool keeps_metadata, struct phema_error *err);
+                                bool keeps_metadata, struct phema_span *sharding_info,
+                                struct phema_error *err);
 
 #define SAFETENSORS_MAX_HEADER_BYTES 100000000u /* the limit of the Rust library */
 

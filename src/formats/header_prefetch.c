@@ -66,16 +66,6 @@ static void add_file(struct headers *headers, char *path)
     free(path);
 }
 
-static void add_directory(struct headers *headers, DIR *directory, const char *path, size_t size)
-{
-    for (const struct dirent *entry; (entry = readdir(directory));) {
-        char *file = NULL;
-        if (names_checkpoint_part(entry->d_name) &&
-            asprintf(&file, "%.*s/%s", (int)size, path, entry->d_name) >= 0)
-            add_file(headers, file);
-    }
-}
-
 /* The length of the directory's path, in which the files of an index lie; 0: of no index. */
 static size_t directory_of_index(const char *path)
 {
@@ -84,35 +74,29 @@ static size_t directory_of_index(const char *path)
     return format && format->is_index && slash ? (size_t)(slash - path) : 0;
 }
 
-/* Indices of one directory share its listing: that of the first. */
-static bool is_listed_before(const struct headers *headers, size_t i, size_t size)
-{
-    return i > 0 && size > 0 && directory_of_index(headers->paths[i - 1]) == size &&
-           memcmp(headers->paths[i - 1], headers->paths[i], size) == 0;
-}
-
 static void list_files(void *context, size_t i)
 {
     struct headers *headers = context;
     const char *path = headers->paths[i];
     size_t size = directory_of_index(path);
-    if (is_listed_before(headers, i, size))
-        return;
+    if (i > 0 && size > 0 && directory_of_index(headers->paths[i - 1]) == size &&
+        memcmp(headers->paths[i - 1], path, size) == 0)
+        return; /* indices of one directory share its listing: that of the first */
     char *name = size ? strndup(path, size) : NULL;
     DIR *directory = opendir(name ? name : path);
     if (directory) {
-        add_directory(headers, directory, path, size ? size : strlen(path));
+        int length = (int)(size ? size : strlen(path));
+        for (const struct dirent *entry; (entry = readdir(directory));) {
+            char *file = NULL;
+            if (names_checkpoint_part(entry->d_name) &&
+                asprintf(&file, "%.*s/%s", length, path, entry->d_name) >= 0)
+                add_file(headers, file);
+        }
         (void)closedir(directory);
     } else {
         add_file(headers, strdup(path));
     }
     free(name);
-}
-
-static bool is_one_file(const char *path)
-{
-    const struct phema_format_info *format = phema_format_from_path(NULL, path, 0);
-    return format && !format->is_index;
 }
 
 static void prefetch_one(void *context, size_t i)
@@ -125,8 +109,10 @@ static void prefetch_one(void *context, size_t i)
 static void find_files(struct headers *headers, size_t n)
 {
     bool are_files = true;
-    for (size_t i = 0; i < n; i++)
-        are_files = are_files && is_one_file(headers->paths[i]);
+    for (size_t i = 0; i < n && are_files; i++) {
+        const struct phema_format_info *format = phema_format_from_path(NULL, headers->paths[i], 0);
+        are_files = format && !format->is_index;
+    }
     if (!are_files) {
         phema_parallel(n, N_THREADS, list_files, headers);
         return;

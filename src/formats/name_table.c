@@ -45,6 +45,7 @@ static struct name_slot *slot_of(const struct name_table *table, const char *nam
     }
 }
 
+/* One for the process: a distributed checkpoint has two tables for each of its 100 000 zips. */
 static uint64_t secret[2];
 static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
 
@@ -57,13 +58,6 @@ static void choose_secret(void)
     secret[1] |= 1;
 }
 
-/* One for the process: a distributed checkpoint has two tables for each of its 100 000 zips. */
-static void choose_key(uint64_t key[2])
-{
-    (void)pthread_once(&secret_once, choose_secret);
-    memcpy(key, secret, sizeof(secret));
-}
-
 static bool grow(struct name_table *table)
 {
     size_t capacity = table->capacity ? table->capacity * 2 : 16;
@@ -72,8 +66,10 @@ static bool grow(struct name_table *table)
     larger.capacity = capacity;
     if (!larger.slots)
         return false;
-    if (!table->slots)
-        choose_key(larger.key);
+    if (!table->slots) {
+        (void)pthread_once(&secret_once, choose_secret);
+        memcpy(larger.key, secret, sizeof(secret));
+    }
     for (size_t i = 0; table->slots && i < table->capacity; i++) {
         const struct name_slot *slot = &table->slots[i];
         if (slot->name)

@@ -63,26 +63,21 @@ enum phema_status phema_reader_open(struct phema_reader **out,
     return PHEMA_OK;
 }
 
-/* Evicts the pages that releases during reading left behind: at their edges, and headers. */
-static void close_sources(struct phema_reader *reader)
-{
-    for (size_t i = 0; reader->sources && i < reader->checkpoint->n_files; i++) {
-        const struct phema_file *file = reader->checkpoint->files[i].file;
-        if (reader->sources[i].input && reader->drops_cache) {
-            phema_file_evict(file, 0, phema_file_span(file).size);
-            phema_file_reader_evict(reader->sources[i].input, 0, 0);
-        }
-        phema_file_reader_close(reader->sources[i].input);
-    }
-    free(reader->sources);
-}
-
 void phema_reader_close(struct phema_reader *reader)
 {
     if (!reader)
         return;
     zstd_content_close(reader->content);
-    close_sources(reader);
+    for (size_t i = 0; reader->sources && i < reader->checkpoint->n_files; i++) {
+        const struct phema_file *file = reader->checkpoint->files[i].file;
+        struct phema_file_reader *input = reader->sources[i].input;
+        if (input && reader->drops_cache) { /* pages at the edges of releases, and headers */
+            phema_file_evict(file, 0, phema_file_span(file).size);
+            phema_file_reader_evict(input, 0, 0);
+        }
+        phema_file_reader_close(input);
+    }
+    free(reader->sources);
     free(reader);
 }
 
@@ -192,21 +187,8 @@ static struct phema_tensor narrow_tensor(const struct phema_tensor *tensor)
     return narrow;
 }
 
-/* Makes n floats in out from narrower ones, which may lie in the last bytes of out: each is read
+/* Makes floats of narrower ones, which are read to the last bytes of the scratch: each is taken
  * before its bytes are overwritten. */
-static void widen(uint8_t *out, enum phema_dtype dtype, const uint8_t *data,
-                  enum phema_dtype stored_dtype, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        double value = phema_element_widen(stored_dtype, data, i);
-        float single = (float)value; /* exact: a half or bfloat16 */
-        if (dtype == PHEMA_F64)
-            memcpy(out + i * sizeof(value), &value, sizeof(value));
-        else
-            memcpy(out + i * sizeof(single), &single, sizeof(single));
-    }
-}
-
 static enum phema_status read_widened(const uint8_t **data, struct phema_reader *reader,
                                       const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                       uint8_t *scratch, struct phema_error *err)
@@ -219,11 +201,17 @@ static enum phema_status read_widened(const uint8_t **data, struct phema_reader 
         status = reader_read_stored(&stored, reader, &narrow, first, n, scratch + tail, err);
     else
         stored = phema_tensor_start(reader->checkpoint, &narrow);
-    if (status)
-        return status;
-    widen(scratch, tensor->dtype, stored, narrow.dtype, n);
-    *data = scratch;
-    return PHEMA_OK;
+    for (uint64_t i = 0; i < n && !status; i++) {
+        double value = phema_element_widen(narrow.dtype, stored, i);
+        float single = (float)value; /* exact: a half or bfloat16 */
+        if (tensor->dtype == PHEMA_F64)
+            memcpy(scratch + i * sizeof(value), &value, sizeof(value));
+        else
+            memcpy(scratch + i * sizeof(single), &single, sizeof(single));
+    }
+    if (!status)
+        *data = scratch;
+    return status;
 }
 
 /* Whether one chunk of a file that is not mapped holds the elements contiguously. */

@@ -33,14 +33,6 @@ static const struct phema_json *member(const struct phema_json *object, const ch
     return is_object ? phema_json_get(object, key) : NULL;
 }
 
-static bool says_powers_of_two(const struct phema_json *quantisation)
-{
-    const struct phema_json *kind = member(quantisation, "scale_fmt");
-    size_t size = 0;
-    const char *text = kind ? phema_json_string(kind, &size) : NULL;
-    return text && phema_bytes_are(text, size, "ue8m0");
-}
-
 static enum phema_status read_config(struct scale_config *out, struct phema_span config,
                                      struct phema_error *err)
 {
@@ -54,7 +46,10 @@ static enum phema_status read_config(struct scale_config *out, struct phema_span
         return status;
     const struct phema_json *quantisation = member(document, "quantization_config");
     const struct phema_json *list = member(quantisation, "weight_block_size");
-    out->is_power_of_two = says_powers_of_two(quantisation);
+    const struct phema_json *kind = member(quantisation, "scale_fmt");
+    size_t kind_size = 0;
+    const char *text = kind ? phema_json_string(kind, &kind_size) : NULL;
+    out->is_power_of_two = text && phema_bytes_are(text, kind_size, "ue8m0");
     if (list && phema_json_type(list) != PHEMA_JSON_NULL) {
         bool is_pair = phema_json_length(list) == 2 &&
                        phema_json_u64(&size[0], phema_json_at(list, 0)) && size[0] > 0 &&
@@ -156,11 +151,6 @@ static bool is_activation_scale(const struct phema_tensor *tensor)
 }
 
 /* ---- Shapes ---- */
-
-static bool is_code(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_F8_E4M3 || dtype == PHEMA_F8_E5M2;
-}
 
 static bool may_scale(enum phema_dtype dtype)
 {
@@ -404,16 +394,6 @@ static enum phema_status find_scaling(struct finding *finding, struct phema_tens
     return keep_scaling(checkpoint, codes, scale, &scaling, err);
 }
 
-static void mark_activation_scales(struct phema_checkpoint *checkpoint)
-{
-    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
-        struct phema_tensor *tensor = &checkpoint->tensors[i];
-        if (phema_dtype_is_float(tensor->dtype) && tensor->kind != PHEMA_KIND_SCALE &&
-            !tensor->scaling && is_activation_scale(tensor))
-            tensor->kind = PHEMA_KIND_ACTIVATION_SCALE;
-    }
-}
-
 /* A shared listing has the blocks of the other checkpoint: its own config.json must agree. */
 static enum phema_status check_alike(struct phema_checkpoint *checkpoint,
                                      const struct phema_checkpoint *alike, struct phema_error *err)
@@ -445,14 +425,19 @@ PHEMA_FALLIBLE scaling_find(struct phema_checkpoint *checkpoint,
     enum phema_status status = PHEMA_OK;
     bool is_any = false;
     for (size_t i = 0; i < checkpoint->n_tensors && !status; i++) {
-        if (!is_code(checkpoint->tensors[i].dtype))
+        enum phema_dtype dtype = checkpoint->tensors[i].dtype;
+        if (dtype != PHEMA_F8_E4M3 && dtype != PHEMA_F8_E5M2)
             continue;
         status = find_scaling(&finding, &checkpoint->tensors[i], err);
         is_any = is_any || checkpoint->tensors[i].scaling;
     }
     phema_strbuf_clear(&finding.name);
-    if (!status && is_any)
-        mark_activation_scales(checkpoint);
+    for (size_t i = 0; i < checkpoint->n_tensors && is_any && !status; i++) {
+        struct phema_tensor *tensor = &checkpoint->tensors[i];
+        if (phema_dtype_is_float(tensor->dtype) && tensor->kind != PHEMA_KIND_SCALE &&
+            !tensor->scaling && is_activation_scale(tensor))
+            tensor->kind = PHEMA_KIND_ACTIVATION_SCALE;
+    }
     if (!status && is_any && phema_checkpoint_is_compressed(checkpoint))
         status = scaling_load(checkpoint, err);
     return status;

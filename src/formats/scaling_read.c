@@ -78,16 +78,6 @@ static enum phema_status load_scales(struct scales *scales, uint64_t index, stru
     return status;
 }
 
-/* n numbers, from the last one on: codes may lie at the beginning of out. */
-static void multiply(uint8_t *out, const uint8_t *codes, uint64_t n, const float *values,
-                     float scale)
-{
-    for (uint64_t i = n; i-- > 0;) {
-        float value = values[codes[i]] * scale;
-        memcpy(out + i * sizeof(value), &value, sizeof(value));
-    }
-}
-
 uint64_t phema_scaling_find(uint64_t *first, uint64_t *end, const struct phema_scaling *scaling,
                             uint64_t at)
 {
@@ -128,8 +118,11 @@ PHEMA_FALLIBLE phema_reader_convert(const uint8_t **data, struct phema_reader *r
         if (status)
             return status;
         left -= n_alike;
-        multiply(out + left * sizeof(float), stored + left, n_alike, values,
-                 scales.values[index - scales.first]);
+        const float scale = scales.values[index - scales.first];
+        for (uint64_t i = left + n_alike; i-- > left;) { /* codes may lie at the start of out */
+            float value = values[stored[i]] * scale;
+            memcpy(out + i * sizeof(value), &value, sizeof(value));
+        }
     }
     *data = out;
     return PHEMA_OK;

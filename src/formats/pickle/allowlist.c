@@ -157,14 +157,6 @@ static const struct rule *find_rule(const struct rule *list, size_t n, const cha
     return NULL;
 }
 
-static const struct rule *find_builtin(const char *name)
-{
-    const char *inner = after(name, "builtins.");
-    if (!inner)
-        inner = after(name, "__builtin__.");
-    return inner ? find_rule(builtins, ARRAY_LEN(builtins), inner) : NULL;
-}
-
 static bool find_dtype(struct pickle_global *out, const char **why, const char *name)
 {
     const char *inner = after(name, "torch.");
@@ -219,8 +211,11 @@ bool pickle_global_find(struct pickle_global *out, const char **why, const char 
         host->is_distributed ? find_rule(distributed, ARRAY_LEN(distributed), name) : NULL;
     if (!rule)
         rule = find_rule(rules, ARRAY_LEN(rules), name);
-    if (!rule)
-        rule = find_builtin(name);
+    const char *builtin = after(name, "builtins.");
+    if (!builtin)
+        builtin = after(name, "__builtin__.");
+    if (!rule && builtin)
+        rule = find_rule(builtins, ARRAY_LEN(builtins), builtin);
     if (rule) {
         out->action = rule->action;
         *why = rule->why;

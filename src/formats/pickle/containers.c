@@ -296,25 +296,18 @@ static int by_value(const void *a, const void *b)
     return order ? order : (left->at > right->at) - (left->at < right->at);
 }
 
-/* In each group of equal keys, which are adjacent: moves the last value to the first key, and sets
- * the other pairs to NULL. */
-static bool merge(struct pickle_node **items, const struct key *keys, size_t n)
+/* In each group of equal keys, which are adjacent: moves the last value to the first key, and
+ * removes the other pairs. */
+static void merge(struct pickle_items *items, const struct key *keys, size_t n_keys)
 {
-    bool has_merged = false;
-    for (size_t i = 1, first = 0; i < n; i++) {
+    for (size_t i = 1, first = 0; i < n_keys; i++) {
         if (compare_values(&keys[first], &keys[i]) != 0) {
             first = i;
             continue;
         }
-        items[keys[first].at + 1] = items[keys[i].at + 1];
-        items[keys[i].at] = NULL;
-        has_merged = true;
+        items->at[keys[first].at + 1] = items->at[keys[i].at + 1];
+        items->at[keys[i].at] = NULL;
     }
-    return has_merged;
-}
-
-static void drop_merged(struct pickle_items *items)
-{
     uint32_t n = 0;
     for (size_t i = 0; i + 1 < items->n; i += 2) {
         if (!items->at[i])
@@ -343,8 +336,7 @@ enum phema_status pickle_merge_equal_keys(struct pickle_machine *machine, struct
             n += keys[n].rank != RANK_ALONE;
         }
         qsort(keys, n, sizeof(*keys), by_value);
-        if (merge(items->at, keys, n))
-            drop_merged(items);
+        merge(items, keys, n);
     }
     free(keys);
     return PHEMA_OK;

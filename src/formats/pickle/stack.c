@@ -58,16 +58,11 @@ bool pickle_stack_is_empty(const struct pickle_machine *machine)
     return machine->n_stack <= floor;
 }
 
-static enum phema_status fail_stack(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_FILE, "takes more from the stack than there is");
-}
-
 enum phema_status pickle_top(struct pickle_node **out, struct pickle_machine *machine,
                              struct phema_error *err)
 {
     if (pickle_stack_is_empty(machine))
-        return fail_stack(err);
+        return phema_fail(err, PHEMA_ERR_FILE, "takes more from the stack than there is");
     *out = machine->stack[machine->n_stack - 1];
     return PHEMA_OK;
 }

@@ -95,25 +95,6 @@ static enum phema_status check_files(struct shard_name *shards, size_t n, struct
 
 /* ---- Shards ---- */
 
-static enum phema_status add_parts(struct assembly *assembly, struct phema_span info,
-                                   struct phema_error *err)
-{
-    struct phema_checkpoint *checkpoint = assembly->checkpoint;
-    size_t n = checkpoint->n_tensors;
-    const uint64_t **starts = phema_arena_array(&checkpoint->arena, n + 1, sizeof(*starts));
-    if (!starts)
-        return phema_fail_memory(err);
-    if (!info.data)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected " SHARDING_INFO_KEY " in its metadata, as every shard has it");
-    enum phema_status status =
-        sharding_info_read(starts, &checkpoint->arena, checkpoint->tensors, n, info, err);
-    for (size_t i = 0; i < n && !status; i++)
-        status = assembly_add(assembly, &checkpoint->tensors[i], starts[i], NULL, err);
-    checkpoint->n_tensors = 0; /* these were the parts */
-    return status;
-}
-
 static enum phema_status read_shard(struct assembly *assembly, const char *name,
                                     struct phema_error *err)
 {
@@ -122,9 +103,22 @@ static enum phema_status read_shard(struct assembly *assembly, const char *name,
     size_t file = checkpoint->n_files;
     enum phema_status status = checkpoint_add_member(checkpoint, name, err);
     if (!status)
-        status = safetensors_read_shard(&info, checkpoint, file, file == 0, err);
+        status = safetensors_read(checkpoint, file, file == 0, &info, err);
+    if (status)
+        return status;
+    size_t n = checkpoint->n_tensors;
+    const uint64_t **starts = phema_arena_array(&checkpoint->arena, n + 1, sizeof(*starts));
+    if (!starts)
+        return phema_fail_memory(err);
+    if (!info.data)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected " SHARDING_INFO_KEY " in its metadata, as every shard has it");
+    status = sharding_info_read(starts, &checkpoint->arena, checkpoint->tensors, n, info, err);
     assembly->source = file;
-    return status ? status : add_parts(assembly, info, err);
+    for (size_t i = 0; i < n && !status; i++)
+        status = assembly_add(assembly, &checkpoint->tensors[i], starts[i], NULL, err);
+    checkpoint->n_tensors = 0; /* these were the parts */
+    return status;
 }
 
 static enum phema_status read_shards(struct assembly *assembly, struct shard_name *shards, size_t n,

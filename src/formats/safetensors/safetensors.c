@@ -51,17 +51,6 @@ static enum phema_status find_header(struct phema_span *out, struct phema_span c
     return PHEMA_OK;
 }
 
-static enum phema_status check_text(struct phema_span json, struct phema_error *err)
-{
-    if (json.size == 0 || json.data[0] != '{')
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected '{' as the first byte of the safetensors header; the file is "
-                          "damaged or no checkpoint");
-    if (!phema_is_utf8((const char *)json.data, json.size))
-        return phema_fail(err, PHEMA_ERR_FILE, "the safetensors header is not valid UTF-8");
-    return PHEMA_OK;
-}
-
 /* Copies a string that was read into the arena and appends a NUL. */
 static enum phema_status keep(const char **out, struct header *header, struct phema_span text,
                               struct phema_error *err)
@@ -249,12 +238,14 @@ static enum phema_status check_entry(const struct entry *entry, struct phema_err
     return PHEMA_OK;
 }
 
-static enum phema_status read_entry(struct phema_tensor *tensor, struct header *header,
-                                    struct phema_error *err)
+static enum phema_status read_tensor(struct header *header, struct phema_span name,
+                                     struct phema_error *err)
 {
-    struct entry entry = {.header = header, .tensor = tensor};
-    enum phema_status status =
-        json_lexer_items(&header->scan, '{', "an object", read_field, &entry, err);
+    struct phema_tensor tensor = {.name_size = name.size, .file = header->file};
+    struct entry entry = {.header = header, .tensor = &tensor};
+    enum phema_status status = keep(&tensor.name, header, name, err);
+    if (!status)
+        status = json_lexer_items(&header->scan, '{', "an object", read_field, &entry, err);
     if (status)
         return status;
     if (!entry.has_dtype || !entry.has_shape || !entry.has_offsets)
@@ -262,17 +253,7 @@ static enum phema_status read_entry(struct phema_tensor *tensor, struct header *
                           !entry.has_dtype   ? "dtype"
                           : !entry.has_shape ? "shape"
                                              : "data_offsets");
-    return check_entry(&entry, err);
-}
-
-static enum phema_status read_tensor(struct header *header, struct phema_span name,
-                                     struct phema_error *err)
-{
-    struct phema_tensor tensor = {.name_size = name.size, .file = header->file};
-    enum phema_status status = keep(&tensor.name, header, name, err);
-    if (status)
-        return status;
-    status = read_entry(&tensor, header, err);
+    status = check_entry(&entry, err);
     return status ? status : checkpoint_add_tensor(header->checkpoint, &tensor, err);
 }
 
@@ -294,19 +275,6 @@ static enum phema_status read_member(void *context, struct phema_error *err)
 }
 
 /* ---- The whole header ---- */
-
-static enum phema_status read_members(struct header *header, struct phema_error *err)
-{
-    struct json_lexer *scan = &header->scan;
-    enum phema_status status = json_lexer_items(scan, '{', "'{'", read_member, header, err);
-    if (status)
-        return status;
-    header->end = scan->at;
-    for (; scan->at < scan->text.size; scan->at++)
-        if (scan->text.data[scan->at] != ' ')
-            return json_lexer_fail(scan, "nothing but spaces after the header", err);
-    return PHEMA_OK;
-}
 
 static int by_place(const void *a, const void *b, void *unused)
 {
@@ -357,11 +325,20 @@ static enum phema_status check_places(uint64_t *end, const struct header *header
 
 static enum phema_status read_header(uint64_t *end, struct header *header, struct phema_error *err)
 {
-    enum phema_status status = check_text(header->scan.text, err);
-    if (status)
-        return status;
+    struct json_lexer *scan = &header->scan;
     size_t first = header->checkpoint->n_tensors;
-    status = read_members(header, err);
+    if (scan->text.size == 0 || scan->text.data[0] != '{')
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected '{' as the first byte of the safetensors header; the file is "
+                          "damaged or no checkpoint");
+    if (!phema_is_utf8((const char *)scan->text.data, scan->text.size))
+        return phema_fail(err, PHEMA_ERR_FILE, "the safetensors header is not valid UTF-8");
+    enum phema_status status = json_lexer_items(scan, '{', "'{'", read_member, header, err);
+    header->end = scan->at;
+    while (!status && scan->at < scan->text.size && scan->text.data[scan->at] == ' ')
+        scan->at++;
+    if (!status && scan->at < scan->text.size)
+        status = json_lexer_fail(scan, "nothing but spaces after the header", err);
     if (!status && header->sharding_info.data && !header->is_shard)
         status = sharding_info_check_whole(header->checkpoint, first, header->sharding_info, err);
     if (status)
@@ -391,26 +368,17 @@ static enum phema_status read_file(struct header *header, struct phema_error *er
 }
 
 enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
-                                   bool keeps_metadata, struct phema_error *err)
-{
-    struct header header = {.checkpoint = checkpoint,
-                            .file = file,
-                            .scan = {.arena = &checkpoint->arena},
-                            .keeps_metadata = keeps_metadata};
-    return read_file(&header, err);
-}
-
-enum phema_status safetensors_read_shard(struct phema_span *sharding_info,
-                                         struct phema_checkpoint *checkpoint, size_t file,
-                                         bool keeps_metadata, struct phema_error *err)
+                                   bool keeps_metadata, struct phema_span *sharding_info,
+                                   struct phema_error *err)
 {
     struct header header = {.checkpoint = checkpoint,
                             .file = file,
                             .scan = {.arena = &checkpoint->arena},
                             .keeps_metadata = keeps_metadata,
-                            .is_shard = true};
+                            .is_shard = sharding_info != NULL};
     enum phema_status status = read_file(&header, err);
-    *sharding_info = header.sharding_info;
+    if (sharding_info)
+        *sharding_info = header.sharding_info;
     return status;
 }
 

@@ -30,15 +30,6 @@ struct shard_index {
     struct name_table row_names, shard_names; /* values are indices */
 };
 
-static void clear(struct shard_index *index)
-{
-    name_table_clear(&index->row_names);
-    name_table_clear(&index->shard_names);
-    free(index->rows);
-    free(index->shards);
-    phema_json_free(index->document);
-}
-
 static bool probe(struct phema_span content)
 {
     for (size_t i = 0; i < content.size && i < 64; i++) {
@@ -149,7 +140,7 @@ static enum phema_status read_shard(struct phema_checkpoint *checkpoint, struct 
         checkpoint_add_relative(checkpoint, shard->name, shard->name_size, err);
     if (status)
         return status;
-    status = safetensors_read(checkpoint, checkpoint->n_files - 1, number == 0, err);
+    status = safetensors_read(checkpoint, checkpoint->n_files - 1, number == 0, NULL, err);
     return status ? status : check_listed(index, checkpoint, first, number, err);
 }
 
@@ -214,7 +205,11 @@ static enum phema_status open_shards(struct phema_checkpoint *checkpoint,
     (void)options;
     struct shard_index index = {0};
     enum phema_status status = read_shards(checkpoint, &index, err);
-    clear(&index);
+    name_table_clear(&index.row_names);
+    name_table_clear(&index.shard_names);
+    free(index.rows);
+    free(index.shards);
+    phema_json_free(index.document);
     return status;
 }
 

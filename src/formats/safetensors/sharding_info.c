@@ -16,13 +16,6 @@ struct sharding_info {
     size_t n, capacity;
 };
 
-static void clear(struct sharding_info *info)
-{
-    name_table_clear(&info->names);
-    free(info->values);
-    phema_json_free(info->document);
-}
-
 static enum phema_status parse(struct sharding_info *info, struct phema_span text,
                                struct phema_error *err)
 {
@@ -97,7 +90,9 @@ PHEMA_FALLIBLE sharding_info_read(const uint64_t **starts, struct phema_arena *a
 {
     struct sharding_info info = {0};
     enum phema_status status = read_starts(starts, &info, arena, tensors, n, text, err);
-    clear(&info);
+    name_table_clear(&info.names);
+    free(info.values);
+    phema_json_free(info.document);
     return status ? phema_fail_in(err, status, SHARDING_INFO_KEY) : PHEMA_OK;
 }
 

@@ -433,18 +433,6 @@ static enum phema_status read_dtype(struct phema_tensor *tensor,
     return PHEMA_OK;
 }
 
-static enum phema_status read_shape(struct phema_tensor *tensor, const struct pickle_node *size,
-                                    struct phema_arena *arena, struct phema_error *err)
-{
-    if (!is_size(size))
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected as its size a torch.Size of at most %d dimensions",
-                          PHEMA_MAX_RANK);
-    tensor->rank = (unsigned)size->items.n;
-    tensor->shape = pickle_copy_sizes(arena, size);
-    return tensor->shape ? assembly_set_size(tensor, err) : phema_fail_memory(err);
-}
-
 static enum phema_status read_tensor(struct distributed *distributed, size_t number,
                                      struct phema_error *err)
 {
@@ -454,8 +442,16 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
         return fail_expected(err, "TensorStorageMetadata or BytesStorageMetadata");
     struct phema_tensor tensor = {0};
     enum phema_status status = read_dtype(&tensor, pickle_field(value, "properties"), err);
-    if (!status)
-        status = read_shape(&tensor, pickle_field(value, "size"), &checkpoint->arena, err);
+    if (status)
+        return status;
+    const struct pickle_node *size = pickle_field(value, "size");
+    if (!is_size(size))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected as its size a torch.Size of at most %d dimensions",
+                          PHEMA_MAX_RANK);
+    tensor.rank = (unsigned)size->items.n;
+    tensor.shape = pickle_copy_sizes(&checkpoint->arena, size);
+    status = tensor.shape ? assembly_set_size(&tensor, err) : phema_fail_memory(err);
     if (status)
         return status;
     const struct pickle_node *list = pickle_field(value, "chunks");
@@ -538,17 +534,6 @@ struct record_list {
     size_t n, capacity;
 };
 
-static enum phema_status index_files(struct record_list *list, struct phema_error *err)
-{
-    for (size_t f = 0; f < list->checkpoint->n_files; f++) {
-        const char *label = phema_checkpoint_file_label(list->checkpoint, f);
-        if (!list->checkpoint->files[f].is_metadata &&
-            name_table_add(&list->files, label, strlen(label), f) != NAME_ADDED)
-            return phema_fail_memory(err);
-    }
-    return PHEMA_OK;
-}
-
 /* The file that a path in .metadata names; false: no piece uses it. */
 static bool find_labelled(size_t *file, const struct record_list *list, const char *metadata_label,
                           struct phema_span path)
@@ -604,7 +589,13 @@ static enum phema_status list_records(struct phema_record **out, size_t *n,
                                       struct phema_error *err)
 {
     struct record_list list = {.checkpoint = checkpoint};
-    enum phema_status status = index_files(&list, err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < checkpoint->n_files && !status; f++) {
+        const char *label = phema_checkpoint_file_label(checkpoint, f);
+        if (!checkpoint->files[f].is_metadata &&
+            name_table_add(&list.files, label, strlen(label), f) != NAME_ADDED)
+            status = phema_fail_memory(err);
+    }
     for (size_t f = 0; f < checkpoint->n_files && !status; f++)
         if (checkpoint->files[f].is_metadata)
             status = add_part_records(&list, f, err);

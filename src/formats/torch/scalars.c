@@ -67,20 +67,6 @@ static size_t put_part(char *buffer, size_t at, const struct waiting *item)
     return at - size;
 }
 
-static enum phema_status add_value(struct phema_checkpoint *checkpoint, const char *name,
-                                   size_t name_size, double number, struct phema_error *err)
-{
-    if (!phema_array_grow(&checkpoint->values, &checkpoint->values_capacity, checkpoint->n_values,
-                          sizeof(*checkpoint->values)))
-        return phema_fail_memory(err);
-    struct phema_value value = {.name_size = name_size, .number = number};
-    value.name = phema_arena_copy(&checkpoint->arena, name, name_size);
-    if (!value.name)
-        return phema_fail_memory(err);
-    checkpoint->values[checkpoint->n_values++] = value;
-    return PHEMA_OK;
-}
-
 /* Drops names that are longer than any name in use. */
 static enum phema_status keep_value(struct level_walk *walk, const struct waiting *item,
                                     double number, struct phema_error *err)
@@ -99,7 +85,14 @@ static enum phema_status keep_value(struct level_walk *walk, const struct waitin
         if (at == SIZE_MAX)
             return PHEMA_OK;
     }
-    return add_value(walk->checkpoint, buffer + at, MAX_VALUE_NAME - at, number, err);
+    struct phema_checkpoint *checkpoint = walk->checkpoint;
+    struct phema_value value = {.name_size = MAX_VALUE_NAME - at, .number = number};
+    value.name = phema_arena_copy(&checkpoint->arena, buffer + at, value.name_size);
+    if (!value.name || !phema_array_grow(&checkpoint->values, &checkpoint->values_capacity,
+                                         checkpoint->n_values, sizeof(*checkpoint->values)))
+        return phema_fail_memory(err);
+    checkpoint->values[checkpoint->n_values++] = value;
+    return PHEMA_OK;
 }
 
 static enum phema_status look_at(struct level_walk *walk, const struct waiting *item,

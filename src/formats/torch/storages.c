@@ -8,37 +8,24 @@
 #include "phema/strbuf.h"
 #include "torch/torch.h"
 
-static bool is_of_kinds(const struct pickle_node *id, const uint8_t *kinds, size_t n)
-{
-    bool is = id->kind == PICKLE_TUPLE && id->items.n == n;
-    for (size_t i = 0; i < n && is; i++)
-        is = id->items.at[i]->kind == kinds[i];
-    return is;
-}
-
-/* ('module', class, file, source): a whole module in the legacy format */
-static bool is_module(const struct pickle_node *id)
-{
-    return id->kind == PICKLE_TUPLE && id->items.n && id->items.at[0]->kind == PICKLE_TEXT &&
-           span_is(id->items.at[0]->span, "module");
-}
-
 /* ('storage', class, key, location, length[, None]) */
 static enum phema_status parse_id(struct pickle_storage *storage, const struct pickle_node *id,
                                   size_t n_fields, struct phema_error *err)
 {
     static const uint8_t kinds[] = {PICKLE_TEXT, PICKLE_GLOBAL, PICKLE_TEXT,
                                     PICKLE_TEXT, PICKLE_INT,    PICKLE_NONE};
-    if (is_module(id))
+    size_t n = id->kind == PICKLE_TUPLE ? id->items.n : 0;
+    if (n && pickle_is_text(id->items.at[0], "module")) /* class, file and source follow */
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds a whole module, and the source of its class; save the state_dict");
-    if (n_fields == 6 && id->kind == PICKLE_TUPLE && id->items.n == 6 &&
-        id->items.at[5]->kind != PICKLE_NONE)
+    if (n_fields == 6 && n == 6 && id->items.at[5]->kind != PICKLE_NONE)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "has a storage that is a view of another one, which is not read; save it "
                           "again with a newer torch");
-    if (!is_of_kinds(id, kinds, n_fields) || !span_is(id->items.at[0]->span, "storage") ||
-        id->items.at[4]->integer < 0)
+    bool is = n == n_fields;
+    for (size_t i = 0; i < n && is; i++)
+        is = id->items.at[i]->kind == kinds[i];
+    if (!is || !pickle_is_text(id->items.at[0], "storage") || !pickle_is_count(id->items.at[4]))
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected a persistent id ('storage', class, key, location, length%s)",
                           n_fields == 6 ? ", None" : "");

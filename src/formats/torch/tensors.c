@@ -272,15 +272,6 @@ static enum phema_status list_numbered(struct walk *walk, int64_t number, struct
     return list_below(walk, digits, (size_t)size, node, kind, err);
 }
 
-static enum phema_status list_items(struct walk *walk, const struct pickle_node *sequence,
-                                    struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < sequence->items.n && !status; i++)
-        status = list_numbered(walk, (int64_t)i, sequence->items.at[i], PHEMA_KIND_UNKNOWN, err);
-    return status;
-}
-
 /* Warns once: in the first pass, or in the second if it is the only one. */
 static void leave_out(struct walk *walk)
 {
@@ -396,12 +387,15 @@ static enum phema_status list_module(struct walk *walk, const struct pickle_node
 static enum phema_status list_container(struct walk *walk, struct pickle_node *node,
                                         enum phema_tensor_kind kind, struct phema_error *err)
 {
+    enum phema_status status = PHEMA_OK;
     switch ((enum pickle_kind)node->kind) {
     case PICKLE_DICT:
         return list_dict(walk, node, kind, err);
     case PICKLE_TUPLE:
     case PICKLE_LIST:
-        return list_items(walk, node, err);
+        for (size_t i = 0; i < node->items.n && !status; i++)
+            status = list_numbered(walk, (int64_t)i, node->items.at[i], PHEMA_KIND_UNKNOWN, err);
+        return status;
     case PICKLE_MODULE:
         return list_module(walk, node, err);
     default: /* a set has no order that could name its members */
@@ -453,18 +447,6 @@ static enum phema_status search_others(struct walk *walk, const struct pickle_no
                             : PHEMA_OK;
 }
 
-static enum phema_status list_others(struct walk *walk, const struct pickle_node *root,
-                                     const struct pickle_node *model, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i + 1 < root->items.n && !status; i += 2)
-        if (root->items.at[i + 1] != model)
-            status = list_attribute(walk, root->items.at[i], root->items.at[i + 1], err);
-    if (!status && root->attributes)
-        status = list_state(walk, root->attributes, err);
-    return status;
-}
-
 /* One pass. Without a key the root is the model. */
 static enum phema_status list_pass(struct walk *walk, struct pickle_node *root,
                                    const char *model_key, struct pickle_node *model,
@@ -476,7 +458,10 @@ static enum phema_status list_pass(struct walk *walk, struct pickle_node *root,
         list_below(walk, model_key, strlen(model_key), model, PHEMA_KIND_UNKNOWN, err);
     if (status || !walk->is_second)
         return status;
-    return list_others(walk, root, model, err);
+    for (size_t i = 0; i + 1 < root->items.n && !status; i += 2)
+        if (root->items.at[i + 1] != model)
+            status = list_attribute(walk, root->items.at[i], root->items.at[i + 1], err);
+    return !status && root->attributes ? list_state(walk, root->attributes, err) : status;
 }
 
 static enum phema_status warn(const struct walk *walk, struct phema_error *err)

@@ -380,15 +380,6 @@ static enum phema_status add_files_of_item(struct checkpointing *reading, const 
     return PHEMA_OK;
 }
 
-static bool metadata_has_item(const struct checkpointing *reading, const char *name, size_t size)
-{
-    for (size_t i = 0; i < reading->n_items; i++)
-        if (strlen(reading->items[i].name) == size &&
-            memcmp(reading->items[i].name, name, size) == 0)
-            return true;
-    return false;
-}
-
 /* Items without a declared resharder are in no metadata.pkl. */
 static enum phema_status add_named_files(struct checkpointing *reading,
                                          const struct directory_names *names,
@@ -399,8 +390,12 @@ static enum phema_status add_named_files(struct checkpointing *reading,
         struct member member = {.path = name, .format = ITEM_TORCH};
         size_t size = 0;
         if (!names->at[i].is_checkpoint || !split_name(&size, &member.process, name) ||
-            strcmp(strrchr(name, '.'), torch_extensions[0].text) != 0 ||
-            metadata_has_item(reading, name, size))
+            strcmp(strrchr(name, '.'), torch_extensions[0].text) != 0)
+            continue;
+        bool is_known = false;
+        for (size_t k = 0; k < reading->n_items; k++)
+            is_known |= phema_bytes_are(name, size, reading->items[k].name);
+        if (is_known)
             continue;
         member.item = phema_arena_copy(&reading->checkpoint->arena, name, size);
         enum phema_status status = add_member(reading, &member, err);
@@ -466,7 +461,7 @@ static enum phema_status read_safetensors(struct checkpointing *reading,
 {
     struct phema_checkpoint *checkpoint = reading->checkpoint;
     struct phema_span ignored = {NULL, 0};
-    enum phema_status status = safetensors_read_shard(&ignored, checkpoint, file, false, err);
+    enum phema_status status = safetensors_read(checkpoint, file, false, &ignored, err);
     size_t n = checkpoint->n_tensors;
     checkpoint->n_tensors = 0; /* these were the parts */
     if (!status && n != member->metadata->tensors->items.n / 2)

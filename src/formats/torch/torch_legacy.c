@@ -41,12 +41,6 @@ static enum phema_status read_next(struct pickle_node **root, struct torch_legac
     return PHEMA_OK;
 }
 
-static bool is_magic(const struct pickle_node *node)
-{
-    return node->kind == PICKLE_BIGINT && node->span.size == sizeof(magic) &&
-           memcmp(node->span.data, magic, sizeof(magic)) == 0;
-}
-
 /* Checks the dict in which 'little_endian' must be True. */
 static enum phema_status check_system(const struct pickle_node *info, struct phema_error *err)
 {
@@ -71,7 +65,8 @@ static enum phema_status read_head(struct torch_legacy *legacy, struct phema_spa
     enum phema_status status = read_next(&node, legacy, bytes, &host, "magic number", err);
     if (status)
         return status;
-    if (!is_magic(node))
+    if (node->kind != PICKLE_BIGINT || node->span.size != sizeof(magic) ||
+        memcmp(node->span.data, magic, sizeof(magic)) != 0)
         return phema_fail(err, PHEMA_ERR_FILE, "does not begin with the magic number of torch");
     status = read_next(&node, legacy, bytes, &host, "protocol version", err);
     if (status)

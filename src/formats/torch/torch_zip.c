@@ -250,19 +250,12 @@ const struct phema_extension torch_extensions[] = {
 
 /* ---- Checksums of records ---- */
 
-/* TOP/data/KEY, never compressed */
-static bool holds_storage(const struct zip_entry *entry, size_t top_size, const char *top)
-{
-    static const char folder[] = "/data/";
-    size_t folder_size = sizeof(folder) - 1;
-    return entry->name_size > top_size + folder_size && memcmp(entry->name, top, top_size) == 0 &&
-           memcmp(entry->name + top_size, folder, folder_size) == 0 && zip_is_stored(entry);
-}
-
 enum phema_status torch_zip_add_records(struct phema_record **records, size_t *n, size_t *capacity,
                                         const struct zip_archive *zip, size_t file, uint64_t start,
                                         struct phema_error *err)
 {
+    static const char folder[] = "/data/"; /* TOP/data/KEY, never compressed */
+    const size_t folder_size = sizeof(folder) - 1;
     const char *top = NULL;
     size_t top_size = 0;
     enum phema_status status = find_top(&top, &top_size, zip, err);
@@ -270,7 +263,8 @@ enum phema_status torch_zip_add_records(struct phema_record **records, size_t *n
         return status;
     for (size_t i = 0; i < zip->n_entries; i++) {
         const struct zip_entry *entry = &zip->entries[i];
-        if (!holds_storage(entry, top_size, top))
+        if (entry->name_size <= top_size + folder_size || memcmp(entry->name, top, top_size) != 0 ||
+            memcmp(entry->name + top_size, folder, folder_size) != 0 || !zip_is_stored(entry))
             continue;
         if (!phema_array_grow(records, capacity, *n, sizeof(**records)))
             return phema_fail_memory(err);

@@ -250,17 +250,6 @@ enum phema_status zip_fail_in(struct phema_error *err, enum phema_status status,
                          phema_name_escape(&shown, entry->name, entry->name_size));
 }
 
-static enum phema_status check_entry(struct zip_entry *entry, struct phema_span content,
-                                     struct phema_span extra, uint64_t directory_offset,
-                                     struct phema_error *err)
-{
-    if (entry->flags & FLAGS_ENCRYPTED)
-        return refuse(err, "it is encrypted");
-    uint64_t *const wide[] = {&entry->size, &entry->stored_size, &entry->header};
-    enum phema_status status = read_extra64(wide, ARRAY_LEN(wide), extra, err);
-    return status ? status : read_local(entry, content, directory_offset, err);
-}
-
 /* Reads the entry at *at of the directory and moves *at to its end. */
 static enum phema_status read_entry(struct zip_entry *entry, struct phema_span central, size_t *at,
                                     struct phema_span content, uint64_t directory_offset,
@@ -293,7 +282,12 @@ static enum phema_status read_entry(struct zip_entry *entry, struct phema_span c
     if (phema_load_u16(p + 34) != 0)
         return refuse(err, "it claims to have several disks");
     struct phema_span extra = {rest + name_size, extra_size};
-    enum phema_status status = check_entry(entry, content, extra, directory_offset, err);
+    uint64_t *const wide[] = {&entry->size, &entry->stored_size, &entry->header};
+    enum phema_status status = entry->flags & FLAGS_ENCRYPTED
+                                   ? refuse(err, "it is encrypted")
+                                   : read_extra64(wide, ARRAY_LEN(wide), extra, err);
+    if (!status)
+        status = read_local(entry, content, directory_offset, err);
     return status ? zip_fail_in(err, status, entry) : PHEMA_OK;
 }
 

@@ -57,13 +57,6 @@ static enum phema_status read_json(uint8_t **json, size_t size, struct zstd_cont
     return PHEMA_OK;
 }
 
-static enum phema_status read_header(uint8_t **json, size_t *size, struct zstd_content *content,
-                                     struct phema_error *err)
-{
-    enum phema_status status = read_length(size, content, err);
-    return status ? status : read_json(json, *size, content, err);
-}
-
 static enum phema_status list_tensors(uint64_t *content_size, struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
 {
@@ -73,7 +66,9 @@ static enum phema_status list_tensors(uint64_t *content_size, struct phema_check
         return status;
     struct phema_span json = {NULL, 0};
     uint8_t *data = NULL;
-    status = read_header(&data, &json.size, content, err);
+    status = read_length(&json.size, content, err);
+    if (!status)
+        status = read_json(&data, json.size, content, err);
     zstd_content_close(content);
     json.data = data;
     if (!status)
