@@ -133,9 +133,13 @@ struct visiting {
     struct phema_error *err;
 };
 
-static void set_blocks(struct gathering *gathering)
+static void start_gathering(struct gathering *gathering, const struct phema_tensor *tensor,
+                            uint64_t first, uint64_t n)
 {
-    const struct phema_tensor *tensor = gathering->tensor;
+    gathering->tensor = tensor;
+    gathering->first = first;
+    gathering->end = first + n;
+    gathering->size = phema_dtype_bits(tensor->dtype) / 8;
     gathering->block[tensor->rank] = 1;
     for (unsigned k = tensor->rank; k-- > 0;) /* the product was checked, and none is 0 */
         gathering->block[k] = gathering->block[k + 1] * tensor->shape[k];
@@ -179,20 +183,6 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void visit_run(const struct gathering *gathering, uint64_t first, uint64_t n, uint64_t place)
-{
-    struct visiting *visiting = gathering->visiting;
-    const struct phema_run run = {
-        .chunk = (size_t)(gathering->chunk - gathering->tensor->chunks),
-        .file = gathering->chunk->file,
-        .offset = gathering->chunk->offset + place * gathering->size,
-        .first = first,
-        .n = n,
-    };
-    if (!visiting->status)
-        visiting->status = visiting->visit(visiting->context, &run, visiting->err);
-}
-
 /* Copies or visits the part of the range that lies in one run of the chunk.
  *   base   number of the tensor's element whose indices from dimension flat on are 0
  *   place  start of the run in the chunk [elements of the file] */
@@ -205,13 +195,23 @@ static void copy_run(const struct gathering *gathering, uint64_t base, uint64_t 
     uint64_t end = smaller(start + gathering->chunk->size[k] * below, gathering->end);
     if (from >= end)
         return;
-    if (gathering->visiting) {
-        visit_run(gathering, from, end - from, place + (from - start) * gathering->step);
+    place += (from - start) * gathering->step;
+    struct visiting *visiting = gathering->visiting;
+    if (visiting) {
+        const struct phema_run run = {
+            .chunk = (size_t)(gathering->chunk - gathering->tensor->chunks),
+            .file = gathering->chunk->file,
+            .offset = gathering->chunk->offset + place * gathering->size,
+            .first = from,
+            .n = end - from,
+        };
+        if (!visiting->status)
+            visiting->status = visiting->visit(visiting->context, &run, visiting->err);
         return;
     }
     copy_row(gathering->out + (from - gathering->first) * gathering->size, gathering->size,
-             gathering->data + (place + (from - start) * gathering->step) * gathering->size,
-             gathering->step * gathering->size, end - from, gathering->size);
+             gathering->data + place * gathering->size, gathering->step * gathering->size,
+             end - from, gathering->size);
 }
 
 /* The recursion is at most PHEMA_MAX_RANK deep. */
@@ -248,11 +248,8 @@ static const uint8_t *view(const struct gathering *gathering)
 bool chunks_find(size_t *file, uint64_t *offset, const struct phema_checkpoint *checkpoint,
                  const struct phema_tensor *tensor, uint64_t first, uint64_t n)
 {
-    struct gathering gathering = {.tensor = tensor,
-                                  .first = first,
-                                  .end = first + n,
-                                  .size = phema_dtype_bits(tensor->dtype) / 8};
-    set_blocks(&gathering);
+    struct gathering gathering = {.out = NULL};
+    start_gathering(&gathering, tensor, first, n);
     for (size_t i = 0; i < tensor->n_chunks; i++) {
         if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
             continue;
@@ -270,14 +267,10 @@ const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
                            const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                            void *scratch)
 {
-    struct gathering gathering = {.tensor = tensor,
-                                  .first = first,
-                                  .end = first + n,
-                                  .size = phema_dtype_bits(tensor->dtype) / 8,
-                                  .out = scratch};
+    struct gathering gathering = {.out = scratch};
     if (n == 0)
         return NULL;
-    set_blocks(&gathering);
+    start_gathering(&gathering, tensor, first, n);
     for (size_t i = 0; i < tensor->n_chunks; i++) {
         if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
             continue;
@@ -294,14 +287,10 @@ PHEMA_FALLIBLE phema_tensor_visit_runs(const struct phema_tensor *tensor, uint64
                                        struct phema_error *err)
 {
     struct visiting visiting = {visit, context, PHEMA_OK, err};
-    struct gathering gathering = {.tensor = tensor,
-                                  .first = first,
-                                  .end = first + n,
-                                  .size = phema_dtype_bits(tensor->dtype) / 8,
-                                  .visiting = &visiting};
+    struct gathering gathering = {.visiting = &visiting};
     if (n == 0)
         return PHEMA_OK;
-    set_blocks(&gathering);
+    start_gathering(&gathering, tensor, first, n);
     for (size_t i = 0; i < tensor->n_chunks && !visiting.status; i++)
         if (choose_part(&gathering, NULL, &tensor->chunks[i]))
             descend(&gathering, 0, 0, 0);
@@ -365,7 +354,7 @@ void chunks_find_element(size_t *file, uint64_t *offset, const struct phema_tens
 {
     struct phema_run run = {0};
     struct phema_error ignored = {0};
-    /* one of the chunks holds it (chunks_check) */
+    /* one of the chunks holds it (assembly_check) */
     if (phema_tensor_visit_runs(tensor, element, 1, note_run, &run, &ignored) == PHEMA_NO) {
         *file = run.file;
         *offset = run.offset;

@@ -105,26 +105,18 @@ static void prefetch_one(void *context, size_t i)
     prefetch_file(headers->files[i]);
 }
 
-/* Listing a directory may take as long as reading a header. */
-static void find_files(struct headers *headers, size_t n)
-{
-    bool are_files = true;
-    for (size_t i = 0; i < n && are_files; i++) {
-        const struct phema_format_info *format = phema_format_from_path(NULL, headers->paths[i], 0);
-        are_files = format && !format->is_index;
-    }
-    if (!are_files) {
-        phema_parallel(n, N_THREADS, list_files, headers);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        add_file(headers, strdup(headers->paths[i]));
-}
-
 void phema_headers_prefetch(const char *const *paths, size_t n)
 {
     struct headers headers = {.paths = paths, .lock = PTHREAD_MUTEX_INITIALIZER};
-    find_files(&headers, n);
+    bool are_files = true;
+    for (size_t i = 0; i < n && are_files; i++) {
+        const struct phema_format_info *format = phema_format_from_path(NULL, paths[i], 0);
+        are_files = format && !format->is_index;
+    }
+    if (!are_files) /* listing a directory may take as long as reading a header */
+        phema_parallel(n, N_THREADS, list_files, &headers);
+    for (size_t i = 0; i < n && are_files; i++)
+        add_file(&headers, strdup(paths[i]));
     char *const *files = headers.files;
     size_t last = headers.n - 1;
     if (headers.n > 1 &&

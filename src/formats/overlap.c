@@ -277,18 +277,6 @@ static enum phema_status meet(const struct place **met, bool *is_repeated, struc
     return PHEMA_OK;
 }
 
-static void list_places(struct sweep *sweep, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct runs runs;
-        runs_of_tensor(&runs, &sweep->tensors[i]);
-        if (runs.run_bytes && (sweep->sought == PHEMA_OVERLAP_KEPT || sweep->is_replaced[i]))
-            sweep->places[sweep->n_places++] = (struct place){runs.file, i, runs.start, runs.end};
-    }
-    if (sweep->n_places)
-        qsort(sweep->places, sweep->n_places, sizeof(*sweep->places), by_start);
-}
-
 static enum phema_status run_sweep(size_t pair[2], bool *found, struct sweep *sweep,
                                    struct phema_error *err)
 {
@@ -331,7 +319,13 @@ enum phema_status phema_find_overlap(size_t pair[2], bool *found, enum phema_ove
     if (!sweep.places || !open) {
         status = phema_fail_memory(err);
     } else {
-        list_places(&sweep, n);
+        for (size_t i = 0; i < n; i++) {
+            struct runs runs;
+            runs_of_tensor(&runs, &tensors[i]);
+            if (runs.run_bytes && (sought == PHEMA_OVERLAP_KEPT || is_replaced[i]))
+                sweep.places[sweep.n_places++] = (struct place){runs.file, i, runs.start, runs.end};
+        }
+        qsort(sweep.places, sweep.n_places, sizeof(*sweep.places), by_start);
         status = run_sweep(pair, found, &sweep, err);
     }
     free(sweep.places);

@@ -214,14 +214,6 @@ static enum phema_status read_widened(const uint8_t **data, struct phema_reader 
     return status;
 }
 
-/* Whether one chunk of a file that is not mapped holds the elements contiguously. */
-static bool find_in_chunk(size_t *file, uint64_t *offset, const struct phema_reader *reader,
-                          const struct phema_tensor *tensor, uint64_t first, uint64_t n)
-{
-    return n > 0 && chunks_find(file, offset, reader->checkpoint, tensor, first, n) &&
-           reader->sources[*file].io != PHEMA_IO_MMAP;
-}
-
 PHEMA_FALLIBLE reader_read_stored(const uint8_t **data, struct phema_reader *reader,
                                   const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                   void *scratch, struct phema_error *err)
@@ -230,8 +222,10 @@ PHEMA_FALLIBLE reader_read_stored(const uint8_t **data, struct phema_reader *rea
         return read_widened(data, reader, tensor, first, n, scratch, err);
     size_t file = tensor->file;
     uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
-    if (tensor->chunks &&
-        (!reader->sources || !find_in_chunk(&file, &offset, reader, tensor, first, n))) {
+    bool is_in_one = tensor->chunks && reader->sources && n > 0 && /* chunk that is not mapped */
+                     chunks_find(&file, &offset, reader->checkpoint, tensor, first, n) &&
+                     reader->sources[file].io != PHEMA_IO_MMAP;
+    if (tensor->chunks && !is_in_one) {
         *data = chunks_read(reader->checkpoint, tensor, first, n, scratch);
         return PHEMA_OK;
     }

@@ -107,10 +107,8 @@ const struct phema_format_info *phema_format_from_path(const char **extension, c
 
 const char *phema_format_extension(const char *format)
 {
-    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
-        if (strcmp(formats[i]->info.name, format) == 0)
-            return formats[i]->info.extensions[0].text;
-    return NULL;
+    const struct phema_format *found = format_from_name(format);
+    return found ? found->info.extensions[0].text : NULL;
 }
 
 bool phema_path_names_tensors(const char *path)

@@ -58,20 +58,7 @@ static enum phema_status check_view_metadata(const struct pickle_node *metadata,
     return PHEMA_OK;
 }
 
-/* The dtype of version 3, whose storage is untyped. */
-static enum phema_status read_dtype(struct pickle_tensor *tensor, const struct pickle_node *dtype,
-                                    struct phema_error *err)
-{
-    if (!tensor->storage->is_untyped)
-        return fail_expected(err, "an untyped storage");
-    if (!pickle_is(dtype, PICKLE_GLOBAL) ||
-        (dtype->global->action != ACTION_DTYPE && dtype->global->action != ACTION_PACKED_DTYPE))
-        return fail_expected(err, "a dtype of torch");
-    tensor->dtype = dtype->global->dtype;
-    tensor->is_packed = dtype->global->action == ACTION_PACKED_DTYPE;
-    return PHEMA_OK;
-}
-
+/* In version 3 the storage is untyped, and the dtype an argument. */
 static enum phema_status check_view(struct pickle_tensor *tensor, enum pickle_action version,
                                     const struct pickle_node *args, struct phema_error *err)
 {
@@ -79,9 +66,14 @@ static enum phema_status check_view(struct pickle_tensor *tensor, enum pickle_ac
     if (version == ACTION_TENSOR_V2)
         status = check_view_metadata(arg(args, 6), err);
     if (version == ACTION_TENSOR_V3) {
-        status = read_dtype(tensor, arg(args, 6), err);
-        if (status)
-            return status;
+        const struct pickle_node *dtype = arg(args, 6);
+        if (!tensor->storage->is_untyped)
+            return fail_expected(err, "an untyped storage");
+        if (!pickle_is(dtype, PICKLE_GLOBAL) ||
+            (dtype->global->action != ACTION_DTYPE && dtype->global->action != ACTION_PACKED_DTYPE))
+            return fail_expected(err, "a dtype of torch");
+        tensor->dtype = dtype->global->dtype;
+        tensor->is_packed = dtype->global->action == ACTION_PACKED_DTYPE;
         status = check_view_metadata(arg(args, 7), err);
     }
     return status ? status : check_reach(tensor, err);

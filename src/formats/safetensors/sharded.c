@@ -118,14 +118,11 @@ static enum phema_status check_listed(struct shard_index *index,
         const struct phema_tensor *tensor = &checkpoint->tensors[i];
         size_t row = 0;
         bool is_listed = name_table_find(&row, &index->row_names, tensor->name, tensor->name_size);
-        if (!is_listed)
-            (void)phema_fail(err, PHEMA_ERR_FILE,
-                             "is in this shard, but the index does not list it");
-        else if (index->rows[row].shard != number)
-            (void)phema_fail(err, PHEMA_ERR_FILE,
-                             "is in this shard, but the index says it is in another one");
-        if (!is_listed || index->rows[row].shard != number)
+        if (!is_listed || index->rows[row].shard != number) {
+            (void)phema_fail(err, PHEMA_ERR_FILE, "is in this shard, but the index %s",
+                             is_listed ? "says it is in another one" : "does not list it");
             return fail_in_tensor(err, PHEMA_ERR_FILE, tensor->name, tensor->name_size);
+        }
         index->rows[row].is_found = true;
     }
     return PHEMA_OK;

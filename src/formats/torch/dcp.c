@@ -530,8 +530,7 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
 struct record_list {
     const struct phema_checkpoint *checkpoint;
     struct name_table files; /* by label; values are indices in the checkpoint's files */
-    struct phema_record *items;
-    size_t n, capacity;
+    struct torch_records records;
 };
 
 /* The file that a path in .metadata names; false: no piece uses it. */
@@ -555,20 +554,11 @@ static enum phema_status add_records(struct record_list *list, const char *metad
     size_t file = 0;
     struct phema_span archive;
     enum phema_status status = read_place(&place, stored, err);
-    if (status)
-        return status;
-    if (!find_labelled(&file, list, metadata_label, place.path) ||
+    if (status || !find_labelled(&file, list, metadata_label, place.path) ||
         !phema_span_part(&archive, checkpoint_content(list->checkpoint, file), place.offset,
                          place.size))
-        return PHEMA_OK;
-    struct zip_archive zip;
-    status = zip_open(&zip, archive, TORCH_ONE_TENSOR_RECORDS, err);
-    if (status)
         return status;
-    status = torch_zip_add_records(&list->items, &list->n, &list->capacity, &zip, file,
-                                   place.offset, err);
-    zip_close(&zip);
-    return status;
+    return torch_zip_add_records(&list->records, archive, file, place.offset, true, err);
 }
 
 static enum phema_status add_part_records(struct record_list *list, size_t metadata_file,
@@ -600,8 +590,8 @@ static enum phema_status list_records(struct phema_record **out, size_t *n,
         if (checkpoint->files[f].is_metadata)
             status = add_part_records(&list, f, err);
     name_table_clear(&list.files);
-    *out = list.items;
-    *n = list.n;
+    *out = list.records.items;
+    *n = list.records.n;
     return status;
 }
 

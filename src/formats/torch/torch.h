@@ -75,14 +75,16 @@ enum phema_status zip_fail_in(struct phema_error *err, enum phema_status status,
 unsigned zip_find_crcs(uint64_t places[PHEMA_RECORD_CRCS], const struct zip_archive *zip,
                        const struct zip_entry *entry);
 
-/* torch.save writes some seven records for one tensor. The bound keeps the work for a file of many
- * such archives proportional to their number, even if one archive is named often. */
-#define TORCH_ONE_TENSOR_RECORDS 64u
-
-/* Appends the records that hold storages.
- *   file, start  of the archive: its offsets count from there (torch_zip.c) */
-PHEMA_FALLIBLE torch_zip_add_records(struct phema_record **records, size_t *n, size_t *capacity,
-                                     const struct zip_archive *zip, size_t file, uint64_t start,
+/* Records of zips inside files of a checkpoint. */
+struct torch_records {
+    struct phema_record *items;
+    size_t n, capacity;
+};
+/* Appends those of an archive that hold storages (torch_zip.c).
+ *   content, file, start  as torch_zip_read_tensor
+ *   is_lone               the archive may hold one tensor only */
+PHEMA_FALLIBLE torch_zip_add_records(struct torch_records *records, struct phema_span content,
+                                     size_t file, uint64_t start, bool is_lone,
                                      struct phema_error *err);
 
 /* True when the bytes are neither compressed nor encrypted. */

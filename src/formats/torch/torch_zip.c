@@ -9,7 +9,10 @@
 #include "phema/strbuf.h"
 #include "torch/torch.h"
 
-/* torch.save writes a pickle of 200 bytes for one tensor (see TORCH_ONE_TENSOR_RECORDS). */
+/* torch.save writes some seven records and a pickle of 200 bytes for one tensor. The bounds keep the
+ * work for a file of many such archives proportional to their number, even if one archive is named
+ * often. */
+#define LONE_MAX_RECORDS      64u
 #define LONE_MAX_PICKLE_BYTES ((size_t)64 << 10)
 
 /* The archive while its pickle is read. */
@@ -150,8 +153,8 @@ static enum phema_status read_archive(struct archive *archive, struct phema_span
                                       const struct phema_checkpoint_options *options,
                                       struct phema_error *err)
 {
-    enum phema_status status = zip_open(
-        &archive->zip, content, archive->is_lone ? TORCH_ONE_TENSOR_RECORDS : UINT64_MAX, err);
+    enum phema_status status =
+        zip_open(&archive->zip, content, archive->is_lone ? LONE_MAX_RECORDS : UINT64_MAX, err);
     if (status)
         return status;
     status = find_top(&archive->top, &archive->top_size, &archive->zip, err);
@@ -250,25 +253,24 @@ const struct phema_extension torch_extensions[] = {
 
 /* ---- Checksums of records ---- */
 
-enum phema_status torch_zip_add_records(struct phema_record **records, size_t *n, size_t *capacity,
-                                        const struct zip_archive *zip, size_t file, uint64_t start,
-                                        struct phema_error *err)
+/* Of the storages below top. */
+static enum phema_status add_records(struct torch_records *records, const struct zip_archive *zip,
+                                     size_t file, uint64_t start, struct phema_error *err)
 {
     static const char folder[] = "/data/"; /* TOP/data/KEY, never compressed */
     const size_t folder_size = sizeof(folder) - 1;
     const char *top = NULL;
     size_t top_size = 0;
     enum phema_status status = find_top(&top, &top_size, zip, err);
-    if (status)
-        return status;
-    for (size_t i = 0; i < zip->n_entries; i++) {
+    for (size_t i = 0; i < zip->n_entries && !status; i++) {
         const struct zip_entry *entry = &zip->entries[i];
         if (entry->name_size <= top_size + folder_size || memcmp(entry->name, top, top_size) != 0 ||
             memcmp(entry->name + top_size, folder, folder_size) != 0 || !zip_is_stored(entry))
             continue;
-        if (!phema_array_grow(records, capacity, *n, sizeof(**records)))
+        if (!phema_array_grow(&records->items, &records->capacity, records->n,
+                              sizeof(*records->items)))
             return phema_fail_memory(err);
-        struct phema_record *record = &(*records)[(*n)++];
+        struct phema_record *record = &records->items[records->n++];
         *record = (struct phema_record){.file = file,
                                         .offset = start + entry->offset,
                                         .size_bytes = entry->size,
@@ -277,20 +279,32 @@ enum phema_status torch_zip_add_records(struct phema_record **records, size_t *n
         for (unsigned c = 0; c < record->n_crc; c++)
             record->crc_at[c] += start;
     }
-    return PHEMA_OK;
+    return status;
+}
+
+enum phema_status torch_zip_add_records(struct torch_records *records, struct phema_span content,
+                                        size_t file, uint64_t start, bool is_lone,
+                                        struct phema_error *err)
+{
+    struct zip_archive zip;
+    enum phema_status status =
+        zip_open(&zip, content, is_lone ? LONE_MAX_RECORDS : UINT64_MAX, err);
+    if (status)
+        return status;
+    status = add_records(records, &zip, file, start, err);
+    zip_close(&zip);
+    return status;
 }
 
 static enum phema_status list_records(struct phema_record **out, size_t *n,
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
 {
-    struct zip_archive zip;
-    size_t capacity = 0;
-    enum phema_status status = zip_open(&zip, checkpoint_content(checkpoint, 0), UINT64_MAX, err);
-    if (status)
-        return status;
-    status = torch_zip_add_records(out, n, &capacity, &zip, 0, 0, err);
-    zip_close(&zip);
+    struct torch_records records = {0};
+    enum phema_status status =
+        torch_zip_add_records(&records, checkpoint_content(checkpoint, 0), 0, 0, false, err);
+    *out = records.items;
+    *n = records.n;
     return status;
 }
 
