@@ -323,19 +323,6 @@ static enum phema_status drop_replicas(struct phema_chunk *kept, size_t *n_kept,
     return PHEMA_OK;
 }
 
-/* Names the files of pieces that do not make up their tensor. */
-static enum phema_status fail_in_files(struct phema_error *err, enum phema_status status,
-                                       const struct assembly *assembly,
-                                       const struct phema_chunk *pieces, size_t n)
-{
-    struct phema_name_buffer first, last;
-    const char *label = label_of(assembly, pieces[0].file, &first);
-    if (n == 1)
-        return phema_fail_in(err, status, "file '%s'", label);
-    return phema_fail_in(err, status, "%zu files, '%s' to '%s'", n, label,
-                         label_of(assembly, pieces[n - 1].file, &last));
-}
-
 static enum phema_status join_pieces(struct phema_tensor *tensor, struct assembly *assembly,
                                      const struct piece *pieces, size_t n, struct phema_error *err)
 {
@@ -357,7 +344,13 @@ static enum phema_status join_pieces(struct phema_tensor *tensor, struct assembl
     if (status)
         return status;
     status = assembly_join(tensor, assembly->checkpoint, kept, n_kept, err);
-    return status ? fail_in_files(err, status, assembly, kept, n_kept) : PHEMA_OK;
+    if (!status)
+        return PHEMA_OK;
+    struct phema_name_buffer one, other;
+    const char *first = label_of(assembly, kept[0].file, &one);
+    return n_kept == 1 ? phema_fail_in(err, status, "file '%s'", first)
+                       : phema_fail_in(err, status, "%zu files, '%s' to '%s'", n_kept, first,
+                                       label_of(assembly, kept[n_kept - 1].file, &other));
 }
 
 PHEMA_FALLIBLE assembly_list(struct assembly *assembly, struct phema_error *err)

@@ -43,9 +43,7 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
         return status;
     checkpoint->format = format_probe(checkpoint_content(checkpoint, 0));
     status = checkpoint->format->open(checkpoint, options, err);
-    if (status)
-        return status;
-    return index_names(checkpoint, err);
+    return status ? status : index_names(checkpoint, err);
 }
 
 /* ---- The one checkpoint of a directory ----

@@ -334,15 +334,6 @@ void tensor_prefetch_stored(const struct phema_checkpoint *checkpoint,
     }
 }
 
-/* Bytes from the first element to the end of the last one. */
-static uint64_t extent(const struct phema_tensor *tensor)
-{
-    uint64_t last = 0; /* inside the storage: checked when the tensor was listed */
-    for (unsigned d = 0; d < tensor->rank; d++)
-        last += (tensor->shape[d] - 1) * tensor->stride[d];
-    return phema_dtype_bytes(phema_tensor_stored_dtype(tensor), last + 1);
-}
-
 /* Releases the rows [row, end) of the first dimension that lie in the chunk. */
 static void release_rows(const struct phema_checkpoint *checkpoint,
                          const struct phema_tensor *tensor, const struct phema_chunk *chunk,
@@ -380,10 +371,14 @@ void tensor_release_stored(const struct phema_checkpoint *checkpoint,
         return;
     }
     const struct phema_file *file = phema_checkpoint_file(checkpoint, tensor->file);
+    enum phema_dtype dtype = phema_tensor_stored_dtype(tensor);
     if (!tensor->stride)
-        phema_file_evict(
-            file, tensor->offset + phema_dtype_bytes(phema_tensor_stored_dtype(tensor), first),
-            phema_dtype_bytes(phema_tensor_stored_dtype(tensor), n));
-    else if (first + n == tensor->n_elems) /* the elements are scattered over the extent */
-        phema_file_evict(file, tensor->offset, extent(tensor));
+        phema_file_evict(file, tensor->offset + phema_dtype_bytes(dtype, first),
+                         phema_dtype_bytes(dtype, n));
+    if (!tensor->stride || first + n != tensor->n_elems)
+        return;
+    uint64_t last = 0; /* elements are scattered up to it, inside the storage */
+    for (unsigned d = 0; d < tensor->rank; d++)
+        last += (tensor->shape[d] - 1) * tensor->stride[d];
+    phema_file_evict(file, tensor->offset, phema_dtype_bytes(dtype, last + 1));
 }

@@ -97,19 +97,6 @@ static bool ends_with(const char *name, size_t size, const char *end)
     return size >= end_size && memcmp(name + size - end_size, end, end_size) == 0;
 }
 
-static enum phema_status find_named(const struct phema_tensor **scale, struct finding *finding,
-                                    const char *stem, size_t size, const char *end,
-                                    struct phema_error *err)
-{
-    finding->name.size = 0;
-    phema_strbuf_append(&finding->name, stem, size);
-    phema_strbuf_puts(&finding->name, end);
-    enum phema_status status = phema_strbuf_check(&finding->name, err);
-    if (!status)
-        *scale = phema_checkpoint_find(finding->checkpoint, finding->name.data, finding->name.size);
-    return status;
-}
-
 /* The scales of codes: at most two are told apart. */
 static enum phema_status find_scales(const struct phema_tensor *scales[2], size_t *n,
                                      struct finding *finding, const struct phema_tensor *codes,
@@ -123,12 +110,15 @@ static enum phema_status find_scales(const struct phema_tensor *scales[2], size_
     *n = 0;
     for (size_t i = 0; i < ARRAY_LEN(appended) + ARRAY_LEN(replacing) * is_weight; i++) {
         bool is_appended = i < ARRAY_LEN(appended);
-        const struct phema_tensor *found = NULL;
-        enum phema_status status =
-            find_named(&found, finding, codes->name, is_appended ? size : stem,
-                       is_appended ? appended[i] : replacing[i - ARRAY_LEN(appended)], err);
+        struct phema_strbuf *name = &finding->name;
+        name->size = 0;
+        phema_strbuf_append(name, codes->name, is_appended ? size : stem);
+        phema_strbuf_puts(name, is_appended ? appended[i] : replacing[i - ARRAY_LEN(appended)]);
+        enum phema_status status = phema_strbuf_check(name, err);
         if (status)
             return status;
+        const struct phema_tensor *found =
+            phema_checkpoint_find(finding->checkpoint, name->data, name->size);
         if (found && *n < 2)
             scales[(*n)++] = found;
     }
@@ -151,12 +141,6 @@ static bool is_activation_scale(const struct phema_tensor *tensor)
 }
 
 /* ---- Shapes ---- */
-
-static bool may_scale(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_F32 || dtype == PHEMA_BF16 || dtype == PHEMA_F16 || dtype == PHEMA_F64 ||
-           dtype == PHEMA_F8_E8M0 || dtype == PHEMA_U8;
-}
 
 static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
 {
@@ -258,7 +242,9 @@ static const char *find_fault(const struct phema_tensor *codes, const struct phe
 {
     if (codes->is_compressed && scale->n_elems > MAX_HELD_SCALES)
         return "has more numbers than are held in memory; decompress the file (zstd -d)";
-    if (!may_scale(scale->dtype))
+    enum phema_dtype dtype = scale->dtype;
+    if (dtype != PHEMA_F32 && dtype != PHEMA_BF16 && dtype != PHEMA_F16 && dtype != PHEMA_F64 &&
+        dtype != PHEMA_F8_E8M0 && dtype != PHEMA_U8)
         return "expected F32, BF16, F16, F64, F8_E8M0 or U8";
     if (scale->stride)
         return "lies in strides";

@@ -202,9 +202,7 @@ enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode, stru
                           wanted == PICKLE_SET ? "set" : "list");
     if (wanted == PICKLE_SET)
         status = pickle_check_keys(items, n, 1, err);
-    if (status)
-        return status;
-    return pickle_append(machine, &target->items, items, n, err);
+    return status ? status : pickle_append(machine, &target->items, items, n, err);
 }
 
 /* SETITEM, SETITEMS. */

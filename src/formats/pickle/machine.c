@@ -104,14 +104,6 @@ static enum phema_status op_integer(struct pickle_machine *machine, uint8_t opco
     return pickle_push_new(machine, &node, err);
 }
 
-/* True when the last byte repeats the sign of the one before. */
-static bool is_redundant(struct phema_span digits)
-{
-    uint8_t last = digits.data[digits.size - 1];
-    uint8_t sign = digits.data[digits.size - 2] & 0x80 ? 0xFF : 0;
-    return last == sign;
-}
-
 /* Two's complement of any length; above 8 bytes the node keeps the bytes. LONG4 has a signed
  * length. */
 static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
@@ -123,8 +115,9 @@ static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
         return status;
     if (digits.size > INT32_MAX)
         return phema_fail(err, PHEMA_ERR_FILE, "has an integer of negative length");
-    while (digits.size > 8 && is_redundant(digits)) /* Python writes no such bytes */
-        digits.size--;
+    while (digits.size > 8 &&
+           digits.data[digits.size - 1] == (digits.data[digits.size - 2] & 0x80 ? 0xFF : 0))
+        digits.size--; /* the last byte repeats the sign, as Python does not write it */
     struct pickle_node node = {.kind = PICKLE_BIGINT, .span = digits};
     if (digits.size <= 8) {
         uint64_t value = digits.size && (digits.data[digits.size - 1] & 0x80) ? UINT64_MAX : 0;

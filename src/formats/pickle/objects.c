@@ -203,17 +203,6 @@ static enum phema_status push_loaded(struct pickle_machine *machine, const struc
     return status ? status : push_storage(machine, storage, err);
 }
 
-static enum phema_status push_record(struct pickle_machine *machine, struct pickle_global *global,
-                                     struct phema_error *err)
-{
-    struct pickle_record *record = pickle_alloc(machine, sizeof(*record));
-    if (!record)
-        return pickle_fail_memory(machine, err);
-    record->class = global;
-    const struct pickle_node node = {.kind = PICKLE_RECORD, .record = record};
-    return pickle_push_new(machine, &node, err);
-}
-
 static enum phema_status pop_call(struct pickle_global **global, struct pickle_node **args,
                                   struct pickle_machine *machine, struct phema_error *err)
 {
@@ -292,10 +281,15 @@ enum phema_status op_call(struct pickle_machine *machine, uint8_t opcode, struct
     }
     if (global->action == ACTION_MODULE_CLASS)
         return pickle_push_new(machine, &module, err);
-    if (global->action == ACTION_RECORD_CLASS)
-        return push_record(machine, global, err);
-    return phema_fail(err, PHEMA_ERR_FILE, "makes an object of '%s', which is no class",
-                      global->name);
+    if (global->action != ACTION_RECORD_CLASS)
+        return phema_fail(err, PHEMA_ERR_FILE, "makes an object of '%s', which is no class",
+                          global->name);
+    struct pickle_record *record = pickle_alloc(machine, sizeof(*record));
+    if (!record)
+        return pickle_fail_memory(machine, err);
+    record->class = global;
+    return pickle_push_new(machine, &(struct pickle_node){.kind = PICKLE_RECORD, .record = record},
+                           err);
 }
 
 static enum phema_status build_record(struct pickle_record *record, struct pickle_node *state,

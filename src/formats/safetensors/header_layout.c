@@ -55,19 +55,6 @@ static enum phema_status sort_places(struct place *places, const struct phema_te
     return PHEMA_OK;
 }
 
-static void write_metadata(struct phema_json_out *out, const struct phema_metadata *metadata,
-                           size_t n)
-{
-    if (!n)
-        return;
-    phema_json_out_open(out, "__metadata__", '{');
-    for (size_t i = 0; i < n; i++) {
-        phema_json_out_key(out, metadata[i].key, metadata[i].key_size);
-        phema_json_out_bytes(out, NULL, metadata[i].value, metadata[i].value_size);
-    }
-    phema_json_out_close(out, '}');
-}
-
 static void write_tensor(struct phema_json_out *out, const struct place *place)
 {
     const struct phema_tensor *tensor = place->tensor;
@@ -94,7 +81,14 @@ static enum phema_status write_header(struct phema_strbuf *text, const struct pl
     phema_strbuf_append(text, zeros, sizeof(zeros));
     struct phema_json_out out = {.text = text};
     phema_json_out_open(&out, NULL, '{');
-    write_metadata(&out, metadata, n_metadata);
+    if (n_metadata)
+        phema_json_out_open(&out, "__metadata__", '{');
+    for (size_t i = 0; i < n_metadata; i++) {
+        phema_json_out_key(&out, metadata[i].key, metadata[i].key_size);
+        phema_json_out_bytes(&out, NULL, metadata[i].value, metadata[i].value_size);
+    }
+    if (n_metadata)
+        phema_json_out_close(&out, '}');
     for (size_t i = 0; i < n; i++)
         write_tensor(&out, &places[i]);
     phema_json_out_close(&out, '}');

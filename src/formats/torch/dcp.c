@@ -533,19 +533,6 @@ struct record_list {
     struct torch_records records;
 };
 
-/* The file that a path in .metadata names; false: no piece uses it. */
-static bool find_labelled(size_t *file, const struct record_list *list, const char *metadata_label,
-                          struct phema_span path)
-{
-    const char *slash = strrchr(metadata_label, '/');
-    struct phema_strbuf label = {0};
-    phema_strbuf_append(&label, metadata_label, slash ? (size_t)(slash + 1 - metadata_label) : 0);
-    phema_strbuf_append(&label, (const char *)path.data, path.size);
-    bool is_found = !label.is_failed && name_table_find(file, &list->files, label.data, label.size);
-    phema_strbuf_clear(&label);
-    return is_found;
-}
-
 /* Of the zip of one piece. Places in files that no piece uses are ignored. */
 static enum phema_status add_records(struct record_list *list, const char *metadata_label,
                                      const struct stored *stored, struct phema_error *err)
@@ -554,10 +541,17 @@ static enum phema_status add_records(struct record_list *list, const char *metad
     size_t file = 0;
     struct phema_span archive;
     enum phema_status status = read_place(&place, stored, err);
-    if (status || !find_labelled(&file, list, metadata_label, place.path) ||
-        !phema_span_part(&archive, checkpoint_content(list->checkpoint, file), place.offset,
-                         place.size))
+    if (status)
         return status;
+    const char *slash = strrchr(metadata_label, '/');
+    struct phema_strbuf label = {0}; /* of the file that the path in .metadata names */
+    phema_strbuf_append(&label, metadata_label, slash ? (size_t)(slash + 1 - metadata_label) : 0);
+    phema_strbuf_append(&label, (const char *)place.path.data, place.path.size);
+    bool is_used = !label.is_failed && name_table_find(&file, &list->files, label.data, label.size);
+    phema_strbuf_clear(&label);
+    if (!is_used || !phema_span_part(&archive, checkpoint_content(list->checkpoint, file),
+                                     place.offset, place.size))
+        return PHEMA_OK;
     return torch_zip_add_records(&list->records, archive, file, place.offset, true, err);
 }
 

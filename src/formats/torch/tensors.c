@@ -431,22 +431,6 @@ static enum phema_status list(struct walk *walk, struct pickle_node *node,
 
 /* ---- The root ---- */
 
-/* Searches all items of the root but the model. */
-static enum phema_status search_others(struct walk *walk, const struct pickle_node *root,
-                                       const struct pickle_node *model, struct phema_error *err)
-{
-    bool has_tensors = false;
-    for (size_t i = 1; i < root->items.n; i += 2) {
-        if (root->items.at[i] == model)
-            continue;
-        enum phema_status status = search_attribute(&has_tensors, walk, root->items.at[i], 0, err);
-        if (status)
-            return status;
-    }
-    return root->attributes ? search_attribute(&has_tensors, walk, root->attributes, 0, err)
-                            : PHEMA_OK;
-}
-
 /* One pass. Without a key the root is the model. */
 static enum phema_status list_pass(struct walk *walk, struct pickle_node *root,
                                    const char *model_key, struct pickle_node *model,
@@ -485,13 +469,14 @@ static enum phema_status walk_root(struct walk *walk, struct pickle_node *root,
 {
     struct pickle_node *model = model_key ? pickle_find(root, model_key) : root;
     enum phema_status status = search(walk, model, 0, err);
+    bool ignored = false;
+    for (size_t i = 1; model_key && i < root->items.n && !status; i += 2)
+        if (root->items.at[i] != model)
+            status = search_attribute(&ignored, walk, root->items.at[i], 0, err);
+    if (!status && model_key && root->attributes)
+        status = search_attribute(&ignored, walk, root->attributes, 0, err);
     if (status)
         return status;
-    if (model_key) {
-        status = search_others(walk, root, model, err);
-        if (status)
-            return status;
-    }
     status = list_pass(walk, root, model_key, model, err);
     walk->is_second = true;
     if (!status && walk->has_attributes)

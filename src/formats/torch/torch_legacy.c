@@ -41,21 +41,6 @@ static enum phema_status read_next(struct pickle_node **root, struct torch_legac
     return PHEMA_OK;
 }
 
-/* Checks the dict in which 'little_endian' must be True. */
-static enum phema_status check_system(const struct pickle_node *info, struct phema_error *err)
-{
-    const struct pickle_node *value =
-        info->kind == PICKLE_DICT ? pickle_find(info, "little_endian") : NULL;
-    if (!pickle_is(value, PICKLE_BOOL))
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected a dict that says whether the file is little_endian, as torch "
-                          "writes it behind its magic number");
-    if (!value->boolean)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "is of a big-endian machine, whose files are not read");
-    return PHEMA_OK;
-}
-
 static enum phema_status read_head(struct torch_legacy *legacy, struct phema_span bytes,
                                    const struct phema_checkpoint_options *options,
                                    struct phema_error *err)
@@ -77,7 +62,18 @@ static enum phema_status read_head(struct torch_legacy *legacy, struct phema_spa
                           "number",
                           PROTOCOL_VERSION);
     status = read_next(&node, legacy, bytes, &host, "system information", err);
-    return status ? status : check_system(node, err);
+    if (status)
+        return status;
+    const struct pickle_node *is_little =
+        node->kind == PICKLE_DICT ? pickle_find(node, "little_endian") : NULL;
+    if (!pickle_is(is_little, PICKLE_BOOL))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected a dict that says whether the file is little_endian, as torch "
+                          "writes it behind its magic number");
+    if (!is_little->boolean)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is of a big-endian machine, whose files are not read");
+    return PHEMA_OK;
 }
 
 /* Reads the i64 length and skips the data of one storage, at the current end. */
