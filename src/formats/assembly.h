@@ -17,7 +17,7 @@
 /* An index or a shape as text: "[3, 0]". Valid as long as the buffer. */
 const char *format_index(struct phema_name_buffer *buffer, const uint64_t *index, unsigned rank);
 
-/* Checks that two shapes are equal; NULL only where rank is 0. */
+/* Whether two indices or shapes are equal; NULL only where rank is 0. */
 bool are_equal_sizes(const uint64_t *a, const uint64_t *b, unsigned rank);
 
 /* Sets n_elems and size_bytes by dtype and shape.

@@ -43,7 +43,7 @@ static enum phema_status read_axis(uint64_t *n, const struct pickle_node *axis,
 {
     const struct pickle_node *shape =
         pickle_is_record(axis, LAYOUT_CLASS("_FlatLayout")) ? pickle_field(axis, "shape") : NULL;
-    if (!holds_sizes(shape, MAX_MESH_RANK))
+    if (!shape || !holds_sizes(shape, MAX_MESH_RANK))
         return fail_expected(err, "a DeviceMesh whose axes are _FlatLayout with a shape");
     *n = 1;
     for (size_t i = 0; i < shape->items.n; i++)
