@@ -10,10 +10,10 @@ install(FILES $<TARGET_FILE:libposthoc-ema> RENAME libposthoc-ema.so.${PHEMA_SOV
     DESTINATION ${SKBUILD_PLATLIB_DIR}/posthocema COMPONENT wheel
     PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 install(FILES ${PHEMA_MAN} DESTINATION ${data}/man/man1 COMPONENT wheel)
-set(completions ${PROJECT_BINARY_DIR}/completions)
-install(FILES ${completions}/bash RENAME posthoc-ema DESTINATION ${data}/bash-completion/completions COMPONENT wheel)
-install(FILES ${completions}/fish RENAME posthoc-ema.fish DESTINATION ${data}/fish/vendor_completions.d COMPONENT wheel)
-install(FILES ${completions}/zsh RENAME _posthoc-ema DESTINATION ${data}/zsh/site-functions COMPONENT wheel)
+set(completions ${PROJECT_SOURCE_DIR}/completions)
+install(FILES ${completions}/posthoc-ema.bash RENAME posthoc-ema DESTINATION ${data}/bash-completion/completions COMPONENT wheel)
+install(FILES ${completions}/posthoc-ema.fish DESTINATION ${data}/fish/vendor_completions.d COMPONENT wheel)
+install(FILES ${completions}/posthoc-ema.zsh RENAME _posthoc-ema DESTINATION ${data}/zsh/site-functions COMPONENT wheel)
 
 # The libraries that are part of the program, beside their licences.
 get_property(archives GLOBAL PROPERTY PHEMA_ARCHIVES)

@@ -70,6 +70,11 @@ done
 sorted <"$work/unsorted" >"$work/wanted"
 [ "$n_values" -gt 100 ] || fail "only $n_values values found in the help of all verbs"
 
+# The scripts ask the program of the command line for candidates. This one runs nothing else.
+# shellcheck disable=SC2016 # for that shell to expand
+printf '#!/bin/sh\n[ "$1" = help ] && exec "%s" "$@"\necho "$@" >"%s"\n' "$program" "$work/typed" >"$work/bin/posthoc-ema"
+chmod +x "$work/bin/posthoc-ema"
+PATH=$work/bin:$PATH
 for shell in bash zsh fish; do
     "$program" help --completions $shell >"$work/script.$shell" || fail "no script for $shell"
     command -v $shell >/dev/null || {
@@ -86,10 +91,7 @@ for shell in bash zsh fish; do
 done
 
 # Readline: TAB completes a command line in an interactive bash, which then runs it.
-printf '#!/bin/sh\necho "$@" >"%s"\n' "$work/typed" >"$work/bin/posthoc-ema"
-chmod +x "$work/bin/posthoc-ema"
-# shellcheck disable=SC2016 # for that shell to expand
-printf 'PATH=%q:$PATH\nsource %q\n' "$work/bin" "$work/script.bash" >"$work/rc"
+printf 'source %q\n' "$work/script.bash" >"$work/rc"
 printf 'posthoc-ema sy\t--metr\tw\ta-f\t --ridge=n\t\nexit\n' |
     script -qec "bash --noprofile --rcfile $work/rc -i" /dev/null >/dev/null 2>&1
 [ "$(cat "$work/typed" 2>/dev/null)" = "synth --metric walk a-file.pt --ridge=none" ] ||

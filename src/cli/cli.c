@@ -141,18 +141,21 @@ static enum phema_status print_overview(struct phema_error *err)
     return status ? status : PHEMA_ERR_USAGE;
 }
 
-/* "help", "help VERB" or "help --completions SHELL". */
+/* "help", "help VERB", "help --completions SHELL", or "help --complete WORDS", for those scripts. */
 static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
     const struct cli_verb *verb = argc > 2 ? find_verb(argv[2]) : NULL;
     if (argc < 3 || verb || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "-h") == 0 ||
         strcmp(argv[2], "--help") == 0)
         return print_help(verb, false, err);
-    if (strcmp(argv[2], "--completions") != 0)
-        return fail_verb(argc, argv, 2, err);
     struct phema_strbuf text = {0};
-    enum phema_status status =
-        cli_write_completions(&text, cli_verbs, argc > 3 ? argv[3] : NULL, err);
+    enum phema_status status = PHEMA_OK;
+    if (strcmp(argv[2], "--complete") == 0)
+        cli_write_candidates(&text, cli_verbs, argc - 3, argv + 3);
+    else if (strcmp(argv[2], "--completions") == 0)
+        status = cli_write_completions(&text, argc > 3 ? argv[3] : NULL, err);
+    else
+        status = fail_verb(argc, argv, 2, err);
     return status ? status : render_print(&text, err);
 }
 

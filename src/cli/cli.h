@@ -23,10 +23,19 @@
 #define CLI_DECLARE_VERB(name) extern const struct cli_verb cli_##name;
 CLI_VERBS(CLI_DECLARE_VERB)
 
-/* completions.c: a script that completes verbs, options and values, written from the option tables.
- * verbs: ends with NULL. shell: "bash", "zsh" or "fish"; NULL: missing.
+/* ---- completions.c ---- */
+
+/* The words that may stand in the place of the last one, one per line, each with a TAB and a
+ * description where there is one; the line FILE stands for names of files.
+ * verbs: ends with NULL. words: [n] after the name of the program */
+void cli_write_candidates(struct phema_strbuf *out, const struct cli_verb *const *verbs, int n,
+                          char **words);
+/* Names of shells, and their scripts, which ask for candidates; ends with NULL. CMakeLists.txt
+ * writes the table from completions/. */
+extern const char *const cli_completion_scripts[][2];
+/* shell: "bash", "zsh" or "fish"; NULL: missing.
  * PHEMA_ERR_USAGE  for any other */
-PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const struct cli_verb *const *verbs,
-                                     const char *shell, struct phema_error *err);
+PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const char *shell,
+                                     struct phema_error *err);
 
 #endif
