@@ -16,5 +16,6 @@ enum phema_cpu_level phema_cpu_level(void);
 
 /* Threads that may run at once: affinity mask and cgroup quota, at least 1. */
 unsigned phema_cpu_threads(void);
+#define PHEMA_MAX_THREADS 1024 /* that a user may ask for */
 
 #endif

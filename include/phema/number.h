@@ -19,4 +19,9 @@ PHEMA_FALLIBLE phema_size_parse(uint64_t *out, const char *text, struct phema_er
  * false for anything else. */
 bool phema_decimal_parse(double *out, struct phema_span text);
 
+/* Scores by width, as search keeps them and plot draws them. Their differences must be finite. The
+ * word stands in place of a width for the newest snapshot, which is no average. */
+#define PHEMA_LARGEST_SCORE 1e100
+#define PHEMA_NEWEST_WIDTH  "newest"
+
 #endif

@@ -53,13 +53,17 @@ struct phema_piece {
     uint64_t data_at, size_bytes; /* of the data in the file */
 };
 
+/* Levels of zstd. */
+#define PHEMA_DEFAULT_LEVEL 3
+#define PHEMA_MAX_LEVEL     22
+
 struct phema_outputs_options {
     const char *out;      /* OUT: a file, a directory, or a template of names */
     const char *into;     /* the checkpoint to copy; NULL: the newest snapshot */
     const char *key;      /* subtree of --into, or one of its sets; NULL: found by the names */
     uint64_t shard_bytes; /* of the tensors of a shard; 0: as the newest snapshot */
     uint64_t ranks;       /* files of a distributed checkpoint; 0: another form */
-    int level;            /* of compression, 0: the default */
+    int level;            /* of compression, up to PHEMA_MAX_LEVEL; 0: PHEMA_DEFAULT_LEVEL */
     bool is_conversion;   /* the checkpoint itself in another format; no provenance */
     bool hashes_inputs;   /* provenance identifies the data read; default PHEMA_HASHES_INPUTS */
     struct phema_checkpoint_options checkpoint;

@@ -183,6 +183,9 @@ PHEMA_FALLIBLE phema_spec_claim(const struct phema_spec *spec, struct phema_clai
 PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *specs,
                                 const char *text, struct phema_error *err);
 
+/* True for an EMA that is defined step by step: it says itself when it is updated. */
+bool phema_spec_is_stepwise(const struct phema_spec *spec);
+
 /* The profile of the average that ends at t. Its betas may continue after t, and are shared by all
  * ends.
  * PHEMA_ERR_INPUTS    a merge or a difference; an average that begins before training; a table

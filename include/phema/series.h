@@ -154,10 +154,13 @@ struct phema_series {
 /* Which snapshots of files that hold raw parameters beside averages. */
 enum phema_use { PHEMA_USE_ALL, PHEMA_USE_AVERAGES, PHEMA_USE_RAW };
 
+/* Names of known trainers, and "auto", in the order of the help. */
+extern const char phema_series_layouts[];
+
 struct phema_series_options {
     /* files and names */
     const char *snapshots;  /* directory, manifest.json or @list */
-    const char *layout;     /* NULL or "auto": recognised */
+    const char *layout;     /* one of phema_series_layouts; NULL or "auto": recognised */
     const char *name_regex; /* NULL: the layout's own */
     const char *unit;       /* NULL: the layout's own */
     double from, to;        /* named times, both included; NaN: not given */

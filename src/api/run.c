@@ -24,8 +24,9 @@ static enum phema_status choose(struct choices *choices, const struct posthoc_em
     status = call_find_choice(&choices->hash, o->input_hash, hash_names, "input_hash", err);
     if (status)
         return status;
-    if (o->level < 0 || o->level > 22)
-        return phema_fail(err, PHEMA_ERR_USAGE, "level: from 1 to 22, found %d", o->level);
+    if (o->level < 0 || o->level > PHEMA_MAX_LEVEL)
+        return phema_fail(err, PHEMA_ERR_USAGE, "level: from 1 to %d, found %d", PHEMA_MAX_LEVEL,
+                          o->level);
     return PHEMA_OK;
 }
 

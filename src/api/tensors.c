@@ -21,8 +21,9 @@ PHEMA_FALLIBLE api_choose(struct api_choices *out, const char *dtype, const char
         status = call_find_choice(&of_overflow, overflow, overflow_names, "overflow", err);
     if (!status)
         status = call_find_choice(&of_io, io, io_names, "io", err);
-    if (!status && threads > 1024)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "threads: at most 1024, found %u", threads);
+    if (!status && threads > PHEMA_MAX_THREADS)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "threads: at most %d, found %u",
+                            PHEMA_MAX_THREADS, threads);
     if (status)
         return status;
     *out = (struct api_choices){

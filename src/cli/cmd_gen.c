@@ -224,8 +224,8 @@ static void report(void *progress, uint64_t done, uint64_t total, double elapsed
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct gen_values *args = values;
-    if (args->threads > 1024)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most 1024");
+    if (args->threads > PHEMA_MAX_THREADS)
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most %d", PHEMA_MAX_THREADS);
     struct phema_gen_options options = args->options;
     options.dtype = dtypes[args->dtype];
     options.truth_dtype = dtypes[args->truth_dtype];
@@ -277,10 +277,10 @@ static const struct cli_opt rows[] = {
     {"input-sigma", TARGET, CLI_REALS,
      CLI_LIST(struct gen_values, options.snapshots.sigmas, options.snapshots.n_sigmas), "LIST",
      .help = "widths of the snapshots (default 0.05,0.1, unless\n--input-profile is given)",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"input-profile", TARGET, CLI_TEXTS, FIELD(input_profile), "SPEC",
      .help = "snapshots of another shape: ema:half-life=500,\nwindow:512, raw, ... (repeatable)",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"truth", TARGET, CLI_REALS,
      CLI_LIST(struct gen_values, options.truths.sigmas, options.truths.n_sigmas), "LIST",
      .help = "widths of the exact averages (default 0.1, unless\n--truth-profile is given)",
@@ -292,14 +292,16 @@ static const struct cli_opt rows[] = {
     {"update-every", TARGET, CLI_COUNT, FIELD(options.update_every), "U",
      .help = "update the power functions of snapshots every U\nsteps only, as ema-pytorch does "
              "(default 1)",
-     .flags = CLI_POSITIVE},
+     .flags = CLI_POSITIVE | CLI_NEEDED},
     {"hide-update-every", TARGET, CLI_FLAG, FIELD(options.hides_update_every),
      .help = "leave update_every out of the files, as\nema-pytorch does"},
     {"reset-at", TARGET, CLI_TEXTS, FIELD(reset_at), "T[,counter]",
      .help = "after step T, the averages of snapshots become\ncopies of the parameters; counter: "
-             "and\ncount from 0 (repeatable)"},
+             "and\ncount from 0 (repeatable)",
+     .flags = CLI_NEEDED},
     {"design", TARGET, CLI_TEXT, FIELD(design), "FILE",
-     .help = "times, widths and dtype of this design, which\ndesign -o has written"},
+     .help = "times, widths and dtype of this design, which\ndesign -o has written",
+     .flags = CLI_NEEDED},
     {"motion", TARGET, CLI_CHOICE, FIELD(motion), "slowing|walk|white|drift|fall",
      .help = "how parameters move (default slowing); the others\nare those of design --motion"},
     {"tensors", TARGET, CLI_COUNT, FIELD(options.n_tensors), "N",

@@ -303,7 +303,7 @@ static const struct cli_opt rows[] = {
     {"maximize", NUMBERS, CLI_FLAG, FIELD(maximizes),
      .help = "sweep: the highest score is the best (default: the\nlowest)"},
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(max_ram), "SIZE", .help = "memory: draw this limit",
-     .flags = CLI_POSITIVE},
+     .flags = CLI_POSITIVE | CLI_NEEDED},
     {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE",
      .help = "the picture: .svg, .png or .pdf; .csv: its numbers", .flags = CLI_EVERYDAY,
      .letter = 'o'},

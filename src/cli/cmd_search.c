@@ -358,7 +358,7 @@ static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_series_rows, FIELD(run.plan)),
     {"sigma-rel", TARGET, CLI_TEXT, FIELD(sigma_rel), "RANGE",
      .help = "where to search: 0.02:0.25; or the first widths:\n0.05,0.1,0.2 or 0.02:0.26:0.03",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"at", TARGET, CLI_REALS,
      CLI_LIST(struct search_values, run.plan.options.ats, run.plan.options.n_ats), "TIME",
      .help =
@@ -367,7 +367,7 @@ static const struct cli_opt rows[] = {
     {"exec", TARGET, CLI_TEXT, FIELD(exec), "COMMAND",
      .help = "command that scores an average: a program and its\narguments, {} for the path; no "
              "shell is used",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"shell", TARGET, CLI_FLAG, FIELD(is_shell),
      .help = "run the command in sh; {} outside of quotes", .flags = CLI_EVERYDAY},
     {"score-regex", TARGET, CLI_TEXT, FIELD(score_regex), "RE",

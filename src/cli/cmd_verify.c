@@ -153,8 +153,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     cli_commands_init(&commands, &cli_synth, NULL);
     render_listen(&listener, &args->common.style);
     render_listen(&replay, &brief);
-    if (args->threads > 1024)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most 1024");
+    if (args->threads > PHEMA_MAX_THREADS)
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most %d", PHEMA_MAX_THREADS);
     if (options->synth.io_depth > PHEMA_READ_QUEUE_MAX_DEPTH)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "io-depth", "at most %u",
                                PHEMA_READ_QUEUE_MAX_DEPTH);
@@ -181,12 +181,12 @@ static const struct cli_opt rows[] = {
      .help = "compare N tiles only, evenly over all of them", .flags = CLI_POSITIVE},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
      .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
-    {"io", RESOURCES, CLI_CHOICE, FIELD(options.synth.io), "auto|mmap|read|direct",
+    {"io", RESOURCES, CLI_CHOICE, FIELD(options.synth.io), CLI_IO_MODES,
      .help = "how snapshots are read, as in synth"},
     {"io-depth", RESOURCES, CLI_COUNT, FIELD(options.synth.io_depth), "N",
      .help = "reads past the page cache in flight at once", .flags = CLI_POSITIVE},
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(options.synth.max_ram_bytes), "SIZE",
-     .help = "memory limit", .flags = CLI_POSITIVE},
+     .help = "memory limit", .flags = CLI_POSITIVE | CLI_NEEDED},
     CLI_INCLUDE(cli_progress_rows, 0),
     CLI_INCLUDE(cli_common_rows, 0),
     {0},

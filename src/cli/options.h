@@ -40,6 +40,7 @@ enum {
     CLI_NEGATED = 8,  /* CLI_FLAG: sets false; CLI_EITHER: true for the first word */
     CLI_INITIALLY_TRUE = 16,
     CLI_EVERYDAY = 32, /* in -h, too, which shows the options of every day */
+    CLI_NEEDED = 128,  /* without it the result would be another, or none: no remedy drops it */
 };
 
 struct cli_texts {

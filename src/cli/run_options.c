@@ -32,7 +32,7 @@ const struct cli_opt cli_make_rows[] = {
     {"into", OUTPUT, CLI_TEXT, FIELD(outputs.into), "FILE",
      .help = "replace the tensors in a copy of FILE, any\ncheckpoint of the model (default for "
              ".pt, .pth,\n.ckpt and .pkl: of the newest snapshot)",
-     .flags = CLI_SHAPES_BYTES},
+     .flags = CLI_SHAPES_BYTES | CLI_NEEDED},
     {"shard-size", OUTPUT, CLI_SIZE, FIELD(outputs.shard_bytes), "SIZE",
      .help = "write a directory of safetensors files of at most\nthis size (512M, 1.5GiB, 1e9), "
              "and their index",
@@ -42,7 +42,7 @@ const struct cli_opt cli_make_rows[] = {
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
     {"level", OUTPUT, CLI_COUNT, FIELD(level), "N",
      .help = "compression level of .safetensors.zst: 1 to 22\n(default 3)",
-     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE, .initial = 3},
+     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE, .initial = PHEMA_DEFAULT_LEVEL},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "auto|same|f32|f16|bf16",
      .help =
          "dtype of the averages (default auto: same, but\nbf16 for fp8 tensors with scales); not "
@@ -74,7 +74,7 @@ const struct cli_opt cli_make_rows[] = {
     {"gpu-sums", NUMBERS, CLI_EITHER, FIELD(synth.gpu.uses_blas), "exact|cublas",
      .help = "sums on a GPU: the bits of the CPU (default), or\ncuBLAS for more than 8 targets",
      .flags = CLI_SHAPES_BYTES},
-    {"io", RESOURCES, CLI_CHOICE, FIELD(synth.io), "auto|mmap|read|direct",
+    {"io", RESOURCES, CLI_CHOICE, FIELD(synth.io), CLI_IO_MODES,
      .help = "how to read snapshots (auto: read, past the page\ncache where they are not in it, "
              "mapped where there\nare too many; direct: past the page cache)"},
     {"io-depth", RESOURCES, CLI_COUNT, FIELD(synth.io_depth), "N",
@@ -85,7 +85,7 @@ const struct cli_opt cli_make_rows[] = {
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(synth.max_ram_bytes), "SIZE",
      .help = "memory limit; tiles shrink, then targets are made\nin several passes; fails (7) when "
              "it is too small",
-     .flags = CLI_POSITIVE | CLI_EVERYDAY},
+     .flags = CLI_POSITIVE | CLI_EVERYDAY | CLI_NEEDED},
     {0},
 };
 
@@ -158,16 +158,16 @@ PHEMA_FALLIBLE cli_read_request(struct phema_request *out, const struct cli_comm
     out->synth.n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads();
     read_outputs(&out->outputs, common, values);
     phema_request_set_accumulator(out, sums[values->accumulate]);
-    if (values->threads > 1024)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most 1024");
+    if (values->threads > PHEMA_MAX_THREADS)
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most %d", PHEMA_MAX_THREADS);
     if (values->synth.io_depth > PHEMA_READ_QUEUE_MAX_DEPTH)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "io-depth", "at most %u",
                                PHEMA_READ_QUEUE_MAX_DEPTH);
     if (values->outputs.ranks > PHEMA_MAX_RANKS)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "ranks", "at most %d", PHEMA_MAX_RANKS);
-    if (values->level > 22)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "level", "expected 1 to 22, found %llu",
-                               (unsigned long long)values->level);
+    if (values->level > PHEMA_MAX_LEVEL)
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "level", "expected 1 to %d, found %llu",
+                               PHEMA_MAX_LEVEL, (unsigned long long)values->level);
     enum phema_status status = read_device(&out->synth.gpu, values, err);
     return status ? status : cli_plan_options(&out->plan, common, &values->plan, err);
 }

@@ -50,34 +50,32 @@ const struct cli_opt cli_pickle_rows[] = {
 };
 
 const struct cli_opt cli_input_rows[] = {
-    {"layout", INPUT, CLI_WORD, FIELD(options.series.layout),
-     "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
-     "lightning|hf|torchtitan|cosmos|flux-action|"
-     "megatron|mirai|steps|manifest",
-     .help = "trainer that wrote the snapshots (auto: by names)", .flags = CLI_SHAPES_WEIGHTS},
+    {"layout", INPUT, CLI_WORD, FIELD(options.series.layout), phema_series_layouts,
+     .help = "trainer that wrote the snapshots (auto: by names)",
+     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED},
     {"name-regex", INPUT, CLI_TEXT, FIELD(options.series.name_regex), "RE",
      .help = "pattern of the names, with groups (?<time>..),\n(?<sigma>..) or (?<index>..)",
-     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
     {"input-sigma", INPUT, CLI_REALS, SERIES_LIST(input_sigmas), "LIST",
      .help = "sigma_rel of the snapshots by index, where names\nand metadata lack it",
-     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
     {"input-profile", INPUT, CLI_TEXTS, SERIES_LIST(input_profiles), "SPEC",
      .help = "how the snapshots were averaged, where the files\ndo not say it: raw, "
              "ema:decay=0.9999 (repeatable:\nby index)",
-     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
     {"update-every", INPUT, CLI_COUNT, FIELD(options.series.update_every), "U",
      .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "
              "pytorch-posthoc-ema: 10 unless\nset otherwise)",
-     .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE | CLI_NEEDED},
     {"reset-at", INPUT, CLI_TEXTS, SERIES_LIST(resets), "T[,counter]",
      .help = "at time T the training was resumed and its\naverages restarted as copies of the "
              "weights;\ncounter: their step count too (repeatable)",
-     .flags = CLI_SHAPES_WEIGHTS},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED},
     {"time-offset", INPUT, CLI_REAL, FIELD(options.series.time_offset), "N",
      .help = "the averages end N later than the names say, as\nwhere a resumed run counts from 0 "
              "(-N: earlier)",
-     .flags = CLI_SHAPES_WEIGHTS},
-    {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), "steps|images|kimg|tokens",
+     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED},
+    {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), CLI_UNITS,
      .help = "unit of times (a label: only ratios matter)", .flags = CLI_SHAPES_WEIGHTS},
     {"from", INPUT, CLI_REAL, FIELD(options.series.from), "T",
      .help = "use snapshots from time T on", .flags = CLI_SHAPES_WEIGHTS},
@@ -90,7 +88,7 @@ const struct cli_opt cli_input_rows[] = {
      .flags = CLI_SHAPES_WEIGHTS | CLI_POSITIVE},
     {"run", INPUT, CLI_TEXT, FIELD(options.series.run), "ID",
      .help = "snapshots of this run alone: an id that the\nrecorder wrote, or its beginning",
-     .flags = CLI_SHAPES_WEIGHTS},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED},
     {"use", INPUT, CLI_CHOICE, FIELD(options.series.use), "all|averages|raw",
      .help = "which of the snapshots in a checkpoint that holds\nraw parameters beside averages "
              "(default all)",
@@ -117,13 +115,13 @@ const struct cli_opt cli_series_rows[] = {
 const struct cli_opt cli_average_rows[] = {
     {"sigma-rel", TARGET, CLI_REALS, PLAN_LIST(sigma_rels), "LIST",
      .help = "widths of the averages: 0.1 or 0.05,0.1 or\n0.01:0.25:0.005 (ends included)",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"gamma", TARGET, CLI_REALS, PLAN_LIST(gammas), "LIST",
-     .help = "the same widths as exponents of power functions"},
+     .help = "the same widths as exponents of power functions", .flags = CLI_NEEDED},
     {"profile", TARGET, CLI_TEXTS, PLAN_LIST(profiles), "SPEC",
      .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw, sma:10, 'raw - "
              "ema:2000', ...\n(repeatable; see posthoc-ema(1))",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"at", TARGET, CLI_REALS, PLAN_LIST(ats), "TIME",
      .help = "times of the averages, as names write them\n(default: the newest snapshot)",
      .flags = CLI_EVERYDAY},
@@ -163,7 +161,7 @@ const struct cli_opt cli_metric_rows[] = {
 const struct cli_opt cli_solve_rows[] = {
     {"weights", TARGET, CLI_TEXT, FIELD(options.weights_file), "FILE",
      .help = "use these weights as given: the JSON of weights\n--json, or lines 'file weight'",
-     .flags = CLI_SHAPES_WEIGHTS},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED},
     CLI_INCLUDE(cli_metric_rows, 0),
     {0},
 };
@@ -174,7 +172,7 @@ const struct cli_opt cli_target_rows[] = {
     CLI_INCLUDE(cli_solve_rows, 0),
     {"max-error", NUMBERS, CLI_REAL, FIELD(max_error), "E",
      .help = "end with status 1, and write nothing, when the\npredicted error is above E",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY | CLI_NEEDED},
     {0},
 };
 

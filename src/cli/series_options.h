@@ -16,6 +16,10 @@ struct cli_plan_values {
     double max_error; /* NaN: no limit */
 };
 
+/* Choices in the tables of several verbs. */
+#define CLI_UNITS    "steps|images|kimg|tokens"
+#define CLI_IO_MODES "auto|mmap|read|direct"
+
 /* Rows of struct cli_common. */
 extern const struct cli_opt cli_common_rows[], cli_progress_rows[];
 /* Rows of struct phema_checkpoint_options. */

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_LEVEL 3
-
 enum phema_dtype phema_output_dtype(const struct phema_series_tensor *entry,
                                     const struct phema_outputs *outputs,
                                     const struct phema_outputs_options *options)
@@ -147,7 +145,7 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
 {
     const struct phema_series *series = plan->series;
     struct phema_outputs outputs = {.m = plan->m,
-                                    .level = options->level ? options->level : DEFAULT_LEVEL};
+                                    .level = options->level ? options->level : PHEMA_DEFAULT_LEVEL};
     outputs.items = phema_arena_array(&outputs.memory, plan->m, sizeof(*outputs.items));
     if (!outputs.items)
         return phema_fail_memory(err);

@@ -7,9 +7,7 @@
 #include "phema/array.h"
 #include "phema/number.h"
 
-#define SWEEP_BOX     320
-#define LARGEST_SCORE 1e100    /* differences of scores must be finite */
-#define NEWEST        "newest" /* in place of a width: a snapshot that is no average */
+#define SWEEP_BOX 320
 
 /* ---- Reading ---- */
 
@@ -114,7 +112,7 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
     struct phema_name_buffer shown;
     struct phema_span width = field_at(line, scores->sigma_column);
     struct phema_span value = field_at(line, scores->score_column);
-    bool is_newest = is_text(width, NEWEST);
+    bool is_newest = is_text(width, PHEMA_NEWEST_WIDTH);
     if (!is_newest && (!phema_decimal_parse(&score.sigma_rel, width) ||
                        !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM)))
         return phema_fail(err, PHEMA_ERR_FILE, "expected a sigma_rel between 0 and %g, found '%s'",
@@ -125,9 +123,9 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
     else if (!phema_decimal_parse(&score.score, value))
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score, a number, found '%s'",
                           phema_name_escape(&shown, (const char *)value.data, value.size));
-    if (isfinite(score.score) && fabs(score.score) > LARGEST_SCORE)
+    if (isfinite(score.score) && fabs(score.score) > PHEMA_LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score of at most %g, found %g",
-                          LARGEST_SCORE, score.score);
+                          PHEMA_LARGEST_SCORE, score.score);
     if (isfinite(score.score) && !is_newest)
         return add(scores, score, err);
     if (isfinite(score.score))
@@ -220,7 +218,7 @@ static void fit(struct panel *panel, const struct scores *scores)
 /* A dashed line across the panel, whose axes are fitted. */
 static void draw_newest(struct phema_picture *picture, struct panel *panel, double score)
 {
-    struct series *line = panel_series(picture, panel, SERIES_LINE, NEWEST, 2);
+    struct series *line = panel_series(picture, panel, SERIES_LINE, PHEMA_NEWEST_WIDTH, 2);
     if (!line)
         return;
     line->x[0] = panel->x.min;

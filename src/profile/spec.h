@@ -9,12 +9,14 @@
 
 enum spec_build {
     BUILD_POWER,
+    /* EMAs defined step by step */
     BUILD_EMA,
     BUILD_RAMPED,
     BUILD_DIFFUSERS,
     BUILD_TITAN,
     BUILD_LIGHTNING,
     BUILD_COSMOS,
+    /* other averages */
     BUILD_WINDOW,
     BUILD_COSINE,
     BUILD_MINUS_SQRT,

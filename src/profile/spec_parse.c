@@ -155,6 +155,12 @@ static enum phema_status parse_term(struct phema_spec_term *term, struct phema_a
     return spec_read_table(term, arena, err);
 }
 
+bool phema_spec_is_stepwise(const struct phema_spec *spec)
+{
+    enum spec_build build = spec->terms[0].kind->build;
+    return spec->is_average && build >= BUILD_EMA && build <= BUILD_COSMOS;
+}
+
 PHEMA_FALLIBLE phema_spec_claim(const struct phema_spec *spec, struct phema_claims *claims,
                                 struct phema_error *err)
 {

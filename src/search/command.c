@@ -33,8 +33,6 @@ extern char **environ;
 /* Longest line that a message quotes. */
 #define MAX_QUOTED ((size_t)300)
 
-#define LARGEST_SCORE 1e100 /* differences of scores must be finite */
-
 struct running {
     const struct phema_command_options *options;
     struct phema_command_result *result;
@@ -396,9 +394,9 @@ PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *outpu
                                     "expected a number in the last line of its output, found "
                                     "'%s'; %s finds one elsewhere",
                                     shown.text, setting);
-    if (isfinite(score) && fabs(score) > LARGEST_SCORE)
+    if (isfinite(score) && fabs(score) > PHEMA_LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_INPUTS, "expected a score of at most %g, found %s",
-                          LARGEST_SCORE, shown.text);
+                          PHEMA_LARGEST_SCORE, shown.text);
     *out = score;
     return PHEMA_OK;
 }

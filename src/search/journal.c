@@ -22,7 +22,6 @@
 #define SERIES  "# snapshots "
 #define COLUMNS "sigma_rel,time,score,seconds,predicted_error"
 #define MADE    "# made "
-#define NEWEST  "newest" /* in place of a width */
 
 #define HEADER_LINES 5
 
@@ -151,7 +150,7 @@ PHEMA_FALLIBLE phema_journal_add(struct phema_journal *journal,
     struct phema_strbuf line = {0};
     phema_strbuf_printf(
         &line, "%s,%s,%s,%.3f,%s\n",
-        phema_search_is_newest(score->at) ? NEWEST
+        phema_search_is_newest(score->at) ? PHEMA_NEWEST_WIDTH
                                           : phema_number_format(&width, score->at.sigma_rel),
         phema_number_format(&time, score->at.time),
         isnan(score->score) ? "nan" : phema_number_format(&value, score->score), score->seconds,
@@ -179,7 +178,8 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
 static bool read_width(double *sigma_rel, struct phema_span field)
 {
     *sigma_rel = 0;
-    if (field.size == strlen(NEWEST) && memcmp(field.data, NEWEST, field.size) == 0)
+    if (field.size == strlen(PHEMA_NEWEST_WIDTH) &&
+        memcmp(field.data, PHEMA_NEWEST_WIDTH, field.size) == 0)
         return true;
     return phema_decimal_parse(sigma_rel, field) && isfinite(*sigma_rel) && *sigma_rel > 0;
 }

@@ -153,6 +153,10 @@ static const struct layout *const known[] = {
     &layout_flux_action, &layout_megatron, &layout_edm2_pt,     &layout_mirai,
     &layout_steps,       &layout_manifest};
 
+const char phema_series_layouts[] = "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
+                                    "lightning|hf|torchtitan|cosmos|flux-action|"
+                                    "megatron|mirai|steps|manifest";
+
 const struct layout *layout_find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)

@@ -295,12 +295,8 @@ static enum phema_status check_update_every(const struct series_builder *builder
                                             const struct candidate *candidate,
                                             struct phema_error *err)
 {
-    static const char *const stepwise[] = {"ema",   "edm-ema",   "diffusers",
-                                           "titan", "lightning", "cosmos"};
-    bool is_stepwise = false;
-    for (size_t i = 0; i < ARRAY_LEN(stepwise); i++)
-        is_stepwise = is_stepwise || strcmp(candidate->spec->kind, stepwise[i]) == 0;
-    if (!is_stepwise || !(builder->options->update_every || candidate->update_every))
+    if (!phema_spec_is_stepwise(candidate->spec) ||
+        !(builder->options->update_every || candidate->update_every))
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "is %s, which says itself when it is updated; update_every is for power "

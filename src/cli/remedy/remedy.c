@@ -9,22 +9,6 @@
 #include "phema/setting.h"
 #include "remedy/command_edit.h"
 
-/* Options whose absence would give another result, or none. */
-static bool is_needed(const struct cli_opt *option)
-{
-    static const char *const names[] = {
-        "layout",   "name-regex",  "input-sigma", "input-profile", "update-every",
-        "reset-at", "time-offset", "weights",     "exec",          "sigma-rel",
-        "profile",  "max-error",   "max-ram",     "force",         "convert",
-        "into",     "advise",      "gamma",       "half-life",     "half-life-rel",
-        "run",      "beta",        "decay",       "ema-half-life", "model",
-        "until",    "disk",        "design"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(option->name, names[i]) == 0)
-            return true;
-    return cli_is_operand(option);
-}
-
 /* Suggests to leave out the option that the failure is about. */
 static void suggest_default(struct phema_error *err, enum phema_status status,
                             const struct cli_verb *verb)
@@ -32,7 +16,7 @@ static void suggest_default(struct phema_error *err, enum phema_status status,
     struct cli_options options;
     cli_list_options(&options, verb);
     const struct cli_opt *option = cli_find_option(options.items, err->about, strlen(err->about));
-    if (option && option->kind != CLI_FLAG && !is_needed(option))
+    if (option && option->kind != CLI_FLAG && !(option->flags & CLI_NEEDED))
         (void)cli_suggest(err, status, option->name, "");
 }
 
