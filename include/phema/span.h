@@ -77,6 +77,17 @@ static inline struct phema_span phema_span_split(struct phema_span *rest, char s
     return first;
 }
 
+/* Without blanks at its ends. */
+static inline struct phema_span phema_span_trim(struct phema_span text)
+{
+    static const char blanks[] = " \t\r";
+    for (; text.size && memchr(blanks, text.data[0], 3); text.size--)
+        text.data++;
+    while (text.size && memchr(blanks, text.data[text.size - 1], 3))
+        text.size--;
+    return text;
+}
+
 /* Little-endian loads from any address; the caller has checked the length. */
 static inline uint16_t phema_load_u16(const uint8_t *p)
 {

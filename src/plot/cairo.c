@@ -5,7 +5,7 @@
 #include <cairo-pdf.h>
 #include <cairo.h>
 
-#include "figure.h"
+#include "layout.h"
 #include "phema/library.h"
 
 #define PNG_SCALE 2.0  /* pixels per unit: letters stay sharp on dense screens and on paper */

@@ -11,13 +11,9 @@
 #define MOST_ITEMS 64
 #define GIB        0x1p30
 
-struct choice {
-    double disk_gib, error;
-};
-
 struct design_picture {
     struct phema_picture *picture;
-    struct choice choices[MOST_ITEMS];
+    struct point items[MOST_ITEMS]; /* [n] choices: disk [GiB] and error */
     size_t n, chosen;
     const struct phema_json *design; /* the chosen one */
     const struct phema_json *others; /* NULL: none */
@@ -30,15 +26,15 @@ static enum phema_status fail(const char *what, struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_FILE, "expected the JSON of the verb design with %s", what);
 }
 
-static enum phema_status read_choice(struct choice *out, const struct phema_json *item,
+static enum phema_status read_choice(struct point *out, const struct phema_json *item,
                                      struct phema_error *err)
 {
     double bytes = 0;
     if (!phema_json_number(&bytes, phema_json_get(item, "disk_bytes")) ||
-        !phema_json_number(&out->error, phema_json_get(item, "worst_error")) ||
-        !(bytes > 0 && out->error > 0))
+        !phema_json_number(&out->y, phema_json_get(item, "worst_error")) ||
+        !(bytes > 0 && out->y > 0))
         return fail("disk_bytes and worst_error above 0", err);
-    out->disk_gib = bytes / GIB;
+    out->x = bytes / GIB;
     return PHEMA_OK;
 }
 
@@ -57,7 +53,7 @@ static enum phema_status read_design(struct design_picture *out, const struct ph
         return fail("the index chosen", err);
     for (size_t i = 0; i < out->n; i++) {
         const struct phema_json *item = choices ? phema_json_at(choices, i) : json;
-        enum phema_status status = read_choice(&out->choices[i], item, err);
+        enum phema_status status = read_choice(&out->items[i], item, err);
         if (status)
             return status;
     }
@@ -76,7 +72,7 @@ static void add_others(struct design_picture *drawn, struct panel *panel)
     for (size_t i = 0; i < n && i < MOST_ITEMS; i++) {
         const struct phema_json *item = phema_json_at(drawn->others, i);
         const char *name = phema_json_string(phema_json_get(item, "name"), NULL);
-        struct choice other;
+        struct point other;
         struct phema_error ignored = {0};
         if (!name || read_choice(&other, item, &ignored))
             continue;
@@ -84,40 +80,34 @@ static void add_others(struct design_picture *drawn, struct panel *panel)
                                             picture_text(drawn->picture, "%s", name), 1);
         if (!point)
             return;
-        point->x[0] = other.disk_gib;
-        point->y[0] = other.error;
+        point->x[0] = other.x;
+        point->y[0] = other.y;
         point->pen = (struct pen){.color = palette_color(i, n), .opacity = 1};
         point->radius = 4;
         point->marker = MARKER_SQUARE;
-        point->legend = picture_text(drawn->picture, "%s: %.1e", name, other.error);
+        point->legend = picture_text(drawn->picture, "%s: %.1e", name, other.y);
     }
 }
 
 static void draw_errors(struct design_picture *drawn)
 {
     struct panel *panel = picture_panel(drawn->picture, "error", ERRORS_BOX);
-    struct series *line = panel_series(drawn->picture, panel, SERIES_LINE, NULL, drawn->n);
-    struct series *points = panel_series(drawn->picture, panel, SERIES_POINTS, "choices", drawn->n);
-    struct series *chosen = panel_series(drawn->picture, panel, SERIES_POINTS, "chosen", 1);
-    if (!panel || !line || !points || !chosen)
+    const struct choices choices = {
+        .items = drawn->items,
+        .n = drawn->n,
+        .best = drawn->chosen,
+        .name = "choices",
+        .legend = "choices: worst error of all averages",
+        .best_name = "chosen",
+        .best_legend = picture_text(drawn->picture, "chosen: %.1e", drawn->items[drawn->chosen].y)};
+    if (!panel)
         return;
+    panel_choices(drawn->picture, panel, &choices);
     double least = HUGE_VAL, most = 0;
     for (size_t i = 0; i < drawn->n; i++) {
-        line->x[i] = points->x[i] = drawn->choices[i].disk_gib;
-        line->y[i] = points->y[i] = drawn->choices[i].error;
-        least = fmin(least, drawn->choices[i].disk_gib);
-        most = fmax(most, drawn->choices[i].disk_gib);
+        least = fmin(least, drawn->items[i].x);
+        most = fmax(most, drawn->items[i].x);
     }
-    chosen->x[0] = drawn->choices[drawn->chosen].disk_gib;
-    chosen->y[0] = drawn->choices[drawn->chosen].error;
-    line->pen = (struct pen){.color = COLOR_BLUE, .width = 1.4, .opacity = 0.6};
-    points->pen = (struct pen){.color = COLOR_BLUE, .opacity = 1};
-    points->radius = 3.4;
-    points->legend = "choices: worst error of all averages";
-    chosen->pen = (struct pen){.color = COLOR_RED, .opacity = 1};
-    chosen->radius = 5.5;
-    chosen->marker = MARKER_DIAMOND;
-    chosen->legend = picture_text(drawn->picture, "chosen: %.1e", chosen->y[0]);
     panel->x = (struct axis){.label = "disk of all snapshots [GiB]",
                              .min = least / 1.3,
                              .max = most * 1.3,

@@ -58,42 +58,33 @@ static bool has_values(const struct curve *curve, const struct phema_plot_errors
     return false;
 }
 
+/* of_targets: points on the curve, in place of all of it */
 static void add_curve(struct phema_picture *picture, struct panel *panel,
-                      const struct phema_plot_errors *errors, const struct curve *curve)
-{
-    struct series *line = panel_series(picture, panel, SERIES_LINE, curve->name, errors->n);
-    bool is_anywhere = false;
-    for (size_t i = 0; line && i < errors->n; i++) {
-        line->x[i] = errors->widths[i].sigma_rel;
-        line->y[i] = value_of(curve, &errors->widths[i]);
-        is_anywhere = is_anywhere || line->y[i] > 0;
-    }
-    if (!line)
-        return;
-    line->pen = curve->pen;
-    line->legend = is_anywhere ? curve->legend : NULL;
-}
-
-/* The targets, as points on the curve. */
-static void add_points(struct phema_picture *picture, struct panel *panel,
-                       const struct phema_plot_errors *errors, const struct curve *curve)
+                      const struct phema_plot_errors *errors, const struct curve *curve,
+                      bool of_targets)
 {
     size_t n = 0;
     for (size_t i = 0; i < errors->n; i++)
-        n += errors->widths[i].is_marked;
-    struct series *points =
-        n ? panel_series(picture, panel, SERIES_POINTS, curve->points, n) : NULL;
-    if (!points)
+        n += !of_targets || errors->widths[i].is_marked;
+    struct series *series =
+        n ? panel_series(picture, panel, of_targets ? SERIES_POINTS : SERIES_LINE,
+                         of_targets ? curve->points : curve->name, n)
+          : NULL;
+    if (!series)
         return;
-    size_t at = 0;
-    for (size_t i = 0; i < errors->n; i++)
-        if (errors->widths[i].is_marked) {
-            points->x[at] = errors->widths[i].sigma_rel;
-            points->y[at++] = value_of(curve, &errors->widths[i]);
-        }
-    points->pen = (struct pen){.color = curve->pen.color, .opacity = 1};
-    points->marker = curve->marker;
-    points->radius = 4.5;
+    n = 0;
+    for (size_t i = 0; i < errors->n; i++) {
+        if (of_targets && !errors->widths[i].is_marked)
+            continue;
+        series->x[n] = errors->widths[i].sigma_rel;
+        series->y[n] = value_of(curve, &errors->widths[i]);
+        if (!of_targets && series->y[n] > 0)
+            series->legend = curve->legend;
+        n++;
+    }
+    series->pen = curve->pen;
+    series->marker = curve->marker;
+    series->radius = 4.5;
 }
 
 static void add_marks(struct phema_picture *picture, struct panel *panel,
@@ -124,12 +115,12 @@ PHEMA_FALLIBLE phema_plot_errors(struct phema_picture **out, const struct phema_
         panel->note = errors->note ? picture_text(picture, "%s", errors->note) : NULL;
         panel->x = (struct axis){.label = WIDTH_LABEL, .max = 0.3};
         panel->y = (struct axis){.label = "relative error", .is_log = true};
-        for (size_t i = 0; i < ARRAY_LEN(curves); i++)
-            if (has_values(&curves[i], errors))
-                add_curve(picture, panel, errors, &curves[i]);
-        for (size_t i = 0; i < ARRAY_LEN(curves); i++)
-            if (curves[i].points && has_values(&curves[i], errors))
-                add_points(picture, panel, errors, &curves[i]);
+        for (size_t i = 0; i < 2 * ARRAY_LEN(curves); i++) {
+            const struct curve *curve = &curves[i % ARRAY_LEN(curves)];
+            bool of_targets = i >= ARRAY_LEN(curves);
+            if ((curve->points || !of_targets) && has_values(curve, errors))
+                add_curve(picture, panel, errors, curve, of_targets);
+        }
         add_marks(picture, panel, errors);
         panel_fit_y(panel);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* figure.c - builds pictures from panels, series and marks; the colours, kinds of snapshot and
- * units that all pictures share. */
+/* figure.c - builds pictures from panels, series and marks, and writes them as SVG, PNG, PDF or
+ * CSV; the colours that all pictures share. */
 #include "figure.h"
 
 #include <stdarg.h>
@@ -104,6 +104,30 @@ struct series *panel_series(struct phema_picture *picture, struct panel *panel,
     return series;
 }
 
+void panel_choices(struct phema_picture *picture, struct panel *panel,
+                   const struct choices *choices)
+{
+    struct series *line = panel_series(picture, panel, SERIES_LINE, NULL, choices->n);
+    struct series *points = panel_series(picture, panel, SERIES_POINTS, choices->name, choices->n);
+    struct series *best = panel_series(picture, panel, SERIES_POINTS, choices->best_name, 1);
+    if (!line || !points || !best)
+        return;
+    for (size_t i = 0; i < choices->n; i++) {
+        line->x[i] = points->x[i] = choices->items[i].x;
+        line->y[i] = points->y[i] = choices->items[i].y;
+    }
+    best->x[0] = choices->items[choices->best].x;
+    best->y[0] = choices->items[choices->best].y;
+    line->pen = (struct pen){.color = COLOR_BLUE, .width = 1.4, .opacity = 0.6};
+    points->pen = (struct pen){.color = COLOR_BLUE, .opacity = 1};
+    points->radius = 3.4;
+    points->legend = choices->legend;
+    best->pen = (struct pen){.color = COLOR_RED, .opacity = 1};
+    best->radius = 5.5;
+    best->marker = MARKER_DIAMOND;
+    best->legend = choices->best_legend;
+}
+
 void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark)
 {
     struct mark *copy = alloc(picture, 1, sizeof(*copy));
@@ -153,7 +177,7 @@ void panel_fit_y(struct panel *panel)
     panel->y.max = max;
 }
 
-/* ---- Colours, kinds of snapshot, and units ---- */
+/* ---- Colours ---- */
 
 static uint32_t between(uint32_t a, uint32_t b, double share)
 {
@@ -181,43 +205,87 @@ uint32_t palette_color(size_t i, size_t n)
     return between(ramp[below], ramp[below + 1], at - (double)below);
 }
 
-bool kinds_find(struct kinds *out, struct phema_arena *arena,
-                const struct phema_plot_series *series)
+/* ---- CSV ---- */
+
+static void append_csv_field(struct phema_strbuf *out, const char *text)
 {
-    out->n = 0;
-    out->names = phema_arena_array(arena, series->n + 1, sizeof(*out->names));
-    out->of = phema_arena_array(arena, series->n + 1, sizeof(*out->of));
-    if (!out->names || !out->of)
-        return false;
-    for (size_t k = 0; k < series->n; k++) {
-        size_t i = 0;
-        while (i < out->n && strcmp(out->names[i], series->kinds[k]) != 0)
-            i++;
-        if (i == out->n) {
-            out->names[out->n] =
-                phema_arena_copy(arena, series->kinds[k], strlen(series->kinds[k]));
-            if (!out->names[out->n++])
-                return false;
-        }
-        out->of[k] = i;
+    if (!strpbrk(text, ",\"\r\n")) {
+        phema_strbuf_puts(out, text);
+        return;
     }
-    return true;
+    phema_strbuf_puts(out, "\"");
+    for (; *text; text++)
+        phema_strbuf_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    phema_strbuf_puts(out, "\"");
 }
 
-const char *unit_of_one(struct phema_picture *picture, const char *unit)
+/* NaN and infinities become empty fields. */
+static void append_csv_number(struct phema_strbuf *out, double value)
 {
-    static const char *const plural[] = {"steps", "images", "tokens"};
-    for (size_t i = 0; i < ARRAY_LEN(plural); i++)
-        if (strcmp(unit, plural[i]) == 0)
-            return picture_text(picture, "%.*s", (int)strlen(unit) - 1, unit);
-    return picture_text(picture, "%s", unit);
+    struct phema_name_buffer shown;
+    if (isfinite(value))
+        phema_strbuf_puts(out, phema_number_format(&shown, value));
 }
 
-PHEMA_FALLIBLE plot_check_targets(const char *kind, size_t m, struct phema_error *err)
+static void append_csv_series(struct phema_strbuf *out, const struct panel *panel,
+                              const struct series *series)
 {
-    if (m <= PHEMA_PLOT_MAX_TARGETS)
-        return PHEMA_OK;
+    for (size_t i = 0; i < series->n; i++) {
+        append_csv_field(out, panel->name);
+        phema_strbuf_puts(out, ",");
+        append_csv_field(out, series->name);
+        phema_strbuf_puts(out, ",");
+        if (panel->x.n_categories)
+            append_csv_field(out, panel->x.categories[(size_t)series->x[i]]);
+        else
+            append_csv_number(out, series->x[i]);
+        phema_strbuf_puts(out, ",");
+        append_csv_number(out, series->y[i]);
+        phema_strbuf_puts(out, "\n");
+    }
+}
+
+static enum phema_status write_csv(struct phema_strbuf *out, const struct phema_picture *picture,
+                                   struct phema_error *err)
+{
+    phema_strbuf_puts(out, "panel,series,x,y\n");
+    for (const struct panel *panel = picture->panels; panel; panel = panel->next)
+        for (const struct series *series = panel->series; series; series = series->next)
+            if (series->name)
+                append_csv_series(out, panel, series);
+    return phema_strbuf_check(out, err);
+}
+
+/* ---- All formats ---- */
+
+static const struct {
+    const char *extension;
+    enum phema_status (*write)(struct phema_strbuf *out, const struct phema_picture *picture,
+                               struct phema_error *err);
+} formats[] = {
+    [PHEMA_PICTURE_SVG] = {".svg", svg_write},
+    [PHEMA_PICTURE_PNG] = {".png", cairo_write_png},
+    [PHEMA_PICTURE_PDF] = {".pdf", cairo_write_pdf},
+    [PHEMA_PICTURE_CSV] = {".csv", write_csv},
+};
+
+PHEMA_FALLIBLE phema_picture_format(enum phema_picture_format *out, const char *path,
+                                    struct phema_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (phema_ends_with(path, formats[i].extension)) {
+            *out = (enum phema_picture_format)i;
+            return PHEMA_OK;
+        }
     return phema_fail(err, PHEMA_ERR_USAGE,
-                      "plot %s: draws at most %d targets below each other, found %zu", kind,
-                      PHEMA_PLOT_MAX_TARGETS, m);
+                      "'%s' does not say what to draw; expected a name that ends in .svg, .png, "
+                      ".pdf or .csv",
+                      path);
+}
+
+PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
+                                   enum phema_picture_format format, struct phema_error *err)
+{
+    enum phema_status status = formats[format].write(out, picture, err);
+    return status ? status : phema_strbuf_check(out, err);
 }

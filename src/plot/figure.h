@@ -1,16 +1,63 @@
 /* figure.h - the contents of a picture before it is drawn: a column of panels, each with its axes
- * and series of points. Everything lives in the picture's arena. */
+ * and series of points. Everything lives in the picture's arena. And the canvas that it is drawn
+ * on: svg.c writes text, cairo.c draws. Units: a picture is 800 wide, with the origin at the upper
+ * left. */
 #ifndef PLOT_FIGURE_H
 #define PLOT_FIGURE_H
 
-#include "canvas.h"
 #include "phema/arena.h"
+#include "phema/error.h"
 #include "phema/plot.h"
+#include "phema/span.h"
+#include "phema/strbuf.h"
 
 #define WIDE_PICTURE   800.0
 #define NARROW_PICTURE 380.0
 
 #define WIDTH_LABEL "sigma_rel (standard deviation / training time)"
+
+/* ---- The canvas ---- */
+
+struct pen {
+    uint32_t color; /* 0xRRGGBB */
+    double width;
+    double opacity;
+    double dash, gap; /* dash 0: a solid line */
+};
+
+enum marker { MARKER_CIRCLE, MARKER_SQUARE, MARKER_DIAMOND, MARKER_TRIANGLE, N_MARKERS };
+
+enum anchor { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END };
+
+struct type {
+    double size;
+    uint32_t color;
+    bool is_bold;
+    enum anchor anchor;
+    bool is_upward; /* turned by 90 degrees: reads from bottom to top */
+};
+
+struct box {
+    double x, y, width, height;
+};
+
+struct point {
+    double x, y;
+};
+
+struct canvas {
+    void (*line)(struct canvas *canvas, const struct point *points, size_t n,
+                 const struct pen *pen);
+    void (*fill)(struct canvas *canvas, struct box box, uint32_t color, double opacity);
+    void (*mark)(struct canvas *canvas, enum marker marker, struct point at, double radius,
+                 const struct pen *pen); /* filled with the pen's colour */
+    void (*text)(struct canvas *canvas, struct point at, const struct type *type,
+                 const char *text);                      /* at: the baseline */
+    void (*clip)(struct canvas *canvas, struct box box); /* until unclip; clips do not nest */
+    void (*unclip)(struct canvas *canvas);
+};
+
+/* ---- The picture ---- */
 
 enum series_kind {
     SERIES_LINE,
@@ -81,6 +128,15 @@ struct panel *picture_panel(struct phema_picture *picture, const char *name, dou
 /* x and y [n], zero */
 struct series *panel_series(struct phema_picture *picture, struct panel *panel,
                             enum series_kind kind, const char *name, size_t n);
+/* Points on a thin line, and one of them again, as the best. */
+struct choices {
+    struct point *items; /* [n] */
+    size_t n, best;
+    const char *name, *legend; /* of the points */
+    const char *best_name, *best_legend;
+};
+void panel_choices(struct phema_picture *picture, struct panel *panel,
+                   const struct choices *choices);
 void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark);
 
 /* Sets the range of the y axis: all values of the panel's series, with 0 on a linear axis, widened
@@ -104,20 +160,16 @@ void panel_fit_y(struct panel *panel);
  * Never the red of results. */
 uint32_t palette_color(size_t i, size_t n);
 
-/* ---- The kinds of snapshot in a series, and units ---- */
+/* ---- draw.c, svg.c, cairo.c ---- */
 
-struct kinds {
-    const char **names; /* [n] in the order of their first snapshot */
-    size_t n;
-    size_t *of; /* [series->n] index of each snapshot's kind */
-};
-/* false: no memory */
-bool kinds_find(struct kinds *out, struct phema_arena *arena,
-                const struct phema_plot_series *series);
+PHEMA_FALLIBLE svg_write(struct phema_strbuf *out, const struct phema_picture *picture,
+                         struct phema_error *err);
+PHEMA_FALLIBLE cairo_write_png(struct phema_strbuf *out, const struct phema_picture *picture,
+                               struct phema_error *err);
+PHEMA_FALLIBLE cairo_write_pdf(struct phema_strbuf *out, const struct phema_picture *picture,
+                               struct phema_error *err);
 
-/* "step" for "steps", as in "weight per step" */
-const char *unit_of_one(struct phema_picture *picture, const char *unit);
-
-PHEMA_FALLIBLE plot_check_targets(const char *kind, size_t m, struct phema_error *err);
+double picture_height(const struct phema_picture *picture);
+void picture_draw(const struct phema_picture *picture, struct canvas *canvas);
 
 #endif

@@ -15,6 +15,23 @@
 #define EDGE           16.0 /* around the picture */
 #define MAX_NOTE_LINES 5    /* lines of a note */
 
+/* ---- Texts and markers ---- */
+
+/* Corners of a marker that is a polygon. Returns their number, 0 for a circle. */
+#define MARKER_MAX_CORNERS 4
+size_t marker_corners(struct point corners[MARKER_MAX_CORNERS], enum marker marker, struct point at,
+                      double radius);
+
+/* Width of a text in DejaVu Sans, which is wider than most fonts that may replace it. So layouts do
+ * not depend on the fonts of a machine. */
+double text_width(const char *text, double size, bool is_bold);
+/* The text, truncated with "..." to this width and to at most 255 bytes. */
+#define FITTED_SIZE 256
+const char *text_fit(char fitted[FITTED_SIZE], const char *text, double size, bool is_bold,
+                     double width);
+
+/* ---- Positions ---- */
+
 struct layout {
     double left, right; /* of all boxes */
     double below;       /* lower end of everything placed so far */

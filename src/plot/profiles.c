@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* profiles.c - densities over the training: of the snapshots, of the target and of the weighted sum
- * of the snapshots; and ten times the residual. A point of a curve is the mean density over one of
+/* profiles.c - a stem for each weight; and densities over the training: of the snapshots, of the
+ * target and of the weighted sum of the snapshots, and ten times the residual. A point of a curve is the mean density over one of
  * CELLS equal intervals, which is finite for every profile. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "figure.h"
 
@@ -11,6 +12,61 @@
 #define TENFOLD      10
 #define DENSITY_BOX  260
 #define RESIDUAL_BOX 96
+#define WEIGHTS_BOX  230
+
+/* ---- What both pictures share ---- */
+
+/* The kinds of snapshot in a series. */
+struct kinds {
+    const char **names; /* [n] in the order of their first snapshot */
+    size_t n;
+    size_t *of; /* [series->n] index of each snapshot's kind */
+};
+
+/* false: no memory */
+static bool find_kinds(struct kinds *out, struct phema_arena *arena,
+                       const struct phema_plot_series *series)
+{
+    out->n = 0;
+    out->names = phema_arena_array(arena, series->n + 1, sizeof(*out->names));
+    out->of = phema_arena_array(arena, series->n + 1, sizeof(*out->of));
+    if (!out->names || !out->of)
+        return false;
+    for (size_t k = 0; k < series->n; k++) {
+        size_t i = 0;
+        while (i < out->n && strcmp(out->names[i], series->kinds[k]) != 0)
+            i++;
+        if (i == out->n) {
+            out->names[out->n] =
+                phema_arena_copy(arena, series->kinds[k], strlen(series->kinds[k]));
+            if (!out->names[out->n++])
+                return false;
+        }
+        out->of[k] = i;
+    }
+    return true;
+}
+
+/* "step" for "steps", as in "weight per step" */
+static const char *unit_of_one(struct phema_picture *picture, const char *unit)
+{
+    static const char *const plural[] = {"steps", "images", "tokens"};
+    for (size_t i = 0; i < ARRAY_LEN(plural); i++)
+        if (strcmp(unit, plural[i]) == 0)
+            return picture_text(picture, "%.*s", (int)strlen(unit) - 1, unit);
+    return picture_text(picture, "%s", unit);
+}
+
+static enum phema_status check_targets(const char *kind, size_t m, struct phema_error *err)
+{
+    if (m <= PHEMA_PLOT_MAX_TARGETS)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "plot %s: draws at most %d targets below each other, found %zu", kind,
+                      PHEMA_PLOT_MAX_TARGETS, m);
+}
+
+/* ---- Densities ---- */
 
 struct work {
     const struct phema_plot_series *series;
@@ -37,7 +93,7 @@ static enum phema_status prepare(struct work *work, struct phema_error *err)
     const struct phema_plot_series *series = work->series;
     work->densities = calloc(series->n + 1, CELLS * sizeof(*work->densities));
     if (!work->picture || !work->densities ||
-        !kinds_find(&work->kinds, &work->picture->arena, series))
+        !find_kinds(&work->kinds, &work->picture->arena, series))
         return phema_fail_memory(err);
     for (size_t i = 0; i <= CELLS; i++)
         work->edges[i] = work->end * (double)i / CELLS;
@@ -268,7 +324,7 @@ PHEMA_FALLIBLE phema_plot_profiles(struct phema_picture **out,
                                    const struct phema_plot_target *targets, size_t m,
                                    struct phema_error *err)
 {
-    enum phema_status status = plot_check_targets("profiles", m, err);
+    enum phema_status status = check_targets("profiles", m, err);
     if (status)
         return status;
     struct work work = {.series = series,
@@ -279,4 +335,81 @@ PHEMA_FALLIBLE phema_plot_profiles(struct phema_picture **out,
         status = add_target(&work, &targets[j], err);
     free(work.densities);
     return picture_finish(out, work.picture, status, err);
+}
+
+/* ---- Weights ---- */
+
+static void add_stems(struct phema_picture *picture, struct panel *panel,
+                      const struct phema_plot_series *series, const struct kinds *kinds,
+                      const double *weights, size_t kind)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        n += kinds->of[k] == kind;
+    struct series *stems = panel_series(picture, panel, SERIES_STEMS, kinds->names[kind], n);
+    if (!stems)
+        return;
+    n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        if (kinds->of[k] == kind) {
+            stems->x[n] = series->snapshots[k].t;
+            stems->y[n++] = weights[k];
+        }
+    stems->legend = picture_text(picture, "snapshots, %s", kinds->names[kind]);
+    stems->pen = (struct pen){.color = palette_color(kind, kinds->n), .width = 1.2, .opacity = 1};
+    stems->marker = (enum marker)(kind % N_MARKERS);
+    stems->radius = 3.6;
+    stems->column = kind;
+    stems->n_columns = kinds->n;
+}
+
+/* From 0, unless all times are late; then with a margin around them. */
+static void fit_x(struct axis *axis, const struct phema_plot_series *series)
+{
+    double first = HUGE_VAL, last = 0;
+    for (size_t k = 0; k < series->n; k++) {
+        first = fmin(first, series->snapshots[k].t);
+        last = fmax(last, series->snapshots[k].t);
+    }
+    axis->min = 0;
+    axis->max = last > 0 ? last * 1.02 : 1;
+    if (first > last / 2 && first < last) {
+        axis->min = first - (last - first) * 0.05;
+        axis->max = last + (last - first) * 0.05;
+    }
+    axis->has_suffixes = true;
+}
+
+static void add_weights(struct phema_picture *picture, const struct phema_plot_series *series,
+                        const struct kinds *kinds, const struct phema_plot_target *target,
+                        bool is_last)
+{
+    struct panel *panel = picture_panel(picture, "", WEIGHTS_BOX);
+    if (!panel)
+        return;
+    panel->name = panel->heading = picture_text(picture, "%s", target->title);
+    panel->note = target->note ? picture_text(picture, "%s", target->note) : NULL;
+    panel->y.label = "weight";
+    panel->x.label = is_last ? picture_text(picture, "training time [%s]", series->unit) : "";
+    for (size_t kind = 0; kind < kinds->n; kind++)
+        add_stems(picture, panel, series, kinds, target->weights, kind);
+    fit_x(&panel->x, series);
+    panel_fit_y(panel);
+}
+
+PHEMA_FALLIBLE phema_plot_weights(struct phema_picture **out,
+                                  const struct phema_plot_series *series,
+                                  const struct phema_plot_target *targets, size_t m,
+                                  struct phema_error *err)
+{
+    enum phema_status status = check_targets("weights", m, err);
+    if (status)
+        return status;
+    struct phema_picture *picture = picture_new(series->title);
+    struct kinds kinds = {0};
+    if (!picture || !find_kinds(&kinds, &picture->arena, series))
+        status = phema_fail_memory(err);
+    for (size_t j = 0; j < m && !status; j++)
+        add_weights(picture, series, &kinds, &targets[j], j + 1 == m);
+    return picture_finish(out, picture, status, err);
 }

@@ -4,7 +4,7 @@
  * or references, so it can be embedded in an HTML file. */
 #include <string.h>
 
-#include "figure.h"
+#include "layout.h"
 
 struct svg {
     struct canvas canvas;
@@ -23,18 +23,14 @@ static void append_number(struct phema_strbuf *out, double value)
                             size % 10 ? size % 100 : size % 100 / 10);
 }
 
-static void append_pair(struct phema_strbuf *out, double first, const char *between, double second)
+/* The text with numbers in place of '@'. */
+static void append(struct phema_strbuf *out, const char *text, const double *numbers)
 {
-    append_number(out, first);
-    phema_strbuf_puts(out, between);
-    append_number(out, second);
-}
-
-static void append_attribute(struct phema_strbuf *out, const char *name, double value)
-{
-    phema_strbuf_printf(out, " %s=\"", name);
-    append_number(out, value);
-    phema_strbuf_puts(out, "\"");
+    for (; *text; text++)
+        if (*text == '@')
+            append_number(out, *numbers++);
+        else
+            phema_strbuf_append(out, text, 1);
 }
 
 /* XML forbids control characters, even as references. */
@@ -54,13 +50,9 @@ static void append_escaped(struct phema_strbuf *out, const char *text)
 
 static void append_points(struct phema_strbuf *out, const struct point *points, size_t n)
 {
-    phema_strbuf_puts(out, " points=\"");
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            phema_strbuf_puts(out, " ");
-        append_pair(out, points[i].x, ",", points[i].y);
-    }
-    phema_strbuf_puts(out, "\"");
+    for (size_t i = 0; i < n; i++)
+        append(out, i ? " @,@" : " points=\"@,@", (double[]){points[i].x, points[i].y});
+    phema_strbuf_puts(out, n ? "\"" : " points=\"\"");
 }
 
 static void svg_line(struct canvas *canvas, const struct point *points, size_t n,
@@ -70,23 +62,12 @@ static void svg_line(struct canvas *canvas, const struct point *points, size_t n
     phema_strbuf_puts(out, "<polyline");
     append_points(out, points, n);
     phema_strbuf_printf(out, " fill=\"none\" stroke=\"#%06X\"", (unsigned)pen->color);
-    append_attribute(out, "stroke-width", pen->width);
+    append(out, " stroke-width=\"@\"", &pen->width);
     if (pen->opacity < 1)
-        append_attribute(out, "stroke-opacity", pen->opacity);
-    if (pen->dash > 0) {
-        phema_strbuf_puts(out, " stroke-dasharray=\"");
-        append_pair(out, pen->dash, " ", pen->gap);
-        phema_strbuf_puts(out, "\"");
-    }
+        append(out, " stroke-opacity=\"@\"", &pen->opacity);
+    if (pen->dash > 0)
+        append(out, " stroke-dasharray=\"@ @\"", (double[]){pen->dash, pen->gap});
     phema_strbuf_puts(out, "/>\n");
-}
-
-static void append_box(struct phema_strbuf *out, struct box box)
-{
-    append_attribute(out, "x", box.x);
-    append_attribute(out, "y", box.y);
-    append_attribute(out, "width", box.width);
-    append_attribute(out, "height", box.height);
 }
 
 /* The last attributes of a filled shape. */
@@ -94,15 +75,15 @@ static void append_fill(struct phema_strbuf *out, uint32_t color, double opacity
 {
     phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)color);
     if (opacity < 1)
-        append_attribute(out, "fill-opacity", opacity);
+        append(out, " fill-opacity=\"@\"", &opacity);
     phema_strbuf_puts(out, "/>\n");
 }
 
 static void svg_fill(struct canvas *canvas, struct box box, uint32_t color, double opacity)
 {
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
-    phema_strbuf_puts(out, "<rect");
-    append_box(out, box);
+    append(out, "<rect x=\"@\" y=\"@\" width=\"@\" height=\"@\"",
+           (double[]){box.x, box.y, box.width, box.height});
     append_fill(out, color, opacity);
 }
 
@@ -116,10 +97,7 @@ static void svg_mark(struct canvas *canvas, enum marker marker, struct point at,
         phema_strbuf_puts(out, "<polygon");
         append_points(out, corners, n);
     } else {
-        phema_strbuf_puts(out, "<circle");
-        append_attribute(out, "cx", at.x);
-        append_attribute(out, "cy", at.y);
-        append_attribute(out, "r", radius);
+        append(out, "<circle cx=\"@\" cy=\"@\" r=\"@\"", (double[]){at.x, at.y, radius});
     }
     append_fill(out, pen->color, pen->opacity);
 }
@@ -130,20 +108,14 @@ static void svg_text(struct canvas *canvas, struct point at, const struct type *
     static const char *const anchors[] = {
         [ANCHOR_MIDDLE] = "middle", [ANCHOR_END] = "end", [ANCHOR_START] = "start"};
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
-    phema_strbuf_puts(out, "<text");
-    append_attribute(out, "x", at.x);
-    append_attribute(out, "y", at.y);
-    append_attribute(out, "font-size", type->size);
+    append(out, "<text x=\"@\" y=\"@\" font-size=\"@\"", (double[]){at.x, at.y, type->size});
     phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)type->color);
     if (type->anchor != ANCHOR_START)
         phema_strbuf_printf(out, " text-anchor=\"%s\"", anchors[type->anchor]);
     if (type->is_bold)
         phema_strbuf_puts(out, " font-weight=\"bold\"");
-    if (type->is_upward) {
-        phema_strbuf_puts(out, " transform=\"rotate(-90 ");
-        append_pair(out, at.x, " ", at.y);
-        phema_strbuf_puts(out, ")\"");
-    }
+    if (type->is_upward)
+        append(out, " transform=\"rotate(-90 @ @)\"", (double[]){at.x, at.y});
     phema_strbuf_puts(out, ">");
     append_escaped(out, text);
     phema_strbuf_puts(out, "</text>\n");
@@ -152,14 +124,9 @@ static void svg_text(struct canvas *canvas, struct point at, const struct type *
 /* A nested svg element clips its contents; a clip path would need an id. */
 static void svg_clip(struct canvas *canvas, struct box box)
 {
-    struct phema_strbuf *out = ((struct svg *)canvas)->out;
-    phema_strbuf_puts(out, "<svg");
-    append_box(out, box);
-    phema_strbuf_puts(out, " viewBox=\"");
-    append_pair(out, box.x, " ", box.y);
-    phema_strbuf_puts(out, " ");
-    append_pair(out, box.width, " ", box.height);
-    phema_strbuf_puts(out, "\">\n");
+    append(((struct svg *)canvas)->out,
+           "<svg x=\"@\" y=\"@\" width=\"@\" height=\"@\" viewBox=\"@ @ @ @\">\n",
+           (double[]){box.x, box.y, box.width, box.height, box.x, box.y, box.width, box.height});
 }
 
 static void svg_unclip(struct canvas *canvas)

@@ -11,23 +11,14 @@
 
 /* ---- Reading ---- */
 
-struct score {
-    double sigma_rel, score;
-};
-
 struct scores {
-    struct score *items; /* [n] by width, then by score */
+    struct point *items; /* [n] sigma_rel and score; by width, then by score */
     size_t n, capacity;
     double newest;     /* score of the newest snapshot as it is; NaN: none */
     size_t n_left_out; /* lines without a finite score */
     size_t sigma_column, score_column;
     bool has_columns;
 };
-
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\r';
-}
 
 /* Removes the first field from a line; without the quotes and blanks around it. */
 static struct phema_span cut_field(struct phema_span *line)
@@ -44,13 +35,7 @@ static struct phema_span cut_field(struct phema_span *line)
     i += i < line->size;
     line->data += i;
     line->size -= i;
-    while (field.size && is_blank(field.data[0])) {
-        field.data++;
-        field.size--;
-    }
-    while (field.size && is_blank(field.data[field.size - 1]))
-        field.size--;
-    return field;
+    return phema_span_trim(field);
 }
 
 static struct phema_span field_at(struct phema_span line, size_t column)
@@ -62,11 +47,6 @@ static struct phema_span field_at(struct phema_span line, size_t column)
         field = cut_field(&line);
     }
     return field;
-}
-
-static bool is_text(struct phema_span field, const char *text)
-{
-    return field.size == strlen(text) && memcmp(field.data, text, field.size) == 0;
 }
 
 /* The first line names the columns; where it has numbers instead, the first two columns are
@@ -81,9 +61,9 @@ static enum phema_status read_names(struct scores *scores, struct phema_span lin
     size_t n_found = 0;
     for (size_t column = 0; *is_names && line.size; column++) {
         struct phema_span field = cut_field(&line);
-        if (is_text(field, "sigma_rel"))
+        if (phema_bytes_are(field.data, field.size, "sigma_rel"))
             scores->sigma_column = column;
-        else if (is_text(field, "score"))
+        else if (phema_bytes_are(field.data, field.size, "score"))
             scores->score_column = column;
         else
             continue;
@@ -95,7 +75,7 @@ static enum phema_status read_names(struct scores *scores, struct phema_span lin
     return PHEMA_OK;
 }
 
-static enum phema_status add(struct scores *scores, struct score score, struct phema_error *err)
+static enum phema_status add(struct scores *scores, struct point score, struct phema_error *err)
 {
     if (scores->n == PHEMA_PLOT_MAX_SCORES)
         return phema_fail(err, PHEMA_ERR_FILE, "has more than %d scores", PHEMA_PLOT_MAX_SCORES);
@@ -108,28 +88,28 @@ static enum phema_status add(struct scores *scores, struct score score, struct p
 static enum phema_status read_line(struct scores *scores, struct phema_span line,
                                    struct phema_error *err)
 {
-    struct score score = {0};
+    struct point score = {0};
     struct phema_name_buffer shown;
     struct phema_span width = field_at(line, scores->sigma_column);
     struct phema_span value = field_at(line, scores->score_column);
-    bool is_newest = is_text(width, PHEMA_NEWEST_WIDTH);
-    if (!is_newest && (!phema_decimal_parse(&score.sigma_rel, width) ||
-                       !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM)))
+    bool is_newest = phema_bytes_are(width.data, width.size, PHEMA_NEWEST_WIDTH);
+    if (!is_newest && (!phema_decimal_parse(&score.x, width) ||
+                       !(score.x > 0 && score.x < PHEMA_SIGMA_REL_SUPREMUM)))
         return phema_fail(err, PHEMA_ERR_FILE, "expected a sigma_rel between 0 and %g, found '%s'",
                           PHEMA_SIGMA_REL_SUPREMUM,
                           phema_name_escape(&shown, (const char *)width.data, width.size));
     if (value.size == 0)
-        score.score = PHEMA_UNKNOWN;
-    else if (!phema_decimal_parse(&score.score, value))
+        score.y = PHEMA_UNKNOWN;
+    else if (!phema_decimal_parse(&score.y, value))
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score, a number, found '%s'",
                           phema_name_escape(&shown, (const char *)value.data, value.size));
-    if (isfinite(score.score) && fabs(score.score) > PHEMA_LARGEST_SCORE)
+    if (isfinite(score.y) && fabs(score.y) > PHEMA_LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score of at most %g, found %g",
-                          PHEMA_LARGEST_SCORE, score.score);
-    if (isfinite(score.score) && !is_newest)
+                          PHEMA_LARGEST_SCORE, score.y);
+    if (isfinite(score.y) && !is_newest)
         return add(scores, score, err);
-    if (isfinite(score.score))
-        scores->newest = score.score;
+    if (isfinite(score.y))
+        scores->newest = score.y;
     else
         scores->n_left_out++;
     return PHEMA_OK;
@@ -138,9 +118,9 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
 /* Compares scores as well, so that the result does not depend on how qsort orders equal items. */
 static int by_width(const void *a, const void *b)
 {
-    const struct score *first = a, *second = b;
-    int order = (first->sigma_rel > second->sigma_rel) - (first->sigma_rel < second->sigma_rel);
-    return order ? order : (first->score > second->score) - (first->score < second->score);
+    const struct point *first = a, *second = b;
+    int order = (first->x > second->x) - (first->x < second->x);
+    return order ? order : (first->y > second->y) - (first->y < second->y);
 }
 
 static enum phema_status read_lines(struct scores *scores, struct phema_span csv,
@@ -185,8 +165,8 @@ static size_t find_best(const struct scores *scores, bool maximizes)
 {
     size_t best = 0;
     for (size_t i = 1; i < scores->n; i++) {
-        double here = scores->items[i].score;
-        double there = scores->items[best].score;
+        double here = scores->items[i].y;
+        double there = scores->items[best].y;
         if (maximizes ? here > there : here < there)
             best = i;
     }
@@ -198,8 +178,8 @@ static void fit(struct panel *panel, const struct scores *scores)
 {
     double min = HUGE_VAL, max = -HUGE_VAL;
     for (size_t i = 0; i < scores->n; i++) {
-        min = fmin(min, scores->items[i].score);
-        max = fmax(max, scores->items[i].score);
+        min = fmin(min, scores->items[i].y);
+        max = fmax(max, scores->items[i].y);
     }
     min = fmin(min, scores->newest); /* fmin and fmax ignore NaN */
     max = fmax(max, scores->newest);
@@ -208,8 +188,8 @@ static void fit(struct panel *panel, const struct scores *scores)
     border = fmax(border, size * 1e-9); /* ticks must stay distinct as doubles */
     panel->y.min = min - border;
     panel->y.max = max + border;
-    double first = scores->items[0].sigma_rel;
-    double last = scores->items[scores->n - 1].sigma_rel;
+    double first = scores->items[0].x;
+    double last = scores->items[scores->n - 1].x;
     double margin = fmax(last > first ? (last - first) / 20 : last / 10, 1e-280);
     panel->x.min = fmax(first - margin, 0);
     panel->x.max = last + margin;
@@ -233,26 +213,18 @@ static void draw(struct phema_picture *picture, const struct scores *scores, siz
                  bool maximizes)
 {
     struct panel *panel = picture_panel(picture, "score", SWEEP_BOX);
-    struct series *line = panel_series(picture, panel, SERIES_LINE, NULL, scores->n);
-    struct series *points = panel_series(picture, panel, SERIES_POINTS, "scores", scores->n);
-    struct series *best = panel_series(picture, panel, SERIES_POINTS, "best", 1);
-    if (!panel || !line || !points || !best)
+    const struct choices choices = {.items = scores->items,
+                                    .n = scores->n,
+                                    .best = at,
+                                    .name = "scores",
+                                    .legend = "averages that were scored",
+                                    .best_name = "best",
+                                    .best_legend =
+                                        picture_text(picture, "best: sigma_rel %.4g, score %.6g",
+                                                     scores->items[at].x, scores->items[at].y)};
+    if (!panel)
         return;
-    for (size_t i = 0; i < scores->n; i++) {
-        line->x[i] = points->x[i] = scores->items[i].sigma_rel;
-        line->y[i] = points->y[i] = scores->items[i].score;
-    }
-    best->x[0] = scores->items[at].sigma_rel;
-    best->y[0] = scores->items[at].score;
-    line->pen = (struct pen){.color = COLOR_BLUE, .width = 1.4, .opacity = 0.6};
-    points->pen = (struct pen){.color = COLOR_BLUE, .opacity = 1};
-    points->radius = 3.4;
-    points->legend = "averages that were scored";
-    best->pen = (struct pen){.color = COLOR_RED, .opacity = 1};
-    best->radius = 5.5;
-    best->marker = MARKER_DIAMOND;
-    best->legend =
-        picture_text(picture, "best: sigma_rel %.4g, score %.6g", best->x[0], best->y[0]);
+    panel_choices(picture, panel, &choices);
     panel->x.label = WIDTH_LABEL;
     panel->y.label = maximizes ? "score (higher is better)" : "score (lower is better)";
     fit(panel, scores);
@@ -270,8 +242,8 @@ PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_f
         picture = picture_new(sweep->title);
     if (picture) {
         size_t best = find_best(&scores, sweep->maximizes);
-        *facts = (struct phema_sweep_facts){scores.n_left_out, scores.items[best].sigma_rel,
-                                            scores.items[best].score};
+        *facts = (struct phema_sweep_facts){scores.n_left_out, scores.items[best].x,
+                                            scores.items[best].y};
         draw(picture, &scores, best, sweep->maximizes);
     }
     free(scores.items);

@@ -79,38 +79,17 @@ static enum phema_status read_json_line(struct reader *reader, struct phema_span
 
 /* ---- CSV ---- */
 
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\r';
-}
-
-static struct phema_span trim(struct phema_span text)
-{
-    while (text.size && is_blank(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size && is_blank(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 /* The first cell of *rest, without blanks and quotes; *rest begins after its comma. */
 static struct phema_span next_cell(struct phema_span *rest)
 {
     const uint8_t *comma = memchr(rest->data, ',', rest->size);
     size_t size = comma ? (size_t)(comma - rest->data) : rest->size;
-    struct phema_span cell = trim((struct phema_span){rest->data, size});
+    struct phema_span cell = phema_span_trim((struct phema_span){rest->data, size});
     size_t used = comma ? size + 1 : size;
     *rest = (struct phema_span){rest->data + used, rest->size - used};
     if (cell.size >= 2 && cell.data[0] == '"' && cell.data[cell.size - 1] == '"')
-        cell = trim((struct phema_span){cell.data + 1, cell.size - 2});
+        cell = phema_span_trim((struct phema_span){cell.data + 1, cell.size - 2});
     return cell;
-}
-
-static bool is_word(struct phema_span cell, const char *word)
-{
-    return cell.size == strlen(word) && memcmp(cell.data, word, cell.size) == 0;
 }
 
 static size_t count_cells(struct phema_span line)
@@ -132,9 +111,10 @@ static enum phema_status read_header(struct reader *reader, bool *is_header, str
     struct phema_span rest = line;
     for (size_t i = 0; i < n; i++) {
         struct phema_span cell = next_cell(&rest);
-        if (is_word(cell, "step"))
+        if (phema_bytes_are(cell.data, cell.size, "step"))
             reader->step_column = i;
-        if (is_word(cell, "lr") || is_word(cell, "learning_rate"))
+        if (phema_bytes_are(cell.data, cell.size, "lr") ||
+            phema_bytes_are(cell.data, cell.size, "learning_rate"))
             reader->rate_column = i;
     }
     reader->n_columns = n;
@@ -188,12 +168,12 @@ static enum phema_status read_line(struct reader *reader, struct phema_span line
 {
     if (line.size > MAX_LINE)
         return phema_fail(err, PHEMA_ERR_FILE, "is longer than %zu bytes", MAX_LINE);
-    line = trim(line);
+    line = phema_span_trim(line);
     if (line.size && line.data[0] == '{')
         return read_json_line(reader, line, err);
     const uint8_t *comment = line.size ? memchr(line.data, '#', line.size) : NULL;
     if (comment)
-        line = trim((struct phema_span){line.data, (size_t)(comment - line.data)});
+        line = phema_span_trim((struct phema_span){line.data, (size_t)(comment - line.data)});
     return line.size ? read_csv_line(reader, line, err) : PHEMA_OK;
 }
 

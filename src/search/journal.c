@@ -178,8 +178,7 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
 static bool read_width(double *sigma_rel, struct phema_span field)
 {
     *sigma_rel = 0;
-    if (field.size == strlen(PHEMA_NEWEST_WIDTH) &&
-        memcmp(field.data, PHEMA_NEWEST_WIDTH, field.size) == 0)
+    if (phema_bytes_are(field.data, field.size, PHEMA_NEWEST_WIDTH))
         return true;
     return phema_decimal_parse(sigma_rel, field) && isfinite(*sigma_rel) && *sigma_rel > 0;
 }
