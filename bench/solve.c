@@ -15,9 +15,9 @@
 #include <time.h>
 
 #include "../src/solver/cholesky.h"
+#include "../src/solver/fixed_point.h"
 #include "../src/solver/gram.h"
 #include "../src/solver/linear_system.h"
-#include "../src/solver/scaled.h"
 #include "phema/dtype.h"
 #include "phema/solver.h"
 

@@ -5,9 +5,32 @@
 #ifndef DESIGN_FILTER_H
 #define DESIGN_FILTER_H
 
-#include "kernel.h"
 #include "phema/arena.h"
 #include "phema/design.h"
+#include "phema/profile.h"
+
+/* ---- kernel.c: profiles in double, where digits do not matter ---- */
+
+struct kernel {
+    enum phema_shape shape;
+    double power, origin, end, rate, turn;
+};
+
+/* end: of windows and the like
+ * PHEMA_ERR_INPUTS  a table, updates every U steps, a reset, a window longer than the time before
+ *                   its end */
+PHEMA_FALLIBLE kernel_make(struct kernel *kernel, const struct phema_profile *profile, double end,
+                           struct phema_error *err);
+
+/* F(from; to), from <= to; 0 before the origin. */
+double kernel_decay(const struct kernel *kernel, double from, double to);
+/* dF/dt at t, for that F. */
+double kernel_density(const struct kernel *kernel, double t, double decay);
+/* F changes within about this time before t. */
+double kernel_scale(const struct kernel *kernel, double t);
+bool kernel_equals(const struct kernel *a, const struct kernel *b);
+
+/* ---- filter.c ---- */
 
 /* Targets by shape and, where the profile depends on it, by end. */
 #define FILTER_MAX_TARGETS 256

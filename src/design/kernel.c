@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kernel.c - profiles in double, where digits do not matter: F(from; to) and its derivative. */
-#include <math.h>
+#include "filter.h"
 
-#include "kernel.h"
+#include <math.h>
 
 PHEMA_FALLIBLE kernel_make(struct kernel *kernel, const struct phema_profile *profile, double end,
                            struct phema_error *err)

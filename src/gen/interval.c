@@ -4,13 +4,11 @@
  * to walk, parameters and averages; the interval's covariance is the sum of the outer products. Its
  * Cholesky factor is kept up to date by plane rotations, which never subtract: averages that differ
  * little keep their small difference to full precision, and equal ones stay equal. */
-#include "interval.h"
+#include "train.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "train.h"
 
 /* L L' becomes L L' + v v' (Golub and Van Loan, Matrix Computations, 6.5.4). Destroys v. */
 static void add_noise(double *factor, double *restrict v, size_t n)

@@ -1,4 +1,4 @@
-/* schedule_pieces.h - a schedule as pieces of simple forms, and the readers that fill it. */
+/* schedule_pieces.h - a schedule as pieces of simple forms. */
 #ifndef PROFILE_SCHEDULE_PIECES_H
 #define PROFILE_SCHEDULE_PIECES_H
 
@@ -23,10 +23,5 @@ struct phema_schedule {
 
 PHEMA_FALLIBLE schedule_add(struct phema_schedule *schedule, const struct schedule_piece *piece,
                             struct phema_error *err);
-
-/* ---- schedule_file.c ---- */
-
-PHEMA_FALLIBLE schedule_read_file(struct phema_schedule *schedule, const char *path,
-                                  struct phema_error *err);
 
 #endif

@@ -92,32 +92,21 @@ double spec_value(const struct phema_spec_term *term, const char *key);
 double spec_choice_find(const struct spec_key *key, const char *word);
 struct phema_span spec_choice_word(const struct spec_key *key, double index);
 
-/* ---- spec_format.c: fills in spec->canonical and spec->file_part. ---- */
-
-PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err);
-
 /* ---- spec_resolve.c: both numbers of a power function. ---- */
 
 /* PHEMA_ERR_TARGET  no such function exists */
 PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
                                   const struct phema_spec_term *term, struct phema_error *err);
 
-/* ---- trainer_betas.c ---- */
+/* ---- betas.c ---- */
 
 /* How titan:counting counts its updates, by index of the word. */
 enum titan_counting { TITAN_COUNT, TITAN_COUNTER, TITAN_FLOOR, TITAN_STEPS };
 #define TITAN_COUNTINGS "count|counter|floor|steps"
 
-/* Whether the trainer of the term keeps its averages step by step. */
-bool spec_is_trainer(const struct spec_kind *kind);
-/* The beta of a step, from 1 on; false: the trainer does not update its average there. */
-bool spec_trainer_beta(double *beta, const struct phema_spec_term *term, uint64_t step);
-
 /* TRL's BEMACallback: its last update until t, or 0; and the factor of the bias there. */
 double spec_bema_update(const struct phema_spec_term *term, double t);
 double spec_bema_factor(const struct phema_spec_term *term, double update);
-
-/* ---- beta_table.c ---- */
 
 /* Most steps of one table: enough for a long training, and bounded memory. */
 #define SPEC_MAX_STEPS ((size_t)1 << 24)

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "dot.h"
-
 /* A pivot below this fraction of its diagonal is rounding error alone. */
 #define LEAST_PIVOT ((phema_quad)1e-30)
 

@@ -54,6 +54,19 @@ PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *d
 
 /* ---- Small matrices, in float64 ---- */
 
+/* A sum of products: of four sums, which do not wait for each other. */
+static inline double phema_dot(const double *a, const double *b, size_t n)
+{
+    double sums[4] = {0};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (size_t k = 0; k < 4; k++)
+            sums[k] += a[i + k] * b[i + k];
+    for (; i < n; i++)
+        sums[0] += a[i] * b[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 /* The factor L of a = L L^T, in place: a is [n x n], and its lower half alone is read and written.
  * L is 0 where rows of a begin with 0, which takes no time. false: not positive definite */
 bool phema_float64_factor(double *a, size_t n);

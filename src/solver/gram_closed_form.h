@@ -4,7 +4,6 @@
 #define SOLVER_GRAM_CLOSED_FORM_H
 
 #include "gram.h"
-#include "scaled.h"
 
 /* One member is a snapshot, or both are parts of one target; in a band both are near. */
 bool phema_product_is_wanted(const struct phema_products *products,

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cholesky.h"
-#include "dot.h"
 #include "gram.h"
 #include "phema/solver.h"
 

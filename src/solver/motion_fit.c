@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "motion_coherent.h"
 #include "motion_likelihood.h"
 #include "motion_posterior.h"
 

@@ -49,4 +49,15 @@ void phema_motion_window_add_scores(const struct phema_motion_windows *windows, 
                                     const double *v, const double *places, double weight,
                                     double *score, double *fisher, size_t n_unknowns);
 
+/* ---- Coherence ---- */
+
+/* Sets the coherence of a walk without jitter, by the likelihood of the earliest snapshots (N36). It
+ * stays 0 unless two of them end at one time: one alone does not show a direction.
+ * PHEMA_ERR_INPUTS    as phema_weights_solve
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion *motion,
+                                           const struct phema_motion_work *work,
+                                           const struct phema_motion_data *data,
+                                           struct phema_error *err);
+
 #endif

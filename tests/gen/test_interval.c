@@ -2,7 +2,6 @@
 /* test_interval.c - trainings from stop to stop, held against the simulation of every step, which is
  * kept here. What both do is linear in their noises: unit noises give the covariances of all files,
  * which have to be equal. Real numbers have to have these covariances within sampling error. */
-#include "interval.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* test_scaled.c - split quads compared with quad arithmetic. */
 #include "support.h"
 
-#include "scaled.h"
+#include "fixed_point.h"
 
 #define N_NUMBERS 400
 

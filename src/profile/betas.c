@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/* betas.c - averages that are kept by a table of betas: from files, or step by step as trainers make
+ * them whose averages have no closed form: diffusers, torchtitan, Lightning, TRL. */
+#include "spec.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/mapped_file.h"
+#include "phema/number.h"
+#include "phema/quad.h"
+
+/* A step of 16 digits, a beta of 25, and blanks; longer lines are refused. */
+#define MAX_LINE ((size_t)256)
+
+/* Whether the trainer of the term keeps its averages step by step. */
+static bool is_trainer(const struct spec_kind *kind)
+{
+    return kind->build == BUILD_DIFFUSERS || kind->build == BUILD_TITAN ||
+           kind->build == BUILD_LIGHTNING || kind->build == BUILD_BEMA;
+}
+
+/* Whether 1 - rest rounds to one double although the last two bits of rest, from libm, may be
+ * wrong. A long training has a million betas, and quad takes a microsecond: it is used only where
+ * this fails, so that every machine has the same betas. */
+static bool is_certain(double *out, double rest)
+{
+    double slack = 2 * DBL_EPSILON * rest;
+    *out = 1 - rest;
+    return 1 - (rest + slack) == 1 - (rest - slack);
+}
+
+/* ---- diffusers ---- */
+
+static double one_minus_power(double base, double exponent)
+{
+    double value;
+    if (is_certain(&value, pow(base, -exponent)))
+        return value;
+    return (double)(1 - phema_quad_pow((phema_quad)base, -(phema_quad)exponent));
+}
+
+/* EMAModel.get_decay (src/diffusers/training_utils.py): the optimisation step is counted before the
+ * decay is computed, so the first step copies the parameters. */
+static double diffusers_beta(const struct phema_spec_term *term, uint64_t optimization_step)
+{
+    double step = (double)optimization_step - spec_value(term, "update-after") - 1;
+    if (step <= 0)
+        return 0;
+    double value =
+        spec_value(term, "warmup") != 0
+            ? one_minus_power(1 + step / spec_value(term, "inv-gamma"), spec_value(term, "power"))
+            : (1 + step) / (10 + step);
+    return fmax(fmin(value, spec_value(term, "decay")), spec_value(term, "min-decay"));
+}
+
+/* ---- torchtitan ---- */
+
+/* 2^-x */
+static double halved(double x)
+{
+    double value;
+    if (is_certain(&value, -expm1(-M_LN2 * x)))
+        return value;
+    return (double)phema_quad_pow(2, -(phema_quad)x);
+}
+
+/* torchtitan's EMA, whose half-life is a fraction of the updates so far: at update k the decay is
+ * 2^(-1/(fraction k)). Which steps are updates, and what k is, depends on its version: count since
+ * September 2026 (components/ema), floor in August, counter for some days between, steps before. */
+static bool titan_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
+{
+    double since = (double)step - spec_value(term, "start"), every = spec_value(term, "every");
+    double bias = spec_value(term, "bias"), k = 0;
+    enum titan_counting counting = (enum titan_counting)spec_value(term, "counting");
+    if (since < (counting == TITAN_COUNT ? 1 : 0) || fmod(since, every) != 0)
+        return false;
+    switch (counting) {
+    case TITAN_COUNT:
+        k = since / every + bias;
+        break;
+    case TITAN_COUNTER: /* its first update has k = 1; there is no step 0 */
+        k = since / every + (spec_value(term, "start") > 0) + bias;
+        break;
+    case TITAN_FLOOR:
+        k = fmax(floor((since + bias) / every), 1);
+        break;
+    case TITAN_STEPS:
+        k = fmax(since + bias, 1);
+        break;
+    }
+    double decay = spec_value(term, "decay");
+    *beta = isnan(decay) ? halved(1 / (spec_value(term, "fraction") * k)) : decay;
+    return true;
+}
+
+/* ---- Lightning ---- */
+
+/* EMAWeightAveraging (lightning.pytorch.callbacks.weight_averaging): updated after the steps 1, 1 +
+ * every, ... that are later than start; the first update copies the parameters. */
+static bool lightning_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
+{
+    double before = (double)step - 1, start = spec_value(term, "start");
+    double every = spec_value(term, "every");
+    if (before < start || fmod(before, every) != 0)
+        return false;
+    *beta = before - every < start ? 0 : spec_value(term, "decay");
+    return true;
+}
+
+/* ---- TRL ---- */
+
+double spec_bema_update(const struct phema_spec_term *term, double t)
+{
+    double after = spec_value(term, "after"), every = spec_value(term, "every");
+    double n = floor((t - after) / every);
+    return n >= 1 ? after + n * every : 0;
+}
+
+/* lag + multiplier t */
+static double bema_age(const struct phema_spec_term *term, double step)
+{
+    return spec_value(term, "lag") + spec_value(term, "multiplier") * step;
+}
+
+double spec_bema_factor(const struct phema_spec_term *term, double update)
+{
+    return (double)phema_quad_pow((phema_quad)bema_age(term, update),
+                                  -(phema_quad)spec_value(term, "bias-power"));
+}
+
+/* BEMACallback (trl/trainer/callbacks.py; arXiv:2508.00180): at step `after` the average begins as
+ * a copy of the parameters, and `every` steps later it is updated with 1 - beta =
+ * age^-ema-power. */
+static bool bema_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
+{
+    double since = (double)step - spec_value(term, "after");
+    if (since < 0 || fmod(since, spec_value(term, "every")) != 0)
+        return false;
+    double value = one_minus_power(bema_age(term, (double)step), spec_value(term, "ema-power"));
+    *beta = since > 0 ? fmin(value, 1 - spec_value(term, "min-ema")) : 0;
+    return true;
+}
+
+/* The beta of a step, from 1 on; false: the trainer does not update its average there. */
+static bool trainer_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
+{
+    if (term->kind->build == BUILD_TITAN)
+        return titan_beta(beta, term, step);
+    if (term->kind->build == BUILD_LIGHTNING)
+        return lightning_beta(beta, term, step);
+    if (term->kind->build == BUILD_BEMA)
+        return bema_beta(beta, term, step);
+    *beta = diffusers_beta(term, step);
+    return true;
+}
+
+/* ---- Tables ---- */
+
+static enum phema_status add_step(struct phema_spec_term *term, struct phema_arena *arena,
+                                  uint64_t step, double beta, struct phema_error *err)
+{
+    if (term->known.n == SPEC_MAX_STEPS)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "has more than %zu steps", SPEC_MAX_STEPS);
+    if (term->known.n == term->capacity) {
+        size_t capacity = term->capacity ? 2 * term->capacity : 1024;
+        if (arena->total_bytes > SPEC_MAX_BYTES)
+            return phema_fail(err, PHEMA_ERR_RESOURCE,
+                              "the steps of all profiles take more than 2 GiB");
+        uint64_t *steps = phema_arena_array(arena, capacity, sizeof(*steps));
+        double *betas = phema_arena_array(arena, capacity, sizeof(*betas));
+        if (!steps || !betas)
+            return phema_fail_memory(err);
+        if (term->known.n) {
+            memcpy(steps, term->steps, term->known.n * sizeof(*steps));
+            memcpy(betas, term->betas, term->known.n * sizeof(*betas));
+        }
+        term->known.steps = term->steps = steps;
+        term->known.betas = term->betas = betas;
+        term->capacity = capacity;
+    }
+    term->steps[term->known.n] = step;
+    term->betas[term->known.n++] = beta;
+    return PHEMA_OK;
+}
+
+/* ---- Files ---- */
+
+static enum phema_status read_line(struct phema_spec_term *term, struct phema_arena *arena,
+                                   char *line, struct phema_error *err)
+{
+    char *comment = strchr(line, '#'), *rest = NULL;
+    if (comment)
+        *comment = '\0';
+    const char *first = strtok_r(line, " \t\r", &rest);
+    if (!first)
+        return PHEMA_OK;
+    const char *second = strtok_r(NULL, " \t\r", &rest);
+    if (!second || strtok_r(NULL, " \t\r", &rest))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a step and its beta");
+    uint64_t step = 0;
+    double beta = 0;
+    enum phema_status status = phema_count_parse(&step, first, err);
+    if (!status)
+        status = phema_number_parse(&beta, second, err);
+    if (status)
+        return PHEMA_ERR_FILE;
+    if (!(beta >= 0 && beta <= 1))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a beta from 0 to 1, found %g", beta);
+    uint64_t last = term->known.n ? term->steps[term->known.n - 1] : 0;
+    if (step <= last)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a step after %llu, found %llu",
+                          (unsigned long long)last, (unsigned long long)step);
+    return add_step(term, arena, step, beta, err);
+}
+
+static enum phema_status read_lines(struct phema_spec_term *term, struct phema_arena *arena,
+                                    struct phema_span text, struct phema_error *err)
+{
+    size_t number = 1;
+    for (size_t at = 0; at < text.size; number++) {
+        const uint8_t *begin = text.data + at;
+        const uint8_t *end = memchr(begin, '\n', text.size - at);
+        size_t size = end ? (size_t)(end - begin) : text.size - at;
+        char line[MAX_LINE + 1];
+        enum phema_status status = PHEMA_OK;
+        if (size > MAX_LINE || memchr(begin, '\0', size)) {
+            status = phema_fail(err, PHEMA_ERR_FILE,
+                                "is no line of text of at most %zu bytes; expected a step and its "
+                                "beta",
+                                MAX_LINE);
+        } else {
+            memcpy(line, begin, size);
+            line[size] = '\0';
+            status = read_line(term, arena, line, err);
+        }
+        if (status)
+            return phema_fail_in(err, status, "line %zu", number);
+        at += size + 1;
+    }
+    return term->known.n ? PHEMA_OK : phema_fail(err, PHEMA_ERR_FILE, "has no steps");
+}
+
+PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena *arena,
+                               struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    enum phema_status status = phema_file_open(&file, term->path, err);
+    if (!status)
+        status = read_lines(term, arena, phema_file_span(file), err);
+    phema_file_close(file);
+    return status ? phema_fail_in(err, status, "%s", term->path) : PHEMA_OK;
+}
+
+/* ---- Trainers ---- */
+
+static enum phema_status follow_trainer(struct phema_spec_term *term, double t,
+                                        struct phema_arena *arena, struct phema_error *err)
+{
+    if (t >= (double)SPEC_MAX_STEPS)
+        return phema_fail(err, PHEMA_ERR_RESOURCE,
+                          "would have more than %zu steps until %.0f; %s counts steps, not "
+                          "images or tokens",
+                          SPEC_MAX_STEPS, t, term->kind->name);
+    enum phema_status status = PHEMA_OK;
+    while (!status && (double)(term->n_followed + 1) <= t) {
+        double beta = 0;
+        if (trainer_beta(&beta, term, ++term->n_followed))
+            status = add_step(term, arena, term->n_followed, beta, err);
+    }
+    return status;
+}
+
+/* ---- Together ---- */
+
+PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
+                          struct phema_arena *arena, struct phema_error *err)
+{
+    if (is_trainer(term->kind)) {
+        enum phema_status status = follow_trainer(term, t, arena, err);
+        if (status)
+            return status;
+    }
+    if (term->known.n == 0 || (double)term->steps[0] > t)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has no step until time %g", t);
+    *out = &term->known;
+    return PHEMA_OK;
+}
