@@ -11,6 +11,7 @@ struct phema_arena {
     struct phema_arena_block *newest;
     size_t used;        /* of the newest block */
     size_t total_bytes; /* of all blocks */
+    bool is_failed;     /* some memory was not there: many pieces need one check */
 };
 
 /* Zeroed, aligned to 16; NULL when there is no memory. The arena starts as {0}. */

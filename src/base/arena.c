@@ -20,6 +20,7 @@ struct phema_arena_block {
 static bool add_block(struct phema_arena *arena, size_t capacity)
 {
     struct phema_arena_block *block = calloc(1, sizeof(*block) + capacity);
+    arena->is_failed |= !block;
     if (!block)
         return false;
     block->capacity = capacity;
@@ -39,6 +40,7 @@ static size_t next_block_bytes(const struct phema_arena *arena)
 
 void *phema_arena_alloc(struct phema_arena *arena, size_t size)
 {
+    arena->is_failed |= size > SIZE_MAX / 2;
     if (size > SIZE_MAX / 2)
         return NULL;
     size = (size + 15) / 16 * 16;
@@ -55,9 +57,7 @@ void *phema_arena_alloc(struct phema_arena *arena, size_t size)
 void *phema_arena_array(struct phema_arena *arena, size_t n, size_t size)
 {
     uint64_t total = 0;
-    if (!phema_size_mul(&total, n, size))
-        return NULL;
-    return phema_arena_alloc(arena, (size_t)total);
+    return phema_arena_alloc(arena, phema_size_mul(&total, n, size) ? (size_t)total : SIZE_MAX);
 }
 
 void *phema_arena_grow(struct phema_arena *arena, void *items, size_t n, size_t size)

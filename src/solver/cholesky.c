@@ -9,14 +9,6 @@
 /* A pivot below this fraction of its diagonal is rounding error alone. */
 #define LEAST_PIVOT ((phema_quad)1e-30)
 
-/* Entry (i, j) of the system, not on the diagonal */
-static phema_quad entry_of(const phema_fixed *matrix, const phema_quad *shrink, size_t n, size_t i,
-                           size_t j)
-{
-    phema_quad entry = phema_quad_from_fixed(matrix[i * n + j]);
-    return shrink ? entry * shrink[i] * shrink[j] : entry;
-}
-
 /* Row i of L left of the diagonal; false when an entry shows that the matrix is not definite. */
 static bool factor_row(struct phema_cholesky *cholesky, const phema_fixed *matrix,
                        const phema_quad *shrink, size_t i)
@@ -24,22 +16,16 @@ static bool factor_row(struct phema_cholesky *cholesky, const phema_fixed *matri
     size_t n = cholesky->n;
     phema_fixed *row = cholesky->factor + i * n;
     for (size_t j = 0; j < i; j++) {
-        phema_quad rest =
-            entry_of(matrix, shrink, n, i, j) - phema_fixed_dot(row, cholesky->factor + j * n, j);
+        phema_quad of_system = phema_quad_from_fixed(matrix[i * n + j]);
+        if (shrink)
+            of_system = of_system * shrink[i] * shrink[j];
+        phema_quad rest = of_system - phema_fixed_dot(row, cholesky->factor + j * n, j);
         phema_quad entry = rest * cholesky->inverses[j];
         if (phema_quad_abs(entry) > (phema_quad)1.5)
             return false;
         row[j] = phema_fixed_from_quad(entry);
     }
     return true;
-}
-
-static void mirror(struct phema_cholesky *cholesky)
-{
-    size_t n = cholesky->n;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < i; j++)
-            cholesky->factor[j * n + i] = cholesky->factor[i * n + j];
 }
 
 enum phema_status phema_cholesky_factor(struct phema_cholesky *cholesky, const phema_fixed *matrix,
@@ -73,7 +59,9 @@ enum phema_status phema_cholesky_factor(struct phema_cholesky *cholesky, const p
         for (size_t j = 0; j < i; j++)
             row[j] = 0;
     }
-    mirror(cholesky);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            cholesky->factor[j * n + i] = cholesky->factor[i * n + j];
     return PHEMA_OK;
 }
 
@@ -146,19 +134,12 @@ void phema_cholesky_invert(const struct phema_cholesky *cholesky, phema_quad *x,
 
 /* ---- Small matrices, in float64 ---- */
 
-/* The first entry of a row that is not 0, the last one at most. */
-static size_t find_begin(const double *row, size_t last)
-{
-    size_t begin = 0;
-    while (begin < last && row[begin] == 0)
-        begin++;
-    return begin;
-}
-
 bool phema_float64_factor(double *a, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t begin = find_begin(a + i * n, i);
+        size_t begin = 0; /* the first entry of the row that is not 0, the last one at most */
+        while (begin < i && a[i * n + begin] == 0)
+            begin++;
         for (size_t j = begin; j <= i; j++) {
             double sum = a[i * n + j] - phema_dot(a + i * n + begin, a + j * n + begin, j - begin);
             if (i == j && !(sum > 0 && sum < HUGE_VAL))

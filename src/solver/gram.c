@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "gram_closed_form.h"
+#include "phema/arena.h"
 
 /* n_rows of row_size entries */
 static bool alloc_products(struct phema_products *products, size_t n_rows, size_t row_size,
@@ -284,10 +285,12 @@ void phema_gram_band_clear(struct phema_gram_band *band)
     *band = (struct phema_gram_band){0};
 }
 
+/* The product of the matrix with numbers in fixed point, or whole ones. */
 struct applying {
     const struct phema_gram *gram;
     const phema_fixed *x;
-    phema_quad unit; /* of x */
+    const int64_t *whole; /* instead; or NULL */
+    phema_quad unit;      /* of x */
     phema_quad *out;
 };
 
@@ -295,37 +298,25 @@ static void apply_rows(void *context, size_t block)
 {
     const struct applying *applying = context;
     size_t n = applying->gram->n;
-    for (size_t i = block * BLOCK; i < end_of_block(n, block); i++)
-        applying->out[i] =
-            applying->unit * phema_fixed_dot(applying->gram->matrix + i * n, applying->x, n);
+    for (size_t i = block * BLOCK; i < end_of_block(n, block); i++) {
+        const phema_fixed *row = applying->gram->matrix + i * n;
+        applying->out[i] = applying->whole ? phema_fixed_dot_whole(row, applying->whole, n)
+                                           : applying->unit * phema_fixed_dot(row, applying->x, n);
+    }
 }
 
 void phema_gram_apply(const struct phema_gram *gram, phema_quad *out, const phema_quad *x,
                       phema_fixed *scratch)
 {
     phema_quad unit = phema_fixed_vector(scratch, x, gram->n);
-    struct applying applying = {gram, scratch, unit, out};
+    struct applying applying = {.gram = gram, .x = scratch, .unit = unit, .out = out};
     phema_parallel(count_blocks(gram->n), phema_threads_for(gram->n), apply_rows, &applying);
-}
-
-struct applying_whole {
-    const struct phema_gram *gram;
-    const int64_t *x;
-    phema_quad *out;
-};
-
-static void apply_rows_whole(void *context, size_t block)
-{
-    const struct applying_whole *applying = context;
-    size_t n = applying->gram->n;
-    for (size_t i = block * BLOCK; i < end_of_block(n, block); i++)
-        applying->out[i] = phema_fixed_dot_whole(applying->gram->matrix + i * n, applying->x, n);
 }
 
 void phema_gram_apply_whole(const struct phema_gram *gram, phema_quad *out, const int64_t *x)
 {
-    struct applying_whole applying = {gram, x, out};
-    phema_parallel(count_blocks(gram->n), phema_threads_for(gram->n), apply_rows_whole, &applying);
+    struct applying applying = {.gram = gram, .whole = x, .out = out};
+    phema_parallel(count_blocks(gram->n), phema_threads_for(gram->n), apply_rows, &applying);
 }
 
 /* With u_i = p_i / |p_i| and x_i = w_i |p_i| / |target|: 1 - 2 x b + x A x. */
@@ -333,24 +324,22 @@ enum phema_status phema_gram_error(phema_quad *squared, const struct phema_gram 
                                    size_t target, const double *weights, struct phema_error *err)
 {
     size_t n = gram->n;
-    phema_quad *x = calloc(n, sizeof(*x));
-    phema_quad *product = calloc(n, sizeof(*product));
-    phema_fixed *scratch = calloc(n, sizeof(*scratch));
-    bool has_memory = x && product && scratch;
-    if (has_memory) {
-        for (size_t i = 0; i < n; i++)
-            x[i] = (phema_quad)weights[i] * gram->lengths[i] / gram->lengths[n + target];
-        phema_gram_apply(gram, product, x, scratch);
-        phema_quad sum = 1;
-        for (size_t i = 0; i < n; i++)
-            sum += x[i] * (product[i] - 2 * gram->cosines[target * n + i]);
-        *squared = sum > 0 ? sum : 0;
-    }
-    free(x);
-    free(product);
-    free(scratch);
-    if (!has_memory)
+    struct phema_arena memory = {0};
+    phema_quad *x = phema_arena_array(&memory, n, sizeof(*x));
+    phema_quad *product = phema_arena_array(&memory, n, sizeof(*product));
+    phema_fixed *scratch = phema_arena_array(&memory, n, sizeof(*scratch));
+    if (memory.is_failed) {
+        phema_arena_clear(&memory);
         return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for %zu weights", n);
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = (phema_quad)weights[i] * gram->lengths[i] / gram->lengths[n + target];
+    phema_gram_apply(gram, product, x, scratch);
+    phema_quad sum = 1;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * (product[i] - 2 * gram->cosines[target * n + i]);
+    *squared = sum > 0 ? sum : 0;
+    phema_arena_clear(&memory);
     return PHEMA_OK;
 }
 

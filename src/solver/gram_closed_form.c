@@ -3,7 +3,7 @@
  * C.3, for the white metric). */
 #include "gram_closed_form.h"
 
-#include <stdlib.h>
+#include "phema/arena.h"
 
 void phema_product_add(struct phema_products *products, const struct phema_profile_set *set,
                        size_t i, size_t j, const phema_quad *product)
@@ -178,18 +178,18 @@ bool phema_products_find_closed(struct phema_products *products,
                                 const struct phema_profile_set *set)
 {
     size_t n_members = set->n + set->n_parts;
+    struct phema_arena memory = {0};
     struct finding finding = {.products = products,
                               .set = set,
-                              .by_family = calloc(n_members, sizeof(size_t)),
-                              .starts = calloc(set->n_families + 2, sizeof(size_t)),
-                              .ranks = calloc(n_members, sizeof(size_t))};
-    bool has_memory = finding.by_family && finding.starts && finding.ranks;
+                              .by_family = phema_arena_array(&memory, n_members, sizeof(size_t)),
+                              .starts =
+                                  phema_arena_array(&memory, set->n_families + 2, sizeof(size_t)),
+                              .ranks = phema_arena_array(&memory, n_members, sizeof(size_t))};
+    bool has_memory = !memory.is_failed;
     if (has_memory) {
         sort_by_family(&finding);
         phema_parallel(set->n_families, phema_threads_for(set->n), find_of_family, &finding);
     }
-    free(finding.by_family);
-    free(finding.starts);
-    free(finding.ranks);
+    phema_arena_clear(&memory);
     return has_memory;
 }

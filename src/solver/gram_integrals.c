@@ -31,11 +31,11 @@ struct phema_coherent {
     phema_quad *onward_of;    /* [n + n_parts] onward, of the member at its end */
 };
 
-/* Set, motion and pairs are borrowed; memory is the arena's. NULL: no memory */
-static struct phema_coherent *phema_coherent_begin(const struct phema_profile_set *set,
-                                                   const struct phema_motion *motion,
-                                                   const struct phema_family_pairs *pairs,
-                                                   struct phema_arena *memory)
+/* Set, motion and pairs are borrowed; memory is the arena's, which says whether it failed. */
+static struct phema_coherent *coherent_begin(const struct phema_profile_set *set,
+                                             const struct phema_motion *motion,
+                                             const struct phema_family_pairs *pairs,
+                                             struct phema_arena *memory)
 {
     size_t n_families = set->n_families, n_members = set->n + set->n_parts;
     struct phema_coherent *coherent = phema_arena_alloc(memory, sizeof(*coherent));
@@ -52,16 +52,14 @@ static struct phema_coherent *phema_coherent_begin(const struct phema_profile_se
     coherent->onward_faded = phema_arena_array(memory, n_families, sizeof(phema_quad));
     coherent->at_end = phema_arena_array(memory, n_members, sizeof(phema_quad));
     coherent->onward_of = phema_arena_array(memory, n_members, sizeof(phema_quad));
-    bool has_memory = coherent->with_faded && coherent->faded && coherent->both &&
-                      coherent->onward_faded && coherent->at_end && coherent->onward_of;
-    return has_memory ? coherent : NULL;
+    return coherent;
 }
 
 /* The velocity's standard deviation is sqrt(c T v) / t, its correlation from one interval of the
  * motion to another the ratio of their middles. */
 /* Adds the next interval of the set, which lies in interval k of the motion. */
-static void phema_coherent_add(struct phema_coherent *coherent,
-                               const struct phema_interval *interval, size_t k)
+static void coherent_add(struct phema_coherent *coherent, const struct phema_interval *interval,
+                         size_t k)
 {
     const struct phema_motion *motion = coherent->motion;
     phema_quad begin = k ? (phema_quad)motion->ends[k - 1] : 0;
@@ -97,8 +95,8 @@ static void phema_coherent_add(struct phema_coherent *coherent,
     coherent->middle = middle;
 }
 
-/* Keeps what phema_coherent_finish needs of member i, which ends with the interval added last. */
-static void phema_coherent_read(struct phema_coherent *coherent, size_t i)
+/* Keeps what coherent_finish needs of member i, which ends with the interval added last. */
+static void coherent_read(struct phema_coherent *coherent, size_t i)
 {
     size_t family = coherent->set->members[i].family;
     coherent->at_end[i] = coherent->middle * (coherent->with_path - coherent->with_faded[family]);
@@ -106,8 +104,8 @@ static void phema_coherent_read(struct phema_coherent *coherent, size_t i)
 }
 
 /* What is added to the line of that member with a family: begun - lost F(i's end; b's end). */
-static void phema_coherent_line(const struct phema_coherent *coherent, size_t i, size_t family,
-                                phema_quad *begun, phema_quad *lost)
+static void coherent_line(const struct phema_coherent *coherent, size_t i, size_t family,
+                          phema_quad *begun, phema_quad *lost)
 {
     size_t own = coherent->set->members[i].family;
     size_t pair = coherent->pairs->at[own * coherent->pairs->n_families + family];
@@ -119,8 +117,7 @@ static void phema_coherent_line(const struct phema_coherent *coherent, size_t i,
 
 /* Adds to the products what is not in lines: from the end of the earlier member on, its velocity
  * carries on until the later one ends. All members have been read. */
-static void phema_coherent_finish(const struct phema_coherent *coherent,
-                                  struct phema_products *products)
+static void coherent_finish(const struct phema_coherent *coherent, struct phema_products *products)
 {
     const struct phema_profile_set *set = coherent->set;
     size_t n_members = set->n + set->n_parts;
@@ -169,14 +166,6 @@ static void want_pairs(struct phema_family_pairs *pairs, const struct phema_prof
             phema_family_pairs_want(pairs, set->members[i].family, set->members[j - 1].family);
 }
 
-static bool begin_coherent(struct sums *sums)
-{
-    if (!sums->motion || !(sums->motion->coherence > 0))
-        return true;
-    sums->coherent = phema_coherent_begin(sums->set, sums->motion, &sums->pairs, &sums->memory);
-    return sums->coherent != NULL;
-}
-
 static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
 {
     size_t n_families = set->n_families;
@@ -191,9 +180,11 @@ static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
     sums->moved_single = phema_arena_array(memory, n_families, sizeof(phema_quad));
     sums->lines = phema_arena_array(memory, n_families, sizeof(*sums->lines));
     sums->line_of = phema_arena_array(memory, n_families, sizeof(*sums->line_of));
-    return sums->densities && sums->both && sums->moved && sums->singles && sums->moved_single &&
-           sums->lines && sums->line_of && phema_family_pairs_list(&sums->pairs, memory) &&
-           begin_coherent(sums);
+    if (memory->is_failed || !phema_family_pairs_list(&sums->pairs, memory))
+        return false;
+    if (sums->motion && sums->motion->coherence > 0)
+        sums->coherent = coherent_begin(sums->set, sums->motion, &sums->pairs, memory);
+    return !memory->is_failed;
 }
 
 /* The interval of the motion at a time; after the last one its amplitudes continue. */
@@ -216,7 +207,7 @@ static void add_interval(struct sums *sums, const struct phema_interval *interva
     }
     sums->wandered += wander * interval->length;
     if (sums->coherent)
-        phema_coherent_add(sums->coherent, interval, sums->motion_at);
+        coherent_add(sums->coherent, interval, sums->motion_at);
     for (size_t k = 0; k < sums->set->n_families; k++) {
         if (!interval->is_active[k])
             continue;
@@ -260,8 +251,8 @@ static const struct phema_line *line_of(struct sums *sums, const struct phema_pr
                  [PHEMA_GRAM_WALK] = sums->singles[family] - sums->both[pair],
                  [PHEMA_GRAM_MOTION] = sums->moved_single[family] - sums->moved[pair]}};
     if (sums->coherent)
-        phema_coherent_line(sums->coherent, i, family, &line->begun[PHEMA_GRAM_MOTION],
-                            &line->lost[PHEMA_GRAM_MOTION]);
+        coherent_line(sums->coherent, i, family, &line->begun[PHEMA_GRAM_MOTION],
+                      &line->lost[PHEMA_GRAM_MOTION]);
     phema_line_scale(line, products, set, a, family);
     return line;
 }
@@ -294,7 +285,7 @@ static void read_member(struct phema_products *products, struct sums *sums,
     const struct phema_profile_set *set = sums->set;
     size_t i = set->by_time[at];
     if (sums->coherent)
-        phema_coherent_read(sums->coherent, i);
+        coherent_read(sums->coherent, i);
     for (size_t later = at; later < set->n + set->n_parts; later++) {
         size_t j = set->by_time[later];
         if (!phema_product_is_wanted(products, set, i, j))
@@ -324,7 +315,7 @@ static enum phema_status sum_intervals(struct phema_products *products, struct s
     }
     phema_intervals_close(intervals);
     if (sums->coherent)
-        phema_coherent_finish(sums->coherent, products);
+        coherent_finish(sums->coherent, products);
     return PHEMA_OK;
 }
 

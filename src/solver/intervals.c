@@ -321,7 +321,7 @@ phema_quad phema_intervals_open_bin(const struct phema_intervals *intervals,
 
 /* ---- Iteration ---- */
 
-static bool alloc_intervals(struct phema_intervals *intervals)
+static void alloc_intervals(struct phema_intervals *intervals)
 {
     size_t n_families = intervals->set->n_families, n_pairs = intervals->pairs->n;
     struct phema_interval *interval = &intervals->interval;
@@ -333,8 +333,6 @@ static bool alloc_intervals(struct phema_intervals *intervals)
     interval->both = phema_arena_array(memory, n_pairs, sizeof(phema_quad));
     interval->densities = phema_arena_array(memory, n_pairs, sizeof(phema_quad));
     intervals->locals = phema_arena_array(memory, n_families, sizeof(*intervals->locals));
-    return interval->is_active && interval->decays && interval->singles && interval->open &&
-           interval->both && interval->densities && intervals->locals;
 }
 
 enum phema_status phema_intervals_open(struct phema_intervals **out,
@@ -347,7 +345,8 @@ enum phema_status phema_intervals_open(struct phema_intervals **out,
         return phema_fail_memory(err);
     intervals->set = set;
     intervals->pairs = pairs;
-    enum phema_status status = alloc_intervals(intervals) ? PHEMA_OK : phema_fail_memory(err);
+    alloc_intervals(intervals);
+    enum phema_status status = intervals->memory.is_failed ? phema_fail_memory(err) : PHEMA_OK;
     if (!status && set->is_stepwise)
         status = begin_steps(intervals, err);
     if (status)

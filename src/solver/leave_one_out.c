@@ -8,6 +8,7 @@
 
 #include "cholesky.h"
 #include "gram.h"
+#include "phema/arena.h"
 #include "phema/solver.h"
 
 struct window {
@@ -187,25 +188,14 @@ static void tensor_outliers_find(struct phema_tensor_outlier *out, const struct 
  * take longer than those between their snapshots, are the same for all. */
 #define STRETCH ((size_t)16)
 
-static bool window_alloc(struct window *window)
+static void window_alloc(struct window *window, struct phema_arena *memory)
 {
-    size_t n = window->n;
-    window->coefficients = calloc(n * n, sizeof(double));
-    window->precision = calloc(n, sizeof(double));
-    window->distances = malloc((n * window->sample->n_elems + 1) * sizeof(double));
-    window->residuals = malloc(((n + 1) * window->sample->n_elems + 1) * sizeof(double));
-    window->has_residual = calloc(n, sizeof(bool));
-    return window->coefficients && window->precision && window->distances && window->residuals &&
-           window->has_residual;
-}
-
-static void window_clear(struct window *window)
-{
-    free(window->coefficients);
-    free(window->precision);
-    free(window->distances);
-    free(window->residuals);
-    free(window->has_residual);
+    size_t n = window->n, row_bytes = window->sample->n_elems * sizeof(double);
+    window->coefficients = phema_arena_array(memory, n * n, sizeof(double));
+    window->precision = phema_arena_array(memory, n, sizeof(double));
+    window->distances = phema_arena_array(memory, n, row_bytes);
+    window->residuals = phema_arena_array(memory, n + 1, row_bytes);
+    window->has_residual = phema_arena_array(memory, n, sizeof(bool));
 }
 
 /* K = L (C + R) L, with L the lengths and C the cosines of the Gram matrix, and R = N / L^2. The
@@ -221,26 +211,14 @@ struct scaled_system {
     phema_fixed *scratch;
 };
 
-static bool system_alloc(struct scaled_system *system, size_t n)
+static void system_alloc(struct scaled_system *system, size_t n, struct phema_arena *memory)
 {
-    system->cosines = calloc(n * n, sizeof(*system->cosines));
-    system->shrink = calloc(n, sizeof(*system->shrink));
-    system->scale = calloc(n, sizeof(*system->scale));
-    system->inverse = calloc(n * n, sizeof(*system->inverse));
-    system->sums = calloc(n, sizeof(*system->sums));
-    system->scratch = calloc(n, sizeof(*system->scratch));
-    return system->cosines && system->shrink && system->scale && system->inverse && system->sums &&
-           system->scratch;
-}
-
-static void system_clear(struct scaled_system *system)
-{
-    free(system->cosines);
-    free(system->shrink);
-    free(system->scale);
-    free(system->inverse);
-    free(system->sums);
-    free(system->scratch);
+    system->cosines = phema_arena_array(memory, n * n, sizeof(*system->cosines));
+    system->shrink = phema_arena_array(memory, n, sizeof(*system->shrink));
+    system->scale = phema_arena_array(memory, n, sizeof(*system->scale));
+    system->inverse = phema_arena_array(memory, n * n, sizeof(*system->inverse));
+    system->sums = phema_arena_array(memory, n, sizeof(*system->sums));
+    system->scratch = phema_arena_array(memory, n, sizeof(*system->scratch));
 }
 
 /* first: of the window's snapshots, among those of the band and of the rounding */
@@ -356,11 +334,6 @@ static size_t window_begin(const struct comparison *comparison, size_t index)
     return n <= WHOLE ? 0 : first + WINDOW < n ? first : n - WINDOW;
 }
 
-static size_t count_windows(size_t n)
-{
-    return n <= WHOLE ? 1 : (n - WINDOW + WINDOW / 2 - 1) / (WINDOW / 2) + 1;
-}
-
 /* A snapshot belongs to the first window in whose first three quarters it lies. */
 static bool is_own(const struct comparison *comparison, size_t index, const struct window *window,
                    size_t i)
@@ -373,14 +346,6 @@ static bool is_own(const struct comparison *comparison, size_t index, const stru
     return is_begun && !is_late;
 }
 
-static double product_sum(const double *a, const double *b, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
 /* trace: of P X X' */
 static double likelihood_of(const struct window *window, double trace)
 {
@@ -391,10 +356,13 @@ static double likelihood_of(const struct window *window, double trace)
 static double find_likelihood(const struct window *window)
 {
     double trace = 0;
-    for (size_t i = 0; i < window->n; i++)
-        trace +=
-            window->precision[i] * product_sum(window_residual(window, i),
-                                               window_distance(window, i), window->sample->n_elems);
+    for (size_t i = 0; i < window->n; i++) {
+        const double *residual = window_residual(window, i), *distance = window_distance(window, i);
+        double sum = 0;
+        for (size_t e = 0; e < window->sample->n_elems; e++)
+            sum += residual[e] * distance[e];
+        trace += window->precision[i] * sum;
+    }
     return likelihood_of(window, trace);
 }
 
@@ -415,26 +383,22 @@ static double estimate_likelihood(const struct window *window)
     return likelihood_of(window, trace);
 }
 
-static void compare_snapshot(const struct comparison *comparison, struct window_result *result,
-                             const struct window *window, size_t i)
-{
-    struct phema_leave_one_out *out = comparison->out;
-    size_t k = window->first + i, n_elems = window->sample->n_elems;
-    double squares = square_sum(window_residual(window, i), 0, n_elems);
-    out->z[k] = z_score(window, window->precision[i] * squares);
-    if (out->largest_without && out->z[k] > out->limit)
-        out->largest_without[k] = largest_without(window, i);
-    if (window->sample->tensors)
-        tensor_outliers_find(&result->outlier, window, i);
-}
-
 static void compare_snapshots(const struct comparison *comparison, struct window_result *result,
                               const struct window *window, size_t index)
 {
-    for (size_t i = 0; i < window->n; i++)
-        if (is_own(comparison, index, window, i))
-            compare_snapshot(comparison, result, window, i);
-    result->likelihood = comparison->out->only_z ? PHEMA_UNKNOWN : find_likelihood(window);
+    struct phema_leave_one_out *out = comparison->out;
+    for (size_t i = 0; i < window->n; i++) {
+        if (!is_own(comparison, index, window, i))
+            continue;
+        size_t k = window->first + i, n_elems = window->sample->n_elems;
+        double squares = square_sum(window_residual(window, i), 0, n_elems);
+        out->z[k] = z_score(window, window->precision[i] * squares);
+        if (out->largest_without && out->z[k] > out->limit)
+            out->largest_without[k] = largest_without(window, i);
+        if (window->sample->tensors)
+            tensor_outliers_find(&result->outlier, window, i);
+    }
+    result->likelihood = out->only_z ? PHEMA_UNKNOWN : find_likelihood(window);
 }
 
 /* Windows whose cosines are found together. */
@@ -473,13 +437,13 @@ static enum phema_status compare_window(struct stretch *stretch, size_t index,
 
 static enum phema_status compare_windows(struct stretch *stretch, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    if (!system_alloc(&stretch->system, stretch->window.n) || !window_alloc(&stretch->window))
-        status = phema_fail_memory(err);
+    struct phema_arena memory = {0};
+    system_alloc(&stretch->system, stretch->window.n, &memory);
+    window_alloc(&stretch->window, &memory);
+    enum phema_status status = memory.is_failed ? phema_fail_memory(err) : PHEMA_OK;
     for (size_t w = stretch->begin; !status && w < stretch->end; w++)
         status = compare_window(stretch, w, err);
-    system_clear(&stretch->system);
-    window_clear(&stretch->window);
+    phema_arena_clear(&memory);
     return status;
 }
 
@@ -507,13 +471,6 @@ static enum phema_status compare_stretch(void *context, size_t index, struct phe
     return status;
 }
 
-static void add_result(struct phema_leave_one_out *out, const struct window_result *result)
-{
-    out->likelihood += result->likelihood;
-    if (result->outlier.ratio > out->outlier.ratio)
-        out->outlier = result->outlier;
-}
-
 PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
                                    const struct phema_problem *problem,
                                    const struct phema_sample_rows *sample, struct phema_error *err)
@@ -528,7 +485,8 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
     }
     if (n < 3)
         return PHEMA_OK;
-    struct comparison comparison = {problem, count_windows(n), sample, out, NULL};
+    size_t n_windows = n <= WHOLE ? 1 : (n - WINDOW + WINDOW / 2 - 1) / (WINDOW / 2) + 1;
+    struct comparison comparison = {problem, n_windows, sample, out, NULL};
     comparison.results = calloc(comparison.n_windows, sizeof(*comparison.results));
     if (!comparison.results)
         return phema_fail_memory(err);
@@ -536,8 +494,12 @@ PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
         phema_parallel_try((comparison.n_windows + STRETCH - 1) / STRETCH, phema_threads_for(n),
                            compare_stretch, &comparison, err);
     out->likelihood = status ? PHEMA_UNKNOWN : 0;
-    for (size_t w = 0; !status && w < comparison.n_windows; w++)
-        add_result(out, &comparison.results[w]);
+    for (size_t w = 0; !status && w < comparison.n_windows; w++) {
+        const struct window_result *result = &comparison.results[w];
+        out->likelihood += result->likelihood;
+        if (result->outlier.ratio > out->outlier.ratio)
+            out->outlier = result->outlier;
+    }
     free(comparison.results);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "phema/arena.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"
 
@@ -20,19 +21,6 @@ static enum phema_status fail_memory(const struct phema_system *system, struct p
 {
     return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots",
                       system->gram->n);
-}
-
-static bool find_shrink(struct phema_system *system, const phema_quad *ridge)
-{
-    size_t n = system->gram->n;
-    system->shrink = calloc(n, sizeof(*system->shrink));
-    if (!system->shrink)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        phema_quad length = system->gram->lengths[i];
-        system->shrink[i] = 1 / phema_quad_sqrt(1 + ridge[i] / (length * length));
-    }
-    return true;
 }
 
 /* The snapshot that depends on others, and the one most like it. */
@@ -197,7 +185,12 @@ enum phema_status phema_system_open(struct phema_system *system, const struct ph
 {
     *system = (struct phema_system){.gram = gram, .leniency = leniency};
     system->scratch = malloc(gram->n * sizeof(*system->scratch));
-    bool has_memory = system->scratch && (!ridge || find_shrink(system, ridge));
+    if (ridge)
+        system->shrink = calloc(gram->n, sizeof(*system->shrink));
+    for (size_t i = 0; system->shrink && i < gram->n; i++)
+        system->shrink[i] =
+            1 / phema_quad_sqrt(1 + ridge[i] / (gram->lengths[i] * gram->lengths[i]));
+    bool has_memory = system->scratch && (!ridge || system->shrink);
     enum phema_status status = has_memory ? factor(system, options, err) : fail_memory(system, err);
     if (status)
         phema_system_close(system);
@@ -235,25 +228,6 @@ struct refinement {
     phema_quad unit;
     phema_quad *scratch; /* [n] */
 };
-
-static bool refinement_alloc(struct refinement *work, size_t n)
-{
-    work->rest = malloc(n * sizeof(*work->rest));
-    work->step = malloc(n * sizeof(*work->step));
-    work->moved = malloc(n * sizeof(*work->moved));
-    work->whole = malloc(n * sizeof(*work->whole));
-    work->scratch = malloc(n * sizeof(*work->scratch));
-    return work->rest && work->step && work->moved && work->whole && work->scratch;
-}
-
-static void refinement_clear(struct refinement *work)
-{
-    free(work->rest);
-    free(work->step);
-    free(work->moved);
-    free(work->whole);
-    free(work->scratch);
-}
 
 /* Moves x by the step, which is in units of scale. S moved is rounded to some 50 bits, so that its
  * product with the matrix takes half as long; the next step makes up for that. false: the step is
@@ -353,31 +327,28 @@ static bool refine(const struct phema_system *system, struct refinement *work, p
     return false;
 }
 
-/* Float64 alone */
-static void solve_roughly(const struct phema_system *system, double *step, phema_quad *x,
-                          const phema_quad *b)
-{
-    size_t n = system->gram->n;
-    for (size_t i = 0; i < n; i++)
-        step[i] = (double)b[i];
-    solve_lower(system, step);
-    for (size_t i = 0; i < n; i++)
-        x[i] = (phema_quad)step[i];
-}
-
 /* Float64, refined or not. PHEMA_NO: it does not converge. */
 static enum phema_status solve_float64(const struct phema_system *system, phema_quad *x,
                                        const phema_quad *b, struct phema_error *err)
 {
-    struct refinement work = {0};
-    enum phema_status status = PHEMA_OK;
-    if (!refinement_alloc(&work, system->gram->n))
-        status = fail_memory(system, err);
-    else if (system->refines)
+    size_t n = system->gram->n;
+    struct phema_arena memory = {0};
+    struct refinement work = {.rest = phema_arena_array(&memory, n, sizeof(*work.rest)),
+                              .step = phema_arena_array(&memory, n, sizeof(*work.step)),
+                              .moved = phema_arena_array(&memory, n, sizeof(*work.moved)),
+                              .whole = phema_arena_array(&memory, n, sizeof(*work.whole)),
+                              .scratch = phema_arena_array(&memory, n, sizeof(*work.scratch))};
+    enum phema_status status = memory.is_failed ? fail_memory(system, err) : PHEMA_OK;
+    if (!status && system->refines)
         status = refine(system, &work, x, b) ? PHEMA_OK : PHEMA_NO;
-    else
-        solve_roughly(system, work.step, x, b);
-    refinement_clear(&work);
+    if (!status && !system->refines) {
+        for (size_t i = 0; i < n; i++)
+            work.step[i] = (double)b[i];
+        solve_lower(system, work.step);
+        for (size_t i = 0; i < n; i++)
+            x[i] = (phema_quad)work.step[i];
+    }
+    phema_arena_clear(&memory);
     return status;
 }
 

@@ -80,7 +80,7 @@ static enum phema_status find_pieces(struct phema_motion_work *work,
     size_t *places = phema_arena_array(memory, n, sizeof(*places));
     work->origins = phema_arena_array(memory, n, sizeof(*work->origins));
     work->seen = phema_arena_array(memory, n_distances, sizeof(double));
-    if (!chosen || !kept || !places || !work->origins || !work->seen)
+    if (memory->is_failed)
         return phema_fail_memory(err);
     size_t n_chosen = choose(chosen, work->seen, data->distances, n_distances, data->rounding);
     if (n_chosen < LEAST_DISTANCES)
@@ -104,7 +104,7 @@ static enum phema_status find_pieces(struct phema_motion_work *work,
                   : phema_motion_terms_find(&work->pieces, work->table, chosen, n_chosen, err);
 }
 
-static bool alloc_work(struct phema_motion_work *work)
+static void alloc_work(struct phema_motion_work *work)
 {
     size_t n_pieces = work->pieces.n_intervals, n_pairs = work->pieces.n_pairs;
     struct phema_arena *memory = &work->memory;
@@ -124,22 +124,16 @@ static bool alloc_work(struct phema_motion_work *work)
     work->parts = phema_arena_array(memory, terms->n_intervals, sizeof(double));
     work->walked = phema_arena_array(memory, n_pairs, sizeof(double));
     work->jittered = phema_arena_array(memory, n_pairs, sizeof(double));
-    if (!terms->ends || !terms->starts || !terms->items || !work->known || !work->levels ||
-        !work->shape || !work->slopes || !work->heights || !work->pulls || !work->loads ||
-        !work->parts || !work->walked || !work->jittered)
-        return false;
-    for (size_t k = 0; k < terms->n_intervals; k++)
+    for (size_t k = 0; !memory->is_failed && k < terms->n_intervals; k++)
         terms->ends[k] = work->pieces.ends[(k + 1) * work->n_pieces - 1];
-    return true;
 }
 
-static bool alloc_motion(struct phema_motion *motion, size_t n_intervals,
+static void alloc_motion(struct phema_motion *motion, size_t n_intervals,
                          struct phema_arena *memory)
 {
     motion->n_intervals = n_intervals;
     motion->wander = phema_arena_array(memory, n_intervals, sizeof(double));
     motion->jitter = phema_arena_array(memory, n_intervals, sizeof(double));
-    return motion->wander && motion->jitter;
 }
 
 /* The motion of the pieces, with equal neighbours joined. */
@@ -362,7 +356,8 @@ static enum phema_status choose_motion(struct choice *choice, struct phema_motio
     if (kind == PHEMA_MOTION_EVEN)
         return consider(choice, fitting->is_jittery ? both : walk, work, err);
     struct phema_motion found = *walk;
-    if (!alloc_motion(&found, walk->n_intervals, &work->memory))
+    alloc_motion(&found, walk->n_intervals, &work->memory);
+    if (work->memory.is_failed)
         return phema_fail_memory(err);
     bool is_likeliest = kind == PHEMA_MOTION_LIKELIEST;
     choice->is_compared = fitting->is_jittery || !is_likeliest;
@@ -397,17 +392,17 @@ static enum phema_status fit_even(struct phema_motion_fitting *fitting, struct p
     return PHEMA_OK;
 }
 
-static bool alloc_fitting(struct phema_motion_fitting *fitting)
+static void alloc_fitting(struct phema_motion_fitting *fitting)
 {
     struct phema_motion_work *work = &fitting->work;
     struct phema_arena *memory = &work->memory;
-    if (!alloc_work(work))
-        return false;
+    alloc_work(work);
     size_t n = work->terms.n_intervals;
     fitting->powers = phema_arena_array(memory, n, sizeof(double));
     fitting->slopes = phema_arena_array(memory, n, sizeof(double));
-    return fitting->powers && fitting->slopes && alloc_motion(&fitting->walk, n, memory) &&
-           alloc_motion(&fitting->both, n, memory) && alloc_motion(&fitting->sloped, n, memory);
+    alloc_motion(&fitting->walk, n, memory);
+    alloc_motion(&fitting->both, n, memory);
+    alloc_motion(&fitting->sloped, n, memory);
 }
 
 PHEMA_FALLIBLE phema_motion_fitting_open(struct phema_motion_fitting **out,
@@ -420,7 +415,9 @@ PHEMA_FALLIBLE phema_motion_fitting_open(struct phema_motion_fitting **out,
     fitting->data = *data;
     fitting->work.n_pieces = data->sample ? PIECES : 1;
     enum phema_status status = find_pieces(&fitting->work, data, err);
-    if (!status && !alloc_fitting(fitting))
+    if (!status)
+        alloc_fitting(fitting);
+    if (fitting->work.memory.is_failed)
         status = phema_fail_memory(err);
     if (!status) {
         phema_motion_set_known(&fitting->work, data->schedule);

@@ -43,32 +43,16 @@ static size_t group_end(const struct timed *order, size_t n, size_t i)
     return end;
 }
 
-/* Where each time begins: starts [n_times + 1]. Returns n_times. */
-static size_t find_groups(size_t *starts, const struct timed *order, size_t n)
-{
-    size_t n_times = 0;
-    for (size_t i = 0; i < n; i = group_end(order, n, i))
-        starts[n_times++] = i;
-    starts[n_times] = n;
-    return n_times;
-}
-
-/* The number of times to use, evenly chosen, the last one included. */
-static size_t count_chosen(size_t n_times, size_t n)
+/* Keeps the snapshots of the times to use at the front of the order: evenly chosen, the last one
+ * included. starts [n_times + 1]: where each time begins. Returns how many are kept. */
+static size_t choose_times(struct timed *order, const size_t *starts, size_t n_times, size_t n)
 {
     size_t per_time = n_times ? (n + n_times - 1) / n_times : 1;
     size_t affordable = MANY_PAIRS / (per_time * (per_time - 1) / 2 + per_time * per_time);
     size_t most = affordable < MIN_TIMES   ? MIN_TIMES
                   : affordable > MAX_TIMES ? MAX_TIMES
                                            : affordable;
-    return n_times < most ? n_times : most;
-}
-
-/* Keeps the snapshots of the chosen times at the front of the order; returns how many. */
-static size_t choose_times(struct timed *order, const size_t *starts, size_t n_times, size_t n)
-{
-    size_t n_chosen = count_chosen(n_times, n);
-    size_t kept = 0;
+    size_t n_chosen = n_times < most ? n_times : most, kept = 0;
     for (size_t c = 0; c < n_chosen; c++) {
         size_t t = (c + 1) * n_times / n_chosen - 1;
         size_t size = starts[t + 1] - starts[t];
@@ -109,7 +93,10 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
         for (size_t i = 0; i < n; i++)
             order[i] = (struct timed){snapshots[i].t, i};
         qsort(order, n, sizeof(*order), compare_timed);
-        size_t n_times = find_groups(starts, order, n);
+        size_t n_times = 0;
+        for (size_t i = 0; i < n; i = group_end(order, n, i))
+            starts[n_times++] = i;
+        starts[n_times] = n;
         bool is_alone = n_times == n;
         size_t n_chosen = choose_times(order, starts, n_times, n);
         count = list_pairs(NULL, order, n_chosen, is_alone);
@@ -174,8 +161,7 @@ static bool alloc_table(struct phema_motion_table *table, const struct phema_dis
     table->densities = phema_arena_array(memory, n_times * n_pairs, sizeof(long double));
     table->open_bins = phema_arena_array(memory, n_times * n_pairs, sizeof(long double));
     table->intervals = phema_arena_array(memory, n_times, sizeof(size_t));
-    return table->lengths && table->decays && table->singles && table->both && table->densities &&
-           table->open_bins && table->intervals && phema_family_pairs_list(&table->pairs, memory);
+    return !memory->is_failed && phema_family_pairs_list(&table->pairs, memory);
 }
 
 static enum phema_status fill_table(struct phema_motion_table *table, struct phema_error *err)
@@ -202,6 +188,11 @@ static enum phema_status fill_table(struct phema_motion_table *table, struct phe
         }
     }
     phema_intervals_close(intervals);
+    for (size_t t = 0, piece = 0; t < table->set.n_times; t++) { /* which the set may divide */
+        while (piece + 1 < table->n_pieces && (phema_quad)table->ends[piece] < table->set.times[t])
+            piece++;
+        table->intervals[t] = piece;
+    }
     return PHEMA_OK;
 }
 
@@ -226,17 +217,6 @@ static bool find_pieces(struct phema_motion_table *table, const struct phema_pro
         begin = table->ends[table->n_pieces++] = times[i];
     }
     return true;
-}
-
-/* The piece in which each interval of the set lies: the set divides them at other times as well. */
-static void assign_pieces(struct phema_motion_table *table)
-{
-    size_t piece = 0;
-    for (size_t t = 0; t < table->set.n_times; t++) {
-        while (piece + 1 < table->n_pieces && (phema_quad)table->ends[piece] < table->set.times[t])
-            piece++;
-        table->intervals[t] = piece;
-    }
 }
 
 struct row {                          /* one pair of snapshots, from its later end backwards */
@@ -307,21 +287,6 @@ static size_t measure_pair(struct phema_motion_term *items, const struct phema_m
     return n;
 }
 
-static enum phema_status fill(struct phema_motion_table *table, const struct phema_problem *problem,
-                              const struct phema_distance *pairs, size_t n_pairs, size_t reach,
-                              struct phema_error *err)
-{
-    enum phema_status status = phema_profile_set_build(&table->set, problem, err);
-    if (status)
-        return status;
-    if (!alloc_table(table, pairs, n_pairs, reach))
-        return phema_fail_memory(err);
-    status = fill_table(table, err);
-    if (!status)
-        assign_pieces(table);
-    return status;
-}
-
 PHEMA_FALLIBLE phema_motion_table_open(struct phema_motion_table **out,
                                        const struct phema_profile *snapshots, size_t n,
                                        size_t n_pieces, const struct phema_distance *pairs,
@@ -334,7 +299,11 @@ PHEMA_FALLIBLE phema_motion_table_open(struct phema_motion_table **out,
     }
     const struct phema_motion pieces = {.n_intervals = table->n_pieces, .ends = table->ends};
     const struct phema_problem problem = {.snapshots = snapshots, .n = n, .motion = &pieces};
-    enum phema_status status = fill(table, &problem, pairs, n_pairs, reach, err);
+    enum phema_status status = phema_profile_set_build(&table->set, &problem, err);
+    if (!status && !alloc_table(table, pairs, n_pairs, reach))
+        status = phema_fail_memory(err);
+    if (!status)
+        status = fill_table(table, err);
     if (status)
         phema_motion_table_close(table);
     else

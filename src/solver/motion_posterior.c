@@ -18,16 +18,12 @@
 #define MOST_SLOPE       5.0
 #define MOST_FIRST_SLOPE 3.0
 
-static double smaller(double a, double b)
-{
-    return a * b <= 0 ? 0 : fabs(a) < fabs(b) ? a : b;
-}
-
 double phema_motion_limited_slope(const double *levels, size_t n, size_t k)
 {
     double before = k ? levels[k] - levels[k - 1] : 0;
     double after = k + 1 < n ? levels[k + 1] - levels[k] : fmin(before, 0);
-    double slope = k ? smaller(before, after) : fmax(fmin(after, 0), -MOST_FIRST_SLOPE);
+    double smaller = before * after <= 0 ? 0 : fabs(before) < fabs(after) ? before : after;
+    double slope = k ? smaller : fmax(fmin(after, 0), -MOST_FIRST_SLOPE);
     return fmax(-MOST_SLOPE, fmin(MOST_SLOPE, slope));
 }
 
@@ -175,13 +171,6 @@ struct climb {
     double *score;                    /* [2 n_intervals] gradient of the log posterior */
     double *fisher, *damped;          /* [2 n_intervals x 2 n_intervals] */
 };
-
-static void find_places(struct climb *climb)
-{
-    size_t n = climb->work->n_pieces;
-    for (size_t k = 0; k < n; k++)
-        climb->places[k] = ((double)k + 0.5) / (double)n - 0.5;
-}
 
 static void set_rates(struct climb *climb)
 {
@@ -338,8 +327,7 @@ static bool alloc_climb(struct climb *climb, struct phema_arena *memory)
     climb->score = phema_arena_array(memory, total, sizeof(double));
     climb->fisher = phema_arena_array(memory, total * total, sizeof(double));
     climb->damped = phema_arena_array(memory, total * total, sizeof(double));
-    return climb->unknowns && climb->before && climb->step && climb->smooth && climb->slopes &&
-           climb->v && climb->places && climb->score && climb->fisher && climb->damped;
+    return !memory->is_failed;
 }
 
 /* ---- The mean over the ways to end ---- */
@@ -409,8 +397,8 @@ PHEMA_FALLIBLE phema_motion_find_likeliest(struct phema_motion_work *work, const
         alloc_climb(&climb, &memory)
             ? phema_motion_windows_find(&climb.windows, work, data, &memory, err)
             : phema_fail_memory(err);
-    if (!status)
-        find_places(&climb);
+    for (size_t k = 0; !status && k < work->n_pieces; k++)
+        climb.places[k] = ((double)k + 0.5) / (double)work->n_pieces - 0.5;
     for (size_t k = 0; !status && k < n; k++) {
         climb.unknowns[2 * k] = phema_motion_log(wander[k]);
         climb.unknowns[2 * k + 1] = work->slopes[k];

@@ -262,13 +262,6 @@ static int compare_sizes(const void *a, const void *b, void *context)
     return (i > j) - (i < j);
 }
 
-static void order_by_size(size_t *order, const phema_quad *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        order[i] = i;
-    phema_sort(order, n, sizeof(*order), compare_sizes, &x);
-}
-
 /* Babai's nearest plane, in the white metric. With e = x - weights, e moves the profile by row i of
  * L^T e once the rows below are settled. Weight i is the double that brings that row nearest to
  * 0. */
@@ -305,8 +298,10 @@ enum phema_status phema_mpfr_round(struct phema_mpfr_system *system, double *wei
     size_t *order = calloc(n + 1, sizeof(*order));
     struct triangle triangle = {.entries = make_numbers(n * (n + 1) / 2), .order = order};
     bool has_memory = triangle.entries && order && phema_memory_has_room(MPFR_BYTES);
+    for (size_t i = 0; has_memory && i < n; i++)
+        order[i] = i;
     if (has_memory)
-        order_by_size(order, x, n);
+        phema_sort(order, n, sizeof(*order), compare_sizes, &x);
     if (has_memory && factorise(system, &triangle))
         round_to_planes(system, &triangle, weights, x);
     free(triangle.entries);

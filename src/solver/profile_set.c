@@ -257,12 +257,6 @@ static int compare_quads(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t time_index(const struct phema_profile_set *set, phema_quad t)
-{
-    const phema_quad *found = bsearch(&t, set->times, set->n_times, sizeof(t), compare_quads);
-    return found ? (size_t)(found - set->times) : 0;
-}
-
 /* Ends; and all other boundaries before the last end, in whole steps where steps are followed. */
 static bool index_times(struct phema_profile_set *set, const struct phema_profile *profiles,
                         const struct phema_motion *motion)
@@ -299,7 +293,9 @@ static bool index_times(struct phema_profile_set *set, const struct phema_profil
     set->n_times = n;
     for (size_t i = 0; i < n_members; i++) {
         struct phema_member *member = &set->members[i];
-        member->time = time_index(set, (phema_quad)profiles[i].t);
+        phema_quad t = (phema_quad)profiles[i].t;
+        const phema_quad *found = bsearch(&t, set->times, set->n_times, sizeof(t), compare_quads);
+        member->time = found ? (size_t)(found - set->times) : 0;
         if (member->time > set->families[member->family].last_time)
             set->families[member->family].last_time = member->time;
     }

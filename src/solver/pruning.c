@@ -72,8 +72,7 @@ static enum phema_status begin(struct elimination *elimination, const struct phe
     elimination->weights = phema_arena_array(memory, problem->m * n, sizeof(phema_quad));
     elimination->errors = phema_arena_array(memory, problem->m, sizeof(phema_quad));
     elimination->is_out = phema_arena_array(memory, n, sizeof(bool));
-    if (!elimination->inverse || !elimination->weights || !elimination->errors ||
-        !elimination->is_out)
+    if (memory->is_failed)
         return phema_fail_memory(err);
     for (size_t k = 0; k < problem->m; k++) {
         double total = solutions[k].predicted.total;
@@ -82,20 +81,6 @@ static enum phema_status begin(struct elimination *elimination, const struct phe
             elimination->weights[k * n + i] = (phema_quad)solutions[k].weights[i];
     }
     return invert(elimination->inverse, gram, problem, err);
-}
-
-/* The largest error of any target without snapshot i, squared; unit: of the Gram matrix */
-static phema_quad worst_without(const struct elimination *elimination, size_t i, phema_quad unit)
-{
-    size_t n = elimination->n;
-    phema_quad worst = 0;
-    phema_quad pivot = elimination->inverse[i * n + i];
-    for (size_t k = 0; k < elimination->m; k++) {
-        phema_quad w = elimination->weights[k * n + i];
-        phema_quad error = elimination->errors[k] + unit * w * w / pivot;
-        worst = error > worst ? error : worst;
-    }
-    return worst;
 }
 
 static void take_out(struct elimination *elimination, size_t i, phema_quad unit)
@@ -118,15 +103,22 @@ static void take_out(struct elimination *elimination, size_t i, phema_quad unit)
     elimination->is_out[i] = true;
 }
 
-/* The snapshot whose removal leaves the smallest worst error; n when none may be removed. */
+/* The snapshot whose removal leaves the smallest worst error; n when none may be removed. unit: of
+ * the Gram matrix */
 static size_t find_least(const struct elimination *elimination, phema_quad unit, phema_quad *worst)
 {
-    size_t found = elimination->n;
-    for (size_t i = 0; i < elimination->n; i++) {
-        if (elimination->is_out[i] || !(elimination->inverse[i * elimination->n + i] > 0))
+    size_t n = elimination->n, found = n;
+    for (size_t i = 0; i < n; i++) {
+        if (elimination->is_out[i] || !(elimination->inverse[i * n + i] > 0))
             continue;
-        phema_quad without = worst_without(elimination, i, unit);
-        if (found == elimination->n || without < *worst) {
+        phema_quad without = 0; /* the largest error of any target, squared */
+        for (size_t k = 0; k < elimination->m; k++) {
+            phema_quad w = elimination->weights[k * n + i];
+            phema_quad error =
+                elimination->errors[k] + unit * w * w / elimination->inverse[i * n + i];
+            without = error > without ? error : without;
+        }
+        if (found == n || without < *worst) {
             found = i;
             *worst = without;
         }

@@ -62,22 +62,16 @@ static enum phema_status check_distinct(const struct problem *problem, struct ph
                       phema_number_format(&gamma, snapshots[i].gamma));
 }
 
-/* The end of the last part of a target. */
-static double end_of(const struct phema_mix *target)
-{
-    double end = 0;
-    for (size_t p = 0; p < target->n_parts; p++)
-        end = fmax(end, target->parts[p].t);
-    return end;
-}
-
 /* Unit of a ridge that is one number: it has the same meaning in every metric. */
 static phema_quad ridge_unit(const struct problem *problem, size_t target)
 {
-    phema_quad t = (phema_quad)end_of(&problem->given->targets[target]);
+    const struct phema_mix *mix = &problem->given->targets[target];
+    double end = 0;
+    for (size_t p = 0; p < mix->n_parts; p++)
+        end = fmax(end, mix->parts[p].t);
     if (problem->options->metric == PHEMA_METRIC_MOTION)
         return 1;
-    return problem->options->metric == PHEMA_METRIC_WALK ? t : 1 / t;
+    return problem->options->metric == PHEMA_METRIC_WALK ? (phema_quad)end : 1 / (phema_quad)end;
 }
 
 /* Computes the ridge to add to the diagonal; false if it is 0. */
@@ -103,13 +97,6 @@ static bool find_ridge(phema_quad *ridge, double *lambda, const struct problem *
     return *lambda > 0;
 }
 
-static enum phema_sum wanted_sum(const struct phema_solve_options *options)
-{
-    if (options->metric != PHEMA_METRIC_PROFILE)
-        return PHEMA_SUM_KEPT;
-    return options->keeps_sum ? PHEMA_SUM_FREE : PHEMA_SUM_DIVIDED;
-}
-
 static const struct phema_gram *gram_of(const struct problem *problem)
 {
     const struct phema_gram *const grams[] = {[PHEMA_METRIC_WALK] = &problem->grams.walk,
@@ -118,29 +105,27 @@ static const struct phema_gram *gram_of(const struct problem *problem)
     return grams[problem->options->metric];
 }
 
-/* A new factor is needed where the ridge depends on the target's time, and this one differs. */
-static bool shares_ridge(const struct problem *problem, size_t target)
-{
-    return problem->options->ridge != PHEMA_RIDGE_VALUE ||
-           ridge_unit(problem, target) == ridge_unit(problem, target - 1);
-}
-
 /* ridge [n]: scratch memory */
 static enum phema_status solve_target(struct phema_solution *solution, struct phema_system *system,
                                       phema_quad *ridge, const struct problem *problem,
                                       size_t target, struct phema_error *err)
 {
+    const struct phema_solve_options *options = problem->options;
+    enum phema_sum sum = options->metric != PHEMA_METRIC_PROFILE ? PHEMA_SUM_KEPT
+                         : options->keeps_sum                    ? PHEMA_SUM_FREE
+                                                                 : PHEMA_SUM_DIVIDED;
     enum phema_status status;
     bool has_ridge = find_ridge(ridge, &solution->ridge, problem, target);
-    if (!system->gram || !shares_ridge(problem, target)) {
+    /* the ridge may depend on the target's time */
+    if (!system->gram || (options->ridge == PHEMA_RIDGE_VALUE &&
+                          ridge_unit(problem, target) != ridge_unit(problem, target - 1))) {
         phema_system_close(system);
-        status = phema_system_open(system, gram_of(problem), has_ridge ? ridge : NULL,
-                                   problem->options, PHEMA_STRICT, err);
+        status = phema_system_open(system, gram_of(problem), has_ridge ? ridge : NULL, options,
+                                   PHEMA_STRICT, err);
         if (status)
             return status;
     }
-    status =
-        phema_system_solve(system, solution->weights, target, wanted_sum(problem->options), err);
+    status = phema_system_solve(system, solution->weights, target, sum, err);
     if (status)
         return status;
     status = phema_system_condition(&solution->condition, system, err);
