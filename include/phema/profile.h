@@ -108,6 +108,13 @@ double phema_power_beta(double gamma, uint64_t step);
  * Where the average was reset: 0 at that step; from there on, as above, of steps counted from the
  * origin. Steps before the reset have no influence on it. */
 double phema_profile_beta(const struct phema_profile *profile, uint64_t step);
+
+/* Zero weight before a beginning, `length` before the end: no recurrence makes it. */
+static inline bool phema_shape_has_begin(enum phema_shape shape)
+{
+    return shape == PHEMA_SHAPE_WINDOW || shape == PHEMA_SHAPE_COSINE ||
+           shape == PHEMA_SHAPE_MINUS_SQRT;
+}
 /* Time back from t in which half of the weight lies: t (1 - 2^(-1/(gamma+1))); and its inverse. */
 double phema_half_life_from_gamma(double gamma, double t);
 PHEMA_FALLIBLE phema_gamma_from_half_life(double *gamma, double half_life, double t,

@@ -43,34 +43,21 @@ void phema_design_spread(double *sigma_rels, size_t n, double first, double last
 
 /* ---- One design ---- */
 
-static enum phema_status check_widths(const struct phema_design *design, struct phema_error *err)
-{
-    for (size_t k = 0; k < design->n_widths; k++) {
-        struct kernel kernel;
-        enum phema_status status = kernel_make(&kernel, &design->widths[k].profile, 0, err);
-        if (status)
-            return status;
-    }
-    return PHEMA_OK;
-}
-
 PHEMA_FALLIBLE phema_design_rate(struct phema_design *design, double *errors,
                                  const struct phema_design_question *question,
                                  struct phema_error *err)
 {
     struct filter filter;
-    enum phema_status status = check_widths(design, err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; !status && k < design->n_widths; k++) {
+        struct kernel kernel;
+        status = kernel_make(&kernel, &design->widths[k].profile, 0, err);
+    }
     if (!status)
         status = filter_open(&filter, question, err);
     if (status)
         return status;
-    struct filter_result result;
-    const struct filter_snapshots snapshots = {design->widths, design->n_widths, design->times,
-                                               design->n_times};
-    filter_run(&result, errors, &filter, &snapshots);
-    design->worst_error = result.worst;
-    design->worst_target = result.target;
-    design->worst_end = result.end;
+    filter_rate(design, errors, &filter);
     filter_close(&filter);
     return PHEMA_OK;
 }
@@ -240,13 +227,6 @@ static void try_usual(struct phema_design *best, const struct phema_design_usual
     }
 }
 
-static void try_usuals(struct phema_design *best, const struct phema_design_question *question)
-{
-    for (size_t i = 0; i < PHEMA_DESIGN_N_USUAL; i++)
-        for (size_t d = 0; d < question->n_dtypes && allows(question, &phema_design_usuals[i]); d++)
-            try_usual(best, &phema_design_usuals[i], question->dtypes[d], question);
-}
-
 /* work: the share of the usual work that the search may take */
 static enum phema_status find(struct phema_design *out,
                               const struct phema_design_question *question, double work,
@@ -260,8 +240,9 @@ static enum phema_status find(struct phema_design *out,
     status = search(&best, &filter, work, err);
     if (!status)
         status = candidate_finish(out, &best, &filter, work, err);
-    if (!status)
-        try_usuals(out, question);
+    for (size_t i = 0; !status && i < PHEMA_DESIGN_N_USUAL; i++)
+        for (size_t d = 0; d < question->n_dtypes && allows(question, &phema_design_usuals[i]); d++)
+            try_usual(out, &phema_design_usuals[i], question->dtypes[d], question);
     filter_close(&filter);
     return status;
 }
@@ -286,13 +267,6 @@ static uint64_t most_bytes(const struct phema_design_question *question)
                    fmin(PHEMA_DESIGN_MAX_SNAPSHOTS + (double)question->n_useless,
                         (question->until - question->begun) * PHEMA_DESIGN_MAX_WIDTHS);
     return (double)question->disk_bytes < bytes ? question->disk_bytes : (uint64_t)bytes;
-}
-
-static bool is_worth_it(const struct phema_design_choices *choices,
-                        const struct phema_design *design)
-{
-    const struct phema_design *before = choices->n ? &choices->items[choices->n - 1] : NULL;
-    return !before || design->worst_error < WORTH_IT * before->worst_error;
 }
 
 /* Disks to try, ascending; returns their number. */
@@ -347,7 +321,8 @@ PHEMA_FALLIBLE phema_design_choose(struct phema_design_choices *out,
             return status;
         }
         is_reached = question->max_error > 0 && design.worst_error <= question->max_error;
-        if (is_worth_it(&choices, &design) || is_reached)
+        const struct phema_design *before = choices.n ? &choices.items[choices.n - 1] : NULL;
+        if (!before || design.worst_error < WORTH_IT * before->worst_error || is_reached)
             add_choice(&choices, &design);
         else
             phema_design_clear(&design);

@@ -60,36 +60,23 @@ struct pass {
 
 /* ---- Opening ---- */
 
-static enum phema_status add_target(struct filter *filter, const struct filter_target *target,
-                                    struct phema_error *err)
-{
-    if (filter->n_targets == FILTER_MAX_TARGETS)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "expected at most %d averages, windows counted at each time",
-                          FILTER_MAX_TARGETS);
-    filter->targets[filter->n_targets++] = *target;
-    if (target->kernel.origin > 0)
-        filter->origins[filter->n_origins++] = target->kernel.origin;
-    return PHEMA_OK;
-}
-
-static bool depends_on_end(const struct phema_profile *profile)
-{
-    return profile->length > 0;
-}
-
 static enum phema_status add_targets(struct filter *filter, size_t index, struct phema_error *err)
 {
     const struct phema_design_question *question = filter->question;
     const struct phema_profile *profile = &question->targets[index];
-    bool is_for_each = depends_on_end(profile);
+    bool is_for_each = profile->length > 0;
     for (size_t e = is_for_each ? 0 : question->n_ends - 1; e < question->n_ends; e++) {
         struct filter_target target = {.index = index, .end = is_for_each ? question->ends[e] : 0};
         enum phema_status status = kernel_make(&target.kernel, profile, question->ends[e], err);
-        if (!status)
-            status = add_target(filter, &target, err);
         if (status)
             return status;
+        if (filter->n_targets == FILTER_MAX_TARGETS)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "expected at most %d averages, windows counted at each time",
+                              FILTER_MAX_TARGETS);
+        filter->targets[filter->n_targets++] = target;
+        if (target.kernel.origin > 0)
+            filter->origins[filter->n_origins++] = target.kernel.origin;
     }
     return PHEMA_OK;
 }
@@ -124,8 +111,7 @@ PHEMA_FALLIBLE filter_open(struct filter *filter, const struct phema_design_ques
     filter->targets = phema_arena_array(memory, FILTER_MAX_TARGETS, sizeof(*filter->targets));
     filter->origins = phema_arena_array(memory, FILTER_MAX_TARGETS, sizeof(*filter->origins));
     filter->kept = phema_arena_array(memory, question->n_kept + 1, sizeof(*filter->kept));
-    bool has_memory = filter->targets && filter->origins && filter->kept;
-    enum phema_status status = has_memory ? PHEMA_OK : phema_fail_memory(err);
+    enum phema_status status = memory->is_failed ? phema_fail_memory(err) : PHEMA_OK;
     for (size_t i = 0; !status && i < question->n_targets; i++)
         status = add_targets(filter, i, err);
     if (!status)
@@ -342,13 +328,6 @@ static void record(struct pass *pass, const struct follower *followers, double e
     }
 }
 
-static void copy_frozen(struct frozen *to, const struct frozen *from, size_t n_targets)
-{
-    to->end = from->end;
-    to->n_left = from->n_left;
-    memcpy(to->followers, from->followers, n_targets * sizeof(*from->followers));
-}
-
 /* Records targets that no later snapshot improves any more. is_over: none of them is */
 static void thaw(struct pass *pass, bool is_over)
 {
@@ -359,7 +338,9 @@ static void thaw(struct pass *pass, bool is_over)
         if (is_over || frozen->n_left == 0)
             record(pass, frozen->followers, frozen->end);
         else if (n++ != f)
-            copy_frozen(&pass->frozen[n - 1], frozen, pass->filter->n_targets);
+            memcpy(&pass->frozen[n - 1], frozen,
+                   offsetof(struct frozen, followers) +
+                       pass->filter->n_targets * sizeof(*frozen->followers));
     }
     pass->n_frozen = n;
 }
@@ -433,13 +414,6 @@ static bool see_all(struct pass *pass, const struct filter_snapshots *snapshots,
     return has_any;
 }
 
-static bool is_end(const struct phema_design_question *question, size_t end, double now,
-                   bool is_snapshot, bool is_between)
-{
-    return is_between || (end < question->n_ends && question->ends[end] == now) ||
-           (is_snapshot && question->after > 0 && now >= question->after);
-}
-
 static void follow(struct pass *pass, const struct filter_snapshots *snapshots,
                    const size_t *states, const double *variances)
 {
@@ -463,7 +437,9 @@ static void follow(struct pass *pass, const struct filter_snapshots *snapshots,
         bool is_snapshot = see_all(pass, snapshots, time, states, variances, &kept);
         if (is_snapshot && pass->n_frozen)
             thaw(pass, false);
-        if (!is_end(question, end, next, is_snapshot, next == middle))
+        bool is_end = next == middle || (end < question->n_ends && question->ends[end] == next) ||
+                      (is_snapshot && question->after > 0 && next >= question->after);
+        if (!is_end)
             continue;
         if (is_snapshot || next >= last)
             record(pass, pass->followers, next);
@@ -513,4 +489,15 @@ void filter_run(struct filter_result *out, double *errors, const struct filter *
     free(pass.frozen);
     out->smooth =
         pass.n_summed ? 1e-3 * pow(pass.sum / (double)pass.n_summed, 1.0 / SMOOTH_POWER) : HUGE_VAL;
+}
+
+void filter_rate(struct phema_design *design, double *errors, const struct filter *filter)
+{
+    struct filter_result result;
+    const struct filter_snapshots snapshots = {design->widths, design->n_widths, design->times,
+                                               design->n_times};
+    filter_run(&result, errors, filter, &snapshots);
+    design->worst_error = result.worst;
+    design->worst_target = result.target;
+    design->worst_end = result.end;
 }

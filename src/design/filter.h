@@ -82,5 +82,7 @@ struct filter_snapshots {
 /* errors: [n_targets of the question x n_ends], or NULL */
 void filter_run(struct filter_result *out, double *errors, const struct filter *filter,
                 const struct filter_snapshots *snapshots);
+/* The same of a design, whose worst error, target and end it sets. */
+void filter_rate(struct phema_design *design, double *errors, const struct filter *filter);
 
 #endif

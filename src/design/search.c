@@ -327,18 +327,13 @@ size_t grid_choose(struct candidate *items, size_t n, size_t most)
 
 /* ---- Smaller steps ---- */
 
-/* Parameter p of a candidate: logarithms of its widths and of its spread. */
-static double *find_parameter(struct candidate *candidate, size_t p)
+/* Parameter p: logarithms of the widths and of the spread. */
+static bool move(struct candidate *candidate, size_t p, double step)
 {
     double *const spread[] = {&candidate->spread.early, &candidate->spread.late,
                               &candidate->spread.core};
-    return p < candidate->n_widths ? &candidate->sigma_rels[p] : spread[p - candidate->n_widths];
-}
-
-static bool move(struct candidate *candidate, size_t p, double step)
-{
     bool is_width = p < candidate->n_widths;
-    double *value = find_parameter(candidate, p);
+    double *value = is_width ? &candidate->sigma_rels[p] : spread[p - candidate->n_widths];
     *value *= exp(is_width ? step : 4 * step);
     double least = is_width ? NARROWEST : p == candidate->n_widths + 2 ? 1e-3 : LEAST_SHARE / 2;
     double most = is_width ? WIDEST : p == candidate->n_widths + 2 ? 1 : 20;
@@ -392,14 +387,6 @@ void grid_refine(struct candidate *items, size_t n, const struct filter *filter,
 
 /* ---- Rounding, single times ---- */
 
-/* Widths as people write them: three decimals, four below 0.01. */
-static double round_width(double sigma_rel, double unit)
-{
-    if (!(unit > 0))
-        unit = sigma_rel < 0.01 ? 1e-4 : 1e-3;
-    return round(sigma_rel / unit) / (1 / unit);
-}
-
 struct exchange {
     const struct filter *filter;
     const struct phema_design *design;
@@ -419,19 +406,6 @@ static double rate_times(void *context, const double *times, size_t n)
     return result.smooth;
 }
 
-static void finish(struct phema_design *design, const struct filter *filter)
-{
-    struct filter_result result;
-    const struct filter_snapshots snapshots = {design->widths, design->n_widths, design->times,
-                                               design->n_times};
-    filter_run(&result, NULL, filter, &snapshots);
-    design->worst_error = result.worst;
-    design->worst_target = result.target;
-    design->worst_end = result.end;
-    design->disk_bytes = phema_design_bytes(design->widths, design->n_widths, filter->question) *
-                         (design->n_times + filter->question->n_useless);
-}
-
 PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate *candidate,
                                 const struct filter *filter, double work, struct phema_error *err)
 {
@@ -440,8 +414,13 @@ PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate
                                       calloc(PHEMA_DESIGN_MAX_SNAPSHOTS, sizeof(*design.times))};
     if (!design.times)
         return phema_fail_memory(err);
-    for (size_t k = 0; k < rounded.n_widths && !filter->question->n_fixed; k++)
-        rounded.sigma_rels[k] = round_width(rounded.sigma_rels[k], filter->question->width_unit);
+    for (size_t k = 0; k < rounded.n_widths && !filter->question->n_fixed; k++) {
+        /* as people write widths: three decimals, four below 0.01 */
+        double *width = &rounded.sigma_rels[k], unit = filter->question->width_unit;
+        if (!(unit > 0))
+            unit = *width < 0.01 ? 1e-4 : 1e-3;
+        *width = round(*width / unit) / (1 / unit);
+    }
     if (!candidate_times(design.times, &design.n_times, &rounded, filter->question)) {
         free(design.times);
         return phema_fail(err, PHEMA_BUG, "a design that was rated has no times");
@@ -451,7 +430,9 @@ PHEMA_FALLIBLE candidate_finish(struct phema_design *out, const struct candidate
         struct exchange exchange = {filter, &design, work * EXCHANGE_WORK};
         times_exchange(design.times, design.n_times, filter->question, rate_times, &exchange);
     }
-    finish(&design, filter);
+    filter_rate(&design, NULL, filter);
+    design.disk_bytes = phema_design_bytes(design.widths, design.n_widths, filter->question) *
+                        (design.n_times + filter->question->n_useless);
     *out = design;
     return PHEMA_OK;
 }

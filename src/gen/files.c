@@ -110,15 +110,6 @@ void gen_model_clear(struct gen_model *model)
 
 /* ---- Manifest and tables ---- */
 
-/* True when some snapshot is no power function. */
-static bool needs_manifest(const struct gen_request *request)
-{
-    for (size_t k = 0; k < request->n_snapshot_kinds; k++)
-        if (request->kinds[k].text)
-            return true;
-    return false;
-}
-
 /* The table of the kind is a separate file, which the manifest lists under the name of the kind.
  * Rules of libraries are tables inside, but their text describes them. */
 static bool has_table(const struct gen_kind *kind)
@@ -362,7 +353,10 @@ static enum phema_status open_all_beside(struct gen_files *files, const char *di
                                          const struct phema_gen_options *options,
                                          const struct gen_request *request, struct phema_error *err)
 {
-    if (!needs_manifest(request))
+    bool needs_manifest = false;
+    for (size_t k = 0; k < request->n_snapshot_kinds; k++) /* some is no power function */
+        needs_manifest |= request->kinds[k].text != NULL;
+    if (!needs_manifest)
         return PHEMA_OK;
     struct phema_strbuf text = {0};
     write_manifest(&text, request);

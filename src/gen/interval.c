@@ -90,14 +90,6 @@ static void add_steps(struct gen_interval *interval, const struct gen_training *
     }
 }
 
-static bool is_zero(const double *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (values[i] != 0)
-            return false;
-    return true;
-}
-
 /* Most intervals of few steps have fewer noises than averages. */
 static enum phema_status keep_columns(struct gen_interval *interval, const double *factor, size_t n,
                                       struct phema_error *err)
@@ -107,7 +99,10 @@ static enum phema_status keep_columns(struct gen_interval *interval, const doubl
     if (!interval->columns)
         return phema_fail_memory(err);
     for (size_t k = 0; k < n; k++) {
-        if (is_zero(factor + k * n + k, n - k))
+        size_t first = k;
+        while (first < n && factor[k * n + first] == 0)
+            first++;
+        if (first == n)
             continue;
         interval->columns[interval->n_columns++] = k;
         n_numbers += n - k;

@@ -15,16 +15,6 @@
 
 /* ---- One kind of files: its profile checked, its name ---- */
 
-/* The shortest decimals that read back as the same number, at least 3: 0.050, 0.0125. */
-static void print_sigma(char *text, size_t size, double sigma_rel)
-{
-    for (int digits = 3; digits <= 40; digits++) {
-        (void)snprintf(text, size, "%.*f", digits, sigma_rel);
-        if (strtod(text, NULL) == sigma_rel)
-            return;
-    }
-}
-
 /* PHEMA_ERR_TARGET: no such width */
 static enum phema_status init_power_kind(struct gen_kind *kind, double sigma_rel,
                                          uint64_t update_every, struct phema_error *err)
@@ -33,7 +23,12 @@ static enum phema_status init_power_kind(struct gen_kind *kind, double sigma_rel
         .profile = {.shape = PHEMA_SHAPE_POWER, .update_every = update_every},
         .sigma_rel = sigma_rel,
     };
-    print_sigma(kind->name, sizeof(kind->name), sigma_rel);
+    /* the shortest decimals that read back as the same number, at least 3: 0.050, 0.0125 */
+    for (int digits = 3; digits <= 40; digits++) {
+        (void)snprintf(kind->name, sizeof(kind->name), "%.*f", digits, sigma_rel);
+        if (strtod(kind->name, NULL) == sigma_rel)
+            break;
+    }
     return phema_gamma_from_sigma_rel(&kind->profile.gamma, sigma_rel, err);
 }
 
@@ -185,7 +180,7 @@ static enum phema_status find_average_at(size_t *index, struct gen_request *requ
                                          const struct gen_kind *kind, uint64_t time,
                                          struct phema_error *err)
 {
-    if (!gen_has_begin(&kind->profile)) {
+    if (!phema_shape_has_begin(kind->profile.shape)) {
         *index = kind->average;
         return PHEMA_OK;
     }
@@ -234,16 +229,6 @@ static int compare_items(const void *a, const void *b)
     return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-/* Raw snapshots of a time, as one of all times and as one of the multiples, are one file. */
-static void drop_equal_items(struct gen_request *request)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < request->n_items; i++)
-        if (!n || compare_items(&request->items[n - 1], &request->items[i]) != 0)
-            request->items[n++] = request->items[i];
-    request->n_items = n;
-}
-
 static enum phema_status list_items(struct gen_request *request,
                                     const struct phema_gen_options *options,
                                     struct phema_error *err)
@@ -273,7 +258,12 @@ static enum phema_status list_items(struct gen_request *request,
     }
     if (request->n_items)
         qsort(request->items, request->n_items, sizeof(*request->items), compare_items);
-    drop_equal_items(request);
+    /* raw snapshots of a time, as one of all times and as one of the multiples, are one file */
+    size_t n = 0;
+    for (size_t i = 0; i < request->n_items; i++)
+        if (!n || compare_items(&request->items[n - 1], &request->items[i]) != 0)
+            request->items[n++] = request->items[i];
+    request->n_items = n;
     return PHEMA_OK;
 }
 
@@ -311,7 +301,7 @@ static enum phema_status check_resets(const struct phema_gen_options *options,
                               phema_number_format(&shown, at));
     }
     for (size_t k = 0; options->n_resets && k < request->n_snapshot_kinds; k++)
-        if (gen_has_begin(&request->kinds[k].profile))
+        if (phema_shape_has_begin(request->kinds[k].profile.shape))
             return phema_fail(
                 err, PHEMA_ERR_USAGE,
                 "%s: is no average that is kept step by step, and cannot be reset (%s)",
@@ -359,29 +349,6 @@ static enum phema_status allocate(struct gen_request *request,
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
 }
 
-/* Finds the averages of kinds that need one for all times. */
-static enum phema_status find_averages(struct gen_request *request,
-                                       const struct phema_gen_options *options,
-                                       struct phema_error *err)
-{
-    for (size_t k = 0; k < request->n_snapshot_kinds + request->n_truth_kinds; k++) {
-        struct gen_kind *kind = &request->kinds[k];
-        if (kind->profile.shape == PHEMA_SHAPE_RAW) {
-            kind->average = GEN_RAW;
-        } else if (!gen_has_begin(&kind->profile)) {
-            struct gen_average wanted = {.profile = kind->profile,
-                                         .first = 1,
-                                         .last = options->steps,
-                                         .is_reset =
-                                             options->n_resets && k < request->n_snapshot_kinds};
-            enum phema_status status = find_average(&kind->average, request, &wanted, err);
-            if (status)
-                return status;
-        }
-    }
-    return PHEMA_OK;
-}
-
 /* Merges the times of the items with the resets. */
 static void list_stops(struct gen_request *request, const struct phema_gen_options *options)
 {
@@ -422,9 +389,18 @@ static enum phema_status resolve(struct gen_request *request,
         request->kinds[k].hides_update_every = options->hides_update_every;
     status = resolve_kinds(request->kinds + request->n_snapshot_kinds, request->n_truth_kinds,
                            truths, 1, err);
-    if (status)
-        return status;
-    status = find_averages(request, options, err);
+    for (size_t k = 0; !status && k < request->n_snapshot_kinds + request->n_truth_kinds; k++) {
+        struct gen_kind *kind = &request->kinds[k]; /* those that need one average for all times */
+        struct gen_average wanted = {.profile = kind->profile,
+                                     .first = 1,
+                                     .last = options->steps,
+                                     .is_reset =
+                                         options->n_resets && k < request->n_snapshot_kinds};
+        if (kind->profile.shape == PHEMA_SHAPE_RAW)
+            kind->average = GEN_RAW;
+        else if (!phema_shape_has_begin(kind->profile.shape))
+            status = find_average(&kind->average, request, &wanted, err);
+    }
     if (!status)
         status = list_items(request, options, err);
     if (!status)

@@ -61,7 +61,7 @@ static void draw(double *restrict numbers, uint64_t key, uint64_t first_param, s
 static double *betas_of_like(const struct gen_average *averages, size_t i)
 {
     const struct phema_profile *profile = &averages[i].profile;
-    for (size_t j = 0; gen_has_begin(profile) && j < i; j++) {
+    for (size_t j = 0; phema_shape_has_begin(profile->shape) && j < i; j++) {
         const struct phema_profile *other = &averages[j].profile;
         if (other->shape == profile->shape && other->length == profile->length)
             return averages[j].betas;
@@ -88,12 +88,6 @@ static bool fill_betas(const struct gen_training *training, size_t i)
             phema_profile_beta(&average->profile, step - origin);
     }
     return average->betas != NULL;
-}
-
-bool gen_has_begin(const struct phema_profile *profile)
-{
-    return profile->shape == PHEMA_SHAPE_WINDOW || profile->shape == PHEMA_SHAPE_COSINE ||
-           profile->shape == PHEMA_SHAPE_MINUS_SQRT;
 }
 
 /* Standard deviation of a step of the walk, scale 1. */
@@ -202,14 +196,6 @@ void gen_run_start(struct gen_state *state, const struct gen_training *training,
         memcpy(state->averages + j * GEN_RUN_ELEMS, state->drift, run->n * sizeof(double));
 }
 
-static void reset_averages(struct gen_state *state, const struct gen_training *training,
-                           const struct gen_run *run)
-{
-    for (size_t j = 0; j < training->n_averages; j++)
-        if (training->averages[j].is_reset)
-            memcpy(state->averages + j * GEN_RUN_ELEMS, state->parameters, run->n * sizeof(double));
-}
-
 static void approach(double *restrict average, const double *restrict drift, size_t n,
                      const struct gen_row *row)
 {
@@ -261,8 +247,10 @@ static void advance_block(struct gen_state *state, const struct gen_training *tr
 void gen_run_advance(struct gen_state *state, const struct gen_training *training,
                      const struct gen_run *run, size_t i)
 {
-    if (i && training->stops[i - 1].is_reset) /* its files are written */
-        reset_averages(state, training, run);
+    bool is_reset = i && training->stops[i - 1].is_reset; /* its files are written */
+    for (size_t j = 0; is_reset && j < training->n_averages; j++)
+        if (training->averages[j].is_reset)
+            memcpy(state->averages + j * GEN_RUN_ELEMS, state->parameters, run->n * sizeof(double));
     for (size_t begin = 0; begin < run->n; begin += BLOCK)
         advance_block(state, training, run, i, begin,
                       run->n - begin < BLOCK ? run->n - begin : BLOCK);

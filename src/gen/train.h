@@ -56,9 +56,6 @@ struct gen_average {
     bool is_reset; /* at the resets of the training */
 };
 
-/* True for shapes with zero weight before a beginning: they need one average for each end. */
-bool gen_has_begin(const struct phema_profile *profile);
-
 /* A step after which files are written, or averages reset, or both in this order. */
 struct gen_stop {
     uint64_t step;

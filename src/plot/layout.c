@@ -34,20 +34,14 @@ static const uint16_t widths[] = {
 #define WIDTH_OF_OTHERS 700
 #define BOLD            1.13
 
-/* Continuation bytes of UTF-8 have no width. */
-static double width_of(char c)
-{
-    unsigned char byte = (unsigned char)c;
-    if (byte >= ' ' && byte <= '~')
-        return widths[byte - ' '];
-    return (byte & 0xC0) == 0x80 ? 0 : WIDTH_OF_OTHERS;
-}
-
 double text_width(const char *text, double size, bool is_bold)
 {
     double sum = 0;
-    for (; *text; text++)
-        sum += width_of(*text);
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        bool is_known = byte >= ' ' && byte <= '~', is_continued = (byte & 0xC0) == 0x80;
+        sum += is_known ? widths[byte - ' '] : is_continued ? 0 : WIDTH_OF_OTHERS; /* UTF-8 */
+    }
     return sum / 1000 * size * (is_bold ? BOLD : 1);
 }
 

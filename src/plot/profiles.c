@@ -47,16 +47,6 @@ static bool find_kinds(struct kinds *out, struct phema_arena *arena,
     return true;
 }
 
-/* "step" for "steps", as in "weight per step" */
-static const char *unit_of_one(struct phema_picture *picture, const char *unit)
-{
-    static const char *const plural[] = {"steps", "images", "tokens"};
-    for (size_t i = 0; i < ARRAY_LEN(plural); i++)
-        if (strcmp(unit, plural[i]) == 0)
-            return picture_text(picture, "%.*s", (int)strlen(unit) - 1, unit);
-    return picture_text(picture, "%s", unit);
-}
-
 static enum phema_status check_targets(const char *kind, size_t m, struct phema_error *err)
 {
     if (m <= PHEMA_PLOT_MAX_TARGETS)
@@ -238,9 +228,11 @@ static const char *choose_factor(struct work *work, const struct densities *dens
     for (work->factor = 1; most > 0 && most * work->factor < 0.5 && power < 4; power++)
         work->factor *= 1000;
     static const char *const thousands[] = {"1000", "1M", "1G", "1T"};
+    const char *unit = work->series->unit;
+    bool is_plural =
+        strcmp(unit, "steps") == 0 || strcmp(unit, "images") == 0 || strcmp(unit, "tokens") == 0;
     if (work->factor == 1)
-        return picture_text(work->picture, "weight per %s",
-                            unit_of_one(work->picture, work->series->unit));
+        return picture_text(work->picture, "weight per %.*s", (int)strlen(unit) - is_plural, unit);
     return picture_text(work->picture, "weight per %s %s", thousands[power - 1],
                         work->series->unit);
 }

@@ -75,16 +75,6 @@ static enum phema_status read_names(struct scores *scores, struct phema_span lin
     return PHEMA_OK;
 }
 
-static enum phema_status add(struct scores *scores, struct point score, struct phema_error *err)
-{
-    if (scores->n == PHEMA_PLOT_MAX_SCORES)
-        return phema_fail(err, PHEMA_ERR_FILE, "has more than %d scores", PHEMA_PLOT_MAX_SCORES);
-    if (!phema_array_grow(&scores->items, &scores->capacity, scores->n, sizeof(*scores->items)))
-        return phema_fail_memory(err);
-    scores->items[scores->n++] = score;
-    return PHEMA_OK;
-}
-
 static enum phema_status read_line(struct scores *scores, struct phema_span line,
                                    struct phema_error *err)
 {
@@ -106,12 +96,19 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
     if (isfinite(score.y) && fabs(score.y) > PHEMA_LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score of at most %g, found %g",
                           PHEMA_LARGEST_SCORE, score.y);
-    if (isfinite(score.y) && !is_newest)
-        return add(scores, score, err);
-    if (isfinite(score.y))
-        scores->newest = score.y;
-    else
+    if (!isfinite(score.y)) {
         scores->n_left_out++;
+        return PHEMA_OK;
+    }
+    if (is_newest) {
+        scores->newest = score.y;
+        return PHEMA_OK;
+    }
+    if (scores->n == PHEMA_PLOT_MAX_SCORES)
+        return phema_fail(err, PHEMA_ERR_FILE, "has more than %d scores", PHEMA_PLOT_MAX_SCORES);
+    if (!phema_array_grow(&scores->items, &scores->capacity, scores->n, sizeof(*scores->items)))
+        return phema_fail_memory(err);
+    scores->items[scores->n++] = score;
     return PHEMA_OK;
 }
 
@@ -123,6 +120,7 @@ static int by_width(const void *a, const void *b)
     return order ? order : (first->y > second->y) - (first->y < second->y);
 }
 
+/* Empty lines and lines that begin with # are skipped. */
 static enum phema_status read_lines(struct scores *scores, struct phema_span csv,
                                     struct phema_error *err)
 {
@@ -141,20 +139,6 @@ static enum phema_status read_lines(struct scores *scores, struct phema_span csv
         if (status)
             return phema_fail_in(err, status, "line %zu", number);
     }
-    return PHEMA_OK;
-}
-
-/* Empty lines and lines that begin with # are skipped. */
-static enum phema_status read_scores(struct scores *out, struct phema_span csv,
-                                     struct phema_error *err)
-{
-    enum phema_status status = read_lines(out, csv, err);
-    if (status)
-        return status;
-    if (out->n == 0)
-        return phema_fail(err, PHEMA_ERR_FILE, "expected lines of sigma_rel,score, found %s",
-                          out->n_left_out ? "none with a finite score" : "none");
-    qsort(out->items, out->n, sizeof(*out->items), by_width);
     return PHEMA_OK;
 }
 
@@ -237,9 +221,14 @@ PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_f
 {
     struct scores scores = {.newest = PHEMA_UNKNOWN};
     struct phema_picture *picture = NULL;
-    enum phema_status status = read_scores(&scores, sweep->csv, err);
-    if (!status)
+    enum phema_status status = read_lines(&scores, sweep->csv, err);
+    if (!status && scores.n == 0)
+        status = phema_fail(err, PHEMA_ERR_FILE, "expected lines of sigma_rel,score, found %s",
+                            scores.n_left_out ? "none with a finite score" : "none");
+    if (!status) {
+        qsort(scores.items, scores.n, sizeof(*scores.items), by_width);
         picture = picture_new(sweep->title);
+    }
     if (picture) {
         size_t best = find_best(&scores, sweep->maximizes);
         *facts = (struct phema_sweep_facts){scores.n_left_out, scores.items[best].x,

@@ -15,13 +15,6 @@
 /* A step of 16 digits, a beta of 25, and blanks; longer lines are refused. */
 #define MAX_LINE ((size_t)256)
 
-/* Whether the trainer of the term keeps its averages step by step. */
-static bool is_trainer(const struct spec_kind *kind)
-{
-    return kind->build == BUILD_DIFFUSERS || kind->build == BUILD_TITAN ||
-           kind->build == BUILD_LIGHTNING || kind->build == BUILD_BEMA;
-}
-
 /* Whether 1 - rest rounds to one double although the last two bits of rest, from libm, may be
  * wrong. A long training has a million betas, and quad takes a microsecond: it is used only where
  * this fails, so that every machine has the same betas. */
@@ -278,7 +271,9 @@ static enum phema_status follow_trainer(struct phema_spec_term *term, double t,
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err)
 {
-    if (is_trainer(term->kind)) {
+    enum spec_build build = term->kind->build;
+    if (build == BUILD_DIFFUSERS || build == BUILD_TITAN || build == BUILD_LIGHTNING ||
+        build == BUILD_BEMA) {
         enum phema_status status = follow_trainer(term, t, arena, err);
         if (status)
             return status;

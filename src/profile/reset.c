@@ -57,12 +57,6 @@ PHEMA_FALLIBLE phema_resets_parse(struct phema_reset **out, struct phema_arena *
     return PHEMA_OK;
 }
 
-static bool has_begin(enum phema_shape shape)
-{
-    return shape == PHEMA_SHAPE_WINDOW || shape == PHEMA_SHAPE_COSINE ||
-           shape == PHEMA_SHAPE_MINUS_SQRT;
-}
-
 PHEMA_FALLIBLE phema_profile_reset(struct phema_profile *profile, const struct phema_reset *resets,
                                    size_t n, struct phema_error *err)
 {
@@ -70,10 +64,10 @@ PHEMA_FALLIBLE phema_profile_reset(struct phema_profile *profile, const struct p
     for (size_t i = 0; i < n && resets[i].at < profile->t; i++) {
         if (profile->shape == PHEMA_SHAPE_RAW)
             return PHEMA_OK;
-        if (has_begin(profile->shape) && profile->t - profile->length >= resets[i].at)
+        if (phema_shape_has_begin(profile->shape) && profile->t - profile->length >= resets[i].at)
             continue;
         struct phema_name_buffer at;
-        if (has_begin(profile->shape))
+        if (phema_shape_has_begin(profile->shape))
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "reaches back beyond the reset at %s; an average of this shape is "
                               "no recurrence, and cannot have gone on from there",

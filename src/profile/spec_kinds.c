@@ -106,7 +106,7 @@ static const struct spec_kind kinds[] = {
 const struct spec_kind *spec_kind_find(const char *name, size_t size)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (strlen(kinds[i].name) == size && memcmp(kinds[i].name, name, size) == 0)
+        if (phema_bytes_are(name, size, kinds[i].name))
             return &kinds[i];
     return NULL;
 }
@@ -124,7 +124,7 @@ double spec_choice_find(const struct spec_key *key, const char *word)
     struct phema_span words = {(const uint8_t *)key->expected, strlen(key->expected)};
     for (int i = 0; words.size; i++) {
         struct phema_span each = phema_span_split(&words, '|');
-        if (each.size == strlen(word) && memcmp(each.data, word, each.size) == 0)
+        if (phema_bytes_are(each.data, each.size, word))
             return i;
     }
     return PHEMA_UNKNOWN;

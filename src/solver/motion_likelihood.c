@@ -124,17 +124,6 @@ static void add_distance(double *products, size_t n, size_t m, size_t i, size_t 
     add_product(products, n, m, i - 1, j, square / 2);
 }
 
-/* The pieces of the window, from the first that any pair has. */
-static void find_front(struct phema_motion_window *window, const struct phema_motion_terms *terms)
-{
-    size_t begin = window->first_interval * window->n_pieces;
-    window->first_piece = begin;
-    for (size_t s = 0; s < terms->starts[terms->n_pairs]; s++)
-        if (terms->items[s].interval < window->first_piece)
-            window->first_piece = terms->items[s].interval;
-    window->n_front = begin - window->first_piece;
-}
-
 /* Adds what a pair adds, in each piece. */
 static void add_pair(const struct phema_motion_window *window,
                      const struct phema_motion_terms *terms, size_t pair, size_t i, size_t j)
@@ -167,7 +156,12 @@ static enum phema_status find_products(struct phema_motion_window *window,
     enum phema_status status = phema_motion_terms_find(&terms, work->table, pairs, n_pairs, err);
     if (status)
         return status;
-    find_front(window, &terms);
+    size_t begin = window->first_interval * window->n_pieces;
+    window->first_piece = begin; /* or the first that any pair has */
+    for (size_t s = 0; s < terms.starts[terms.n_pairs]; s++)
+        if (terms.items[s].interval < window->first_piece)
+            window->first_piece = terms.items[s].interval;
+    window->n_front = begin - window->first_piece;
     size_t size = window->n_front * TRIANGLE(window->n - 1);
     for (size_t k = 0; k < window->n_intervals; k++)
         size += window->n_pieces * TRIANGLE(window->n_moved[k]);
@@ -347,14 +341,6 @@ struct drift {
     double drifted[TRIANGLE(N_DRIFT)]; /* what a coherence of 1 adds */
 };
 
-static bool has_pair(const struct phema_profile *snapshots, size_t n)
-{
-    for (size_t i = 0; i + 1 < n; i++)
-        if (snapshots[i].t == snapshots[i + 1].t)
-            return true;
-    return false;
-}
-
 /* (p_i - p_i+1)(p_j - p_j+1), from the upper half of the products [n x n]; i <= j. */
 static double of_differences(const phema_quad *products, size_t n, size_t i, size_t j)
 {
@@ -458,7 +444,10 @@ PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion *motion,
                                            struct phema_error *err)
 {
     size_t n = work->n_kept < N_EARLIEST ? work->n_kept : N_EARLIEST;
-    if (!has_pair(work->kept, n))
+    bool has_pair = false;
+    for (size_t i = 0; i + 1 < n; i++)
+        has_pair |= work->kept[i].t == work->kept[i + 1].t;
+    if (!has_pair)
         return PHEMA_OK;
     struct drift drift = {.n = n - 1};
     enum phema_status status = find_drift(&drift, motion, work, data, err);

@@ -108,7 +108,7 @@ static char *generate_training(const char *name)
     options.count = N_STEPS;
     options.snapshots.profiles = kinds;
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-        if (!gen_has_begin(&shapes[i].profile))
+        if (!phema_shape_has_begin(shapes[i].profile.shape))
             kinds[options.snapshots.n_profiles++] = shapes[i];
     options.truths.profiles = shapes;
     options.truths.n_profiles = ARRAY_LEN(shapes);
@@ -159,7 +159,8 @@ static void every_shape_is_the_sum_of_its_weights(void **state)
     double *thetas = read_training(directory);
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         char name[96];
-        for (unsigned time = 1; !gen_has_begin(&shapes[i].profile) && time <= N_STEPS; time += 17) {
+        for (unsigned time = 1; !phema_shape_has_begin(shapes[i].profile.shape) && time <= N_STEPS;
+             time += 17) {
             (void)snprintf(name, sizeof(name), "snapshot-%07u-%s.safetensors", time,
                            shapes[i].name);
             check_file(directory, name, thetas, &shapes[i].profile, time);
