@@ -160,4 +160,54 @@ void search_report_end(const struct render_style *style, const struct searching 
 void search_write(struct phema_strbuf *out, const struct render_style *style,
                   const struct searching *searching);
 
+/* ---- weights.c ---- */
+
+/* To stderr: how many snapshots could be deleted, and how often to save. */
+void report_advice(const struct render_style *style, const struct phema_plan *plan,
+                   const struct phema_plan_advice *advice, double max_error);
+/* The files to delete; those to keep with -v only. */
+void weights_write_advice(struct phema_strbuf *out, const struct phema_plan *plan,
+                          const struct phema_plan_advice *advice, bool is_verbose);
+/* advice: NULL for none */
+void weights_write_json(struct phema_strbuf *out, const struct render_style *style,
+                        const struct phema_plan *plan, const struct phema_plan_advice *advice,
+                        double max_error);
+void weights_write_table(struct phema_strbuf *out, const struct phema_plan *plan, bool is_verbose);
+
+/* ---- forecast.c ---- */
+
+/* One of the processes that share the run (posthoc-ema-mpi, --part auto). */
+struct forecast_share {
+    uint64_t n_processes, n_shares; /* runs of the outputs, or outputs */
+    uint64_t read_bytes, write_bytes, n_opens;
+    double seconds;
+};
+
+struct forecast_report {
+    const struct render_style *style;
+    const struct phema_plan *plan;
+    const struct phema_outputs *outputs;
+    const struct phema_forecast *forecast;
+    const struct inspect_summary *summary;
+    bool has_out;                /* OUT is on the command line */
+    struct forecast_share share; /* of 0 processes: not asked for */
+};
+void forecast_write_text(struct phema_strbuf *out, const struct forecast_report *report,
+                         bool is_verbose);
+void forecast_write_json(struct phema_strbuf *out, const struct forecast_report *report);
+
+/* ---- run.c ---- */
+
+/* The outputs: paths, but of a part none; or JSON. */
+void run_write(struct phema_strbuf *out, const struct render_style *style,
+               const struct phema_synthesis *synthesis);
+/* To stderr: outputs, bytes, seconds, memory; and how to join parts. */
+void report_run(const struct render_style *style, const struct phema_synthesis *synthesis);
+/* To stderr: the device that computed the sums, and why it was chosen. */
+void report_device(const struct render_style *style, const struct phema_device_choice *choice,
+                   bool is_asked);
+/* To stderr: a table of the memory of each stage; stages whose memory grew all through. */
+void report_memory(struct phema_memory_profile *profile);
+void report_leaks(struct phema_memory_profile *profile);
+
 #endif

@@ -20,6 +20,8 @@ void phema_strbuf_puts(struct phema_strbuf *text, const char *string);
 void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...) PHEMA_PRINTF(2, 3);
 /* Appends a word of a command, quoted where a shell needs that (shell_word.h). */
 void phema_strbuf_put_word(struct phema_strbuf *text, const char *word);
+/* The same of an operand, which must not be read as an option: "./-run" for "-run". */
+void phema_strbuf_put_operand(struct phema_strbuf *text, const char *path);
 /* Appends a message for a terminal. Control characters and bytes that are not UTF-8 become \xNN,
  * characters of phema_hidden_length \uNNNN or \UNNNNNNNN. No file name can then move the cursor or
  * change the direction of text. Quotes and backslashes stay. */

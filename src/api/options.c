@@ -114,8 +114,8 @@ static void write_command(struct phema_strbuf *out, const struct phema_series_op
     add_texts(out, PHEMA_SET_EXCLUDE, o->excludes, o->n_excludes);
     add_texts(out, PHEMA_SET_ALLOW_GLOBAL, o->checkpoint.allow_globals,
               o->checkpoint.n_allow_globals);
-    phema_strbuf_puts(out, *o->snapshots == '-' ? " ./" : " "); /* must not look like an option */
-    phema_strbuf_put_word(out, o->snapshots);
+    phema_strbuf_puts(out, " ");
+    phema_strbuf_put_operand(out, o->snapshots);
 }
 
 /* ---- Options ---- */

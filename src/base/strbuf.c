@@ -87,6 +87,13 @@ void phema_strbuf_put_word(struct phema_strbuf *text, const char *word)
     text->size += phema_shell_word(text->data + text->size, size + 1, word);
 }
 
+void phema_strbuf_put_operand(struct phema_strbuf *text, const char *path)
+{
+    if (path[0] == '-')
+        phema_strbuf_puts(text, "./");
+    phema_strbuf_put_word(text, path);
+}
+
 PHEMA_FALLIBLE phema_strbuf_check(const struct phema_strbuf *text, struct phema_error *err)
 {
     return text->is_failed ? phema_fail_memory(err) : PHEMA_OK;

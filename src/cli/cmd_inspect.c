@@ -100,7 +100,7 @@ static void write_next(struct phema_strbuf *out, const struct inspect_values *va
         phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
         phema_strbuf_puts(out, " ");
     }
-    cli_quote_operand(out, series->root);
+    phema_strbuf_put_operand(out, series->root);
     phema_strbuf_puts(out, " sweep/");
 }
 

@@ -18,23 +18,6 @@ struct plan_values {
     uint64_t assumed_bandwidth, processes;
 };
 
-/* One of the processes that share the run (posthoc-ema-mpi, --part auto). */
-struct team_share {
-    uint64_t n_processes, n_shares; /* runs of the outputs, or outputs */
-    uint64_t read_bytes, write_bytes, n_opens;
-    double seconds;
-};
-
-struct report {
-    const struct cli_common *common;
-    const struct phema_plan *plan;
-    const struct phema_outputs *outputs;
-    const struct phema_forecast *forecast;
-    const struct inspect_summary *summary;
-    bool has_out;            /* OUT is on the command line */
-    struct team_share share; /* of 0 processes: not asked for */
-};
-
 /* ---- Several processes ---- */
 
 static uint64_t count_files(const struct phema_series *series)
@@ -47,13 +30,13 @@ static uint64_t count_files(const struct phema_series *series)
 }
 
 /* The process that takes the most. The first one makes the plan for all, which they wait for. */
-static struct team_share find_share(const struct phema_plan *plan,
-                                    const struct phema_outputs *outputs,
-                                    const struct phema_forecast *forecast, uint64_t n_processes,
-                                    double prepared_s)
+static struct forecast_share find_share(const struct phema_plan *plan,
+                                        const struct phema_outputs *outputs,
+                                        const struct phema_forecast *forecast, uint64_t n_processes,
+                                        double prepared_s)
 {
-    struct team_share share = {.n_processes = n_processes,
-                               .n_shares = phema_count_shares(plan, outputs)};
+    struct forecast_share share = {.n_processes = n_processes,
+                                   .n_shares = phema_count_shares(plan, outputs)};
     uint64_t most = n_processes ? (share.n_shares + n_processes - 1) / n_processes : 0;
     double part = share.n_shares ? (double)most / (double)share.n_shares : 0;
     double work_s = forecast->seconds > prepared_s ? forecast->seconds - prepared_s : 0;
@@ -62,350 +45,6 @@ static struct team_share find_share(const struct phema_plan *plan,
     share.n_opens = count_files(plan->series);
     share.seconds = prepared_s + part * work_s;
     return share;
-}
-
-/* ---- For people ---- */
-
-static void write_rate(struct phema_strbuf *out, const char *what, double per_s)
-{
-    struct phema_name_buffer shown;
-    if (isfinite(per_s))
-        phema_strbuf_printf(out, ", %s %s/s", what, phema_size_format(&shown, (uint64_t)per_s));
-}
-
-static void write_read(struct phema_strbuf *out, const struct report *report)
-{
-    const struct phema_forecast *forecast = report->forecast;
-    struct phema_name_buffer size, cold, limit;
-    struct phema_strbuf passes = {0};
-    if (forecast->n_passes > 1)
-        phema_strbuf_printf(&passes, ", in %zu passes of %zu targets to stay within %s",
-                            forecast->n_passes, forecast->targets_per_pass,
-                            phema_size_format(&limit, forecast->limit_bytes));
-    render_write_wrapped(out, "read    %-9s  %zu snapshots, %s%s%s",
-                         phema_size_format(&size, forecast->read_bytes), report->plan->series->n,
-                         forecast->cold_bytes ? phema_size_format(&cold, forecast->cold_bytes)
-                                              : "all in the page cache",
-                         forecast->cold_bytes ? " not in the page cache" : "",
-                         passes.data ? passes.data : "");
-    phema_strbuf_clear(&passes);
-}
-
-static void write_write(struct phema_strbuf *out, const struct report *report)
-{
-    const struct phema_outputs *outputs = report->outputs;
-    const char *path = outputs->items[0].path, *slash = strrchr(path, '/');
-    struct phema_name_buffer size;
-    struct phema_strbuf place = {0};
-    if (report->has_out && outputs->m > 1 && slash)
-        phema_strbuf_printf(&place, " to %.*s", (int)(slash - path + 1), path);
-    else if (report->has_out && outputs->m == 1)
-        phema_strbuf_printf(&place, " to %s", path);
-    render_write_wrapped(out, "write   %-9s  %zu average%s%s%s",
-                         phema_size_format(&size, report->forecast->write_bytes), outputs->m,
-                         outputs->m == 1 ? "" : "s", place.data ? place.data : "",
-                         report->forecast->is_compressed ? ", before compression" : "");
-    phema_strbuf_clear(&place);
-}
-
-static void write_device_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
-{
-    const struct phema_device_choice *choice = &forecast->device;
-    struct phema_name_buffer size;
-    struct phema_strbuf passes = {0};
-    if (!choice->is_gpu)
-        return;
-    if (choice->n_tile_passes > 1)
-        phema_strbuf_printf(&passes, ", each with %llu passes over the targets",
-                            (unsigned long long)choice->n_tile_passes);
-    render_write_wrapped(out, "gpu     %-9s  of %s memory, in tiles of %zu elements%s",
-                         phema_size_format(&size, choice->gpu_bytes / choice->n_gpus),
-                         choice->n_gpus > 1 ? "each device's" : "its", forecast->tile_elems,
-                         passes.data ? passes.data : "");
-    phema_strbuf_clear(&passes);
-}
-
-static void write_time(struct phema_strbuf *out, const struct phema_forecast *forecast)
-{
-    struct phema_strbuf rates = {0};
-    write_rate(&rates, forecast->is_rate_assumed ? "an assumed sum of" : "sum", forecast->add_rate);
-    write_rate(&rates, "read", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
-    write_rate(&rates, "write", forecast->store_rate);
-    render_write_wrapped(
-        out, "time    about %.*f s (%u thread%s on %s%s)", forecast->seconds < 10 ? 2 : 0,
-        forecast->seconds, forecast->n_threads, forecast->n_threads == 1 ? "" : "s",
-        forecast->device.is_gpu ? forecast->device.name : "the CPU", rates.data ? rates.data : "");
-    phema_strbuf_clear(&rates);
-}
-
-/* The narrowest and the widest of the errors to expect. */
-static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan)
-{
-    const struct phema_target *least = NULL, *most = NULL;
-    struct phema_strbuf from = {0}, to = {0};
-    if (!plan->targets[0].kind && isnan(plan->targets[0].solution.predicted.total))
-        return; /* a conversion, or weights without a target */
-    for (size_t j = 0; j < plan->m; j++) {
-        const struct phema_target *target = &plan->targets[j];
-        double error = target->solution.predicted.total;
-        least =
-            isnan(error) || (least && least->solution.predicted.total <= error) ? least : target;
-        most = isnan(error) || (most && most->solution.predicted.total >= error) ? most : target;
-    }
-    if (!least) {
-        render_write_wrapped(out, "error expected: unknown");
-        return;
-    }
-    phema_target_write_name(&from, least);
-    phema_target_write_name(&to, most);
-    double low = least->solution.predicted.total, high = most->solution.predicted.total;
-    const char *mark = high > REPORT_FLAGGED_ERROR ? " !" : "";
-    if (least == most)
-        render_write_wrapped(out, "error expected: %.1e%s (%s)", high, mark,
-                             to.data ? to.data : "");
-    else
-        render_write_wrapped(out, "errors expected: %.1e (%s) to %.1e%s (%s)", low,
-                             from.data ? from.data : "", high, mark, to.data ? to.data : "");
-    phema_strbuf_clear(&from);
-    phema_strbuf_clear(&to);
-}
-
-static void write_share(struct phema_strbuf *out, const struct report *report)
-{
-    const struct team_share *share = &report->share;
-    struct phema_name_buffer read, written, memory;
-    if (!share->n_processes)
-        return;
-    render_write_wrapped(
-        out,
-        "shared  by %llu processes in %llu run%s: each reads %s at most, writes %s, takes %s of "
-        "memory, opens %llu file%s of snapshots at most; about %.*f s, if the storage keeps up",
-        (unsigned long long)share->n_processes, (unsigned long long)share->n_shares,
-        share->n_shares == 1 ? "" : "s", phema_size_format(&read, share->read_bytes),
-        phema_size_format(&written, share->write_bytes),
-        phema_size_format(&memory, report->forecast->peak_ram_bytes),
-        (unsigned long long)share->n_opens, share->n_opens == 1 ? "" : "s",
-        share->seconds < 10 ? 2 : 0, share->seconds);
-}
-
-static void write_work(struct phema_strbuf *out, const struct report *report)
-{
-    const struct phema_forecast *forecast = report->forecast;
-    struct phema_name_buffer size, limit;
-    write_read(out, report);
-    write_write(out, report);
-    render_write_wrapped(
-        out, "memory  %-9s  at most%s%s", phema_size_format(&size, forecast->peak_ram_bytes),
-        forecast->limit_bytes ? ", of " : "",
-        forecast->limit_bytes ? phema_size_format(&limit, forecast->limit_bytes) : "");
-    write_device_memory(out, forecast);
-    write_time(out, forecast);
-    write_share(out, report);
-    write_errors(out, report->plan);
-}
-
-static void write_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
-{
-    struct phema_name_buffer size;
-    struct table stages = {.n_columns = 2}, parts = {.n_columns = 2};
-    table_add(&stages, TABLE_LEFT, "memory of the stages");
-    table_add(&stages, 0, "at most");
-    for (int i = 0; i < PHEMA_N_STAGES; i++) {
-        table_add(&stages, 0, "%s", phema_stage_names[i]);
-        table_add(&stages, 0, "%s", phema_size_format(&size, forecast->stage_bytes[i]));
-    }
-    table_add(&parts, TABLE_LEFT, "memory while summing");
-    table_add(&parts, 0, "size");
-    for (size_t i = 0; i < forecast->n_parts; i++) {
-        table_add(&parts, 0, "%s", forecast->parts[i].label);
-        table_add(&parts, 0, "%s", phema_size_format(&size, forecast->parts[i].bytes));
-    }
-    phema_strbuf_puts(out, "\n");
-    render_write_table(out, &stages, 2);
-    phema_strbuf_puts(out, "\n");
-    render_write_table(out, &parts, 2);
-}
-
-static void write_outputs(struct phema_strbuf *out, const struct report *report)
-{
-    struct table table = {.n_columns = 3};
-    table_add(&table, TABLE_LEFT, "output");
-    table_add(&table, 0, "size");
-    table_add(&table, 0, "error expected");
-    for (size_t j = 0; j < report->outputs->m; j++) {
-        const struct phema_output *output = &report->outputs->items[j];
-        struct phema_name_buffer size;
-        table_add(&table, 0, "%s", output->path);
-        table_add(&table, 0, "%s", phema_size_format(&size, output->size_bytes));
-        report_add_error(&table, report->plan->targets[j].solution.predicted.total);
-    }
-    phema_strbuf_puts(out, "\n");
-    render_write_table(out, &table, 2);
-}
-
-static void write_stripes_of(struct phema_strbuf *out, const char *what, const char *path)
-{
-    struct phema_stripes stripes;
-    struct phema_strbuf text = {0};
-    if (!phema_stripes_read(&stripes, path))
-        return;
-    phema_stripes_format(&text, &stripes);
-    if (text.data)
-        render_write_wrapped(out, "stripes of %s %s: %s", what, path, text.data);
-    phema_strbuf_clear(&text);
-}
-
-/* On Lustre: of a snapshot, and of the directory that OUT's files inherit from. */
-static void write_stripes(struct phema_strbuf *out, const struct report *report)
-{
-    const struct phema_checkpoint *first = report->plan->series->snapshots[0].checkpoint;
-    write_stripes_of(out, "the snapshot", phema_file_path(phema_checkpoint_file(first, 0)));
-    if (!report->has_out)
-        return;
-    const char *made = report->outputs->made_directory;
-    char *directory = phema_path_directory(made ? made : report->outputs->items[0].path);
-    if (directory)
-        write_stripes_of(out, "the directory", directory);
-    free(directory);
-}
-
-static void write_text(struct phema_strbuf *out, const struct report *report, bool is_verbose)
-{
-    const struct phema_forecast *forecast = report->forecast;
-    write_work(out, report);
-    if (!is_verbose)
-        return;
-    render_write_wrapped(out, "tensors %zu averaged, %zu copied from the newest snapshot",
-                         forecast->n_averaged, forecast->n_copied);
-    write_stripes(out, report);
-    write_memory(out, forecast);
-    struct phema_strbuf summary = {0};
-    inspect_write_summary(&summary, report->summary);
-    if (summary.data)
-        phema_strbuf_append_lines(out, summary.data, summary.size);
-    phema_strbuf_clear(&summary);
-    if (report->has_out)
-        write_outputs(out, report);
-}
-
-/* ---- JSON ---- */
-
-static void write_device_json(struct phema_json_out *out, const struct phema_forecast *forecast)
-{
-    const struct phema_device_choice *choice = &forecast->device;
-    phema_json_out_u64(out, "gpu_bytes", choice->is_gpu ? choice->gpu_bytes : 0);
-    phema_json_out_string(out, "device", choice->name);
-    if (choice->why[0])
-        phema_json_out_string(out, "device_reason", choice->why);
-    phema_json_out_u64(out, "tile_elements", forecast->tile_elems);
-    if (choice->is_gpu) {
-        phema_json_out_u64(out, "gpu_tile_passes", choice->n_tile_passes);
-        phema_json_out_bool(out, "gpu_rate_assumed", forecast->is_rate_assumed);
-    }
-}
-
-static void write_components_json(struct phema_json_out *out, const struct inspect_summary *summary)
-{
-    phema_json_out_open(out, "components", '[');
-    for (size_t i = 0; i < summary->components.n; i++) {
-        const struct inspect_total *component = &summary->components.items[i];
-        phema_json_out_open(out, NULL, '{');
-        phema_json_out_bytes(out, "prefix", component->label ? component->label : "",
-                             component->label_size);
-        phema_json_out_u64(out, "parameters", component->n_elems - component->n_buffer_elems);
-        phema_json_out_u64(out, "bytes", component->size_bytes);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
-}
-
-static void write_outputs_json(struct phema_json_out *out, const struct report *report)
-{
-    phema_json_out_open(out, "outputs", '[');
-    for (size_t j = 0; j < report->outputs->m; j++) {
-        const struct phema_target *target = &report->plan->targets[j];
-        phema_json_out_open(out, NULL, '{');
-        if (report->has_out)
-            phema_json_out_path(out, "file", report->outputs->items[j].path);
-        phema_json_out_u64(out, "bytes", report->outputs->items[j].size_bytes);
-        phema_json_out_number(out, "sigma_rel", target->sigma_rel);
-        report_profile_json(out, target->kind, target->spec);
-        phema_json_out_number(out, "time", target->time);
-        phema_json_out_number(out, "predicted_error", target->solution.predicted.total);
-        report_rules_json(out, report->plan, target, false);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
-}
-
-static void write_memory_json(struct phema_json_out *out, const struct phema_forecast *forecast)
-{
-    phema_json_out_open(out, "memory", '{');
-    phema_json_out_open(out, "stages", '{');
-    for (int i = 0; i < PHEMA_N_STAGES; i++)
-        phema_json_out_u64(out, phema_stage_names[i], forecast->stage_bytes[i]);
-    phema_json_out_close(out, '}');
-    phema_json_out_open(out, "accumulate", '{');
-    for (size_t i = 0; i < forecast->n_parts; i++)
-        phema_json_out_u64(out, forecast->parts[i].name, forecast->parts[i].bytes);
-    phema_json_out_close(out, '}');
-    if (forecast->limit_bytes)
-        phema_json_out_u64(out, "limit", forecast->limit_bytes);
-    phema_json_out_close(out, '}');
-}
-
-static void write_rates_json(struct phema_json_out *out, const struct phema_forecast *forecast)
-{
-    phema_json_out_open(out, "bytes_per_second", '{');
-    phema_json_out_number(out, "add", forecast->add_rate);
-    if (isfinite(forecast->fetch_rate))
-        phema_json_out_number(out, "fetch", forecast->fetch_rate);
-    if (isfinite(forecast->store_rate))
-        phema_json_out_number(out, "store", forecast->store_rate);
-    phema_json_out_close(out, '}');
-}
-
-static void write_share_json(struct phema_json_out *out, const struct report *report)
-{
-    const struct team_share *share = &report->share;
-    if (!share->n_processes)
-        return;
-    phema_json_out_open(out, "shared", '{');
-    phema_json_out_u64(out, "processes", share->n_processes);
-    phema_json_out_u64(out, "runs", share->n_shares);
-    phema_json_out_u64(out, "read_bytes", share->read_bytes);
-    phema_json_out_u64(out, "write_bytes", share->write_bytes);
-    phema_json_out_u64(out, "peak_ram_bytes", report->forecast->peak_ram_bytes);
-    phema_json_out_u64(out, "opens", share->n_opens);
-    phema_json_out_number(out, "seconds", share->seconds);
-    phema_json_out_close(out, '}');
-}
-
-static void write_json(struct phema_strbuf *out, const struct report *report)
-{
-    const struct phema_forecast *forecast = report->forecast;
-    struct phema_json_out json;
-    render_json_begin(&json, out, true);
-    phema_json_out_u64(&json, "read_bytes", forecast->read_bytes);
-    phema_json_out_u64(&json, "write_bytes", forecast->write_bytes);
-    phema_json_out_bool(&json, "compressed", forecast->is_compressed);
-    phema_json_out_u64(&json, "peak_ram_bytes", forecast->peak_ram_bytes);
-    phema_json_out_number(&json, "seconds", forecast->seconds);
-    write_device_json(&json, forecast);
-    phema_json_out_string(&json, "io", forecast->io);
-    phema_json_out_u64(&json, "passes", forecast->n_passes);
-    phema_json_out_u64(&json, "targets_per_pass", forecast->targets_per_pass);
-    phema_json_out_u64(&json, "threads", forecast->n_threads);
-    phema_json_out_u64(&json, "averaged", forecast->n_averaged);
-    phema_json_out_u64(&json, "copied", forecast->n_copied);
-    phema_json_out_u64(&json, "cold_bytes", forecast->cold_bytes);
-    write_components_json(&json, report->summary);
-    write_outputs_json(&json, report);
-    write_memory_json(&json, forecast);
-    write_rates_json(&json, forecast);
-    write_share_json(&json, report);
-    report_checks_json(&json, &report->common->style, report->plan);
-    render_json_end(&json);
 }
 
 /* ---- The verb ---- */
@@ -419,19 +58,20 @@ static enum phema_status print(const struct plan_values *args,
     enum phema_status status = inspect_summarise_series(&summary, prepared->plan->series, err);
     if (status)
         return status;
-    const struct report report = {.common = &args->common,
-                                  .plan = prepared->plan,
-                                  .outputs = &prepared->outputs,
-                                  .forecast = forecast,
-                                  .summary = &summary,
-                                  .has_out = args->run.outputs.out != NULL,
-                                  .share = find_share(prepared->plan, &prepared->outputs, forecast,
-                                                      args->processes, prepared_s)};
+    const struct forecast_report report = {
+        .style = &args->common.style,
+        .plan = prepared->plan,
+        .outputs = &prepared->outputs,
+        .forecast = forecast,
+        .summary = &summary,
+        .has_out = args->run.outputs.out != NULL,
+        .share =
+            find_share(prepared->plan, &prepared->outputs, forecast, args->processes, prepared_s)};
     struct phema_strbuf text = {0};
     if (args->common.style.is_json)
-        write_json(&text, &report);
+        forecast_write_json(&text, &report);
     else
-        write_text(&text, &report, args->common.style.is_verbose);
+        forecast_write_text(&text, &report, args->common.style.is_verbose);
     inspect_summary_clear(&summary);
     return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }

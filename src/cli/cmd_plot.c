@@ -8,10 +8,10 @@
 #include "cli.h"
 #include "phema/json.h"
 #include "phema/plot.h"
+#include "phema/plot_data.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/writer.h"
-#include "plot_data.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 

@@ -3,10 +3,10 @@
 #include "cli.h"
 #include "phema/html_page.h"
 #include "phema/plot.h"
+#include "phema/plot_data.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/writer.h"
-#include "plot_data.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 

@@ -12,289 +12,11 @@
 #include "remedy/remedy.h"
 #include "series_options.h"
 
-#define MAX_TITLE 32 /* a longer title is replaced by the number of its rule */
-
 struct weights_values {
     struct cli_common common;
     struct cli_plan_values plan;
     bool is_advice;
 };
-
-/* ---- Advice ---- */
-
-static bool is_removed(const struct phema_plan_advice *advice, size_t snapshot)
-{
-    for (size_t r = 0; r < advice->n_removed; r++)
-        if (advice->removed[r] == snapshot)
-            return true;
-    return false;
-}
-
-static void report_saving(const struct phema_plan *plan, const struct phema_saving *saving,
-                          double max_error)
-{
-    if (saving->n_times)
-        render_say(
-            "to stay within %.2g, save every %.6g %s (%zu time%s x %zu profile%s: error expected "
-            "%.1e)",
-            max_error, saving->every, plan->series->unit, saving->n_times,
-            saving->n_times == 1 ? "" : "s", saving->n_per_time, saving->n_per_time == 1 ? "" : "s",
-            saving->error);
-    else
-        render_say(
-            "no number of evenly spaced times with these profiles gives an error of %.2g; choose "
-            "other widths, a wider target or files of more digits",
-            max_error);
-}
-
-static void report_advice(const struct cli_common *common, const struct phema_plan *plan,
-                          const struct phema_plan_advice *advice, double max_error)
-{
-    if (common->style.is_quiet)
-        return;
-    const char *of = plan->m > 1 ? "the worst error expected" : "the error expected";
-    if (advice->error_before > max_error)
-        render_say("keep all snapshots: %s is %.1e already, above %.2g", of, advice->error_before,
-                   max_error);
-    else if (advice->n_removed == 0)
-        render_say("keep all snapshots: %s is %.1e, and would rise above %.2g", of,
-                   advice->error_before, max_error);
-    else
-        render_say("%zu of %zu snapshots can be deleted: %s rises from %.1e to %.1e, within %.2g",
-                   advice->n_removed, advice->n_considered, of, advice->error_before,
-                   advice->error_after, max_error);
-    report_saving(plan, &advice->saving, max_error);
-}
-
-/* The files to delete; those to keep with -v only. */
-static void write_advice(struct phema_strbuf *out, const struct phema_plan *plan,
-                         const struct phema_plan_advice *advice, bool is_verbose)
-{
-    for (size_t k = 0; k < plan->series->n; k++) {
-        struct phema_name_buffer shown;
-        const char *label = plan->series->snapshots[k].label;
-        bool is_kept = !is_removed(advice, k);
-        if (!is_kept || is_verbose)
-            phema_strbuf_printf(out, "%s  %s\n", is_kept ? "keep  " : "delete",
-                                phema_name_escape(&shown, label, strlen(label)));
-    }
-    if (!is_verbose)
-        phema_strbuf_printf(out, "keep    %zu (-v)\n", plan->series->n - advice->n_removed);
-}
-
-static void write_advice_json(struct phema_json_out *out, const struct phema_plan *plan,
-                              const struct phema_plan_advice *advice, double max_error)
-{
-    const struct phema_saving *saving = &advice->saving;
-    phema_json_out_open(out, "advice", '{');
-    phema_json_out_number(out, "max_error", max_error);
-    phema_json_out_open(out, "delete", '[');
-    for (size_t k = 0; k < plan->series->n; k++)
-        if (is_removed(advice, k))
-            phema_json_out_string(out, NULL, plan->series->snapshots[k].label);
-    phema_json_out_close(out, ']');
-    phema_json_out_number(out, "error_before", advice->error_before);
-    phema_json_out_number(out, "error_after", advice->error_after);
-    phema_json_out_open(out, "save", '{');
-    phema_json_out_u64(out, "times", saving->n_times);
-    phema_json_out_u64(out, "profiles", saving->n_per_time);
-    phema_json_out_number(out, "every", saving->n_times ? saving->every : PHEMA_UNKNOWN);
-    phema_json_out_number(out, "error", saving->n_times ? saving->error : PHEMA_UNKNOWN);
-    phema_json_out_close(out, '}');
-    phema_json_out_close(out, '}');
-}
-
-/* ---- JSON ---- */
-
-static void write_target_json(struct phema_json_out *out, const struct phema_plan *plan,
-                              const struct phema_target *target)
-{
-    const struct phema_solution *solution = &target->solution;
-    phema_json_out_open(out, NULL, '{');
-    phema_json_out_number(out, "sigma_rel", target->sigma_rel);
-    phema_json_out_number(out, "gamma", target->gamma);
-    phema_json_out_number(out, "time", target->time);
-    if (target->named_time != target->time)
-        phema_json_out_number(out, "named_time", target->named_time);
-    report_profile_json(out, target->kind, target->spec);
-    phema_json_out_numbers(out, "weights", solution->weights, plan->series->n);
-    phema_json_out_number(out, "sum", solution->sum);
-    phema_json_out_number(out, "profile_error", solution->profile_error);
-    if (!isnan(target->label_profile_error)) {
-        phema_json_out_number(out, "label_profile_error", target->label_profile_error);
-        phema_json_out_number(out, "label_predicted_error", target->label_predicted_error);
-    }
-    phema_json_out_number(out, "norm1", solution->norm1);
-    phema_json_out_number(out, "norm2", solution->norm2);
-    phema_json_out_number(out, "condition", solution->condition);
-    phema_json_out_string(out, "metric", plan->metric);
-    phema_json_out_number(out, "ridge", solution->ridge);
-    phema_json_out_string(out, "solver", solution->solver);
-    report_prediction_json(out, &solution->predicted);
-    report_rules_json(out, plan, target, true);
-    phema_json_out_close(out, '}');
-}
-
-static void write_json(struct phema_strbuf *out, const struct cli_common *common,
-                       const struct phema_plan *plan, const struct phema_plan_advice *advice,
-                       double max_error)
-{
-    struct phema_json_out json;
-    render_json_begin(&json, out, true);
-    phema_json_out_string(&json, "unit", plan->series->unit);
-    phema_json_out_open(&json, "snapshots", '[');
-    for (size_t k = 0; k < plan->series->n; k++)
-        report_snapshot_json(&json, &plan->series->snapshots[k]);
-    phema_json_out_close(&json, ']');
-    phema_plan_write_motion(&json, plan);
-    report_checks_json(&json, &common->style, plan);
-    phema_json_out_open(&json, "targets", '[');
-    for (size_t j = 0; j < plan->m; j++)
-        write_target_json(&json, plan, &plan->targets[j]);
-    phema_json_out_close(&json, ']');
-    if (advice)
-        write_advice_json(&json, plan, advice, max_error);
-    render_json_end(&json);
-}
-
-/* ---- The table ---- */
-
-static void add_weight(struct table *table, double weight)
-{
-    if (fabs(weight) < REPORT_LEAST_WEIGHT)
-        table_add(table, TABLE_DIM, "0");
-    else
-        table_add(table, 0, "%.4f", weight);
-}
-
-static void add_rule_title(struct table *table, const struct phema_plan *plan, size_t r)
-{
-    const struct phema_plan_rule *rule = &plan->rules[r];
-    if (strlen(rule->expression) > MAX_TITLE)
-        table_add(table, 0, "rule %zu: %.6g", r + 1, rule->sigma_rel);
-    else
-        table_add(table, 0, "%s=%.6g", rule->expression, rule->sigma_rel);
-}
-
-static bool has_times(const struct phema_plan *plan)
-{
-    return plan->targets[0].named_time != plan->targets[plan->m - 1].named_time;
-}
-
-/* sigma_rel or the text of another shape; with its time if there are several */
-static void add_title(struct table *table, const struct phema_plan *plan,
-                      const struct phema_target *target)
-{
-    struct phema_name_buffer at;
-    struct phema_strbuf title = {0};
-    if (!isnan(target->sigma_rel))
-        phema_strbuf_printf(&title, "%.6g", target->sigma_rel);
-    else
-        phema_strbuf_puts(&title, target->kind ? target->spec : "weight");
-    if (has_times(plan))
-        phema_strbuf_printf(&title, " at %s", phema_number_format(&at, target->named_time));
-    table_add(table, 0, "%s", title.data ? title.data : "");
-    phema_strbuf_clear(&title);
-}
-
-/* What a row shows in the columns of targets and rules. */
-enum row { ROW_TITLES, ROW_WEIGHTS, ROW_ERRORS };
-
-/* k: the snapshot of ROW_WEIGHTS */
-static void add_columns(struct table *table, const struct phema_plan *plan, enum row row, size_t k)
-{
-    for (size_t j = 0; j < plan->m; j++) {
-        const struct phema_target *target = &plan->targets[j];
-        if (row == ROW_TITLES)
-            add_title(table, plan, target);
-        else if (row == ROW_WEIGHTS)
-            add_weight(table, target->solution.weights[k]);
-        else
-            report_add_error(table, target->solution.predicted.total);
-    }
-    for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++) {
-            if (plan->rules[r].is_copy)
-                continue;
-            if (row == ROW_TITLES)
-                add_rule_title(table, plan, r);
-            else if (row == ROW_WEIGHTS)
-                add_weight(table, plan->targets[j].ruled[r].weights[k]);
-            else
-                report_add_error(table, plan->targets[j].ruled[r].predicted.total);
-        }
-}
-
-/* How the snapshots are named: by time and width, or by time and shape; with -v by file too. */
-struct naming {
-    bool has_shapes, has_files;
-    int decimals;
-};
-
-/* previous: NULL, or the snapshot of the row above, whose time is not repeated */
-static void add_snapshot(struct table *table, const struct naming *naming,
-                         const struct phema_snapshot *snapshot,
-                         const struct phema_snapshot *previous)
-{
-    struct phema_name_buffer time;
-    bool is_repeated = previous && previous->named_time == snapshot->named_time;
-    if (naming->has_files)
-        table_add(table, 0, "%s", snapshot->label);
-    table_add(table, 0, "%s", is_repeated ? "" : phema_number_format(&time, snapshot->named_time));
-    if (naming->has_shapes)
-        table_add(table, 0, "%s", snapshot->spec ? snapshot->spec : "unknown");
-    else if (naming->decimals >= 0)
-        table_add(table, 0, "%.*f", naming->decimals, snapshot->sigma_rel);
-    else
-        table_add(table, 0, "%.6g", snapshot->sigma_rel);
-}
-
-static struct naming choose_naming(const struct phema_plan *plan, bool is_verbose)
-{
-    const struct phema_series *series = plan->series;
-    struct naming naming = {.has_files = is_verbose};
-    for (size_t k = 0; k < series->n; k++)
-        naming.has_shapes |= isnan(series->snapshots[k].sigma_rel);
-    naming.decimals =
-        report_decimals(&series->snapshots[0].sigma_rel, series->n, sizeof(*series->snapshots));
-    return naming;
-}
-
-static size_t count_columns(const struct phema_plan *plan)
-{
-    size_t n = plan->m;
-    for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++)
-            n += !plan->rules[r].is_copy;
-    return n;
-}
-
-static void write_table(struct phema_strbuf *out, const struct phema_plan *plan, bool is_verbose)
-{
-    const struct phema_series *series = plan->series;
-    struct naming naming = choose_naming(plan, is_verbose);
-    size_t n_names = naming.has_files ? 3 : 2;
-    struct table table = {.n_columns = n_names + count_columns(plan),
-                          .n_keys = naming.has_files ? 1 : 2};
-    size_t first = is_verbose || series->n <= TABLE_MOST_ROWS ? 0 : series->n - TABLE_MOST_ROWS;
-    if (naming.has_files)
-        table_add(&table, TABLE_LEFT, "file");
-    table_add(&table, 0, "time");
-    table_add(&table, 0, "%s", naming.has_shapes ? "profile" : "sigma_rel");
-    add_columns(&table, plan, ROW_TITLES, 0);
-    for (size_t k = first; k < series->n; k++) {
-        add_snapshot(&table, &naming, &series->snapshots[k],
-                     k > first ? &series->snapshots[k - 1] : NULL);
-        add_columns(&table, plan, ROW_WEIGHTS, k);
-    }
-    table_add(&table, naming.has_files ? 0 : TABLE_KEYS, "error expected");
-    for (size_t i = 1; i < n_names; i++)
-        table_add(&table, 0, "%s", "");
-    add_columns(&table, plan, ROW_ERRORS, 0);
-    render_write_table(out, &table, 2);
-    if (first)
-        render_write_wrapped(out, "  %zu older snapshots not shown (-v); digits: --json", first);
-}
 
 /* ---- The verb ---- */
 
@@ -303,14 +25,15 @@ static enum phema_status print_plan(const struct weights_values *args,
                                     const struct phema_plan *plan,
                                     const struct phema_plan_advice *advice, struct phema_error *err)
 {
+    const struct render_style *style = &args->common.style;
     struct phema_strbuf text = {0};
-    if (args->common.style.is_json)
-        write_json(&text, &args->common, plan, advice, args->plan.max_error);
+    if (style->is_json)
+        weights_write_json(&text, style, plan, advice, args->plan.max_error);
     else if (advice)
-        write_advice(&text, plan, advice, args->common.style.is_verbose);
+        weights_write_advice(&text, plan, advice, style->is_verbose);
     else
-        write_table(&text, plan, args->common.style.is_verbose);
-    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
+        weights_write_table(&text, plan, style->is_verbose);
+    return style->is_json ? render_print(&text, err) : render_print_as_is(&text, err);
 }
 
 static enum phema_status print_advice(const struct weights_values *args,
@@ -320,7 +43,7 @@ static enum phema_status print_advice(const struct weights_values *args,
     enum phema_status status = phema_plan_advise(&advice, plan, args->plan.max_error, err);
     if (status)
         return status;
-    report_advice(&args->common, plan, &advice, args->plan.max_error);
+    report_advice(&args->common.style, plan, &advice, args->plan.max_error);
     status = print_plan(args, plan, &advice, err);
     phema_plan_advice_clear(&advice);
     return status;

@@ -14,13 +14,6 @@ void cli_shell_quote(struct phema_strbuf *out, const char *word)
         phema_strbuf_put_word(out, word);
 }
 
-void cli_quote_operand(struct phema_strbuf *out, const char *path)
-{
-    if (path && path[0] == '-')
-        phema_strbuf_puts(out, "./");
-    cli_shell_quote(out, path);
-}
-
 /* Copies one word from *at to *to, without its quotes. */
 static void unquote(const char **at, char **to)
 {

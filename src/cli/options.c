@@ -197,7 +197,7 @@ static void repeat(struct phema_strbuf *out, const struct cli_opt *option, const
     if (out->size)
         phema_strbuf_puts(out, " ");
     if (cli_is_operand(option)) {
-        cli_quote_operand(out, text);
+        phema_strbuf_put_operand(out, text);
         return;
     }
     phema_strbuf_printf(out, "--%s%s", option->name, option->kind == CLI_FLAG ? "" : " ");

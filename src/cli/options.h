@@ -153,8 +153,6 @@ void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool 
 /* ---- command_words.c ---- */
 
 void cli_shell_quote(struct phema_strbuf *out, const char *word);
-/* Quotes an operand so that it cannot be read as an option: "./-run" for "-run". */
-void cli_quote_operand(struct phema_strbuf *out, const char *path);
 
 struct cli_words {
     char **items;

@@ -123,7 +123,7 @@ static void edit_operand(struct editing *editing, const struct cli_opt **next, c
         command_copy_word(&editing->tail, word);
     } else if (!edit->is_used) {
         phema_strbuf_puts(&editing->tail, " ");
-        cli_quote_operand(&editing->tail, edit->value);
+        phema_strbuf_put_operand(&editing->tail, edit->value);
     }
     if (edit)
         edit->is_used = true;
@@ -152,7 +152,7 @@ static void edit_words(struct editing *editing, int argc, char **argv)
             write_option(&editing->head, edit);
         } else if (edit->value && *edit->value) {
             phema_strbuf_puts(&editing->tail, " ");
-            cli_quote_operand(&editing->tail, edit->value);
+            phema_strbuf_put_operand(&editing->tail, edit->value);
         }
     }
 }
@@ -212,7 +212,7 @@ void command_add_operand(struct editing *editing, const char *path, size_t size)
 {
     char *copy = strndup(path, size);
     phema_strbuf_puts(&editing->tail, " ");
-    cli_quote_operand(&editing->tail, copy);
+    phema_strbuf_put_operand(&editing->tail, copy);
     editing->tail.is_failed |= !copy;
     free(copy);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plot_data.c - from plans, and from files that other verbs have written, to pictures of them. */
-#include "plot_data.h"
+#include "phema/plot_data.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* plot_data.h - pictures of plans and of files that other verbs have written. */
-#ifndef CLI_PLOT_DATA_H
-#define CLI_PLOT_DATA_H
+#ifndef PHEMA_PLOT_DATA_H
+#define PHEMA_PLOT_DATA_H
 
 #include "phema/plan.h"
 #include "phema/plot.h"

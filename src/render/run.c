@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run.c - what a run of synth has made, as paths and as JSON; what it took; memory of its stages. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/memory_profile.h"
+#include "phema/progress.h"
+#include "phema/report.h"
+
+/* ---- Outputs, on stdout ---- */
+
+void run_write(struct phema_strbuf *out, const struct render_style *style,
+               const struct phema_synthesis *synthesis)
+{
+    const struct phema_plan *plan = synthesis->prepared.plan;
+    const struct phema_outputs *outputs = &synthesis->prepared.outputs;
+    const struct phema_synth_result *result = &synthesis->result;
+    if (!style->is_json) {
+        for (size_t j = 0; j < outputs->m && !result->n_parts; j++) { /* a part publishes nothing */
+            render_write_path(out, outputs->items[j].path);
+            phema_strbuf_puts(out, "\n");
+        }
+        return;
+    }
+    struct phema_json_out json;
+    render_json_begin(&json, out, true);
+    phema_json_out_open(&json, "outputs", '[');
+    for (size_t j = 0; j < outputs->m; j++) {
+        const struct phema_target *target = &plan->targets[j];
+        phema_json_out_open(&json, NULL, '{');
+        phema_json_out_path(&json, "file", outputs->items[j].path);
+        phema_json_out_u64(&json, "bytes", outputs->items[j].size_bytes);
+        phema_json_out_number(&json, "sigma_rel", target->sigma_rel);
+        phema_json_out_number(&json, "gamma", target->gamma);
+        report_profile_json(&json, target->kind, target->spec);
+        phema_json_out_number(&json, "time", target->time);
+        phema_json_out_string(&json, "metric", plan->metric);
+        phema_json_out_number(&json, "profile_error", target->solution.profile_error);
+        phema_json_out_number(&json, "norm1", target->solution.norm1);
+        phema_json_out_number(&json, "norm2", target->solution.norm2);
+        report_prediction_json(&json, &target->solution.predicted);
+        report_rules_json(&json, plan, target, false);
+        phema_json_out_close(&json, '}');
+    }
+    phema_json_out_close(&json, ']');
+    if (result->n_parts) {
+        phema_json_out_u64(&json, "part", result->part);
+        phema_json_out_u64(&json, "parts", result->n_parts);
+    }
+    phema_json_out_u64(&json, "read_bytes", result->read_bytes);
+    phema_json_out_u64(&json, "written_bytes", result->written_bytes);
+    phema_json_out_number(&json, "seconds", result->elapsed_s);
+    phema_json_out_u64(&json, "peak_anonymous_bytes", result->peak_anonymous_bytes);
+    phema_json_out_u64(&json, "peak_resident_bytes", result->peak_resident_bytes);
+    phema_json_out_string(&json, "device", result->device.name);
+    if (result->device.is_gpu)
+        phema_json_out_u64(&json, "gpu_bytes", result->device.gpu_bytes);
+    phema_json_out_u64(&json, "nan", result->n_nan);
+    phema_json_out_u64(&json, "inf", result->n_inf);
+    report_checks_json(&json, style, plan);
+    render_json_end(&json);
+}
+
+/* ---- What the run has done, on stderr ---- */
+
+static size_t directory_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Prints the join command. Outputs in one directory are joined by naming the directory. */
+static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
+{
+    const char *first = outputs->items[0].path;
+    size_t size = directory_size(first);
+    bool is_beside = outputs->m > 1;
+    for (size_t j = 1; j < outputs->m; j++)
+        is_beside = is_beside && directory_size(outputs->items[j].path) == size &&
+                    memcmp(outputs->items[j].path, first, size) == 0;
+    struct phema_strbuf text = {0};
+    char *directory = size ? strndup(first, size) : strdup("./");
+    for (size_t j = 0; j < outputs->m && !is_beside; j++) {
+        phema_strbuf_puts(&text, " ");
+        phema_strbuf_put_operand(&text, outputs->items[j].path);
+    }
+    if (is_beside && directory) {
+        phema_strbuf_puts(&text, " ");
+        phema_strbuf_put_operand(&text, directory);
+    }
+    if (text.data && !text.is_failed)
+        render_say_whole("when all %llu parts are written: posthoc-ema join%s",
+                         (unsigned long long)n_parts, text.data);
+    free(directory);
+    phema_strbuf_clear(&text);
+}
+
+static void report_io(const struct phema_synth_result *result)
+{
+    const struct {
+        size_t n;
+        const char *how, *filesystem;
+    } kinds[] = {{result->n_mapped, "mapped", NULL},
+                 {result->n_read, "read", result->filesystem},
+                 {result->n_direct, "read past the page cache", NULL}};
+    const char *between = "snapshots: ";
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (!kinds[i].n)
+            continue;
+        (void)fprintf(stderr, "%s%zu file%s %s", between, kinds[i].n, kinds[i].n == 1 ? "" : "s",
+                      kinds[i].how);
+        if (kinds[i].filesystem)
+            (void)fprintf(stderr, " (on %s)", kinds[i].filesystem);
+        between = ", ";
+    }
+    (void)fprintf(stderr, "\n");
+}
+
+static void report_restarted(size_t n, const char *by)
+{
+    if (n)
+        render_say("%zu output%s of %s: made anew", n, n == 1 ? "" : "s", by);
+}
+
+static void report_resumed(const struct phema_synth_result *result)
+{
+    struct phema_name_buffer read;
+    if (result->n_resumed)
+        render_say("resumed %zu output%s, %s already read", result->n_resumed,
+                   result->n_resumed == 1 ? "" : "s",
+                   phema_size_format(&read, result->resumed_bytes));
+    report_restarted(result->n_stale_journals, "a run with other snapshots, weights or options");
+    if (result->n_not_resumable)
+        render_say(
+            "%zu output%s cannot be resumed: a copy whose tensors are strided or overlap is made "
+            "in one go",
+            result->n_not_resumable, result->n_not_resumable == 1 ? "" : "s");
+}
+
+/* "wrote 10 averages, 382 MiB, in 3.3 s (read 1.19 GiB, 376 MiB/s, 8.5 MiB memory)" */
+static void report_bytes(const struct phema_outputs *outputs,
+                         const struct phema_synth_result *result)
+{
+    struct phema_name_buffer shown;
+    struct phema_strbuf text = {0};
+    double seconds = result->elapsed_s;
+    phema_strbuf_puts(&text, "wrote ");
+    if (result->n_parts)
+        phema_strbuf_printf(&text, "part %llu of %llu%s", (unsigned long long)result->part,
+                            (unsigned long long)result->n_parts, outputs->m > 1 ? " of " : "");
+    if (outputs->m > 1)
+        phema_strbuf_printf(&text, "%zu averages", outputs->m);
+    bool has_more = result->n_parts || outputs->m > 1;
+    phema_strbuf_printf(&text, "%s%s%s in %.*f s", has_more ? ", " : "",
+                        phema_size_format(&shown, result->written_bytes), has_more ? "," : "",
+                        seconds < 1    ? 2
+                        : seconds < 10 ? 1
+                                       : 0,
+                        seconds);
+    phema_strbuf_printf(&text, " (read %s", phema_size_format(&shown, result->read_bytes));
+    if (seconds >= PROGRESS_KNOWN_AFTER_S)
+        phema_strbuf_printf(
+            &text, ", %s/s",
+            phema_size_format(&shown, (uint64_t)((double)result->read_bytes / seconds)));
+    phema_strbuf_printf(&text, ", %s memory)",
+                        phema_size_format(&shown, result->peak_anonymous_bytes));
+    if (text.data && !text.is_failed)
+        render_say("%s", text.data);
+    phema_strbuf_clear(&text);
+}
+
+/* To stderr: outputs, bytes, seconds, memory; and how to join parts. */
+void report_run(const struct render_style *style, const struct phema_synthesis *synthesis)
+{
+    const struct phema_synth_result *result = &synthesis->result;
+    const struct phema_outputs *outputs = &synthesis->prepared.outputs;
+    report_elements(style, synthesis->prepared.plan->series, result);
+    if (style->is_quiet)
+        return;
+    report_restarted(result->n_stale_partials, "a killed run");
+    report_resumed(result);
+    report_bytes(outputs, result);
+    if (style->is_verbose) {
+        report_io(result);
+        render_say(
+            "%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; kernels "
+            "%s, %u thread%s",
+            result->n_averaged, result->n_copied, result->n_constant, result->backend,
+            result->n_threads, result->n_threads == 1 ? "" : "s");
+    }
+    if (result->n_parts && !synthesis->joins)
+        report_join(outputs, result->n_parts);
+}
+
+/* To stderr: the device that computed the sums, and why it was chosen. */
+void report_device(const struct render_style *style, const struct phema_device_choice *choice,
+                   bool is_asked)
+{
+    struct phema_name_buffer size;
+    if (style->is_quiet)
+        return;
+    if (choice->is_gpu)
+        render_say("summed on %s, with %s of %s memory%s%s", choice->name,
+                   phema_size_format(&size, choice->gpu_bytes),
+                   choice->n_gpus > 1 ? "their" : "its", choice->why[0] ? ": " : "", choice->why);
+    else if (choice->why[0] && is_asked)
+        render_say("summed on the CPU: %s", choice->why);
+    if (choice->note[0])
+        render_say("%s", choice->note);
+}
+
+/* ---- Memory of the stages ---- */
+
+/* Values that were not measured are left out. */
+void report_memory(struct phema_memory_profile *profile)
+{
+    static const char *const heads[] = {"memory", "seconds", "before",    "after",
+                                        "peak",   "mapped",  "page cache"};
+    struct table table = {.n_columns = ARRAY_LEN(heads), .n_keys = 1};
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++)
+        table_add(&table, i ? 0 : TABLE_LEFT, "%s", heads[i]);
+    for (int i = 0; i < PHEMA_N_STAGES; i++) {
+        struct phema_stage_record record = phema_memory_profile_stage(profile, (enum phema_stage)i);
+        struct phema_name_buffer shown;
+        if (!record.is_entered)
+            continue;
+        table_add(&table, 0, "%s", phema_stage_names[i]);
+        table_add(&table, 0, "%.3f", record.elapsed_s);
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.baseline));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.now));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.peak));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.file.peak));
+        table_add(&table, 0, "%s",
+                  record.knows_cached ? phema_size_format(&shown, record.cached_bytes) : "");
+        if (!record.has_device)
+            continue;
+        table_add(&table, 0, "of GPUs");
+        table_add(&table, 0, "%s", "");
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.baseline));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.now));
+        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.peak));
+        table_add(&table, 0, "%s", "");
+        table_add(&table, 0, "%s", "");
+    }
+    render_say_table(&table);
+}
+
+void report_leaks(struct phema_memory_profile *profile)
+{
+    for (int i = 0; i < PHEMA_N_STAGES; i++) {
+        struct phema_stage_record record = phema_memory_profile_stage(profile, (enum phema_stage)i);
+        struct phema_name_buffer shown;
+        if (record.is_leaking)
+            (void)fprintf(stderr,
+                          "warning: memory grew all through '%s', by %s in its second half: a "
+                          "leak\n",
+                          phema_stage_names[i], phema_size_format(&shown, record.leaked_bytes));
+    }
+}
