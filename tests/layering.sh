@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # public headers with other names than their modules
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader filesystem json library mapped_file memory
-        memory_profile number packed parallel path quad read_queue regex setting shell_word sort span strbuf stripes zstd_seek_table"
+        memory_profile number packed parallel path quad record read_queue regex setting shell_word sort span strbuf stripes zstd_seek_table"
     [profile]="family quadrature schedule"
     [output]="sink"
     [gpu]="cuda_plugin"

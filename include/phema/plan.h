@@ -4,6 +4,7 @@
 #define PHEMA_PLAN_H
 
 #include "phema/memory_profile.h"
+#include "phema/record.h"
 #include "phema/schedule.h"
 #include "phema/series.h"
 #include "phema/setting.h"
@@ -236,5 +237,10 @@ struct phema_plan_advice {
 PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phema_plan *plan,
                                  double max_error, struct phema_error *err);
 void phema_plan_advice_clear(struct phema_plan_advice *advice);
+
+/* ---- What is told of them (record.h) ---- */
+
+extern const struct phema_field phema_snapshot_fields[], phema_target_fields[],
+    phema_solution_fields[], phema_prediction_fields[];
 
 #endif

@@ -53,15 +53,6 @@ void report_scaled(const struct render_style *style, const struct phema_series *
 void report_into(const struct render_style *style, const char *into,
                  const struct phema_outputs *outputs);
 
-/* Members "profile", the kind of average (null when unknown), and "spec", its text. */
-void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);
-
-/* "predicted_error": {...} */
-void report_prediction_json(struct phema_json_out *out, const struct phema_prediction *predicted);
-
-/* One snapshot of a series as a member of an array: file, time, widths. */
-void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot);
-
 /* Lines: how many tensors follow each rule, and the error to expect of them. Nothing without rules.
  */
 void report_rules(struct phema_strbuf *out, const struct phema_plan *plan);

@@ -221,4 +221,7 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
                                     const struct phema_forecast_options *timing,
                                     struct phema_error *err);
 
+/* What is told of them (record.h). */
+extern const struct phema_field phema_synth_result_fields[], phema_forecast_fields[];
+
 #endif

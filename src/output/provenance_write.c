@@ -43,18 +43,11 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
     for (size_t k = 0; k < series->n - target->n_left_out; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_path(out, "file", snapshot->label);
-        phema_json_out_number(out, "time", snapshot->time);
-        phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
-        phema_json_out_number(out, "gamma", snapshot->gamma);
+        phema_record_write(out, phema_snapshot_fields, "file time sigma_rel gamma", snapshot);
         if (snapshot->spec && isnan(snapshot->gamma))
             phema_json_out_path(out, "profile", snapshot->spec);
-        if (snapshot->profile.update_every > 1)
-            phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
-        if (snapshot->profile.reset > 0)
-            phema_json_out_number(out, "reset_at", snapshot->profile.reset);
-        if (snapshot->profile.origin > 0)
-            phema_json_out_number(out, "counted_from", snapshot->profile.origin);
+        phema_record_write(out, phema_snapshot_fields, "update_every reset_at counted_from",
+                           snapshot);
         phema_json_out_number(out, "weight", target->solution.weights[k]);
         phema_json_out_u64(out, "bytes", phema_snapshot_bytes(snapshot));
         /* a forecast does not compute digests; zeros of the same length keep the size right */
@@ -70,9 +63,8 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
 static void write_prediction(struct phema_json_out *out, const struct phema_solution *solution)
 {
     phema_json_out_open(out, "predicted_error", '{');
-    phema_json_out_number(out, "total", solution->predicted.total);
-    phema_json_out_number(out, "profile", solution->predicted.profile);
-    phema_json_out_number(out, "rounding", solution->predicted.rounding);
+    phema_record_write(out, phema_prediction_fields, "total profile rounding",
+                       &solution->predicted);
     phema_json_out_close(out, '}');
 }
 
@@ -94,8 +86,7 @@ static void write_rules(struct phema_json_out *out, const struct phema_plan *pla
             phema_json_out_number(out, "gamma", rule->gamma);
             phema_json_out_numbers(out, "weights", solution->weights,
                                    plan->series->n - target->n_left_out);
-            phema_json_out_number(out, "profile_error", solution->profile_error);
-            phema_json_out_number(out, "norm2", solution->norm2);
+            phema_record_write(out, phema_solution_fields, "profile_error norm2", solution);
             write_prediction(out, solution);
         }
         phema_json_out_close(out, '}');
@@ -143,13 +134,10 @@ static void write_json(struct phema_strbuf *text, const struct draft *draft,
     phema_json_out_string(&out, "profile", target->kind ? target->kind : "power");
     if (target->spec && isnan(target->gamma))
         phema_json_out_path(&out, "spec", target->spec);
-    phema_json_out_number(&out, "time", target->time);
-    phema_json_out_number(&out, "sigma_rel", target->sigma_rel);
-    phema_json_out_number(&out, "gamma", target->gamma);
+    phema_record_write(&out, phema_target_fields, "time sigma_rel gamma", target);
     phema_json_out_close(&out, '}');
     phema_json_out_string(&out, "metric", plan->metric);
-    phema_json_out_number(&out, "ridge", solution->ridge);
-    phema_json_out_string(&out, "solver", solution->solver);
+    phema_record_write(&out, phema_solution_fields, "ridge solver", solution);
     phema_plan_write_motion(&out, plan);
     phema_series_checks_write(&out, &plan->checks, plan->series);
     phema_json_out_string(&out, "accumulate", options->accumulator);
@@ -157,9 +145,7 @@ static void write_json(struct phema_strbuf *text, const struct draft *draft,
     if (plan->n_rules)
         write_rules(&out, plan, target);
     write_ties(&out, plan->series);
-    phema_json_out_number(&out, "profile_error", solution->profile_error);
-    phema_json_out_number(&out, "norm1", solution->norm1);
-    phema_json_out_number(&out, "norm2", solution->norm2);
+    phema_record_write(&out, phema_solution_fields, "profile_error norm1 norm2", solution);
     write_prediction(&out, solution);
     phema_json_out_close(&out, '}');
     if (command.is_failed)

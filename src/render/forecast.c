@@ -273,9 +273,7 @@ static void write_outputs_json(struct phema_json_out *out, const struct forecast
         if (report->has_out)
             phema_json_out_path(out, "file", report->outputs->items[j].path);
         phema_json_out_u64(out, "bytes", report->outputs->items[j].size_bytes);
-        phema_json_out_number(out, "sigma_rel", target->sigma_rel);
-        report_profile_json(out, target->kind, target->spec);
-        phema_json_out_number(out, "time", target->time);
+        phema_record_write(out, phema_target_fields, "sigma_rel profile spec time", target);
         phema_json_out_number(out, "predicted_error", target->solution.predicted.total);
         report_rules_json(out, report->plan, target, false);
         phema_json_out_close(out, '}');
@@ -331,19 +329,11 @@ void forecast_write_json(struct phema_strbuf *out, const struct forecast_report 
     const struct phema_forecast *forecast = report->forecast;
     struct phema_json_out json;
     render_json_begin(&json, out, true);
-    phema_json_out_u64(&json, "read_bytes", forecast->read_bytes);
-    phema_json_out_u64(&json, "write_bytes", forecast->write_bytes);
-    phema_json_out_bool(&json, "compressed", forecast->is_compressed);
-    phema_json_out_u64(&json, "peak_ram_bytes", forecast->peak_ram_bytes);
-    phema_json_out_number(&json, "seconds", forecast->seconds);
+    phema_record_write(&json, phema_forecast_fields,
+                       "read_bytes write_bytes compressed peak_ram_bytes seconds", forecast);
     write_device_json(&json, forecast);
-    phema_json_out_string(&json, "io", forecast->io);
-    phema_json_out_u64(&json, "passes", forecast->n_passes);
-    phema_json_out_u64(&json, "targets_per_pass", forecast->targets_per_pass);
-    phema_json_out_u64(&json, "threads", forecast->n_threads);
-    phema_json_out_u64(&json, "averaged", forecast->n_averaged);
-    phema_json_out_u64(&json, "copied", forecast->n_copied);
-    phema_json_out_u64(&json, "cold_bytes", forecast->cold_bytes);
+    phema_record_write(&json, phema_forecast_fields,
+                       "io passes targets_per_pass threads averaged copied cold_bytes", forecast);
     write_components_json(&json, report->summary);
     write_outputs_json(&json, report);
     write_memory_json(&json, forecast);

@@ -226,47 +226,6 @@ void report_checks_json(struct phema_json_out *out, const struct render_style *s
     render_write_warnings(out, style);
 }
 
-void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec)
-{
-    if (kind)
-        phema_json_out_string(out, "profile", kind);
-    else
-        phema_json_out_null(out, "profile");
-    if (spec)
-        phema_json_out_path(out, "spec", spec);
-}
-
-void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot)
-{
-    phema_json_out_open(out, NULL, '{');
-    phema_json_out_path(out, "file", snapshot->label);
-    phema_json_out_number(out, "time", snapshot->time);
-    phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
-    phema_json_out_number(out, "gamma", snapshot->gamma);
-    report_profile_json(out, snapshot->kind, snapshot->spec);
-    if (snapshot->profile.update_every > 1)
-        phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
-    if (snapshot->profile.reset > 0)
-        phema_json_out_number(out, "reset_at", snapshot->profile.reset);
-    if (snapshot->profile.origin > 0)
-        phema_json_out_number(out, "counted_from", snapshot->profile.origin);
-    if (snapshot->run)
-        phema_json_out_string(out, "run", snapshot->run);
-    phema_json_out_close(out, '}');
-}
-
-void report_prediction_json(struct phema_json_out *out, const struct phema_prediction *predicted)
-{
-    phema_json_out_open(out, "predicted_error", '{');
-    phema_json_out_number(out, "total", predicted->total);
-    phema_json_out_number(out, "profile", predicted->profile);
-    phema_json_out_number(out, "rounding", predicted->rounding);
-    phema_json_out_number(out, "paper_weights", predicted->paper_weights);
-    if (predicted->initial > 0)
-        phema_json_out_number(out, "initial", predicted->initial);
-    phema_json_out_close(out, '}');
-}
-
 /* ---- Rules: tensors with a width of their own ---- */
 
 /* The largest predicted error over all times. */
@@ -306,16 +265,6 @@ void report_rules(struct phema_strbuf *out, const struct phema_plan *plan)
     }
 }
 
-static void write_solution_json(struct phema_json_out *out, const struct phema_solution *solution)
-{
-    phema_json_out_number(out, "profile_error", solution->profile_error);
-    phema_json_out_number(out, "norm1", solution->norm1);
-    phema_json_out_number(out, "norm2", solution->norm2);
-    phema_json_out_number(out, "condition", solution->condition);
-    phema_json_out_number(out, "ridge", solution->ridge);
-    report_prediction_json(out, &solution->predicted);
-}
-
 void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
                        const struct phema_target *target, bool has_weights)
 {
@@ -335,7 +284,9 @@ void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan
             phema_json_out_number(out, "gamma", rule->gamma);
             if (has_weights)
                 phema_json_out_numbers(out, "weights", target->ruled[r].weights, plan->series->n);
-            write_solution_json(out, &target->ruled[r]);
+            phema_record_write(out, phema_solution_fields,
+                               "profile_error norm1 norm2 condition ridge predicted_error",
+                               &target->ruled[r]);
         }
         phema_json_out_close(out, '}');
     }

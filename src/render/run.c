@@ -31,33 +31,15 @@ void run_write(struct phema_strbuf *out, const struct render_style *style,
         phema_json_out_open(&json, NULL, '{');
         phema_json_out_path(&json, "file", outputs->items[j].path);
         phema_json_out_u64(&json, "bytes", outputs->items[j].size_bytes);
-        phema_json_out_number(&json, "sigma_rel", target->sigma_rel);
-        phema_json_out_number(&json, "gamma", target->gamma);
-        report_profile_json(&json, target->kind, target->spec);
-        phema_json_out_number(&json, "time", target->time);
+        phema_record_write(&json, phema_target_fields, "sigma_rel gamma profile spec time", target);
         phema_json_out_string(&json, "metric", plan->metric);
-        phema_json_out_number(&json, "profile_error", target->solution.profile_error);
-        phema_json_out_number(&json, "norm1", target->solution.norm1);
-        phema_json_out_number(&json, "norm2", target->solution.norm2);
-        report_prediction_json(&json, &target->solution.predicted);
+        phema_record_write(&json, phema_solution_fields,
+                           "profile_error norm1 norm2 predicted_error", &target->solution);
         report_rules_json(&json, plan, target, false);
         phema_json_out_close(&json, '}');
     }
     phema_json_out_close(&json, ']');
-    if (result->n_parts) {
-        phema_json_out_u64(&json, "part", result->part);
-        phema_json_out_u64(&json, "parts", result->n_parts);
-    }
-    phema_json_out_u64(&json, "read_bytes", result->read_bytes);
-    phema_json_out_u64(&json, "written_bytes", result->written_bytes);
-    phema_json_out_number(&json, "seconds", result->elapsed_s);
-    phema_json_out_u64(&json, "peak_anonymous_bytes", result->peak_anonymous_bytes);
-    phema_json_out_u64(&json, "peak_resident_bytes", result->peak_resident_bytes);
-    phema_json_out_string(&json, "device", result->device.name);
-    if (result->device.is_gpu)
-        phema_json_out_u64(&json, "gpu_bytes", result->device.gpu_bytes);
-    phema_json_out_u64(&json, "nan", result->n_nan);
-    phema_json_out_u64(&json, "inf", result->n_inf);
+    phema_record_write(&json, phema_synth_result_fields, NULL, result);
     report_checks_json(&json, style, plan);
     render_json_end(&json);
 }

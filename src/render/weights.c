@@ -99,26 +99,18 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
 {
     const struct phema_solution *solution = &target->solution;
     phema_json_out_open(out, NULL, '{');
-    phema_json_out_number(out, "sigma_rel", target->sigma_rel);
-    phema_json_out_number(out, "gamma", target->gamma);
-    phema_json_out_number(out, "time", target->time);
+    phema_record_write(out, phema_target_fields, "sigma_rel gamma time", target);
     if (target->named_time != target->time)
         phema_json_out_number(out, "named_time", target->named_time);
-    report_profile_json(out, target->kind, target->spec);
+    phema_record_write(out, phema_target_fields, "profile spec", target);
     phema_json_out_numbers(out, "weights", solution->weights, plan->series->n);
-    phema_json_out_number(out, "sum", solution->sum);
-    phema_json_out_number(out, "profile_error", solution->profile_error);
-    if (!isnan(target->label_profile_error)) {
-        phema_json_out_number(out, "label_profile_error", target->label_profile_error);
-        phema_json_out_number(out, "label_predicted_error", target->label_predicted_error);
-    }
-    phema_json_out_number(out, "norm1", solution->norm1);
-    phema_json_out_number(out, "norm2", solution->norm2);
-    phema_json_out_number(out, "condition", solution->condition);
+    phema_record_write(out, phema_solution_fields, "sum profile_error", solution);
+    if (!isnan(target->label_profile_error))
+        phema_record_write(out, phema_target_fields, "label_profile_error label_predicted_error",
+                           target);
+    phema_record_write(out, phema_solution_fields, "norm1 norm2 condition", solution);
     phema_json_out_string(out, "metric", plan->metric);
-    phema_json_out_number(out, "ridge", solution->ridge);
-    phema_json_out_string(out, "solver", solution->solver);
-    report_prediction_json(out, &solution->predicted);
+    phema_record_write(out, phema_solution_fields, "ridge solver predicted_error", solution);
     report_rules_json(out, plan, target, true);
     phema_json_out_close(out, '}');
 }
@@ -131,8 +123,11 @@ void weights_write_json(struct phema_strbuf *out, const struct render_style *sty
     render_json_begin(&json, out, true);
     phema_json_out_string(&json, "unit", plan->series->unit);
     phema_json_out_open(&json, "snapshots", '[');
-    for (size_t k = 0; k < plan->series->n; k++)
-        report_snapshot_json(&json, &plan->series->snapshots[k]);
+    for (size_t k = 0; k < plan->series->n; k++) {
+        phema_json_out_open(&json, NULL, '{');
+        phema_record_write(&json, phema_snapshot_fields, NULL, &plan->series->snapshots[k]);
+        phema_json_out_close(&json, '}');
+    }
     phema_json_out_close(&json, ']');
     phema_plan_write_motion(&json, plan);
     report_checks_json(&json, style, plan);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/* record.c - JSON from tables of fields. */
+#include "phema/record.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static_assert(sizeof(size_t) == sizeof(uint64_t), "PHEMA_FIELD_COUNT");
+
+static double number(const void *member)
+{
+    return *(const double *)member;
+}
+
+static const char *text(const void *member)
+{
+    return *(const char *const *)member;
+}
+
+static bool is_shown(const struct phema_field *field, const void *member)
+{
+    double value = 0;
+    if (field->rule == PHEMA_FIELD_ALWAYS)
+        return true;
+    if (field->kind == PHEMA_FIELD_TEXT || field->kind == PHEMA_FIELD_PATH)
+        return text(member) != NULL;
+    if (field->kind == PHEMA_FIELD_NUMBER || field->kind == PHEMA_FIELD_SHORT)
+        value = number(member);
+    else if (field->kind == PHEMA_FIELD_COUNT)
+        value = (double)*(const uint64_t *)member;
+    return field->rule == PHEMA_FIELD_IF_KNOWN ? !isnan(value)
+                                               : value > (field->rule == PHEMA_FIELD_IF_ABOVE_1);
+}
+
+static void write_text(struct phema_json_out *out, const char *name, const char *value)
+{
+    if (value)
+        phema_json_out_string(out, name, value);
+    else
+        phema_json_out_null(out, name);
+}
+
+static void write_field(struct phema_json_out *out, const struct phema_field *field,
+                        const void *member)
+{
+    switch (field->kind) {
+    case PHEMA_FIELD_NUMBER:
+        phema_json_out_number(out, field->name, number(member));
+        break;
+    case PHEMA_FIELD_SHORT:
+        phema_json_out_short(out, field->name, number(member));
+        break;
+    case PHEMA_FIELD_COUNT:
+        phema_json_out_u64(out, field->name, *(const uint64_t *)member);
+        break;
+    case PHEMA_FIELD_SMALL:
+        phema_json_out_u64(out, field->name, *(const unsigned *)member);
+        break;
+    case PHEMA_FIELD_BOOL:
+        phema_json_out_bool(out, field->name, *(const bool *)member);
+        break;
+    case PHEMA_FIELD_TEXT:
+        write_text(out, field->name, text(member));
+        break;
+    case PHEMA_FIELD_PATH:
+        phema_json_out_path(out, field->name, text(member));
+        break;
+    case PHEMA_FIELD_CHARS:
+        phema_json_out_string(out, field->name, member);
+        break;
+    case PHEMA_FIELD_RECORD:
+        phema_json_out_open(out, field->name, '{');
+        phema_record_write(out, field->fields, NULL, member);
+        phema_json_out_close(out, '}');
+        break;
+    }
+}
+
+static const struct phema_field *find_field(const struct phema_field *fields, const char *name,
+                                            size_t size)
+{
+    for (; fields->name; fields++)
+        if (strncmp(fields->name, name, size) == 0 && !fields->name[size])
+            return fields;
+    return NULL;
+}
+
+void phema_record_write(struct phema_json_out *out, const struct phema_field *fields,
+                        const char *view, const void *record)
+{
+    const struct phema_field *next = fields;
+    for (; view ? *view != '\0' : next->name != NULL; next++) {
+        size_t size = view ? strcspn(view, " ") : 0;
+        const struct phema_field *field = view ? find_field(fields, view, size) : next;
+        if (!field) {
+            out->text->is_failed = true;
+            return;
+        }
+        const void *member = (const char *)record + field->offset;
+        if (is_shown(field, member))
+            write_field(out, field, member);
+        if (view)
+            view += size + (view[size] == ' ');
+    }
+}
