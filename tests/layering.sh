@@ -12,6 +12,7 @@ declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader filesystem json library mapped_file memory
         memory_profile number packed parallel path quad record read_queue regex setting shell_word sort span strbuf stripes zstd_seek_table"
     [profile]="family quadrature schedule"
+    [series]="tensor_sets"
     [output]="sink"
     [gpu]="cuda_plugin"
     [ops]="design_question inspect searching team"

@@ -294,44 +294,4 @@ void phema_sample_clear(struct phema_sample *sample);
 /* The mean of (x_i - x_j)^2 over the elements of snapshots i and j, relative to mean_square. */
 double phema_sample_distance(const struct phema_sample *sample, size_t i, size_t j);
 
-/* ---- Checkpoints that hold several snapshots, as templates of copies ---- */
-
-struct container_kind;
-
-/* One of the snapshots: a tensor NAME of the model is prefix, NAME, suffix. */
-struct phema_tensor_set {
-    const char *name; /* "raw", "ema", "half_life_0p05" */
-    bool is_raw;
-    const char *prefix, *suffix;
-    const struct container_kind *kind; /* of its trainer */
-};
-
-/* The sets of a checkpoint of a known trainer; n = 0: no trainer is known.
- *   arena  keeps them
- * PHEMA_ERR_INPUTS    it has too many
- * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_tensor_sets_list(struct phema_tensor_set **out, size_t *n,
-                                      struct phema_arena *arena,
-                                      const struct phema_checkpoint *checkpoint,
-                                      struct phema_error *err);
-
-/* What the files of a trainer say about a set, where a copy has a new average in its place. */
-struct phema_set_change {
-    const char *folder, *new_folder; /* of its files; NULL: names stay */
-    const char *file;                /* rewritten with text; NULL: none */
-    struct phema_strbuf text;        /* its contents; the caller's */
-};
-
-/* Starts out as {0} and fills it.
- *   directory  of the template
- *   sigma_rel  of the new average; NaN: of another shape
- *   time       of the new average, as names write it
- * PHEMA_ERR_TARGET    the trainer's files cannot say such an average
- * PHEMA_ERR_INPUTS    the files disagree with the set, or another set has the new name
- * PHEMA_ERR_FILE      they cannot be read */
-PHEMA_FALLIBLE phema_tensor_set_change(struct phema_set_change *out,
-                                       const struct phema_tensor_set *set, const char *directory,
-                                       double sigma_rel, double time, struct phema_arena *arena,
-                                       struct phema_error *err);
-
 #endif

@@ -15,23 +15,6 @@ static int compare_extents(const void *a, const void *b)
     return (left->end > right->end) - (left->end < right->end);
 }
 
-/* Elements from the first to the last, with the gaps of strides; at least one. */
-static uint64_t span_of(const uint64_t *shape, const uint64_t *stride, unsigned rank)
-{
-    uint64_t n = 1;
-    for (unsigned d = 0; d < rank; d++)
-        n = stride ? n + (shape[d] - 1) * stride[d] : n * shape[d];
-    return n;
-}
-
-static bool is_empty(const struct phema_chunk *chunk, unsigned rank)
-{
-    bool is_empty = false;
-    for (unsigned d = 0; d < rank; d++)
-        is_empty = is_empty || chunk->size[d] == 0;
-    return is_empty;
-}
-
 PHEMA_FALLIBLE extents_add(struct extent_list *list, const struct phema_tensor *tensor,
                            struct phema_error *err)
 {
@@ -43,11 +26,17 @@ PHEMA_FALLIBLE extents_add(struct extent_list *list, const struct phema_tensor *
     size_t n = tensor->chunks ? tensor->n_chunks : 1;
     for (size_t c = 0; c < n; c++) {
         const struct phema_chunk *chunk = &chunks[c];
-        if (is_empty(chunk, tensor->rank))
+        uint64_t n_elems = 1; /* from the first to the last, with the gaps of strides */
+        bool is_empty = false;
+        for (unsigned d = 0; d < tensor->rank; d++) {
+            is_empty = is_empty || chunk->size[d] == 0;
+            n_elems = chunk->stride ? n_elems + (chunk->size[d] - 1) * chunk->stride[d]
+                                    : n_elems * chunk->size[d];
+        }
+        if (is_empty)
             continue;
         if (!phema_array_grow(&list->items, &list->capacity, list->n, sizeof(*list->items)))
             return phema_fail_memory(err);
-        uint64_t n_elems = span_of(chunk->size, chunk->stride, tensor->rank);
         list->items[list->n++] = (struct phema_extent){
             chunk->file, chunk->offset, chunk->offset + phema_dtype_bytes(tensor->dtype, n_elems)};
     }

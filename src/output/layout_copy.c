@@ -2,11 +2,11 @@
 /* layout_copy.c - A copy of a checkpoint with tensors replaced. Dtypes and shapes stay, and so does
  * every place in the file. A copy that would change other tensors is refused: those that share
  * storage with a replaced one, and expanded tensors, whose rows are one row in the file. */
-#include "phema/setting.h"
 #include <stdlib.h>
 #include <string.h>
 
 #include "outputs.h"
+#include "phema/setting.h"
 
 /* ---- Names of OUT ---- */
 
@@ -420,14 +420,6 @@ static enum phema_status lay_out_copy(struct draft *draft, size_t j, struct phem
     return PHEMA_OK;
 }
 
-/* Whether a tensor has other data than in the newest snapshot: an average, or its scale. */
-static bool is_made(const struct phema_series *series, size_t i)
-{
-    const struct phema_series_tensor *entry = &series->tensors[i];
-    bool is_scale = entry->tensor.kind == PHEMA_KIND_SCALE && entry->scale != SIZE_MAX;
-    return (is_scale ? &series->tensors[entry->scale] : entry)->rule == PHEMA_RULE_AVERAGE;
-}
-
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
@@ -442,9 +434,13 @@ PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *e
         phema_arena_array(draft->arena, outputs->m + 1, sizeof(struct phema_checkpoint *));
     if (!outputs->is_replaced || !outputs->templates)
         return phema_fail_memory(err);
-    /* tensors copied from the newest snapshot are in the template already */
-    for (size_t i = 0; i < series->n_tensors; i++)
-        outputs->is_replaced[i] = is_made(series, i) && series->tensors[i].tensor.n_elems > 0;
+    /* averages and their scales; tensors copied from the newest snapshot are in the template */
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        bool is_scale = entry->tensor.kind == PHEMA_KIND_SCALE && entry->scale != SIZE_MAX;
+        enum phema_rule rule = is_scale ? series->tensors[entry->scale].rule : entry->rule;
+        outputs->is_replaced[i] = rule == PHEMA_RULE_AVERAGE && entry->tensor.n_elems > 0;
+    }
     enum phema_status status = draft->options->into ? use_into(draft, err) : PHEMA_OK;
     for (size_t j = 0; j < outputs->m && !status; j++)
         status = lay_out_copy(draft, j, err);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layout_copy_directory.c - A copy of a distributed checkpoint with tensors replaced: all files of
  * its directory. Boxes, files and .metadata stay, and so do objects and all other tensors. */
-#include "phema/setting.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,55 +9,25 @@
 #include <sys/stat.h>
 
 #include "outputs.h"
+#include "phema/setting.h"
 
 /* ---- Tensors that a copy would change ---- */
-
-static enum phema_status check_stride(const struct phema_checkpoint *template,
-                                      const struct phema_tensor *tensor, struct phema_error *err)
-{
-    bool is_strided = tensor->stride;
-    for (size_t c = 0; c < tensor->n_chunks; c++)
-        is_strided = is_strided || tensor->chunks[c].stride;
-    struct phema_name_buffer shown;
-    if (!is_strided)
-        return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: tensor '%s': is stored with strides, as a transposed view, and cannot "
-                      "be replaced in a copy; write a new checkpoint with %s",
-                      phema_checkpoint_path(template),
-                      phema_name_escape(&shown, tensor->name, tensor->name_size),
-                      phema_setting_name(PHEMA_SET_RANKS));
-}
-
-/* Whether a sorted list of the bytes of all tensors has bytes of two of them. */
-static bool has_overlap(const struct extent_list *list)
-{
-    for (size_t x = 1; x < list->n; x++)
-        if (list->items[x].file == list->items[x - 1].file &&
-            list->items[x].start < list->items[x - 1].end)
-            return true;
-    return false;
-}
-
-static enum phema_status list_template(struct extent_list *list,
-                                       const struct phema_checkpoint *template,
-                                       struct phema_error *err)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(template);
-    enum phema_status status = PHEMA_OK;
-    for (size_t t = 0; t < phema_checkpoint_n_tensors(template) && !status; t++)
-        status = extents_add(list, &tensors[t], err);
-    extents_sort(list);
-    return status;
-}
 
 /* torch never stores two pieces at one place. */
 static enum phema_status check_overlap(const struct phema_checkpoint *template,
                                        struct phema_error *err)
 {
     struct extent_list list = {0};
-    enum phema_status status = list_template(&list, template, err);
-    if (!status && has_overlap(&list))
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(template);
+    enum phema_status status = PHEMA_OK;
+    for (size_t t = 0; t < phema_checkpoint_n_tensors(template) && !status; t++)
+        status = extents_add(&list, &tensors[t], err);
+    extents_sort(&list);
+    bool has_overlap = false;
+    for (size_t x = 1; x < list.n; x++)
+        has_overlap = has_overlap || (list.items[x].file == list.items[x - 1].file &&
+                                      list.items[x].start < list.items[x - 1].end);
+    if (!status && has_overlap)
         status = phema_fail(err, PHEMA_ERR_INPUTS,
                             "%s: some of its tensors share bytes, as in no checkpoint of torch, so "
                             "that none can be replaced alone; write a new checkpoint with %s",
@@ -76,8 +45,17 @@ PHEMA_FALLIBLE outputs_check_directory_copy(const struct draft *draft,
     for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++) {
         const struct phema_tensor tensor =
             output_tensor(draft->plan, outputs, &outputs->items[0], i);
-        if (outputs->is_replaced[i])
-            status = check_stride(template, &tensor, err);
+        bool is_strided = tensor.stride;
+        for (size_t c = 0; c < tensor.n_chunks; c++)
+            is_strided = is_strided || tensor.chunks[c].stride;
+        struct phema_name_buffer shown;
+        if (outputs->is_replaced[i] && is_strided)
+            status = phema_fail(err, PHEMA_ERR_INPUTS,
+                                "%s: tensor '%s': is stored with strides, as a transposed view, "
+                                "and cannot be replaced in a copy; write a new checkpoint with %s",
+                                phema_checkpoint_path(template),
+                                phema_name_escape(&shown, tensor.name, tensor.name_size),
+                                phema_setting_name(PHEMA_SET_RANKS));
     }
     return status;
 }
@@ -237,16 +215,6 @@ PHEMA_FALLIBLE outputs_add_directory_files(struct draft *draft,
 
 /* ---- Files of an output ---- */
 
-/* The name of a file of the template in the copy; the caller's. NULL without memory */
-static char *name_in_copy(const struct phema_set_change *change, const char *label)
-{
-    char *name = NULL;
-    if (!is_in_changed_folder(change, label))
-        return strdup(label);
-    return asprintf(&name, "%s%s", change->new_folder, label + strlen(change->folder)) < 0 ? NULL
-                                                                                           : name;
-}
-
 static enum phema_status add_copied_files(struct phema_output *output,
                                           const struct phema_set_change *change,
                                           struct phema_error *err)
@@ -255,7 +223,11 @@ static enum phema_status add_copied_files(struct phema_output *output,
     for (size_t f = 0; f < phema_checkpoint_n_files(template); f++) {
         const struct phema_file *source = phema_checkpoint_file(template, f);
         struct phema_output_file *file = &output->files[output->n_files++];
-        file->name = name_in_copy(change, phema_checkpoint_file_label(template, f));
+        const char *label = phema_checkpoint_file_label(template, f);
+        bool is_moved = is_in_changed_folder(change, label);
+        if (asprintf(&file->name, "%s%s", is_moved ? change->new_folder : "",
+                     label + (is_moved ? strlen(change->folder) : 0)) < 0)
+            file->name = NULL;
         if (!file->name)
             return phema_fail_memory(err);
         file->source = phema_file_path(source);

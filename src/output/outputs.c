@@ -20,14 +20,6 @@ enum phema_dtype phema_output_dtype(const struct phema_series_tensor *entry,
     return outputs->has_new_scales ? entry->tensor.scaling->codes : PHEMA_BF16;
 }
 
-static enum phema_status fail_scaled(const struct draft *draft, const struct phema_tensor *tensor,
-                                     enum phema_status status, struct phema_error *err)
-{
-    struct phema_name_buffer shown;
-    return phema_fail_in(err, status, "%s: tensor '%s'", draft->plan->series->root,
-                         phema_name_escape(&shown, tensor->name, tensor->name_size));
-}
-
 /* fp8 tensors with scales are averaged as numbers. They are written without scales, or as codes
  * with new scales. */
 static enum phema_status check_scaled(const struct draft *draft,
@@ -57,18 +49,11 @@ static enum phema_status check_scaled(const struct draft *draft,
                             "says, and OUT would lack it; write a directory, or give %sbf16",
                             dtype);
     }
-    return status ? fail_scaled(draft, &entry->tensor, status, err) : PHEMA_OK;
-}
-
-static enum phema_status set_scaled(struct draft *draft, struct phema_error *err)
-{
-    const struct phema_series *series = draft->plan->series;
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < series->n_tensors && !status; i++)
-        status = check_scaled(draft, &series->tensors[i], err);
-    draft->outputs->has_new_scales =
-        draft->options->keeps_dtypes && phema_series_n_scaled(series) > 0;
-    return status;
+    const struct phema_tensor *tensor = &entry->tensor;
+    struct phema_name_buffer shown;
+    return status ? phema_fail_in(err, status, "%s: tensor '%s'", draft->plan->series->root,
+                                  phema_name_escape(&shown, tensor->name, tensor->name_size))
+                  : PHEMA_OK;
 }
 
 static enum phema_status set_tensors(struct draft *draft, struct phema_error *err)
@@ -92,8 +77,18 @@ static enum phema_status set_tensors(struct draft *draft, struct phema_error *er
     return PHEMA_OK;
 }
 
-static enum phema_status lay_out(struct draft *draft, struct phema_error *err)
+static enum phema_status fill_outputs(struct draft *draft, struct phema_error *err)
 {
+    const struct phema_series *series = draft->plan->series;
+    enum phema_status status = outputs_set_paths(draft, err);
+    for (size_t i = 0; i < series->n_tensors && !status; i++)
+        status = check_scaled(draft, &series->tensors[i], err);
+    draft->outputs->has_new_scales =
+        draft->options->keeps_dtypes && phema_series_n_scaled(series) > 0;
+    if (!status)
+        status = set_tensors(draft, err);
+    if (status)
+        return status;
     const struct phema_output_traits *form = phema_output_traits(draft->outputs);
     if (draft->outputs->form == PHEMA_FORM_DISTRIBUTED)
         return outputs_lay_out_distributed(draft, err);
@@ -101,18 +96,6 @@ static enum phema_status lay_out(struct draft *draft, struct phema_error *err)
         return outputs_lay_out_copies(draft, err);
     return form->is_directory ? outputs_lay_out_sharded(draft, err)
                               : outputs_lay_out_safetensors(draft, err);
-}
-
-static enum phema_status fill_outputs(struct draft *draft, struct phema_error *err)
-{
-    enum phema_status status = outputs_set_paths(draft, err);
-    if (status)
-        return status;
-    status = set_scaled(draft, err);
-    if (status)
-        return status;
-    status = set_tensors(draft, err);
-    return status ? status : lay_out(draft, err);
 }
 
 PHEMA_FALLIBLE phema_outputs_check_form(const struct phema_outputs_options *options,

@@ -7,6 +7,7 @@
 
 #include "phema/output.h"
 #include "phema/strbuf.h"
+#include "phema/tensor_sets.h"
 
 /* Outputs while they are planned. */
 struct draft {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* template_names.c - Names of the averaged tensors in the checkpoint that is copied. They may be
  * below a key, or between a prefix and a suffix next to the tensors of the training. */
-#include "phema/setting.h"
 #include <string.h>
 
 #include "outputs.h"
+#include "phema/setting.h"
 
 /* The folder of one of flux_action's averages alone. */
 static const struct phema_tensor_set tensors_alone = {.prefix = "tensors.", .suffix = ""};
@@ -62,25 +62,17 @@ static bool holds_averages(const struct phema_checkpoint *template,
     return is_any && find_missing(template, set, true, series) == SIZE_MAX;
 }
 
-/* Sets into_names, of averages between a prefix and a suffix. */
-static enum phema_status choose_set(struct draft *draft, const struct phema_tensor_set *set,
-                                    struct phema_error *err)
+/* Sets into and into_key, or into_names of averages between a prefix and a suffix. */
+static enum phema_status choose(struct draft *draft, const struct phema_tensor_set *set,
+                                bool is_subtree, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
-    outputs->into_key = "";
-    outputs->into_names = phema_arena_printf(draft->arena, "%sNAME%s", set->prefix, set->suffix);
     draft->into = *set;
+    outputs->into_key = is_subtree ? set->name : "";
+    if (is_subtree)
+        return PHEMA_OK;
+    outputs->into_names = phema_arena_printf(draft->arena, "%sNAME%s", set->prefix, set->suffix);
     return outputs->into_names ? PHEMA_OK : phema_fail_memory(err);
-}
-
-/* Sets into_key. */
-static enum phema_status choose_key(struct draft *draft, const char *key, struct phema_error *err)
-{
-    struct phema_outputs *outputs = draft->outputs;
-    outputs->into_key = phema_arena_copy(draft->arena, key, strlen(key));
-    const char *prefix = phema_arena_printf(draft->arena, "%s%s", key, *key ? "." : "");
-    draft->into = (struct phema_tensor_set){.prefix = prefix, .suffix = ""};
-    return outputs->into_key && prefix ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static enum phema_status fail_missing(const struct draft *draft,
@@ -119,32 +111,37 @@ static enum phema_status find_key(struct draft *draft, const struct phema_checkp
                                    "net",
                                    "state_dict.model"};
     /* a key that differs from that of the snapshots is meant for this file */
-    bool is_for_file = asked && strcmp(asked, series->key) != 0;
-    enum phema_status status = PHEMA_OK;
-    for (size_t g = 0; g < (is_for_file ? 1 : ARRAY_LEN(guesses)) && !status; g++) {
-        status = choose_key(draft, guesses[g], err);
-        if (!status && find_missing(template, &draft->into, false, series) == SIZE_MAX)
-            return PHEMA_OK;
+    size_t n = asked && strcmp(asked, series->key) != 0 ? 1 : ARRAY_LEN(guesses);
+    struct phema_tensor_set first = {0};
+    for (size_t g = 0; g < n; g++) {
+        struct phema_tensor_set set;
+        if (!phema_tensor_set_below(&set, guesses[g], draft->arena))
+            return phema_fail_memory(err);
+        if (find_missing(template, &set, false, series) == SIZE_MAX)
+            return choose(draft, &set, true, err);
+        first = g ? first : set;
     }
-    if (!status)
-        status = choose_key(draft, guesses[0], err);
-    return status ? status : fail_missing(draft, template, &draft->into, false, err);
+    return fail_missing(draft, template, &first, false, err);
 }
 
 /* ---- A set of a trainer's checkpoint ---- */
 
-static enum phema_status fail_ambiguous(const struct phema_checkpoint *template,
-                                        const struct phema_tensor_set *sets, size_t n,
+static enum phema_status fail_ambiguous(const struct phema_tensor_sets *sets,
                                         struct phema_error *err)
 {
     struct phema_strbuf names = {0};
-    for (size_t s = 0; s < n; s++)
-        phema_strbuf_printf(&names, "%s%s", s == 0 ? "" : s + 1 < n ? ", " : " or ", sets[s].name);
+    for (size_t s = 0; s < sets->n; s++)
+        phema_strbuf_printf(&names, "%s%s",
+                            s == 0            ? ""
+                            : s + 1 < sets->n ? ", "
+                                              : " or ",
+                            sets->items[s]->name);
     enum phema_status status = phema_strbuf_check(&names, err);
     if (!status)
-        status = phema_fail(
-            err, PHEMA_ERR_USAGE, "%s: holds several averages; %s%s chooses the one to replace",
-            phema_checkpoint_path(template), phema_setting_equals(PHEMA_SET_KEY), names.data);
+        status = phema_fail(err, PHEMA_ERR_USAGE,
+                            "%s: holds several averages; %s%s chooses the one to replace",
+                            phema_checkpoint_path(sets->checkpoint),
+                            phema_setting_equals(PHEMA_SET_KEY), names.data);
     phema_strbuf_clear(&names);
     return status;
 }
@@ -155,19 +152,20 @@ static enum phema_status find_set(const struct phema_tensor_set **found, struct 
                                   const struct phema_checkpoint *template, const char *asked,
                                   struct phema_error *err)
 {
-    struct phema_tensor_set *sets = NULL;
-    size_t n = 0, n_averages = 0;
-    enum phema_status status = phema_tensor_sets_list(&sets, &n, draft->arena, template, err);
+    const struct phema_series *series = draft->plan->series;
+    struct phema_tensor_sets sets;
+    size_t n_meant = 0;
+    enum phema_status status = phema_tensor_sets_list(&sets, draft->arena, template, err);
     *found = NULL;
-    for (size_t s = 0; s < n && !status; s++) {
-        bool is_meant =
-            asked ? strcmp(sets[s].name, asked) == 0
-                  : !sets[s].is_raw && holds_averages(template, &sets[s], draft->plan->series);
-        n_averages += is_meant;
-        if (is_meant)
-            *found = &sets[s];
+    for (size_t s = 0; !status && s < sets.n; s++) {
+        const struct phema_tensor_set *set = sets.items[s];
+        if (asked ? strcmp(set->name, asked) != 0
+                  : set->is_raw || !holds_averages(template, set, series))
+            continue;
+        n_meant++;
+        *found = set;
     }
-    return status || n_averages < 2 ? status : fail_ambiguous(template, sets, n, err);
+    return status || n_meant < 2 ? status : fail_ambiguous(&sets, err);
 }
 
 PHEMA_FALLIBLE template_find_set(struct draft *draft, const struct phema_checkpoint *template,
@@ -184,6 +182,6 @@ PHEMA_FALLIBLE template_find_set(struct draft *draft, const struct phema_checkpo
     if (!found && !asked && holds_averages(template, &tensors_alone, series))
         found = &tensors_alone;
     if (found)
-        return choose_set(draft, found, err);
+        return choose(draft, found, false, err);
     return find_key(draft, template, asked && strcmp(asked, ".") == 0 ? "" : asked, err);
 }

@@ -59,6 +59,13 @@ void candidates_leave_out(struct candidate_list *candidates, struct candidate *c
     candidates_note(candidates, "left out: '%s', %s", candidate->label, reason);
 }
 
+void candidate_drop(struct candidate *candidate, struct dropped *dropped)
+{
+    candidate->is_left_out = true;
+    dropped->first = dropped->n ? dropped->first : candidate->label;
+    dropped->others = dropped->n++ ? " and others" : "";
+}
+
 bool candidate_allows_width(const struct candidate *candidate, double width)
 {
     double named = candidate->sigma_rel, slack = candidate->sigma_slack;
@@ -72,6 +79,18 @@ void candidate_set_width(struct candidate *candidate, double width)
 {
     if (isnan(candidate->gamma))
         candidate->sigma_rel = width;
+}
+
+bool candidate_use_spec(struct candidate *candidate, struct phema_spec *spec)
+{
+    bool is_power = strcmp(spec->kind, "power") == 0;
+    if (!is_power)
+        candidate->spec = spec;
+    else if (spec->is_by_gamma)
+        candidate->gamma = spec->gamma;
+    else
+        candidate->sigma_rel = spec->sigma_rel;
+    return is_power;
 }
 
 PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,

@@ -89,9 +89,18 @@ void candidates_warn(struct candidate_list *candidates, const char *format, ...)
 void candidates_leave_out(struct candidate_list *candidates, struct candidate *candidate,
                           const char *reason);
 
+/* Candidates that one note leaves out. */
+struct dropped {
+    size_t n;
+    const char *first, *others; /* the label of the first, and " and others" or "" */
+};
+void candidate_drop(struct candidate *candidate, struct dropped *dropped);
+
 /* A width from inside the file, and the candidate's name or manifest. */
 bool candidate_allows_width(const struct candidate *candidate, double width);
 void candidate_set_width(struct candidate *candidate, double width);
+/* Sets the profile, of a power function (true) as a number, wherever it was read. */
+bool candidate_use_spec(struct candidate *candidate, struct phema_spec *spec);
 /* PHEMA_ERR_INPUTS: the candidate allows none of the widths in KEY.stds. */
 PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,
                                     struct phema_error *err);
@@ -117,12 +126,6 @@ PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,
 PHEMA_FALLIBLE manifest_read(struct candidate_list *candidates, const char *path,
                              struct phema_error *err);
 
-/* ---- file_names.c ---- */
-
-/* Reads each name by the requested layout, or by the one that fits most names. */
-PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
-                               const struct phema_series_options *options, struct phema_error *err);
-
 /* ---- select_snapshots.c ---- */
 
 /* Leaves out outputs of synth, files without a time, and times outside the selection.
@@ -132,5 +135,36 @@ PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options,
                                 struct phema_error *err);
+
+/* ---- no_snapshots.c ---- */
+
+/* Always fails: PHEMA_ERR_INPUTS, with what the directory holds and what to name instead. Lists the
+ * directory again, its folders and the folder above; opens no file.
+ * candidates: all of them were left out */
+PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
+                                 const struct candidate_list *candidates, struct phema_error *err);
+
+/* ---- runs.c: run ids of recorders, and --run; snapshots of two trainings are no series ---- */
+
+/* The id in the metadata of a checkpoint; NULL: none. */
+const char *run_id_of(const struct phema_checkpoint *checkpoint);
+
+/* Applies --run: opens the candidates that are not left out, and leaves out those of other runs.
+ * PHEMA_ERR_INPUTS    no run or several begin so; the remedy names the newest run
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE runs_select(struct candidate_list *candidates,
+                           const struct phema_series_options *options, struct phema_error *err);
+
+/* Replaces the message of a failure, PHEMA_ERR_INPUTS, where the candidates are of several runs:
+ * snapshots of two trainings disagree in other ways, too. */
+void runs_explain(struct candidate_list *candidates, const struct phema_series_options *options,
+                  struct phema_error *err);
+
+/* Fills in series->runs. A note says that some snapshots name no run, where others do.
+ * PHEMA_ERR_INPUTS    the snapshots are of several runs; the remedy names the newest run
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE runs_find(struct phema_series *series, struct candidate_list *candidates,
+                         struct phema_error *err);
 
 #endif

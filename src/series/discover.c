@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* discover.c - SNAPSHOTS (directory, @list, manifest) to candidates. The order of a directory, file
- * times and the locale have no influence: candidates are sorted by the bytes of their names. */
-#include "candidates.h"
-
+/* discover.c - SNAPSHOTS (directory, @list, manifest) to candidates, whose names have time, width or
+ * index as their trainer writes them. The order of a directory, file times and the locale have no
+ * influence: candidates are sorted by the bytes of their names. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -13,7 +12,197 @@
 
 #include "phema/mapped_file.h"
 #include "phema/path.h"
+#include "phema/regex.h"
 #include "phema/setting.h"
+#include "sets.h"
+
+/* ---- Names ---- */
+
+/* A decimal number from a name; NaN when the group is empty or not a plain number. */
+static double read_number(struct phema_span text)
+{
+    char copy[64];
+    if (text.size == 0 || text.size >= sizeof(copy))
+        return PHEMA_UNKNOWN;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    if (strspn(copy, "0123456789.eE+-") != text.size)
+        return PHEMA_UNKNOWN;
+    char *end = NULL;
+    double value = strtod(copy, &end);
+    return *end ? PHEMA_UNKNOWN : value;
+}
+
+/* Fills in the facts of a name that the pattern fits. */
+static enum phema_status read_name(struct phema_regex *pattern, struct candidate *candidate,
+                                   bool *is_match, struct phema_error *err)
+{
+    const char *name = candidate->base;
+    enum phema_status status = phema_regex_match(pattern, name, strlen(name), is_match, err);
+    if (status || !*is_match)
+        return status;
+    double time = read_number(phema_regex_group(pattern, name, "time"));
+    *is_match = !isnan(time) || !phema_regex_has_group(pattern, "time");
+    if (!*is_match)
+        return PHEMA_OK;
+    candidate->named_time = time;
+    struct phema_span sigma = phema_regex_group(pattern, name, "sigma");
+    if (sigma.size) { /* "0.050" may be any width in 0.0495 .. 0.0505 */
+        const uint8_t *point = memchr(sigma.data, '.', sigma.size);
+        size_t decimals = point ? sigma.size - (size_t)(point - sigma.data) - 1 : 0;
+        candidate->sigma_rel = read_number(sigma);
+        candidate->sigma_slack = 0.5 * pow(10, -(double)decimals) * (1 + 1e-9);
+    }
+    double index = read_number(phema_regex_group(pattern, name, "index"));
+    if (index >= 0 && index < 1e9)
+        candidate->index = (uint64_t)index;
+    candidate->prefix = phema_regex_group(pattern, name, "prefix");
+    return PHEMA_OK;
+}
+
+/* Behind the parenthesis of the first group without a name; the end where there is none. */
+static size_t find_group(const char *expression)
+{
+    for (size_t i = 0; expression[i]; i++) {
+        if (expression[i] == '\\' && expression[i + 1])
+            i++;
+        else if (expression[i] == '(' && expression[i + 1] != '?' && expression[i + 1] != '*')
+            return i + 1;
+    }
+    return strlen(expression);
+}
+
+/* is_option: the expression is that of --name-regex */
+static enum phema_status read_by_pattern(struct candidate_list *candidates, const char *expression,
+                                         bool is_option, size_t *matched, struct phema_error *err)
+{
+    struct phema_regex *pattern = NULL;
+    enum phema_status status = phema_regex_compile(&pattern, expression, err);
+    if (status)
+        return is_option
+                   ? phema_suggest(err, phema_fail_in_setting(err, status, PHEMA_SET_NAME_REGEX),
+                                   PHEMA_SET_NAME_REGEX, "(?<time>[0-9]+)")
+                   : status;
+    if (!phema_regex_has_group(pattern, "time"))
+        status = phema_blame(err,
+                             phema_fail(err, PHEMA_ERR_USAGE,
+                                        "%s'%s': has no group named time; write (?<time>[0-9]+), "
+                                        "and (?<sigma>...) or (?<index>...) where names hold them",
+                                        phema_setting_equals(PHEMA_SET_NAME_REGEX), expression),
+                             PHEMA_SET_NAME_REGEX);
+    if (status) {
+        size_t group = find_group(expression);
+        const char *named = phema_arena_printf(candidates->arena, "%.*s?<time>%s", (int)group,
+                                               expression, expression + group);
+        if (expression[group] && named)
+            (void)phema_suggest(err, status, PHEMA_SET_NAME_REGEX, named);
+    } else {
+        *matched = 0;
+    }
+    for (size_t i = 0; i < candidates->n && !status; i++) {
+        bool is_match = false;
+        status = read_name(pattern, &candidates->items[i], &is_match, err);
+        candidates->items[i].is_left_out = !is_match;
+        *matched += is_match;
+    }
+    phema_regex_free(pattern);
+    return status;
+}
+
+/* The layout whose pattern fits most names. Other safetensors are left to their metadata, all other
+ * files are left out. */
+static enum phema_status recognise(struct candidate_list *candidates, struct phema_error *err)
+{
+    static const struct layout *const tried[] = {
+        &layout_own,   &layout_edm2,   &layout_ema_pytorch, &layout_lightning, &layout_hf,
+        &layout_steps, &layout_cosmos, &layout_megatron,    &layout_edm2_pt,   &layout_mirai};
+    const struct layout *best = &layout_own;
+    size_t most = 0;
+    for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
+        size_t matched = 0;
+        enum phema_status status =
+            read_by_pattern(candidates, tried[i]->pattern, false, &matched, err);
+        if (status)
+            return status;
+        if (matched > most) {
+            most = matched;
+            best = tried[i];
+        }
+    }
+    candidates->layout = best;
+    candidates->is_numbered = best == &layout_ema_pytorch;
+    /* fills in the facts of its names */
+    enum phema_status status = read_by_pattern(candidates, best->pattern, false, &most, err);
+    /* flux_action's directories have usual names, and these files inside */
+    for (size_t i = 0; i < candidates->n && !status && best == &layout_steps; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (!candidate->is_left_out && (directory_has(candidate->path, "state.json") ||
+                                        directory_has(candidate->path, "COMPLETE")))
+            candidates->layout = best = &layout_flux_action;
+    }
+    return status;
+}
+
+/* Files of another series must not slip in unnoticed. */
+static void note_left_out(struct candidate_list *candidates)
+{
+    size_t others = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (!candidate->is_left_out ||
+            !phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT))
+            continue;
+        first = first ? first : candidate->label;
+        others++;
+    }
+    struct phema_name_buffer shown;
+    if (others == 1)
+        candidates_note(candidates, "left out: '%s', whose name says no time and width",
+                        phema_name_escape(&shown, first, strlen(first)));
+    else if (others)
+        candidates_note(candidates,
+                        "left out: %zu files whose names say no time and width, such as '%s'",
+                        others, phema_name_escape(&shown, first, strlen(first)));
+}
+
+/* Reads each name by the requested layout, or by the one that fits most names. */
+static enum phema_status read_by_layout(struct candidate_list *candidates,
+                                        const struct phema_series_options *options,
+                                        struct phema_error *err)
+{
+    bool is_named = options->layout && strcmp(options->layout, "auto") != 0;
+    candidates->layout = is_named ? layout_find(options->layout) : NULL;
+    if (is_named && (!candidates->layout || candidates->layout == &layout_manifest))
+        return phema_blame(err,
+                           phema_fail(err, PHEMA_ERR_USAGE, "%s'%s': %s",
+                                      phema_setting_equals(PHEMA_SET_LAYOUT), options->layout,
+                                      candidates->layout ? "SNAPSHOTS is no manifest (*.json)"
+                                                         : "not known to this version"),
+                           PHEMA_SET_LAYOUT);
+    enum phema_status status;
+    size_t matched = 0;
+    if (options->name_regex) {
+        status = read_by_pattern(candidates, options->name_regex, true, &matched, err);
+        candidates->layout = candidates->layout ? candidates->layout : &layout_custom;
+    } else if (is_named) {
+        status = read_by_pattern(candidates, candidates->layout->pattern, false, &matched, err);
+    } else {
+        status = recognise(candidates, err);
+    }
+    if (status)
+        return status;
+
+    /* safetensors of unknown names may carry time and width inside */
+    if (candidates->layout == &layout_own)
+        for (size_t i = 0; i < candidates->n; i++)
+            if (phema_format_from_path(NULL, candidates->items[i].base, PHEMA_NAMES_SELF_DESCRIBED))
+                candidates->items[i].is_left_out = false;
+    note_left_out(candidates);
+    return PHEMA_OK;
+}
+
+/* ---- Paths ---- */
 
 /* name: kept as the label; lives as long as the candidates */
 static enum phema_status add_path(struct candidate_list *candidates, const char *directory,
@@ -82,19 +271,6 @@ static enum phema_status list_directory(struct candidate_list *candidates, DIR *
     }
 }
 
-/* Whether the directory has NAME.json.  candidates: sorted */
-static bool has_description(const struct candidate_list *candidates, const char *name)
-{
-    char *description = NULL;
-    if (asprintf(&description, "%s.json", name) < 0)
-        return true; /* it is looked for later */
-    struct candidate wanted = {.base = description};
-    bool has_one = bsearch(&wanted, candidates->items, candidates->n, sizeof(*candidates->items),
-                           compare_candidates);
-    free(description);
-    return has_one;
-}
-
 static enum phema_status scan_directory(struct candidate_list *candidates, const char *path,
                                         struct phema_error *err)
 {
@@ -107,37 +283,17 @@ static enum phema_status scan_directory(struct candidate_list *candidates, const
     (void)closedir(directory);
     if (!status && candidates->n)
         qsort(candidates->items, candidates->n, sizeof(*candidates->items), compare_candidates);
-    for (size_t i = 0; i < candidates->n && !status; i++)
-        if (has_description(candidates, candidates->items[i].base))
+    for (size_t i = 0; i < candidates->n && !status; i++) {
+        struct candidate description = {
+            .base = phema_arena_printf(candidates->arena, "%s.json", candidates->items[i].base)};
+        if (!description.base || bsearch(&description, candidates->items, candidates->n,
+                                         sizeof(description), compare_candidates))
             candidates->items[i].is_undescribed = false;
+    }
     return status;
 }
 
 /* Lines are paths relative to the current directory, as `ls` and `find` print them. */
-static enum phema_status scan_lines(struct candidate_list *candidates, const char *path,
-                                    struct phema_span text, struct phema_error *err)
-{
-    const char *data = (const char *)text.data;
-    for (size_t at = 0; at < text.size;) {
-        const char *newline = memchr(data + at, '\n', text.size - at);
-        size_t size = newline ? (size_t)(newline - (data + at)) : text.size - at;
-        size_t next = at + size + 1;
-        if (size && data[at + size - 1] == '\r')
-            size--;
-        if (memchr(data + at, '\0', size))
-            return phema_fail(err, PHEMA_ERR_FILE, "%s: holds a NUL byte; expected one path a line",
-                              path);
-        if (size) {
-            const char *line = phema_arena_copy(candidates->arena, data + at, size);
-            enum phema_status status = add_path(candidates, NULL, line, err);
-            if (status)
-                return status;
-        }
-        at = next;
-    }
-    return PHEMA_OK;
-}
-
 static enum phema_status scan_list(struct candidate_list *candidates, const char *path,
                                    struct phema_error *err)
 {
@@ -145,7 +301,17 @@ static enum phema_status scan_list(struct candidate_list *candidates, const char
     enum phema_status status = phema_file_open(&file, path, err);
     if (status)
         return phema_fail_in(err, status, "%s", path);
-    status = scan_lines(candidates, path, phema_file_span(file), err);
+    struct phema_span text = phema_file_span(file);
+    while (text.size && !status) {
+        struct phema_span line = phema_span_split(&text, '\n');
+        line.size -= line.size && line.data[line.size - 1] == '\r';
+        if (memchr(line.data, '\0', line.size))
+            status = phema_fail(err, PHEMA_ERR_FILE,
+                                "%s: holds a NUL byte; expected one path a line", path);
+        else if (line.size)
+            status = add_path(candidates, NULL,
+                              phema_arena_copy(candidates->arena, line.data, line.size), err);
+    }
     phema_file_close(file);
     return status;
 }
@@ -155,9 +321,10 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
                                   struct phema_error *err)
 {
     const char *operand = options->snapshots;
+    enum phema_status status;
     if (operand[0] == '@') {
-        enum phema_status status = scan_list(candidates, operand + 1, err);
-        return status ? status : file_names_read(candidates, options, err);
+        status = scan_list(candidates, operand + 1, err);
+        return status ? status : read_by_layout(candidates, options, err);
     }
     if (!*operand)
         return phema_fail(err, PHEMA_ERR_USAGE, "SNAPSHOTS is empty");
@@ -166,14 +333,14 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
         return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", operand,
                           phema_path_reason(operand, errno));
     if (S_ISDIR(st.st_mode)) {
-        enum phema_status status = scan_directory(candidates, operand, err);
-        return status ? status : file_names_read(candidates, options, err);
+        status = scan_directory(candidates, operand, err);
+        return status ? status : read_by_layout(candidates, options, err);
     }
     if (phema_ends_with(operand, ".json")) {
         candidates->layout = &layout_manifest;
         return manifest_read(candidates, operand, err);
     }
-    enum phema_status status =
+    status =
         phema_fail(err, PHEMA_ERR_INPUTS,
                    "%s: is one file; expected a directory of snapshots, a manifest (*.json) or "
                    "@list.txt with one path a line",
@@ -198,7 +365,7 @@ PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,
     candidates->layout = &layout_custom;
     enum phema_status status = add_path(candidates, NULL, options->snapshots, err);
     if (!status && !options->is_conversion)
-        status = file_names_read(candidates, options, err);
+        status = read_by_layout(candidates, options, err);
     if (status)
         return status;
     candidates->items[0].is_left_out = false; /* its name need not fit a pattern */

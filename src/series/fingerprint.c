@@ -45,15 +45,6 @@ static bool is_read(const struct phema_series *series, size_t i)
     return series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems;
 }
 
-static void add_all(struct windows *windows, const struct phema_series *series)
-{
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        uint64_t n = is_read(series, i) ? series->tensors[i].tensor.n_elems : 0;
-        for (uint64_t first = 0; first < n; first += WINDOW_ELEMS)
-            add_window(windows, i, first, n);
-    }
-}
-
 /* Around n_windows elements, from the first of the model to the last. */
 static void add_some(struct windows *windows, const struct phema_series *series, uint64_t n_elems,
                      uint64_t n_windows)
@@ -90,10 +81,13 @@ static enum phema_status choose_windows(struct windows *windows, const struct ph
     windows->items = calloc(most, sizeof(*windows->items));
     if (!windows->items)
         return phema_fail_memory(err);
-    if (windows->is_all)
-        add_all(windows, series);
-    else
+    if (!windows->is_all)
         add_some(windows, series, n_elems, n_windows);
+    for (size_t i = 0; windows->is_all && i < series->n_tensors; i++) {
+        uint64_t n = is_read(series, i) ? series->tensors[i].tensor.n_elems : 0;
+        for (uint64_t first = 0; first < n; first += WINDOW_ELEMS)
+            add_window(windows, i, first, n);
+    }
     return PHEMA_OK;
 }
 
@@ -133,24 +127,19 @@ static void hash_listing(struct fingerprinting *fingerprinting)
     phema_hash_digest(fingerprinting->listing, hash);
 }
 
-static enum phema_status allocate_part(struct part *part,
-                                       const struct fingerprinting *fingerprinting,
-                                       struct phema_error *err)
-{
-    size_t size = (size_t)WINDOW_ELEMS * 16; /* bytes of the widest dtype */
-    part->fingerprinting = fingerprinting;
-    part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, size + PHEMA_INPUT_ROOM);
-    return part->scratch ? phema_hash_new(&part->hash, err) : phema_fail_memory(err);
-}
-
 static enum phema_status allocate(struct fingerprinting *fingerprinting, struct phema_error *err)
 {
     const struct phema_series *series = fingerprinting->series;
+    size_t size = (size_t)WINDOW_ELEMS * 16 + PHEMA_INPUT_ROOM; /* bytes of the widest dtype */
     fingerprinting->n_parts = sparse_count_parts(series);
     fingerprinting->parts = calloc(fingerprinting->n_parts, sizeof(*fingerprinting->parts));
     enum phema_status status = fingerprinting->parts ? PHEMA_OK : phema_fail_memory(err);
-    for (size_t p = 0; !status && p < fingerprinting->n_parts; p++)
-        status = allocate_part(&fingerprinting->parts[p], fingerprinting, err);
+    for (size_t p = 0; !status && p < fingerprinting->n_parts; p++) {
+        struct part *part = &fingerprinting->parts[p];
+        part->fingerprinting = fingerprinting;
+        part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, size);
+        status = part->scratch ? phema_hash_new(&part->hash, err) : phema_fail_memory(err);
+    }
     if (status)
         return status;
     status = choose_windows(&fingerprinting->mapped, series, N_WINDOWS, err);
@@ -244,34 +233,27 @@ uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot)
     return bytes;
 }
 
-static enum phema_status identify(const struct part *part, size_t k, struct phema_error *err)
-{
-    const struct fingerprinting *fingerprinting = part->fingerprinting;
-    struct phema_snapshot *snapshot = &fingerprinting->series->snapshots[k];
-    if (!snapshot->checkpoint)
-        return PHEMA_OK;
-    phema_hash_start(part->hash);
-    phema_hash_add(part->hash, fingerprinting->listing, sizeof(fingerprinting->listing));
-    enum phema_status status = PHEMA_OK;
-    if (!snapshot->is_compressed || phema_checkpoint_can_seek(snapshot->checkpoint))
-        status = hash_windows(part, k, err);
-    if (!status)
-        phema_hash_digest(snapshot->digest, part->hash);
-    return status;
-}
-
 static enum phema_status identify_part(void *context, size_t index, struct phema_error *err)
 {
     const struct fingerprinting *fingerprinting = context;
+    const struct part *part = &fingerprinting->parts[index];
     size_t n = fingerprinting->series->n, n_parts = fingerprinting->n_parts;
     enum phema_status status = PHEMA_OK;
     size_t first = index * n / n_parts;
     prefetch_windows(fingerprinting, first);
     for (size_t k = first; !status && k < (index + 1) * n / n_parts; k++) {
+        struct phema_snapshot *snapshot = &fingerprinting->series->snapshots[k];
         if (atomic_load_explicit(&fingerprinting->is_abandoned, memory_order_relaxed))
             return PHEMA_OK;
         prefetch_windows(fingerprinting, k + 1);
-        status = identify(&fingerprinting->parts[index], k, err);
+        if (!snapshot->checkpoint)
+            continue;
+        phema_hash_start(part->hash);
+        phema_hash_add(part->hash, fingerprinting->listing, sizeof(fingerprinting->listing));
+        if (!snapshot->is_compressed || phema_checkpoint_can_seek(snapshot->checkpoint))
+            status = hash_windows(part, k, err);
+        if (!status)
+            phema_hash_digest(snapshot->digest, part->hash);
     }
     return status;
 }

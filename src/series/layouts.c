@@ -81,7 +81,7 @@ const struct layout layout_hf = {
     .unit = "steps",
 };
 
-/* ---- Directories of distributed checkpoints; their contents are in containers.c ---- */
+/* ---- Directories of distributed checkpoints; their sets are in trainers.c ---- */
 
 /* Recognised by the averages inside. */
 const struct layout layout_torchtitan = {

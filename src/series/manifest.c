@@ -35,11 +35,6 @@ static bool is_key(const struct member *member, const char *wanted)
     return phema_bytes_are(member->key, member->size, wanted);
 }
 
-static bool is_null(const struct member *member)
-{
-    return phema_json_type(member->value) == PHEMA_JSON_NULL;
-}
-
 static enum phema_status fail_unknown(const struct member *member, const char *known,
                                       struct phema_error *err)
 {
@@ -118,14 +113,6 @@ static enum phema_status read_power(struct candidate *candidate, const struct me
     return PHEMA_OK;
 }
 
-/* Small letters alone, which mean nothing else in a SPEC. */
-static bool is_word(const struct phema_json *value)
-{
-    size_t size = 0;
-    const char *text = phema_json_string(value, &size);
-    return text && size > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") == size;
-}
-
 /* Appends a key and its value in the syntax of a SPEC, where half_life is half-life. */
 static enum phema_status add_key(struct phema_strbuf *spec, const struct member *member,
                                  struct phema_error *err)
@@ -136,7 +123,10 @@ static enum phema_status add_key(struct phema_strbuf *spec, const struct member 
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'", member->where, shown.text);
     bool has_keys = memchr(spec->data, ':', spec->size) != NULL;
     double number = 0;
-    size_t size, at = spec->size + 1;
+    size_t size = 0, at = spec->size + 1;
+    /* small letters alone mean nothing else in a SPEC */
+    const char *text = phema_json_string(member->value, &size);
+    bool is_word = text && size > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz") == size;
     phema_strbuf_printf(spec, "%c%s=", has_keys ? ',' : ':', shown.text);
     for (; !spec->is_failed && at < spec->size; at++)
         if (spec->data[at] == '_')
@@ -145,8 +135,8 @@ static enum phema_status add_key(struct phema_strbuf *spec, const struct member 
         phema_strbuf_puts(spec, phema_json_boolean(member->value) ? "yes" : "no");
     else if (phema_json_number(&number, member->value))
         phema_strbuf_puts(spec, phema_number_format(&shown, number));
-    else if (is_word(member->value))
-        phema_strbuf_puts(spec, phema_json_string(member->value, &size));
+    else if (is_word)
+        phema_strbuf_puts(spec, text);
     else
         return fail_value(member, "a number, true, false or a word", err);
     return phema_strbuf_check(spec, err);
@@ -166,17 +156,11 @@ static enum phema_status use_spec(struct candidate *candidate, struct manifest_r
         status = PHEMA_ERR_INPUTS;
     if (status)
         return phema_fail_in(err, status, "%s: profile", where);
-    if (strcmp(spec->kind, "power") != 0) {
-        candidate->spec = spec;
-        return PHEMA_OK;
-    }
-    if (!spec->is_by_gamma && !isnan(candidate->sigma_rel))
+    bool is_width = strcmp(spec->kind, "power") == 0 && !spec->is_by_gamma;
+    if (is_width && !isnan(candidate->sigma_rel))
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
-    if (spec->is_by_gamma)
-        candidate->gamma = spec->gamma;
-    else
-        candidate->sigma_rel = spec->sigma_rel;
-    candidate->update_every = spec->update_every;
+    if (candidate_use_spec(candidate, spec))
+        candidate->update_every = spec->update_every;
     return PHEMA_OK;
 }
 
@@ -194,34 +178,24 @@ static enum phema_status add_path(struct phema_strbuf *spec, struct manifest_rea
     return status;
 }
 
-static enum phema_status read_kind(const char **out, const struct phema_json *profile,
-                                   const char *where, struct phema_error *err)
-{
-    size_t size = 0;
-    const struct phema_json *kind = phema_json_get(profile, "kind");
-    if (!kind)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: profile without a kind", where);
-    *out = phema_json_string(kind, &size);
-    if (!*out || strlen(*out) != size || strpbrk(*out, ": "))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: profile kind is none; expected one such as \"power\" or \"ema\"",
-                          where);
-    return PHEMA_OK;
-}
-
 /* {"kind": "ema", "half_life": 2000} is the SPEC "ema:half-life=2000". */
 static enum phema_status read_object(struct candidate *candidate, struct manifest_reader *reader,
                                      const struct phema_json *value, const char *where,
                                      struct phema_error *err)
 {
-    const char *kind = NULL;
-    enum phema_status status = read_kind(&kind, value, where, err);
-    if (status)
-        return status;
+    size_t size = 0;
+    const struct phema_json *stated = phema_json_get(value, "kind");
+    if (!stated)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: profile without a kind", where);
+    const char *kind = phema_json_string(stated, &size);
+    if (!kind || strlen(kind) != size || strpbrk(kind, ": "))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: profile kind is none; expected one such as \"power\" or \"ema\"",
+                          where);
     bool is_power = strcmp(kind, "power") == 0, is_table = strcmp(kind, "table") == 0;
     struct phema_strbuf spec = {0};
     phema_strbuf_puts(&spec, kind);
-    status = phema_strbuf_check(&spec, err);
+    enum phema_status status = phema_strbuf_check(&spec, err);
     for (struct phema_json_field *f = phema_json_first(value); f && !status;
          f = phema_json_next(value, f)) {
         const struct member member = member_of(where, f);
@@ -261,27 +235,24 @@ static enum phema_status read_profile(struct candidate *candidate, struct manife
 
 /* ---- Snapshots ---- */
 
-static enum phema_status read_file_name(struct manifest_reader *reader, struct candidate *candidate,
-                                        const struct member *member, struct phema_error *err)
-{
-    size_t size = 0;
-    const char *name = phema_json_string(member->value, &size);
-    enum phema_status status =
-        resolve_path(&candidate->path, reader, name, size, member->where, err);
-    if (status)
-        return status;
-    candidate->label = candidate->base = phema_arena_copy(reader->candidates->arena, name, size);
-    return candidate->label ? PHEMA_OK : phema_fail_memory(err);
-}
-
 static enum phema_status read_member(struct manifest_reader *reader, struct candidate *candidate,
                                      const struct member *member, struct phema_error *err)
 {
-    if (is_key(member, "file"))
-        return read_file_name(reader, candidate, member, err);
+    if (is_key(member, "file")) {
+        size_t size = 0;
+        const char *name = phema_json_string(member->value, &size);
+        enum phema_status status =
+            resolve_path(&candidate->path, reader, name, size, member->where, err);
+        if (status)
+            return status;
+        candidate->label = phema_arena_copy(reader->candidates->arena, name, size);
+        candidate->base = candidate->label;
+        return candidate->label ? PHEMA_OK : phema_fail_memory(err);
+    }
     if (is_key(member, "time"))
         return read_number(&candidate->named_time, member, err);
-    if (is_null(member) && (is_key(member, "profile") || is_key(member, "sigma_rel")))
+    if (phema_json_type(member->value) == PHEMA_JSON_NULL &&
+        (is_key(member, "profile") || is_key(member, "sigma_rel")))
         return PHEMA_OK;
     if (is_key(member, "profile"))
         return read_profile(candidate, reader, member, err);
@@ -343,7 +314,7 @@ static enum phema_status read_document(struct manifest_reader *reader,
             snapshots = member.value;
         else if (!is_key(&member, "unit"))
             return fail_unknown(&member, "unit, snapshots", err);
-        else if (!unit && !is_null(&member))
+        else if (!unit && phema_json_type(member.value) != PHEMA_JSON_NULL)
             return fail_value(&member, "a text such as 'steps'", err);
         else if (unit)
             reader->candidates->unit = phema_arena_copy(reader->candidates->arena, unit, size);

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "no_snapshots.h"
-#include "phema/formats.h"
+#include "candidates.h"
 #include "phema/setting.h"
 
 /* The names in a directory, read as those of snapshots. */
@@ -67,49 +66,29 @@ static bool find_below(const struct listing *listing, const char *path, struct p
     return most > 1;
 }
 
-/* "run" of "run/checkpoint-512/" */
-static bool write_parent(struct phema_strbuf *out, const char *path)
-{
-    size_t end = strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    const char *slash = memrchr(path, '/', end);
-    if (!slash)
-        phema_strbuf_puts(out, ".");
-    else
-        phema_strbuf_append(out, path, slash == path ? 1 : (size_t)(slash - path));
-    return !out->is_failed;
-}
-
-/* A folder of a series of folders. */
+/* A folder of a series of folders, "run" of "run/checkpoint-512/". */
 static bool find_above(const char *path, struct phema_error *err)
 {
     struct phema_strbuf parent = {0};
     struct listing above;
-    if (!phema_directory_has_model(path, true) || !write_parent(&parent, path)) {
-        phema_strbuf_clear(&parent);
+    if (!phema_directory_has_model(path, true))
         return false;
-    }
-    (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is one checkpoint; give the folder above it",
-                     path);
-    if (open_listing(&above, parent.data) && above.n > 0)
-        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, parent.data);
-    close_listing(&above);
-    phema_strbuf_clear(&parent);
-    return true;
-}
-
-/* The last digits of a name. */
-static size_t find_digits(const char *name, size_t *first)
-{
-    size_t end = strcspn(name, ".");
-    while (end > 0 && !isdigit((unsigned char)name[end - 1]))
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
         end--;
-    size_t start = end;
-    while (start > 0 && isdigit((unsigned char)name[start - 1]))
-        start--;
-    *first = start;
-    return end - start;
+    const char *slash = memrchr(path, '/', end);
+    size_t size = slash == path ? 1 : slash ? (size_t)(slash - path) : strlen(".");
+    phema_strbuf_append(&parent, slash ? path : ".", size);
+    bool is_found = !parent.is_failed;
+    if (is_found) {
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is one checkpoint; give the folder above it",
+                         path);
+        if (open_listing(&above, parent.data) && above.n > 0)
+            (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, parent.data);
+        close_listing(&above);
+    }
+    phema_strbuf_clear(&parent);
+    return is_found;
 }
 
 /* "step_(?<time>[0-9]+)" of "step_512.safetensors", where the names of all files begin so. */
@@ -124,7 +103,12 @@ static bool guess_pattern(struct phema_strbuf *out, const struct listing *listin
         if (!phema_format_from_path(NULL, base, PHEMA_NAMES_SNAPSHOT))
             continue;
         ++*n_files;
-        is_alike &= find_digits(base, &at) && strcspn(base, "\\^$|()[]{}*+?'") == strlen(base);
+        size_t end = strcspn(base, "."); /* of the last digits in the name */
+        while (end > 0 && !isdigit((unsigned char)base[end - 1]))
+            end--;
+        for (at = end; at > 0 && isdigit((unsigned char)base[at - 1]);)
+            at--;
+        is_alike &= at < end && strcspn(base, "\\^$|()[]{}*+?'") == strlen(base);
         if (!name) {
             name = base;
             first = at;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* open_snapshots.c - opens the files one by one and keeps only tensor locations, so that memory
- * does not depend on the number of snapshots. Several snapshots of one file share its mapping. */
+ * does not depend on the number of snapshots. Several snapshots of one file share its mapping. The
+ * first file decides which sets of tensors are snapshots, and gets notes on its tensors. */
 #include "series_builder.h"
 
 #include <math.h>
@@ -8,11 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "no_snapshots.h"
+#include "phema/array.h"
 #include "phema/memory.h"
+#include "phema/number.h"
 #include "phema/setting.h"
-#include "runs.h"
 #include "snapshot_metadata.h"
+
+/* Notes name so many tensors and count the others. */
+#define MOST_NAMED ((size_t)4)
+
+/* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */
+static char *keep_text(struct series_builder *builder, const char *text)
+{
+    return text ? phema_arena_copy(&builder->series->memory, text, strlen(text)) : NULL;
+}
 
 /* ---- Files ---- */
 
@@ -27,68 +37,23 @@ static void release_checkpoint(struct series_builder *builder)
     builder->is_owned = false;
 }
 
-/* --key names one of the snapshots of a container, as listings do. */
-static void choose_set(struct series_builder *builder, const char *key)
-{
-    const struct container_kind *kind = container_recognise(builder->checkpoint);
-    if (!kind || !container_has_set(kind, builder->checkpoint, key))
-        return;
-    builder->kind = kind;
-    builder->set_key = key;
-}
-
 /* The first file decides for all. */
-static enum phema_status choose_subtree(struct series_builder *builder, struct phema_error *err)
+static enum phema_status choose_sets(struct series_builder *builder, struct phema_error *err)
 {
-    const struct phema_series_options *options = builder->options;
     struct candidate_list *candidates = &builder->candidates;
+    struct set_scheme *scheme = &builder->scheme;
     if (candidates->is_numbered) {
         bool is_ema_pytorch = subtree_exists(builder->checkpoint, layout_ema_pytorch.subtree);
         candidates->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
     }
-    const char *key = options->key;
-    if ((!key || options->may_lack_key) && !options->is_conversion)
-        builder->kind = container_recognise(builder->checkpoint);
-    if (key && !builder->kind)
-        choose_set(builder, key);
-    if (builder->kind && builder->kind->layout && candidates->layout == &layout_steps)
-        candidates->layout = builder->kind->layout;
-    if (builder->kind)
-        return containers_use(builder, err);
-    if (options->use == PHEMA_USE_RAW)
-        return phema_fail(
-            err, PHEMA_ERR_INPUTS,
-            "%s: %sraw: holds no raw parameters beside averages, or %s chooses among its tensors",
-            phema_checkpoint_path(builder->checkpoint), phema_setting_equals(PHEMA_SET_USE),
-            phema_setting_name(PHEMA_SET_KEY));
-    if (key && options->may_lack_key && !subtree_exists(builder->checkpoint, key))
-        key = strcmp(key, ".") == 0 ? key : NULL;
     enum phema_status status =
-        subtree_choose(&builder->subtree, candidates, key, builder->checkpoint, err);
+        set_scheme_choose(scheme, candidates, builder->options, builder->checkpoint, err);
     if (status)
-        return phema_fail_in(err, status, "%s", phema_checkpoint_path(builder->checkpoint));
-    builder->filter.key = builder->subtree.key;
-    builder->series->key = builder_keep_text(builder, builder->subtree.key);
-    return builder->series->key ? input_profiles_check(builder, err) : phema_fail_memory(err);
-}
-
-/* The first checkpoint, where files with the same header need not be listed again: no snapshot
- * keeps its time or width in a tensor. */
-static const struct phema_checkpoint *find_alike(const struct series_builder *builder)
-{
-    if (!builder->subtree.key || builder->kind || builder->subtree.is_bundle ||
-        builder->candidates.layout->has_step_inside || subtree_is_average(builder->subtree.key))
-        return NULL;
-    return builder->tensor_table.checkpoint;
-}
-
-/* A warning that holds for many files is said of the first one. */
-static void note_warning(struct series_builder *builder, const struct candidate *candidate,
-                         const char *warning)
-{
-    const struct phema_strbuf *said = &builder->warnings;
-    if (!said->size || !memmem(said->data, said->size, warning, strlen(warning)))
-        candidates_warn(&builder->candidates, "%s: %s", candidate->label, warning);
+        return status;
+    builder->series->key = keep_text(builder, scheme->subtree.key);
+    if (!builder->series->key)
+        return phema_fail_memory(err);
+    return scheme->trainer ? PHEMA_OK : input_profiles_check(builder, err);
 }
 
 /* A manifest may name one file several times in a row. */
@@ -105,7 +70,12 @@ static enum phema_status open_file(struct series_builder *builder,
         return PHEMA_OK;
     }
     struct phema_checkpoint_options options = builder->options->checkpoint;
-    options.alike = find_alike(builder);
+    /* Files with the first one's header need not be listed again, if no snapshot keeps its time or
+     * width in a tensor. */
+    const struct set_scheme *scheme = &builder->scheme;
+    if (scheme->subtree.key && !scheme->trainer && !scheme->subtree.is_bundle &&
+        !builder->candidates.layout->has_step_inside && !subtree_is_average(scheme->subtree.key))
+        options.alike = builder->tensor_table.checkpoint;
     enum phema_status status =
         phema_checkpoint_open(&builder->checkpoint, candidate->path, &options, err);
     if (status)
@@ -114,66 +84,307 @@ static enum phema_status open_file(struct series_builder *builder,
                                 "to list the tensors of the snapshots", err);
     if (status)
         return status;
-    for (size_t i = 0; i < phema_checkpoint_n_warnings(builder->checkpoint); i++)
-        note_warning(builder, candidate, phema_checkpoint_warning(builder->checkpoint, i));
-    return PHEMA_OK;
-}
-
-/* ---- Several snapshots in one file ---- */
-
-struct width_at {
-    double width;
-    size_t index;
-};
-
-static int compare_widths(const void *a, const void *b)
-{
-    const struct width_at *left = a, *right = b;
-    if (left->width != right->width)
-        return left->width < right->width ? -1 : 1;
-    return (left->index > right->index) - (left->index < right->index);
-}
-
-static enum phema_status add_average(struct series_builder *builder, const struct candidate *file,
-                                     const struct width_at *average, struct phema_error *err)
-{
-    struct phema_arena *arena = &builder->scratch;
-    struct candidate candidate = *file;
-    candidate_set_width(&candidate, average->width);
-    const char *key = subtree_key_of(arena, builder->subtree.key, average->index);
-    candidate.label = phema_arena_printf(arena, "%s:%s", file->label, key ? key : "");
-    if (!key || !candidate.label)
-        return phema_fail_memory(err);
-    builder->filter.key = key;
-    return snapshot_add(builder, &candidate, key, err);
-}
-
-/* Narrow averages come first, as in sorted candidates. */
-static enum phema_status add_bundle(struct series_builder *builder, const struct candidate *file,
-                                    struct phema_error *err)
-{
-    const double *widths = NULL;
-    size_t n = 0, n_allowed = 0;
-    const char *key = builder->subtree.key;
-    enum phema_status status =
-        subtree_widths(&widths, &n, &builder->scratch, key, builder->checkpoint, err);
-    if (status)
-        return phema_fail_in(err, status, "%s", file->path);
-    struct width_at *averages = phema_arena_array(&builder->scratch, n + 1, sizeof(*averages));
-    if (!averages)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < n; i++)
-        if (candidate_allows_width(file, widths[i]))
-            averages[n_allowed++] = (struct width_at){widths[i], i};
-    if (!n_allowed)
-        return candidate_fail_width(file, key, err);
-    qsort(averages, n_allowed, sizeof(*averages), compare_widths);
-    for (size_t i = 0; i < n_allowed; i++) {
-        status = add_average(builder, file, &averages[i], err);
-        if (status)
-            return status;
+    const struct phema_strbuf *said = &builder->warnings; /* of the first of many files */
+    for (size_t i = 0; i < phema_checkpoint_n_warnings(builder->checkpoint); i++) {
+        const char *warning = phema_checkpoint_warning(builder->checkpoint, i);
+        if (!said->size || !memmem(said->data, said->size, warning, strlen(warning)))
+            candidates_warn(&builder->candidates, "%s: %s", candidate->label, warning);
     }
     return PHEMA_OK;
+}
+
+/* ---- One snapshot ---- */
+
+/* pytorch-posthoc-ema counts in the tensor 'step', a constant below the STEP of the names. */
+static enum phema_status read_clock(struct series_builder *builder, struct phema_snapshot *snapshot,
+                                    bool is_first, struct phema_error *err)
+{
+    double step = snapshot_metadata_scalar(snapshot->checkpoint, "step");
+    double ahead = snapshot->named_time - step;
+    if (!(step >= 1) || !(ahead >= 0)) {
+        if (builder->options->needs_no_profiles)
+            return PHEMA_OK;
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "its tensor 'step', the clock of the average, is missing or no count");
+    }
+    if (is_first)
+        builder->series->named_ahead = ahead;
+    else if (ahead != builder->series->named_ahead)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "its name is %g steps ahead of the 'step' inside, elsewhere %g; these are "
+            "files of two runs",
+            ahead, builder->series->named_ahead);
+    snapshot->time = step;
+    return PHEMA_OK;
+}
+
+/* Larger tensors come first: they are more likely parameters. */
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct phema_series_tensor *left = *(const struct phema_series_tensor *const *)a;
+    const struct phema_series_tensor *right = *(const struct phema_series_tensor *const *)b;
+    if (left->tensor.n_elems != right->tensor.n_elems)
+        return left->tensor.n_elems > right->tensor.n_elems ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+/* "'a', 'b' and 3 more"; of tied ones "'a' as 'b'".  entries: [n], are sorted */
+static void append_tensors(struct phema_strbuf *out, const struct phema_series_tensor **entries,
+                           size_t n)
+{
+    struct phema_name_buffer shown;
+    if (n)
+        qsort(entries, n, sizeof(struct phema_series_tensor *), compare_sizes);
+    for (size_t i = 0; i < n && i < MOST_NAMED; i++) {
+        const struct phema_tensor *tensor = &entries[i]->tensor;
+        phema_strbuf_printf(out, "%s'%s'", i ? ", " : "",
+                            phema_name_escape(&shown, tensor->name, tensor->name_size));
+        const char *average = entries[i]->tied_to;
+        if (average)
+            phema_strbuf_printf(out, " as '%s'",
+                                phema_name_escape(&shown, average, strlen(average)));
+    }
+    if (n > MOST_NAMED)
+        phema_strbuf_printf(out, " and %zu more", n - MOST_NAMED);
+}
+
+/* Tensors that the files have no average of: tied ones have that of another name. */
+static enum phema_status note_without_average(struct series_builder *builder,
+                                              struct phema_error *err)
+{
+    const struct phema_series *series = builder->series;
+    const struct phema_series_tensor **tied = phema_arena_array(
+        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
+    const struct phema_series_tensor **copied = phema_arena_array(
+        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
+    size_t n_tied = 0, n_copied = 0;
+    if (!tied || !copied)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule == PHEMA_RULE_AVERAGE && entry->tied_to)
+            tied[n_tied++] = entry;
+        else if (entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "no average") == 0)
+            copied[n_copied++] = entry;
+    }
+    struct phema_strbuf names = {0};
+    append_tensors(&names, tied, n_tied);
+    if (n_tied && !names.is_failed)
+        candidates_note(&builder->candidates,
+                        "tied, since the raw parameters are equal in every file, and averaged: %s",
+                        names.data);
+    names.size = 0;
+    append_tensors(&names, copied, n_copied);
+    if (n_copied && !names.is_failed)
+        candidates_note(&builder->candidates,
+                        "not averaged, since the files have no average of %s, but taken from the "
+                        "newest raw parameters: %s",
+                        n_copied == 1 ? "it" : "them", names.data);
+    enum phema_status status = phema_strbuf_check(&names, err);
+    phema_strbuf_clear(&names);
+    return status;
+}
+
+/* Notes on the tensors of the first file: all files of a series have the same. */
+static void note_tensors(struct series_builder *builder, const struct phema_checkpoint *checkpoint)
+{
+    size_t n = builder->series->attributes.n_tensors;
+    const struct phema_tensor *first = phema_checkpoint_tensors(checkpoint);
+    const struct phema_quantised *quantised = builder->series->quantised;
+    struct phema_name_buffer shown;
+    while (n && first->kind != PHEMA_KIND_ATTRIBUTE)
+        first++;
+    if (n)
+        candidates_note(
+            &builder->candidates,
+            "%zu tensor%s in attributes of objects, such as '%s': no part of the model; a copy of "
+            "the newest snapshot (.pt, .pkl) keeps %s as %s, other outputs are without",
+            n, n == 1 ? "" : "s", phema_name_escape(&shown, first->name, first->name_size),
+            n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
+    /* inspect lists these tensors, synth refuses to average them */
+    if (quantised && !builder->options->is_conversion)
+        candidates_note(&builder->candidates,
+                        "quantised tensors, such as '%s' with its scale '%s', are copied or left "
+                        "out, never averaged (synth %s'RE=copy', %s'RE')",
+                        quantised->codes, quantised->scale, phema_setting_equals(PHEMA_SET_RULE),
+                        phema_setting_equals(PHEMA_SET_EXCLUDE));
+}
+
+/* Gives the snapshot the current file and the locations of its tensors. */
+static enum phema_status locate_tensors(struct series_builder *builder,
+                                        struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    bool is_first = builder->series->n_tensors == 0;
+    snapshot->checkpoint = builder->checkpoint;
+    snapshot->is_checkpoint_shared = builder->is_owned;
+    snapshot->is_compressed = phema_checkpoint_is_compressed(snapshot->checkpoint);
+    builder->is_owned = true;
+    if (builder->candidates.layout->has_step_inside) {
+        enum phema_status status = read_clock(builder, snapshot, is_first, err);
+        if (status)
+            return phema_fail_in(err, status, "%s", snapshot->path);
+    }
+    if (!is_first)
+        return tensor_table_match(&builder->tensor_table, snapshot, err);
+    enum phema_status status = tensor_table_init(&builder->tensor_table, snapshot, err);
+    if (!status)
+        status = quantised_find(&builder->tensor_table, err);
+    if (status)
+        return status;
+    note_tensors(builder, snapshot->checkpoint);
+    return note_without_average(builder, err);
+}
+
+/* EDM2's pickles add nothing to their names. All other files have headers that are read quickly and
+ * that the weights depend on: dtypes, update_every. */
+static bool needs_file(const struct series_builder *builder, const struct candidate *candidate)
+{
+    if (!candidate->path)
+        return false;
+    const struct phema_format_info *format = phema_format_from_path(NULL, candidate->path, 0);
+    return builder->opens_optional || !builder->options->needs_no_tensors ||
+           builder->candidates.layout != &layout_edm2 || !format ||
+           strcmp(format->name, "pickle") != 0;
+}
+
+/* From the named time to the clock of the averages. */
+static enum phema_status shift_time(struct phema_snapshot *snapshot,
+                                    const struct phema_series *series, struct phema_error *err)
+{
+    if (isnan(snapshot->named_time))
+        return PHEMA_OK;
+    snapshot->time = phema_series_clock(series, snapshot->named_time);
+    struct phema_name_buffer named, offset;
+    if (series->time_offset < 0 && !(snapshot->time > 0))
+        return phema_blame(
+            err,
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "%s%s: '%s', named by %s, would end before the training begins",
+                       phema_setting_equals(PHEMA_SET_TIME_OFFSET),
+                       phema_number_format(&offset, series->time_offset), snapshot->label,
+                       phema_number_format(&named, snapshot->named_time)),
+            PHEMA_SET_TIME_OFFSET);
+    return PHEMA_OK;
+}
+
+/* Adds a snapshot of the current file to the series.
+ *   key  the candidate's own part of the file; NULL: the series' subtree */
+static enum phema_status add_snapshot(struct series_builder *builder, struct candidate *candidate,
+                                      const char *key, struct phema_error *err)
+{
+    struct phema_series *series = builder->series;
+    if (!phema_array_grow(&series->snapshots, &builder->capacity, series->n,
+                          sizeof(*series->snapshots)))
+        return phema_fail_memory(err);
+    struct phema_snapshot *snapshot = &series->snapshots[series->n++];
+    *snapshot = (struct phema_snapshot){0}; /* series_clear_snapshots frees it from here on */
+    snapshot->named_time = snapshot->time = candidate->named_time;
+    snapshot->label = keep_text(builder, candidate->label);
+    snapshot->path = keep_text(builder, candidate->path);
+    snapshot->key = keep_text(builder, key);
+    snapshot->run = keep_text(builder, candidate->run);
+    if (!snapshot->label || (candidate->path && !snapshot->path) || (key && !snapshot->key) ||
+        (candidate->run && !snapshot->run))
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    if (needs_file(builder, candidate))
+        status = locate_tensors(builder, snapshot, err);
+    else if (candidate->path)
+        snapshot->rounding = phema_dtype_rounding(PHEMA_F16); /* EDM2 writes nothing else */
+    if (status)
+        return status;
+    status = shift_time(snapshot, series, err);
+    return status ? status : snapshot_profile_set(builder, snapshot, candidate, err);
+}
+
+/* ---- The sets of a file ---- */
+
+/* As far as --key and --use ask for a set, and a manifest or name means it by its profile. */
+static bool is_meant(const struct series_builder *builder, const struct candidate *file,
+                     const struct phema_tensor_set *set)
+{
+    const char *wanted = builder->scheme.wanted;
+    int use = builder->options->use;
+    if (wanted && strcmp(set->name, wanted) != 0)
+        return false;
+    if (!wanted && use != PHEMA_USE_ALL && set->is_raw != (use == PHEMA_USE_RAW))
+        return false;
+    if (set->trainer && file->spec)
+        return (strcmp(file->spec->kind, "raw") == 0) == set->is_raw;
+    if (set->trainer && isnan(file->sigma_rel) && isnan(file->gamma))
+        return true;
+    return !set->is_raw && (isnan(set->sigma_rel) || candidate_allows_width(file, set->sigma_rel));
+}
+
+/* Sets time and profile of a trainer's set. */
+static enum phema_status describe_set(struct series_builder *builder, struct candidate *candidate,
+                                      const struct phema_tensor_set *set, struct phema_error *err)
+{
+    size_t n = builder->series->n;
+    if (!isnan(candidate->named_time))
+        candidate->named_time = set->time;
+    if (n && candidate->named_time < builder->series->snapshots[n - 1].named_time)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: its average '%s' ends before the previous snapshot", candidate->path,
+                          set->name);
+    if (builder->options->is_conversion) { /* one set as it is, without what it lacks */
+        builder->sets.has_raw = set->is_raw;
+        return PHEMA_OK;
+    }
+    if (candidate->spec || !isnan(candidate->sigma_rel) || !isnan(candidate->gamma))
+        return PHEMA_OK;
+    enum phema_status status = set_profile_find(builder, candidate, set, err);
+    return status ? phema_fail_in(err, status, "%s", candidate->label) : PHEMA_OK;
+}
+
+static enum phema_status add_set(struct series_builder *builder, const struct candidate *file,
+                                 const struct phema_tensor_set *set, struct phema_error *err)
+{
+    struct candidate candidate = *file;
+    candidate.label = phema_arena_printf(&builder->scratch, "%s:%s", file->label, set->name);
+    if (!candidate.label)
+        return phema_fail_memory(err);
+    if (!set->trainer)
+        candidate_set_width(&candidate, set->sigma_rel);
+    enum phema_status status =
+        set->trainer ? describe_set(builder, &candidate, set, err) : PHEMA_OK;
+    builder->filter.set = set;
+    return status ? status : add_snapshot(builder, &candidate, set->name, err);
+}
+
+/* The last checkpoint of a training may have raw parameters alone. */
+static enum phema_status add_sets(struct series_builder *builder, struct candidate *file,
+                                  struct phema_error *err)
+{
+    const struct phema_tensor_sets *sets = &builder->sets;
+    size_t n = builder->series->n;
+    bool may_have_ties = !builder->filter.ties && builder->series->n_tensors == 0 &&
+                         sets->has_raw && sets->reference &&
+                         builder->options->use != PHEMA_USE_RAW && !builder->options->is_conversion;
+    enum phema_status status = may_have_ties ? tied_tensors_find(builder, err) : PHEMA_OK;
+    for (size_t s = 0; s < sets->n && !status; s++)
+        if (is_meant(builder, file, sets->items[s]))
+            status = add_set(builder, file, sets->items[s], err);
+    if (status || builder->series->n > n)
+        return status;
+    if (!sets->trainer)
+        return candidate_fail_width(file, builder->scheme.subtree.key, err);
+    candidates_leave_out(&builder->candidates, file, "which has no snapshot of this kind");
+    return PHEMA_OK;
+}
+
+/* A subtree that is the file's one snapshot. */
+static enum phema_status add_subtree(struct series_builder *builder, struct candidate *file,
+                                     struct phema_error *err)
+{
+    const struct phema_tensor_set *set = builder->sets.items[0];
+    if (!isnan(set->sigma_rel) && !candidate_allows_width(file, set->sigma_rel))
+        return candidate_fail_width(file, set->name, err);
+    if (!isnan(set->sigma_rel))
+        candidate_set_width(file, set->sigma_rel);
+    builder->filter.set = set;
+    return add_snapshot(builder, file, NULL, err);
 }
 
 /* ---- Candidates ---- */
@@ -208,7 +419,7 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
                        candidate->path, phema_setting_equals(PHEMA_SET_LAYOUT), unit),
             PHEMA_SET_LAYOUT, "auto");
     if (unit && !*is_output && !candidates->unit)
-        candidates->unit = builder_keep_text(builder, unit);
+        candidates->unit = keep_text(builder, unit);
     return PHEMA_OK;
 }
 
@@ -226,46 +437,31 @@ static enum phema_status add_file(struct series_builder *builder, struct candida
         candidates_leave_out(&builder->candidates, candidate, CANDIDATE_IS_OUTPUT);
         return PHEMA_OK;
     }
-    if (!builder->subtree.key)
-        status = choose_subtree(builder, err);
+    if (!builder->scheme.subtree.key)
+        status = choose_sets(builder, err);
     if (status)
         return status;
-    if (builder->kind)
-        return container_add(builder, candidate, err);
-    if (builder->subtree.is_bundle)
-        return add_bundle(builder, candidate, err);
-    double width = subtree_width_of(builder->subtree.key, builder->checkpoint);
-    if (!isnan(width) && !candidate_allows_width(candidate, width))
-        return candidate_fail_width(candidate, builder->subtree.key, err);
-    if (!isnan(width))
-        candidate_set_width(candidate, width);
-    return snapshot_add(builder, candidate, NULL, err);
-}
-
-static enum phema_status add_candidate(struct series_builder *builder, struct candidate *candidate,
-                                       struct phema_error *err)
-{
-    if (snapshot_needs_file(builder, candidate))
-        return add_file(builder, candidate, err);
-    if (!candidate->path && !builder->options->needs_no_tensors)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s: has no 'file'",
-                          builder->options->snapshots, candidate->label);
-    return snapshot_add(builder, candidate, NULL, err);
-}
-
-/* NaN where the profile is unknown, or no power function. */
-static double width_of(const struct candidate *candidate)
-{
-    bool is_by_gamma = isnan(candidate->sigma_rel) && candidate->gamma > -0.5;
-    return is_by_gamma ? phema_sigma_rel_from_gamma(candidate->gamma) : candidate->sigma_rel;
+    phema_arena_clear(&builder->sets_memory);
+    status = tensor_sets_make(&builder->sets, &builder->scheme, &builder->sets_memory, candidate,
+                              builder->checkpoint, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", candidate->path);
+    bool has_several = builder->scheme.trainer || builder->scheme.subtree.is_bundle;
+    return (has_several ? add_sets : add_subtree)(builder, candidate, err);
 }
 
 /* Unknown widths come first, so raw parameters stand before averages. */
-static int compare_numbers(double left, double right)
+static int compare_widths(const struct candidate *left, const struct candidate *right)
 {
-    if (isnan(left) || isnan(right))
-        return !isnan(left) - !isnan(right);
-    return (left > right) - (left < right);
+    double widths[2];
+    const struct candidate *const both[] = {left, right};
+    for (size_t i = 0; i < 2; i++) /* NaN: the profile is unknown, or no power function */
+        widths[i] = isnan(both[i]->sigma_rel) && both[i]->gamma > -0.5
+                        ? phema_sigma_rel_from_gamma(both[i]->gamma)
+                        : both[i]->sigma_rel;
+    if (isnan(widths[0]) || isnan(widths[1]))
+        return !isnan(widths[0]) - !isnan(widths[1]);
+    return (widths[0] > widths[1]) - (widths[0] < widths[1]);
 }
 
 static int compare_snapshots(const void *a, const void *b)
@@ -275,7 +471,7 @@ static int compare_snapshots(const void *a, const void *b)
         return left->named_time < right->named_time ? -1 : 1;
     if (left->index != right->index)
         return left->index < right->index ? -1 : 1;
-    int order = compare_numbers(width_of(left), width_of(right));
+    int order = compare_widths(left, right);
     const char *spec = left->spec ? left->spec->canonical : "";
     return order ? order : strcmp(spec, right->spec ? right->spec->canonical : "");
 }
@@ -300,34 +496,29 @@ static enum phema_status fail_none(const struct series_builder *builder, struct 
 /* Headers of so many files are in the page cache before they are read. */
 #define PREFETCHED_FILES 1024
 
-static enum phema_status prefetch_headers(struct series_builder *builder, size_t first,
-                                          struct phema_error *err)
-{
-    const struct candidate_list *candidates = &builder->candidates;
-    const char **paths = phema_arena_array(&builder->scratch, PREFETCHED_FILES, sizeof(*paths));
-    if (!paths)
-        return phema_fail_memory(err);
-    size_t n = 0;
-    for (size_t i = first; i < candidates->n && i < first + PREFETCHED_FILES; i++)
-        if (snapshot_needs_file(builder, &candidates->items[i]))
-            paths[n++] = candidates->items[i].path;
-    phema_headers_prefetch(paths, n);
-    return PHEMA_OK;
-}
-
 static enum phema_status add_candidates(struct series_builder *builder, struct phema_error *err)
 {
-    for (size_t i = 0; i < builder->candidates.n; i++) {
+    struct candidate *items = builder->candidates.items;
+    size_t n = builder->candidates.n;
+    const char **paths = phema_arena_array(&builder->scratch, PREFETCHED_FILES, sizeof(*paths));
+    enum phema_status status = paths ? PHEMA_OK : phema_fail_memory(err);
+    for (size_t i = 0; i < n && !status; i++) {
         if (i % PREFETCHED_FILES == 0) {
-            enum phema_status status = prefetch_headers(builder, i, err);
-            if (status)
-                return status;
+            size_t n_paths = 0;
+            for (size_t j = i; j < n && j < i + PREFETCHED_FILES; j++)
+                if (needs_file(builder, &items[j]))
+                    paths[n_paths++] = items[j].path;
+            phema_headers_prefetch(paths, n_paths);
         }
-        enum phema_status status = add_candidate(builder, &builder->candidates.items[i], err);
-        if (status)
-            return status;
+        if (needs_file(builder, &items[i]))
+            status = add_file(builder, &items[i], err);
+        else if (!items[i].path && !builder->options->needs_no_tensors)
+            status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s: has no 'file'",
+                                builder->options->snapshots, items[i].label);
+        else
+            status = add_snapshot(builder, &items[i], NULL, err);
     }
-    return PHEMA_OK;
+    return status;
 }
 
 /* As if no file had been opened; only memory of the arenas stays. */
@@ -341,10 +532,7 @@ static void reset_snapshots(struct series_builder *builder)
     series->attributes = series->left_out = (struct phema_tensor_total){0};
     series->quantised = NULL;
     series->key = NULL;
-    builder->subtree = (struct subtree){0};
-    builder->kind = NULL;
-    builder->set_key = NULL;
-    builder->filter.container = NULL;
+    builder->scheme = (struct set_scheme){0};
     builder->filter.ties = NULL;
     builder->filter.n_ties = 0;
     builder->tensor_table.checkpoint = NULL;
@@ -371,27 +559,22 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
     candidates->items = by_name;
     builder->notes.size = notes_size;
     builder->warnings.size = warnings_size;
-    builder->series->unsampled = builder_keep_text(builder, err->message);
+    builder->series->unsampled = keep_text(builder, err->message);
     return builder->series->unsampled ? add_candidates(builder, err) : phema_fail_memory(err);
-}
-
-static void drop_left_out(struct candidate_list *candidates)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < candidates->n; i++)
-        if (!candidates->items[i].is_left_out)
-            candidates->items[n++] = candidates->items[i];
-    candidates->n = n;
 }
 
 PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error *err)
 {
     struct candidate_list *candidates = &builder->candidates;
     const struct phema_series_options *options = builder->options;
-    drop_left_out(candidates);
-    if (candidates->n == 0)
+    size_t n = 0;
+    for (size_t i = 0; i < candidates->n; i++)
+        if (!candidates->items[i].is_left_out)
+            candidates->items[n++] = candidates->items[i];
+    candidates->n = n;
+    if (n == 0)
         return fail_none(builder, err);
-    qsort(candidates->items, candidates->n, sizeof(*candidates->items), compare_snapshots);
+    qsort(candidates->items, n, sizeof(*candidates->items), compare_snapshots);
     bool has_optional_files =
         options->may_be_sampled && options->needs_no_tensors && candidates->layout == &layout_edm2;
     enum phema_status status =

@@ -23,33 +23,11 @@
 /* Words after a stem: "weight_scale_inv" has three. */
 #define MAX_WORDS 4
 
-static bool is_separator(char c)
+static bool is_one_of(const char *const *words, const char *word, size_t size)
 {
-    return c == '.' || c == '_' || c == ':';
-}
-
-static bool is_one_of(const char *const *words, size_t n, const char *word, size_t size)
-{
-    for (size_t i = 0; i < n; i++)
-        if (phema_bytes_are(word, size, words[i]))
-            return true;
-    return false;
-}
-
-static bool means_scale(const char *word, size_t size)
-{
-    static const char *const words[] = {"scale",  "scales",  "scalar", "absmax",
-                                        "qscale", "wscales", "SCB"};
-    return is_one_of(words, ARRAY_LEN(words), word, size);
-}
-
-/* Words that accompany one that means a scale; two separators enclose an empty word. */
-static bool qualifies_scale(const char *word, size_t size)
-{
-    static const char *const words[] = {"",       "inv",    "weight", "input",      "output",
-                                        "act",    "global", "block",  "activation", "channel",
-                                        "tensor", "nested", "ub",     "2"};
-    return is_one_of(words, ARRAY_LEN(words), word, size);
+    while (*words && !phema_bytes_are(word, size, *words))
+        words++;
+    return *words;
 }
 
 /* Small floats and integers, which a scale multiplies. */
@@ -107,6 +85,13 @@ static const struct phema_tensor *find_by_stem(struct phema_strbuf *name, const 
     return found;
 }
 
+static const char *const scales[] = {"scale",  "scales",  "scalar", "absmax",
+                                     "qscale", "wscales", "SCB",    NULL};
+/* Words that accompany one that means a scale; two separators enclose an empty word. */
+static const char *const qualifiers[] = {"",       "inv",    "weight", "input",      "output",
+                                         "act",    "global", "block",  "activation", "channel",
+                                         "tensor", "nested", "ub",     "2",          NULL};
+
 /* The codes that a scale of this name belongs to; NULL for other tensors. */
 static const struct phema_tensor *find_scaled_codes(struct phema_strbuf *name,
                                                     const struct phema_tensor *scale,
@@ -118,10 +103,10 @@ static const struct phema_tensor *find_scaled_codes(struct phema_strbuf *name,
     size_t end = scale->name_size;
     for (int n_words = 0; n_words < MAX_WORDS && !found; n_words++) {
         size_t at = end;
-        while (at > 0 && !is_separator(text[at - 1]))
+        while (at > 0 && text[at - 1] != '.' && text[at - 1] != '_' && text[at - 1] != ':')
             at--;
-        bool is_scale = means_scale(text + at, end - at);
-        if (!is_scale && !qualifies_scale(text + at, end - at))
+        bool is_scale = is_one_of(scales, text + at, end - at);
+        if (!is_scale && !is_one_of(qualifiers, text + at, end - at))
             break;
         has_scale = has_scale || is_scale;
         size_t stem = at ? at - 1 : 0;
@@ -134,17 +119,6 @@ static const struct phema_tensor *find_scaled_codes(struct phema_strbuf *name,
     return found == scale ? NULL : found;
 }
 
-/* Index in the series of a tensor of the file; SIZE_MAX: it takes no part. */
-static enum phema_status find_in_series(size_t *at, const struct tensor_table *tensor_table,
-                                        const struct phema_tensor *tensor, struct phema_error *err)
-{
-    const char *name = NULL;
-    size_t size = 0;
-    enum phema_status status = tensor_filter_name(tensor_table->filter, tensor, &name, &size, err);
-    *at = name ? tensor_table_find(tensor_table, name, size, SIZE_MAX) : SIZE_MAX;
-    return status;
-}
-
 static enum phema_status add_quantised(const struct tensor_table *tensor_table,
                                        const struct phema_tensor *codes,
                                        const struct phema_tensor *scale, struct phema_error *err)
@@ -152,9 +126,12 @@ static enum phema_status add_quantised(const struct tensor_table *tensor_table,
     struct phema_series *series = tensor_table->series;
     const char *fault = phema_checkpoint_scale_fault(tensor_table->checkpoint, codes);
     struct phema_quantised found = {.dtype = codes->dtype};
-    enum phema_status status = find_in_series(&found.codes_at, tensor_table, codes, err);
+    struct tensor_role role;
+    enum phema_status status = tensor_table_role(&found.codes_at, &role, tensor_table,
+                                                 tensor_table->filter, codes, SIZE_MAX, err);
     if (!status)
-        status = find_in_series(&found.scale_at, tensor_table, scale, err);
+        status = tensor_table_role(&found.scale_at, &role, tensor_table, tensor_table->filter,
+                                   scale, SIZE_MAX, err);
     if (status || (found.codes_at == SIZE_MAX && found.scale_at == SIZE_MAX))
         return status;
     struct phema_name_buffer shown;
@@ -173,13 +150,6 @@ static enum phema_status add_quantised(const struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
-/* The codes are read times their scales, and this is one, or one of activations. */
-static bool is_read_as_numbers(const struct phema_tensor *codes, const struct phema_tensor *scale)
-{
-    return codes->scaling &&
-           (scale->kind == PHEMA_KIND_SCALE || scale->kind == PHEMA_KIND_ACTIVATION_SCALE);
-}
-
 PHEMA_FALLIBLE quantised_find(const struct tensor_table *tensor_table, struct phema_error *err)
 {
     const struct phema_checkpoint *checkpoint = tensor_table->checkpoint;
@@ -188,7 +158,9 @@ PHEMA_FALLIBLE quantised_find(const struct tensor_table *tensor_table, struct ph
     enum phema_status status = PHEMA_OK; /* the list ends in the order of the file */
     for (size_t i = phema_checkpoint_n_tensors(checkpoint); i-- > 0 && !status;) {
         const struct phema_tensor *codes = find_scaled_codes(&name, &tensors[i], checkpoint);
-        if (codes && !is_read_as_numbers(codes, &tensors[i]))
+        bool is_scale =
+            tensors[i].kind == PHEMA_KIND_SCALE || tensors[i].kind == PHEMA_KIND_ACTIVATION_SCALE;
+        if (codes && !(codes->scaling && is_scale)) /* else they are read as numbers */
             status = add_quantised(tensor_table, codes, &tensors[i], err);
         else
             status = phema_strbuf_check(&name, err);

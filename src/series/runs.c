@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* runs.c - lists the runs of candidates or snapshots, and chooses one by the beginning of its id.
  * The newest run is the one with the newest time. */
-#include "runs.h"
+#include "candidates.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,17 +22,12 @@ struct run_list {
 
 /* ---- The list ---- */
 
-static int compare_ids(const struct phema_training_run *left,
-                       const struct phema_training_run *right)
+static int compare_ids(const void *a, const void *b)
 {
+    const struct phema_training_run *left = a, *right = b;
     if (!left->id || !right->id)
         return !left->id - !right->id;
     return strcmp(left->id, right->id);
-}
-
-static int compare_by_id(const void *a, const void *b)
-{
-    return compare_ids(a, b);
 }
 
 static int compare_by_age(const void *a, const void *b)
@@ -44,26 +39,24 @@ static int compare_by_age(const void *a, const void *b)
     return compare_ids(left, right);
 }
 
-static void merge_run(struct phema_training_run *run, const struct phema_training_run *other)
-{
-    run->n += other->n;
-    run->label = other->from < run->from ? other->label : run->label;
-    run->from = other->from < run->from ? other->from : run->from;
-    run->to = other->to > run->to ? other->to : run->to;
-}
-
 /* runs: one entry for each snapshot; becomes one for each id */
 static void sort_runs(struct run_list *runs)
 {
     size_t n = 0;
     if (!runs->n)
         return;
-    qsort(runs->items, runs->n, sizeof(*runs->items), compare_by_id);
+    qsort(runs->items, runs->n, sizeof(*runs->items), compare_ids);
     for (size_t i = 1; i < runs->n; i++) {
-        if (compare_ids(&runs->items[n], &runs->items[i]) == 0)
-            merge_run(&runs->items[n], &runs->items[i]);
-        else
-            runs->items[++n] = runs->items[i];
+        struct phema_training_run *run = &runs->items[n];
+        const struct phema_training_run *other = &runs->items[i];
+        if (compare_ids(run, other) != 0) {
+            runs->items[++n] = *other;
+            continue;
+        }
+        run->n += other->n;
+        run->label = other->from < run->from ? other->label : run->label;
+        run->from = other->from < run->from ? other->from : run->from;
+        run->to = other->to > run->to ? other->to : run->to;
     }
     runs->n = n + 1;
     runs->n_ids = runs->n - !runs->items[n].id;
@@ -101,31 +94,25 @@ static void append_run(struct phema_strbuf *out, const struct run_list *runs, si
                         phema_name_escape(&shown, run->label, strlen(run->label)));
 }
 
-/* "'3f2a0b1c' has 5 snapshots, times 1000 to 5000, such as 'a'; 2 snapshots name no run, ..." */
-static enum phema_status list_runs(struct phema_strbuf *out, const struct run_list *runs,
-                                   struct phema_error *err)
-{
-    size_t n_named = runs->n_ids <= MOST_NAMED ? runs->n_ids : MOST_NAMED;
-    struct phema_name_buffer shown;
-    for (size_t r = 0; r < n_named; r++)
-        append_run(out, runs, r);
-    if (n_named < runs->n_ids)
-        phema_strbuf_printf(out, "; %zu more runs", runs->n_ids - n_named);
-    if (runs->n_ids < runs->n) {
-        const struct phema_training_run *without = &runs->items[runs->n_ids];
-        phema_strbuf_printf(out, "; %zu snapshot%s no run, such as '%s'", without->n,
-                            without->n == 1 ? " names" : "s name",
-                            phema_name_escape(&shown, without->label, strlen(without->label)));
-    }
-    return phema_strbuf_check(out, err);
-}
-
-/* Fails with the runs; the remedy is the newest one. Callers add a sentence in front. */
+/* Fails with the runs; the remedy is the newest one. Callers add a sentence in front. "'3f2a0b1c' has
+ * 5 snapshots, times 1000 to 5000, such as 'a'; 2 snapshots name no run, such as 'b'" */
 static enum phema_status fail_with_runs(const struct run_list *runs, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
+    struct phema_name_buffer shown;
     const char *newest = runs->items[0].id;
-    enum phema_status status = list_runs(&text, runs, err);
+    size_t n_named = runs->n_ids <= MOST_NAMED ? runs->n_ids : MOST_NAMED;
+    for (size_t r = 0; r < n_named; r++)
+        append_run(&text, runs, r);
+    if (n_named < runs->n_ids)
+        phema_strbuf_printf(&text, "; %zu more runs", runs->n_ids - n_named);
+    if (runs->n_ids < runs->n) {
+        const struct phema_training_run *without = &runs->items[runs->n_ids];
+        phema_strbuf_printf(&text, "; %zu snapshot%s no run, such as '%s'", without->n,
+                            without->n == 1 ? " names" : "s name",
+                            phema_name_escape(&shown, without->label, strlen(without->label)));
+    }
+    enum phema_status status = phema_strbuf_check(&text, err);
     if (!status) {
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s", text.data);
         text.size = 0;
@@ -174,41 +161,6 @@ static enum phema_status choose_run(const char **id, const struct run_list *runs
                          phema_name_escape(&shown, wanted, strlen(wanted)));
 }
 
-static void leave_out_others(struct candidate_list *candidates, const char *id)
-{
-    size_t n = 0;
-    const char *first = NULL;
-    for (size_t i = 0; i < candidates->n; i++) {
-        struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || (candidate->run && strcmp(candidate->run, id) == 0))
-            continue;
-        candidate->is_left_out = true;
-        first = first ? first : candidate->label;
-        n++;
-    }
-    struct phema_name_buffer shown;
-    if (n)
-        candidates_note(candidates, "left out: '%s'%s, which %s not of the run that %s chooses",
-                        phema_name_escape(&shown, first, strlen(first)), n > 1 ? " and others" : "",
-                        n > 1 ? "are" : "is", phema_setting_name(PHEMA_SET_RUN));
-}
-
-static enum phema_status read_id(struct candidate *candidate, struct phema_arena *arena,
-                                 const struct phema_checkpoint_options *options,
-                                 struct phema_error *err)
-{
-    struct phema_checkpoint *checkpoint = NULL;
-    enum phema_status status =
-        candidate->path ? phema_checkpoint_open(&checkpoint, candidate->path, options, err)
-                        : PHEMA_OK;
-    const char *id = checkpoint ? run_id_of(checkpoint) : NULL;
-    candidate->run = id ? phema_arena_copy(arena, id, strlen(id)) : NULL;
-    if (id && !candidate->run)
-        status = phema_fail_memory(err);
-    phema_checkpoint_close(checkpoint);
-    return status;
-}
-
 /* The runs of all candidates that are not left out.
  *   is_lenient  a file that cannot be read has no id */
 static enum phema_status read_runs(struct run_list *out, struct candidate_list *candidates,
@@ -221,11 +173,19 @@ static enum phema_status read_runs(struct run_list *out, struct candidate_list *
         return phema_fail_memory(err);
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
-        struct phema_error ignored;
+        struct phema_checkpoint *checkpoint = NULL;
+        struct phema_error ignored, *reason = is_lenient ? &ignored : err;
         if (candidate->is_left_out)
             continue;
-        enum phema_status status = read_id(candidate, candidates->arena, &options->checkpoint,
-                                           is_lenient ? &ignored : err);
+        enum phema_status status =
+            candidate->path
+                ? phema_checkpoint_open(&checkpoint, candidate->path, &options->checkpoint, reason)
+                : PHEMA_OK;
+        const char *id = checkpoint ? run_id_of(checkpoint) : NULL;
+        candidate->run = id ? phema_arena_copy(candidates->arena, id, strlen(id)) : NULL;
+        if (id && !candidate->run)
+            status = phema_fail_memory(reason);
+        phema_checkpoint_close(checkpoint);
         if (status && !is_lenient)
             return status;
         out->items[out->n++] = (struct phema_training_run){candidate->run, 1, candidate->named_time,
@@ -239,14 +199,24 @@ PHEMA_FALLIBLE runs_select(struct candidate_list *candidates,
                            const struct phema_series_options *options, struct phema_error *err)
 {
     struct run_list runs;
-    const char *id = NULL;
+    const char *id = "";
     if (!options->run)
         return PHEMA_OK;
     enum phema_status status = read_runs(&runs, candidates, options, false, err);
     if (!status)
         status = choose_run(&id, &runs, options->run, options->snapshots, err);
-    if (!status)
-        leave_out_others(candidates, id);
+    struct dropped others = {0};
+    for (size_t i = 0; i < candidates->n && !status; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        if (!candidate->is_left_out && !(candidate->run && strcmp(candidate->run, id) == 0))
+            candidate_drop(candidate, &others);
+    }
+    struct phema_name_buffer shown;
+    if (others.n)
+        candidates_note(candidates, "left out: '%s'%s, which %s not of the run that %s chooses",
+                        phema_name_escape(&shown, others.first, strlen(others.first)),
+                        others.others, others.n > 1 ? "are" : "is",
+                        phema_setting_name(PHEMA_SET_RUN));
     return status;
 }
 

@@ -75,16 +75,6 @@ static enum phema_status check_files(const struct phema_series *series, struct p
     return PHEMA_OK;
 }
 
-static uint64_t decoder_bytes(const struct phema_series *series)
-{
-    uint64_t most = 0; /* a thread reads one snapshot at a time */
-    for (size_t k = 0; k < series->n; k++) {
-        uint64_t bytes = phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 /* ---- Reading ---- */
 
 /* Falls back to one thread where memory is short. */
@@ -92,7 +82,12 @@ static enum phema_status check_memory(struct sampling *sampling, uint64_t values
                                       uint64_t max_ram_bytes, struct phema_error *err)
 {
     static const char what[] = "to look at some elements of the snapshots";
-    uint64_t part = sampling->scratch_bytes + decoder_bytes(sampling->series);
+    uint64_t decoder = 0; /* the largest: a thread reads one snapshot at a time */
+    for (size_t k = 0; k < sampling->series->n; k++) {
+        uint64_t bytes = phema_checkpoint_decoder_bytes(sampling->series->snapshots[k].checkpoint);
+        decoder = bytes > decoder ? bytes : decoder;
+    }
+    uint64_t part = sampling->scratch_bytes + decoder;
     uint64_t least = values_bytes + part;
     uint64_t others = (sampling->n_parts - 1) * (part + PHEMA_PARALLEL_BYTES);
     struct phema_error ignored;
@@ -163,13 +158,6 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     return PHEMA_OK;
 }
 
-/* Where the powers of two lie among scaled numbers is not known: the spacing whose rounding errors
- * are those of numbers of any size. */
-static double spacing_of_scaled(enum phema_dtype codes)
-{
-    return phema_dtype_rounding(codes) * sqrt(12);
-}
-
 static void fill_columns(struct sampling *sampling)
 {
     const struct sample_positions *choice = &sampling->choice;
@@ -177,7 +165,10 @@ static void fill_columns(struct sampling *sampling)
         const struct tensor_run *run = &choice->runs[r];
         const struct phema_tensor *tensor = &sampling->series->tensors[run->tensor].tensor;
         enum phema_dtype dtype = tensor->dtype;
-        double scaled = tensor->scaling ? spacing_of_scaled(tensor->scaling->codes) : 0;
+        /* where the powers of two lie among scaled numbers is not known: the spacing whose rounding
+         * errors are those of numbers of any size */
+        double scaled =
+            tensor->scaling ? phema_dtype_rounding(tensor->scaling->codes) * sqrt(12) : 0;
         size_t end = run->column + (size_t)(run->n * numbers_per_element(dtype));
         for (size_t i = run->column; i < end; i++)
             sampling->columns[i] =
@@ -192,17 +183,6 @@ static int compare_runs(const void *a, const void *b, void *context)
     int order =
         tensor_locations_compare(&part->locations[left->tensor], &part->locations[right->tensor]);
     return order ? order : (left->column > right->column) - (left->column < right->column);
-}
-
-/* Sorts the runs by their place in the snapshot: disks and decoders read forward. */
-static void sort_runs(struct sample_part *part, const struct phema_tensor_location *locations)
-{
-    const struct sample_positions *choice = &part->sampling->choice;
-    if (locations == part->locations)
-        return;
-    part->locations = locations;
-    memcpy(part->ordered, choice->runs, choice->n * sizeof(*part->ordered));
-    qsort_r(part->ordered, choice->n, sizeof(*part->ordered), compare_runs, part);
 }
 
 static enum phema_status read_run(struct sample_part *part, size_t k, const struct tensor_run *run,
@@ -222,25 +202,22 @@ static enum phema_status read_run(struct sample_part *part, size_t k, const stru
     return PHEMA_OK;
 }
 
-/* part->ordered is in the order of the snapshot. */
-static enum phema_status read_runs(struct sample_part *part, size_t k, struct phema_error *err)
+static enum phema_status read_snapshot(struct sample_part *part, size_t k, struct phema_error *err)
 {
     const struct sampling *sampling = part->sampling;
-    const struct phema_checkpoint *checkpoint = sampling->series->snapshots[k].checkpoint;
-    enum phema_status status = sparse_reader_open(&part->reader, checkpoint, err);
-    for (size_t i = 0; !status && i < sampling->choice.n; i++)
+    const struct phema_snapshot *snapshot = &sampling->series->snapshots[k];
+    const struct sample_positions *choice = &sampling->choice;
+    if (snapshot->locations != part->locations) { /* disks and decoders read forward */
+        part->locations = snapshot->locations;
+        memcpy(part->ordered, choice->runs, choice->n * sizeof(*part->ordered));
+        qsort_r(part->ordered, choice->n, sizeof(*part->ordered), compare_runs, part);
+    }
+    enum phema_status status = sparse_reader_open(&part->reader, snapshot->checkpoint, err);
+    for (size_t i = 0; !status && i < choice->n; i++)
         status = read_run(part, k, &part->ordered[i], err);
     phema_reader_close(part->reader);
     part->reader = NULL;
-    sparse_evict(checkpoint);
-    return status;
-}
-
-static enum phema_status read_snapshot(struct sample_part *part, size_t k, struct phema_error *err)
-{
-    const struct phema_snapshot *snapshot = &part->sampling->series->snapshots[k];
-    sort_runs(part, snapshot->locations);
-    enum phema_status status = read_runs(part, k, err);
+    sparse_evict(snapshot->checkpoint);
     if (status || snapshot->is_checkpoint_shared)
         return status;
     return phema_checkpoint_check_unchanged(snapshot->checkpoint, err);
@@ -351,31 +328,27 @@ static void find_spacings(struct sample_part *part, size_t k)
     }
 }
 
-/* Multiplies the values of snapshot k. Sets the sums of the squares of its values and of its
+/* Multiplies the values of some snapshots. Sets the sums of the squares of their values and of their
  * spacings, and raises the largest spacings. */
-static void weigh_row(struct sample_part *part, size_t k)
-{
-    const struct sampling *sampling = part->sampling;
-    const struct phema_sample *sample = sampling->sample;
-    double *row = sample->values + k * sample->n_elems, squares = 0, rounding = 0;
-    find_spacings(part, k);
-    for (size_t i = 0; i < sample->n_elems; i++) {
-        double root = sampling->columns[i].root, spacing = part->spacings[i] * root;
-        part->largest[i] = spacing > part->largest[i] ? spacing : part->largest[i];
-        rounding += spacing * spacing;
-        row[i] *= root;
-        squares += row[i] * row[i];
-    }
-    sample->rounding[k] = rounding;
-    sample->sizes[k] = squares;
-}
-
 static void weigh_part(void *context, size_t index)
 {
     const struct sampling *sampling = context;
-    size_t n = sampling->series->n, n_parts = sampling->n_parts;
-    for (size_t k = index * n / n_parts; k < (index + 1) * n / n_parts; k++)
-        weigh_row(&sampling->parts[index], k);
+    const struct phema_sample *sample = sampling->sample;
+    struct sample_part *part = &sampling->parts[index];
+    size_t n_parts = sampling->n_parts;
+    for (size_t k = index * sample->n / n_parts; k < (index + 1) * sample->n / n_parts; k++) {
+        double *row = sample->values + k * sample->n_elems, squares = 0, rounding = 0;
+        find_spacings(part, k);
+        for (size_t i = 0; i < sample->n_elems; i++) {
+            double root = sampling->columns[i].root, spacing = part->spacings[i] * root;
+            part->largest[i] = spacing > part->largest[i] ? spacing : part->largest[i];
+            rounding += spacing * spacing;
+            row[i] *= root;
+            squares += row[i] * row[i];
+        }
+        sample->rounding[k] = rounding;
+        sample->sizes[k] = squares;
+    }
 }
 
 /* Multiplies the values by the roots of their weights, with which plain means over the sample

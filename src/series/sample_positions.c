@@ -148,16 +148,6 @@ static void draw_blocks(uint64_t *blocks, size_t n, uint64_t low, uint64_t high,
     }
 }
 
-/* The first snapshot with frames; the number of snapshots where there is none. */
-static size_t find_compressed(const struct phema_series *series)
-{
-    size_t k = 0;
-    while (k < series->n &&
-           !(series->snapshots[k].is_compressed && series->snapshots[k].checkpoint))
-        k++;
-    return k;
-}
-
 /* The block of the first tensor in a frame of snapshot k that begins at this offset of the content.
  * fallback: the tensor of the row whose data are in the frame */
 static uint64_t find_first_in_frame(const struct row *row, size_t k, uint64_t entry,
@@ -193,29 +183,26 @@ static uint64_t move_to_frame(const struct row *row, size_t k, uint64_t block)
     return start + (entry - tensor.offset + size - 1) / size;
 }
 
-/* The start of a window in [first, first + n_free]. */
-static uint64_t draw_window(const struct row *row, size_t k, uint64_t first, uint64_t n_free,
-                            uint64_t seed)
-{
-    uint64_t drawn = first + draw(seed, n_free + 1);
-    for (uint64_t attempt = 0; k < row->series->n && attempt < FRAME_ATTEMPTS; attempt++) {
-        uint64_t block = first + draw(seed + attempt * N_WINDOWS, n_free + 1);
-        uint64_t moved = move_to_frame(row, k, block);
-        if (moved >= first && moved <= first + n_free)
-            return moved;
-    }
-    return drawn;
-}
-
 /* Likewise, but all blocks lie in windows. */
 static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
 {
-    size_t k = find_compressed(row->series);
+    const struct phema_snapshot *snapshots = row->series->snapshots;
+    size_t k = 0; /* the first snapshot with frames, if there is one */
+    while (k < row->series->n && !(snapshots[k].is_compressed && snapshots[k].checkpoint))
+        k++;
     uint64_t size = WINDOW_NUMBERS / row->block;
     for (size_t w = 0; w < N_WINDOWS; w++) {
         uint64_t first = stratum_start(0, row->n_blocks, N_WINDOWS, w);
         uint64_t n_free = stratum_start(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
-        uint64_t low = draw_window(row, k, first, n_free, n + w);
+        uint64_t low = first + draw(n + w, n_free + 1);
+        for (uint64_t attempt = 0; k < row->series->n && attempt < FRAME_ATTEMPTS; attempt++) {
+            uint64_t block = first + draw(n + w + attempt * N_WINDOWS, n_free + 1);
+            uint64_t moved = move_to_frame(row, k, block);
+            if (moved < first || moved > first + n_free)
+                continue;
+            low = moved;
+            break;
+        }
         size_t from = (size_t)stratum_start(0, n, N_WINDOWS, w),
                end = (size_t)stratum_start(0, n, N_WINDOWS, w + 1);
         draw_blocks(blocks + from, end - from, low, low + size, from);
@@ -311,18 +298,6 @@ static struct shares plan_shares(const struct row *row)
     return shares;
 }
 
-/* Runs of a part of the row, from all of whose numbers about so many are wanted. */
-static enum phema_status add_share(struct sample_positions *choice, struct row *part,
-                                   uint64_t numbers, uint64_t longest, struct phema_error *err)
-{
-    numbers = numbers < part->n_numbers ? numbers : part->n_numbers;
-    uint64_t n_runs = numbers > longest ? numbers / longest : 1;
-    uint64_t length = numbers / n_runs / LEAST_SHARE * LEAST_SHARE;
-    set_blocks(part, length > LEAST_SHARE ? length : LEAST_SHARE);
-    uint64_t n = part->n_blocks * numbers / part->n_numbers;
-    return add_draw(choice, part, n ? (size_t)n : 1, false, err);
-}
-
 /* What small tensors leave of their shares goes to those behind them. A small model is read
  * whole. */
 static enum phema_status add_shares(struct sample_positions *choice, const struct row *row,
@@ -342,26 +317,26 @@ static enum phema_status add_shares(struct sample_positions *choice, const struc
         uint64_t numbers = due - (choice->n_numbers < due ? choice->n_numbers : due);
         if (row->n_numbers <= shares->wanted)
             numbers = row->n_numbers;
-        status = add_share(choice, &part, numbers > shares->least ? numbers : shares->least,
-                           shares->longest, err);
+        numbers = numbers > shares->least ? numbers : shares->least; /* wanted of the part */
+        numbers = numbers < part.n_numbers ? numbers : part.n_numbers;
+        uint64_t n_runs = numbers > shares->longest ? numbers / shares->longest : 1;
+        uint64_t length = numbers / n_runs / LEAST_SHARE * LEAST_SHARE;
+        set_blocks(&part, length > LEAST_SHARE ? length : LEAST_SHARE);
+        uint64_t n = part.n_blocks * numbers / part.n_numbers;
+        status = add_draw(choice, &part, n ? (size_t)n : 1, false, err);
     }
     return status;
-}
-
-static bool is_compressed(const struct phema_series *series)
-{
-    bool is_compressed = false;
-    for (size_t k = 0; k < series->n; k++)
-        is_compressed = is_compressed || series->snapshots[k].is_compressed;
-    return is_compressed;
 }
 
 static enum phema_status choose_runs(struct sample_positions *choice, struct row *row,
                                      struct phema_error *err)
 {
     struct shares shares = plan_shares(row);
+    bool is_compressed = false;
+    for (size_t k = 0; k < row->series->n; k++)
+        is_compressed = is_compressed || row->series->snapshots[k].is_compressed;
     set_blocks(row, shares.longest);
-    if (!is_compressed(row->series) || row->n_blocks <= WINDOWED_NUMBERS / shares.longest)
+    if (!is_compressed || row->n_blocks <= WINDOWED_NUMBERS / shares.longest)
         return add_shares(choice, row, &shares, err);
     uint64_t n = row->n_blocks * shares.wanted / row->n_numbers;
     return add_draw(choice, row, n ? (size_t)n : 1, true, err);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "containers.h"
-#include "runs.h"
+#include "sets.h"
 #include "snapshot_metadata.h"
 
 /* Opens files whose names lack a time or look like synth's outputs. Times are selected later. */
@@ -45,36 +44,20 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
 static void leave_out_training_states(struct candidate_list *candidates)
 {
     bool is_any = false;
+    struct dropped states = {0};
     for (size_t i = 0; candidates->layout == &layout_edm2 && i < candidates->n; i++)
         is_any = is_any || (!candidates->items[i].is_left_out &&
                             !layout_is_training_state(candidates->items[i].base));
-    size_t n = 0;
-    const char *first = NULL;
-    for (size_t i = 0; is_any && i < candidates->n; i++) {
-        struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || !layout_is_training_state(candidate->base))
-            continue;
-        candidate->is_left_out = true;
-        first = first ? first : candidate->label;
-        n++;
-    }
-    if (n)
+    for (size_t i = 0; is_any && i < candidates->n; i++)
+        if (!candidates->items[i].is_left_out &&
+            layout_is_training_state(candidates->items[i].base))
+            candidate_drop(&candidates->items[i], &states);
+    if (states.n)
         candidates_note(candidates,
                         "left out: '%s'%s, which hold the same averages in float32; to use these "
                         "instead, add %sedm2 %s'^training-state-(?<time>[0-9]+)[.]pt$'",
-                        first, n > 1 ? " and others" : "", phema_setting_equals(PHEMA_SET_LAYOUT),
+                        states.first, states.others, phema_setting_equals(PHEMA_SET_LAYOUT),
                         phema_setting_equals(PHEMA_SET_NAME_REGEX));
-}
-
-/* Outputs in formats without metadata have a provenance in a file of their own. */
-static void leave_out_described(struct candidate_list *candidates)
-{
-    for (size_t i = 0; i < candidates->n; i++) {
-        struct candidate *candidate = &candidates->items[i];
-        if (!candidate->is_left_out && !candidate->is_undescribed && candidate->path &&
-            snapshot_metadata_is_described_output(candidate->path))
-            candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
-    }
 }
 
 /* Outputs of synth may lie among the snapshots under any name. */
@@ -178,23 +161,19 @@ static void leave_out_raw(struct candidate_list *candidates,
     bool is_any = false;
     for (size_t i = 0; i < candidates->n; i++)
         is_any = is_any || (!candidates->items[i].is_left_out && has_width(&candidates->items[i]));
-    size_t n = 0;
-    const char *first = NULL;
+    struct dropped raw = {0};
     bool has_input_width = options->n_input_sigmas || options->n_input_profiles;
     for (size_t i = 0; is_any && i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         bool is_asked_for = candidate->is_raw_inside ? candidates->asks_for_raw : has_input_width;
-        if (candidate->is_left_out || has_width(candidate) || is_asked_for)
-            continue;
-        candidate->is_left_out = true;
-        first = first ? first : candidate->label;
-        n++;
+        if (!candidate->is_left_out && !has_width(candidate) && !is_asked_for)
+            candidate_drop(candidate, &raw);
     }
-    if (n)
+    if (raw.n)
         candidates_note(
             candidates,
             "left out: '%s'%s, whose width nothing says; raw parameters are taken with %sraw",
-            first, n > 1 ? " and others" : "", phema_setting_equals(PHEMA_SET_INPUT_PROFILE));
+            raw.first, raw.others, phema_setting_equals(PHEMA_SET_INPUT_PROFILE));
     bool is_every = true;
     for (size_t i = 0; i < candidates->n; i++)
         is_every =
@@ -208,27 +187,30 @@ static void leave_out_raw(struct candidate_list *candidates,
 /* Some trainers, such as EDM2, also save before the first step: no average has begun there. */
 static void leave_out_untrained(struct candidate_list *candidates)
 {
-    const char *first = NULL;
-    size_t n = 0, n_trained = 0;
+    struct dropped untrained = {0};
+    size_t n_trained = 0;
     for (size_t i = 0; i < candidates->n; i++)
         n_trained += !candidates->items[i].is_left_out && candidates->items[i].named_time > 0;
     for (size_t i = 0; n_trained && i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || candidate->named_time != 0)
-            continue;
-        candidate->is_left_out = true;
-        first = first ? first : candidate->label;
-        n++;
+        if (!candidate->is_left_out && candidate->named_time == 0)
+            candidate_drop(candidate, &untrained);
     }
-    if (n)
+    if (untrained.n)
         candidates_note(candidates, "left out: '%s'%s, of time 0, where no average has begun",
-                        first, n > 1 ? " and others" : "");
+                        untrained.first, untrained.others);
 }
 
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
-    leave_out_described(candidates);
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        /* outputs in formats without metadata have a provenance in a file of their own */
+        if (!candidate->is_left_out && !candidate->is_undescribed && candidate->path &&
+            snapshot_metadata_is_described_output(candidate->path))
+            candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
+    }
     leave_out_training_states(candidates);
     leave_out_unfinished(candidates);
     if (candidates->layout != &layout_manifest)

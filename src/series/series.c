@@ -108,31 +108,25 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
 
 /* ---- Claims on the inputs ---- */
 
-static enum phema_status claim_snapshot(struct phema_claims *claims,
-                                        const struct phema_snapshot *snapshot,
-                                        struct phema_error *err)
-{
-    static const char what[] = "one of the snapshots";
-    const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
-    if (!checkpoint && snapshot->path) /* never opened */
-        return phema_claims_add_input(claims, snapshot->path, what, err);
-    if (!checkpoint || snapshot->is_checkpoint_shared)
-        return PHEMA_OK;
-    enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint) && !status; f++)
-        status = phema_claims_add_input(
-            claims, phema_file_path(phema_checkpoint_file(checkpoint, f)), what, err);
-    return status;
-}
-
 /* Snapshots come first: a message calls a file that is a snapshot and a list a snapshot. */
 static enum phema_status claim_inputs(struct series_builder *builder, struct phema_error *err)
 {
+    static const char what[] = "one of the snapshots";
     struct phema_series *series = builder->series;
     const struct phema_series_options *options = builder->options;
     enum phema_status status = phema_claims_new(&series->claims, err);
-    for (size_t k = 0; k < series->n && !status; k++)
-        status = claim_snapshot(series->claims, &series->snapshots[k], err);
+    for (size_t k = 0; k < series->n && !status; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
+        if (!checkpoint && snapshot->path) /* never opened */
+            status = phema_claims_add_input(series->claims, snapshot->path, what, err);
+        size_t n = checkpoint && !snapshot->is_checkpoint_shared
+                       ? phema_checkpoint_n_files(checkpoint)
+                       : 0;
+        for (size_t f = 0; f < n && !status; f++)
+            status = phema_claims_add_input(
+                series->claims, phema_file_path(phema_checkpoint_file(checkpoint, f)), what, err);
+    }
     for (const struct phema_spec *spec = builder->candidates.specs.first; spec && !status;
          spec = spec->next)
         status = phema_spec_claim(spec, series->claims, err);
@@ -148,15 +142,6 @@ static enum phema_status claim_inputs(struct series_builder *builder, struct phe
 
 /* ---- Open and close ---- */
 
-static enum phema_status find_candidates(struct series_builder *builder, struct phema_error *err)
-{
-    const struct phema_series_options *options = builder->options;
-    if (options->is_alone)
-        return discover_checkpoint(&builder->candidates, options, err);
-    enum phema_status status = discover_snapshots(&builder->candidates, options, err);
-    return status ? status : select_snapshots(&builder->candidates, options, err);
-}
-
 static enum phema_status build_series(struct series_builder *builder, struct phema_error *err)
 {
     const char *root = builder->options->snapshots;
@@ -169,12 +154,15 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
     status = input_profiles_read(builder, err);
     if (status)
         return status;
-    status = find_candidates(builder, err);
+    const struct phema_series_options *options = builder->options;
+    status = options->is_alone ? discover_checkpoint(&builder->candidates, options, err)
+                               : discover_snapshots(&builder->candidates, options, err);
+    if (!status && !options->is_alone)
+        status = select_snapshots(&builder->candidates, options, err);
     if (status)
         return status;
     builder->series->clock = builder->candidates.layout->clock;
-    builder->series->time_offset =
-        isnan(builder->options->time_offset) ? 0 : builder->options->time_offset;
+    builder->series->time_offset = isnan(options->time_offset) ? 0 : options->time_offset;
     status = open_snapshots(builder, err);
     if (status)
         return status;
@@ -199,7 +187,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     builder.candidates.notes = &builder.notes;
     builder.candidates.warnings = &builder.warnings;
     builder.tensor_table.filter = &builder.filter;
-    builder.filter.subtree = &builder.subtree;
+    builder.filter.sets = &builder.sets;
 
     enum phema_status status = build_series(&builder, err);
 
@@ -210,6 +198,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     phema_strbuf_clear(&builder.notes);
     phema_strbuf_clear(&builder.warnings);
     phema_arena_clear(&builder.scratch);
+    phema_arena_clear(&builder.sets_memory);
     if (status) {
         phema_series_close(series);
         return status;
@@ -227,22 +216,6 @@ void phema_series_close(struct phema_series *series)
     phema_arena_clear(&series->memory);
     phema_claims_free(series->claims);
     free(series);
-}
-
-struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i)
-{
-    struct phema_tensor tensor = series->tensors[i].tensor;
-    const struct phema_snapshot *snapshot = &series->snapshots[k];
-    tensor.offset = snapshot->locations[i].offset + snapshot->shift;
-    tensor.stride = snapshot->locations[i].stride;
-    tensor.file = snapshot->locations[i].file;
-    tensor.chunks = snapshot->locations[i].chunks;
-    tensor.n_chunks = snapshot->locations[i].n_chunks;
-    tensor.is_widened = snapshot->locations[i].is_widened;
-    tensor.stored_dtype = snapshot->locations[i].stored_dtype;
-    tensor.scaling = snapshot->locations[i].scaling;
-    tensor.is_compressed = snapshot->is_compressed;
-    return tensor;
 }
 
 size_t phema_series_n_scaled(const struct phema_series *series)

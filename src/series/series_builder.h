@@ -3,7 +3,6 @@
 #define SERIES_SERIES_BUILDER_H
 
 #include "candidates.h"
-#include "subtree.h"
 #include "tensor_table.h"
 
 /* Needed while a series is opened, freed afterwards. */
@@ -18,38 +17,22 @@ struct series_builder {
     size_t capacity;     /* of the series' snapshots */
     bool opens_optional; /* files that add nothing to their names are opened as well */
     struct phema_spec **input_profiles;  /* [options->n_input_profiles] */
-    struct subtree subtree;              /* key NULL: not chosen yet */
-    const struct container_kind *kind;   /* of the first file; NULL: a file is one snapshot */
-    struct container container;          /* the current file's */
-    const char *set_key;                 /* the one of its sets that --key chooses; NULL: all */
+    struct set_scheme scheme;            /* of the first file; subtree.key NULL: not chosen yet */
     struct phema_checkpoint *checkpoint; /* the current file, with its listing */
+    struct phema_tensor_sets sets;       /* of the current file */
+    struct phema_arena sets_memory;      /* holds them */
     bool is_owned;                       /* a snapshot closes the checkpoint */
 };
 
-/* ---- open_snapshot.c: one snapshot ---- */
+/* ---- tied_tensors.c: parameters of several names that their trainer averages under one ---- */
 
-/* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */
-char *builder_keep_text(struct series_builder *builder, const char *text);
-
-/* EDM2's pickles add nothing to their names. All other files have headers that are read quickly and
- * that the weights depend on: dtypes, update_every. */
-bool snapshot_needs_file(const struct series_builder *builder, const struct candidate *candidate);
-
-/* Adds a snapshot of the current file to the series.
- *   key  the candidate's own part of the file; NULL: the series' subtree
- * Failures as open_snapshots */
-PHEMA_FALLIBLE snapshot_add(struct series_builder *builder, struct candidate *candidate,
-                            const char *key, struct phema_error *err);
-
-/* ---- open_containers.c: files of several snapshots ---- */
-
-/* All files of the series are containers of builder->kind. */
-PHEMA_FALLIBLE containers_use(struct series_builder *builder, struct phema_error *err);
-
-/* Adds the snapshots of the current file that are wanted. The last checkpoint of a training may
- * have raw parameters alone. Failures as open_snapshots */
-PHEMA_FALLIBLE container_add(struct series_builder *builder, struct candidate *file,
-                             struct phema_error *err);
+/* Fills in builder->filter.ties from all files of the series; the first one is open and listed. Two
+ * raw parameters are tied if they have the same bytes, dtype and shape in every checkpoint, and
+ * these bytes change between checkpoints or are not all alike: parameters that are ones or zeros
+ * from the first step on are equal by chance.
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE tied_tensors_find(struct series_builder *builder, struct phema_error *err);
 
 /* ---- open_snapshots.c ---- */
 
@@ -76,20 +59,18 @@ PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_
  *                   defaults */
 PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct phema_error *err);
 
-/* Sets width or SPEC of a candidate that is one set of tensors of a container: from the file, by
+/* Sets width or SPEC of a candidate that is one set of a trainer: from the file, by
  * --input-profile and --input-sigma, or as the trainer's default, which a note says.
  * PHEMA_ERR_INPUTS    the file's profile is impossible, or the options disagree with it
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate *candidate,
-                                const struct tensor_set *set, struct phema_error *err);
+                                const struct phema_tensor_set *set, struct phema_error *err);
 
 /* Sets the snapshot's profile, kind and spec from its candidate and the options. Its time is known.
  * PHEMA_ERR_INPUTS    the profile is unknown, impossible or given twice
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
                                     struct candidate *candidate, struct phema_error *err);
-
-/* ---- profile_resets.c ---- */
 
 /* --reset-at: changes the profiles of the snapshots after a reset. All snapshots and the clock of
  * the series are known.

@@ -36,17 +36,6 @@ static void pack_rank(struct phema_packer *packer, unsigned *rank)
     *rank = phema_pack_choice(packer, *rank, PHEMA_MAX_RANK + 1);
 }
 
-static void pack_values(struct phema_packer *packer, struct phema_scaling *scaling)
-{
-    const char *bytes = (const char *)(const void *)scaling->values;
-    size_t size = (size_t)scaling->n_elems * sizeof(float);
-    if (!phema_pack_presence(packer, bytes != NULL))
-        return;
-    phema_pack_bytes(packer, &bytes, &size);
-    packer->is_damaged = packer->is_damaged || size / sizeof(float) != scaling->n_elems;
-    scaling->values = (const float *)(const void *)bytes;
-}
-
 /* Returns the scaling, which may be NULL. n_files: SIZE_MAX for tables of numbers, which have no
  * file. */
 static const struct phema_scaling *pack_scaling(const struct phema_scaling *scaling,
@@ -73,7 +62,13 @@ static const struct phema_scaling *pack_scaling(const struct phema_scaling *scal
     pack_rank(packer, &s->rank);
     phema_pack_u64s(packer, &s->shape, s->rank);
     pack_chunks(packer, &s->chunks, &s->n_chunks, s->rank, n_files);
-    pack_values(packer, s);
+    const char *values = (const char *)(const void *)s->values;
+    size_t size = (size_t)s->n_elems * sizeof(float);
+    if (phema_pack_presence(packer, values != NULL)) {
+        phema_pack_bytes(packer, &values, &size);
+        packer->is_damaged = packer->is_damaged || size / sizeof(float) != s->n_elems;
+        s->values = (const float *)(const void *)values;
+    }
     return s;
 }
 
@@ -125,25 +120,6 @@ static void pack_tensor(struct phema_packer *packer, struct phema_series_tensor 
 
 /* ---- Snapshots ---- */
 
-/* The first snapshot that has this table of locations. */
-static size_t find_table(const struct phema_series *series, size_t k)
-{
-    size_t first = k ? k - 1 : 0;
-    if (series->snapshots[first].locations != series->snapshots[k].locations)
-        for (first = 0; series->snapshots[first].locations != series->snapshots[k].locations;)
-            first++;
-    return first;
-}
-
-static void pack_digest(struct phema_packer *packer, struct phema_snapshot *snapshot)
-{
-    const char *digest = snapshot->digest;
-    size_t size = sizeof(snapshot->digest) - 1;
-    phema_pack_bytes(packer, &digest, &size);
-    if (phema_pack_receives(packer) && digest && size == sizeof(snapshot->digest) - 1)
-        memcpy(snapshot->digest, digest, size);
-}
-
 static enum phema_status pack_snapshot(struct phema_series *series, size_t k,
                                        struct phema_packer *packer, struct phema_error *err)
 {
@@ -152,7 +128,11 @@ static enum phema_status pack_snapshot(struct phema_series *series, size_t k,
     phema_pack_text(packer, &snapshot->label);
     phema_pack_double(packer, &snapshot->named_time);
     phema_pack_double(packer, &snapshot->time);
-    pack_digest(packer, snapshot);
+    const char *digest = snapshot->digest;
+    size_t digest_size = sizeof(snapshot->digest) - 1;
+    phema_pack_bytes(packer, &digest, &digest_size);
+    if (phema_pack_receives(packer) && digest && digest_size == sizeof(snapshot->digest) - 1)
+        memcpy(snapshot->digest, digest, digest_size);
     phema_pack_bool(packer, &snapshot->is_checkpoint_shared);
     phema_pack_bool(packer, &snapshot->is_compressed);
     enum phema_status status = phema_pack_check(packer, err);
@@ -169,7 +149,10 @@ static enum phema_status pack_snapshot(struct phema_series *series, size_t k,
     if (phema_pack_receives(packer))
         series->n = k + 1; /* closed with the series from here on */
     phema_pack_u64(packer, &snapshot->shift);
-    size_t table = phema_pack_receives(packer) ? 0 : find_table(series, k);
+    size_t table = k && snapshot[-1].locations == snapshot->locations ? k - 1 : 0;
+    while (!phema_pack_receives(packer) && /* the first snapshot that has its table */
+           series->snapshots[table].locations != snapshot->locations)
+        table++;
     phema_pack_index(packer, &table, k + 1);
     snapshot->locations =
         table < k ? series->snapshots[table].locations

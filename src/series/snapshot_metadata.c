@@ -49,16 +49,6 @@ static enum phema_status reconcile(double *named, double inside, double slack, c
     return PHEMA_OK;
 }
 
-/* NaN when there is no such average, which the caller reports. */
-static double gamma_of(double sigma_rel)
-{
-    struct phema_error ignored = {0};
-    double gamma = PHEMA_UNKNOWN;
-    if (isnan(sigma_rel))
-        return gamma;
-    return phema_gamma_from_sigma_rel(&gamma, sigma_rel, &ignored) ? PHEMA_UNKNOWN : gamma;
-}
-
 /* A manifest may give the exponent instead of the width. */
 static enum phema_status reconcile_width(struct candidate *candidate, double sigma_rel,
                                          double gamma, struct phema_error *err)
@@ -74,7 +64,11 @@ static enum phema_status reconcile_width(struct candidate *candidate, double sig
         if (status)
             return status;
     }
-    double inside = isnan(gamma) ? gamma_of(sigma_rel) : gamma;
+    double inside = gamma;
+    struct phema_error ignored = {0}; /* the caller reports that there is no such average */
+    if (isnan(gamma) && !isnan(sigma_rel) &&
+        phema_gamma_from_sigma_rel(&inside, sigma_rel, &ignored))
+        inside = PHEMA_UNKNOWN;
     if (isnan(inside))
         return PHEMA_OK;
     if (!isnan(candidate->gamma) && fabs(candidate->gamma - inside) > 1e-9 * (1 + fabs(inside)))
@@ -175,24 +169,10 @@ PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_outp
     return PHEMA_OK;
 }
 
-/* A number of one element; NaN when its dtype is too narrow for counters. */
-static double scalar_of(enum phema_dtype dtype, const uint8_t *data)
-{
-    switch (dtype) {
-    case PHEMA_I64:
-        return (double)(int64_t)phema_load_u64(data);
-    case PHEMA_I32:
-        return (int32_t)phema_load_u32(data);
-    case PHEMA_F64:
-    case PHEMA_F32:
-        return phema_element_widen(dtype, data, 0);
-    default:
-        return PHEMA_UNKNOWN; /* a counter cast to 16 bits cannot be trusted */
-    }
-}
-
-double snapshot_metadata_element(const struct phema_checkpoint *checkpoint,
-                                 const struct phema_tensor *tensor, uint64_t index)
+/* An element of a tensor in C order; NaN where it is absent (tensor may be NULL), or its dtype is
+ * too narrow for counters. */
+static double read_element(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t index)
 {
     if (!tensor || index >= tensor->n_elems || tensor->dtype >= PHEMA_F6_E2M3)
         return PHEMA_UNKNOWN;
@@ -203,7 +183,13 @@ double snapshot_metadata_element(const struct phema_checkpoint *checkpoint,
     enum phema_status status = phema_reader_open(&reader, checkpoint, &ignored);
     if (!status)
         status = phema_reader_read(&data, reader, tensor, index, 1, scratch, &ignored);
-    double value = status ? PHEMA_UNKNOWN : scalar_of(tensor->dtype, data);
+    double value = PHEMA_UNKNOWN; /* a counter cast to 16 bits cannot be trusted */
+    if (!status && tensor->dtype == PHEMA_I64)
+        value = (double)(int64_t)phema_load_u64(data);
+    else if (!status && tensor->dtype == PHEMA_I32)
+        value = (int32_t)phema_load_u32(data);
+    else if (!status && (tensor->dtype == PHEMA_F64 || tensor->dtype == PHEMA_F32))
+        value = phema_element_widen(tensor->dtype, data, 0);
     phema_reader_close(reader);
     return value;
 }
@@ -211,21 +197,36 @@ double snapshot_metadata_element(const struct phema_checkpoint *checkpoint,
 double snapshot_metadata_scalar(const struct phema_checkpoint *checkpoint, const char *name)
 {
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
-    return tensor && tensor->n_elems == 1 ? snapshot_metadata_element(checkpoint, tensor, 0)
-                                          : PHEMA_UNKNOWN;
+    return tensor && tensor->n_elems == 1 ? read_element(checkpoint, tensor, 0) : PHEMA_UNKNOWN;
 }
 
-double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, struct phema_span name)
+double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, const char *name)
 {
     const struct phema_value *values = phema_checkpoint_values(checkpoint);
     double number = PHEMA_UNKNOWN;
     for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint); i++) {
-        if (phema_bytes_compare(values[i].name, values[i].name_size, name.data, name.size) != 0)
+        if (!phema_bytes_are(values[i].name, values[i].name_size, name))
             continue;
         if (!isnan(number) && number != values[i].number)
             return PHEMA_UNKNOWN;
         number = values[i].number;
     }
+    return number;
+}
+
+double snapshot_metadata_item(const struct phema_checkpoint *checkpoint, const char *prefix,
+                              size_t prefix_size, const char *end, size_t index)
+{
+    struct phema_strbuf name = {0};
+    phema_strbuf_append(&name, prefix, prefix_size);
+    phema_strbuf_puts(&name, end);
+    size_t list_size = name.size;
+    phema_strbuf_printf(&name, ".%zu", index);
+    double number = name.is_failed ? PHEMA_UNKNOWN : snapshot_metadata_value(checkpoint, name.data);
+    if (!name.is_failed && isnan(number))
+        number = read_element(checkpoint, phema_checkpoint_find(checkpoint, name.data, list_size),
+                              index);
+    phema_strbuf_clear(&name);
     return number;
 }
 
@@ -236,8 +237,8 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
 {
     if (!layout->counter)
         return PHEMA_OK;
-    struct phema_span name = {(const uint8_t *)layout->counter, strlen(layout->counter)};
-    double inside = snapshot_metadata_value(checkpoint, name), named = candidate->named_time;
+    double inside = snapshot_metadata_value(checkpoint, layout->counter),
+           named = candidate->named_time;
     double on_clock = layout->clock ? layout->clock(named) : named;
     if (isnan(inside) || isnan(named) || inside == on_clock ||
         floor(inside / layout->counts_per_time) == named)
@@ -252,30 +253,22 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
 /* A provenance has a line for each snapshot, far less than this. */
 #define MAX_DESCRIPTION ((size_t)64 << 20)
 
-static bool is_provenance(const char *name)
-{
-    struct phema_error ignored = {0};
-    struct phema_file *file = NULL;
-    struct phema_json *root = NULL;
-    bool is_one = false;
-    if (phema_file_open(&file, name, &ignored) == PHEMA_OK) {
-        struct phema_span text = phema_file_span(file);
-        if (text.size <= MAX_DESCRIPTION && phema_json_parse(&root, text, &ignored) == PHEMA_OK)
-            is_one = phema_json_get(root, "posthoc_ema.provenance") != NULL;
-    }
-    phema_json_free(root);
-    phema_file_close(file);
-    return is_one;
-}
-
 bool snapshot_metadata_is_described_output(const char *path)
 {
     static const char *const ends[] = {".json", "/" PHEMA_PROVENANCE_FILE};
     bool is_output = false;
     for (size_t e = 0; e < ARRAY_LEN(ends) && !is_output; e++) {
+        struct phema_error ignored = {0};
         struct phema_strbuf name = {0};
+        struct phema_file *file = NULL;
+        struct phema_json *root = NULL;
         phema_strbuf_printf(&name, "%s%s", path, ends[e]);
-        is_output = !name.is_failed && is_provenance(name.data);
+        if (!name.is_failed && phema_file_open(&file, name.data, &ignored) == PHEMA_OK &&
+            phema_file_span(file).size <= MAX_DESCRIPTION &&
+            phema_json_parse(&root, phema_file_span(file), &ignored) == PHEMA_OK)
+            is_output = phema_json_get(root, "posthoc_ema.provenance") != NULL;
+        phema_json_free(root);
+        phema_file_close(file);
         phema_strbuf_clear(&name);
     }
     return is_output;

@@ -17,16 +17,17 @@ PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_outp
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err);
 
-/* An element of a tensor in C order; NaN where it is absent (tensor may be NULL), or its dtype is
- * too narrow for counters. */
-double snapshot_metadata_element(const struct phema_checkpoint *checkpoint,
-                                 const struct phema_tensor *tensor, uint64_t index);
-
-/* The number in a tensor of one element; NaN where there is no such tensor or number. */
+/* The number in a tensor of one element; NaN where there is no such tensor or number, or its dtype
+ * is too narrow for counters. */
 double snapshot_metadata_scalar(const struct phema_checkpoint *checkpoint, const char *name);
 
 /* A number stored outside of the tensors; NaN where the name is absent or has several values. */
-double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, struct phema_span name);
+double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, const char *name);
+
+/* The number LIST.INDEX, or that element of the tensor LIST, which is PREFIX (prefix_size bytes),
+ * END; NaN where there is none. */
+double snapshot_metadata_item(const struct phema_checkpoint *checkpoint, const char *prefix,
+                              size_t prefix_size, const char *end, size_t index);
 
 /* Compares the trainer's counter inside the file with the time in the file's name.
  * PHEMA_ERR_INPUTS  they disagree */

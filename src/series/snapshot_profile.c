@@ -40,21 +40,15 @@ PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_
     return PHEMA_OK;
 }
 
-static bool has_all_widths(const struct series_builder *builder)
-{
-    const struct phema_series_options *options = builder->options;
-    for (size_t i = 0; i < options->n_input_profiles; i++)
-        if (strcmp(builder->input_profiles[i]->kind, "power") == 0 &&
-            !builder->input_profiles[i]->update_every && !options->update_every)
-            return false;
-    return options->n_input_profiles || (options->n_input_sigmas && options->update_every);
-}
-
 PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct phema_error *err)
 {
     const struct phema_series_options *options = builder->options;
     const struct layout *layout = builder->candidates.layout;
-    if (!layout->is_labelled_only || options->needs_no_profiles || has_all_widths(builder))
+    bool has_all = options->n_input_profiles || (options->n_input_sigmas && options->update_every);
+    for (size_t i = 0; i < options->n_input_profiles; i++)
+        has_all = has_all && (strcmp(builder->input_profiles[i]->kind, "power") != 0 ||
+                              builder->input_profiles[i]->update_every || options->update_every);
+    if (!layout->is_labelled_only || options->needs_no_profiles || has_all)
         return PHEMA_OK;
     char every[32] = "";
     enum phema_status status =
@@ -86,21 +80,6 @@ static enum phema_status set_update_every(struct candidate *candidate, uint64_t 
     return PHEMA_OK;
 }
 
-/* Power functions are stored as numbers, wherever they were read. */
-static enum phema_status use_input_profile(struct candidate *candidate, struct phema_spec *spec,
-                                           struct phema_error *err)
-{
-    if (strcmp(spec->kind, "power") != 0) {
-        candidate->spec = spec;
-        return PHEMA_OK;
-    }
-    if (spec->is_by_gamma)
-        candidate->gamma = spec->gamma;
-    else
-        candidate->sigma_rel = spec->sigma_rel;
-    return set_update_every(candidate, spec->update_every, PHEMA_SET_INPUT_PROFILE, err);
-}
-
 /* --input-profile is for candidates whose profile is not known otherwise. */
 static enum phema_status find_input_profile(const struct series_builder *builder,
                                             struct candidate *candidate, struct phema_error *err)
@@ -117,7 +96,10 @@ static enum phema_status find_input_profile(const struct series_builder *builder
         return phema_fail(
             err, PHEMA_ERR_INPUTS, "has index %llu, but %s is given %zu times, from 0",
             (unsigned long long)index, phema_setting_name(PHEMA_SET_INPUT_PROFILE), n);
-    return use_input_profile(candidate, builder->input_profiles[index], err);
+    struct phema_spec *spec = builder->input_profiles[index];
+    return candidate_use_spec(candidate, spec)
+               ? set_update_every(candidate, spec->update_every, PHEMA_SET_INPUT_PROFILE, err)
+               : PHEMA_OK;
 }
 
 /* ---- Widths of power functions ---- */
@@ -177,7 +159,7 @@ static enum phema_status complete_width(const struct series_builder *builder,
     return PHEMA_OK;
 }
 
-/* ---- Snapshots of containers ---- */
+/* ---- Sets of a trainer ---- */
 
 /* "titan:every=4" and "titan:fraction=0.05" are "titan:every=4,fraction=0.05". */
 static enum phema_status join_specs(const char **out, struct series_builder *builder,
@@ -229,46 +211,17 @@ static enum phema_status note_assumption(struct series_builder *builder,
     series->assumption = phema_arena_printf(
         &builder->scratch, "the files do not say %s: assumed %s, the default of %s; %s sets it",
         is_whole ? "how their averages were made" : "when their averages were updated", assumed,
-        builder->kind->trainer, phema_setting_name(PHEMA_SET_INPUT_PROFILE));
+        builder->scheme.trainer->name, phema_setting_name(PHEMA_SET_INPUT_PROFILE));
     if (!series->assumption)
         return phema_fail_memory(err);
     series->assumed = assumed;
-    series->trainer = builder->kind->trainer;
+    series->trainer = builder->scheme.trainer->name;
     series->to_fill = to_fill;
     return PHEMA_OK;
 }
 
-static enum phema_status use_assumed(struct series_builder *builder, struct candidate *candidate,
-                                     struct phema_error *err)
-{
-    const struct container_kind *kind = builder->kind;
-    enum phema_status status = PHEMA_OK;
-    if (kind->assumed_width > 0)
-        candidate_set_width(candidate, kind->assumed_width);
-    else
-        status = use_text(builder, candidate, kind->assumed, err);
-    if (status)
-        return status;
-    builder->series->usual = kind->usual;
-    return note_assumption(builder, candidate, kind->assumed, kind->to_fill, err);
-}
-
-/* What the key of an average says, and what the options or the trainer's default add. */
-static enum phema_status use_stated(struct series_builder *builder, struct candidate *candidate,
-                                    const char *stated, struct phema_error *err)
-{
-    const struct container_kind *kind = builder->kind;
-    const char *text = NULL;
-    enum phema_status status = join_specs(&text, builder, stated, err);
-    if (!status)
-        status = use_text(builder, candidate, text, err);
-    if (status || builder->options->n_input_profiles || !kind->assumed_rest)
-        return status;
-    return note_assumption(builder, candidate, kind->assumed_rest, kind->rest_to_fill, err);
-}
-
 PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate *candidate,
-                                const struct tensor_set *set, struct phema_error *err)
+                                const struct phema_tensor_set *set, struct phema_error *err)
 {
     const struct phema_series_options *options = builder->options;
     if (set->is_raw)
@@ -277,32 +230,35 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
         candidate_set_width(candidate, set->sigma_rel);
         return PHEMA_OK;
     }
-    if (set->spec)
-        return use_stated(builder, candidate, set->spec, err);
+    const struct trainer *trainer = builder->scheme.trainer;
+    enum phema_status status = PHEMA_OK;
+    if (set->spec) { /* by the key; the options or the trainer's default add the rest */
+        const char *text = NULL;
+        status = join_specs(&text, builder, set->spec, err);
+        if (!status)
+            status = use_text(builder, candidate, text, err);
+        if (status || options->n_input_profiles || !trainer->assumed_rest)
+            return status;
+        return note_assumption(builder, candidate, trainer->assumed_rest, trainer->rest_to_fill,
+                               err);
+    }
     if (builder->candidates.asks_for_raw)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "is an average; %sraw takes the raw parameters beside it",
                           phema_setting_equals(PHEMA_SET_USE));
-    if (options->n_input_profiles || options->n_input_sigmas || !builder->kind->assumed)
+    if (options->n_input_profiles || options->n_input_sigmas || !trainer->assumed)
         return PHEMA_OK;
-    return use_assumed(builder, candidate, err);
+    if (trainer->assumed_width > 0)
+        candidate_set_width(candidate, trainer->assumed_width);
+    else
+        status = use_text(builder, candidate, trainer->assumed, err);
+    if (status)
+        return status;
+    builder->series->usual = trainer->usual;
+    return note_assumption(builder, candidate, trainer->assumed, trainer->to_fill, err);
 }
 
 /* ---- The profile of a snapshot ---- */
-
-/* EMAs that are defined step by step would be other averages with update_every. */
-static enum phema_status check_update_every(const struct series_builder *builder,
-                                            const struct candidate *candidate,
-                                            struct phema_error *err)
-{
-    if (!phema_spec_is_stepwise(candidate->spec) ||
-        !(builder->options->update_every || candidate->update_every))
-        return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "is %s, which says itself when it is updated; update_every is for power "
-                      "functions, and a table:FILE says any other rule",
-                      candidate->spec->canonical);
-}
 
 /* The trainer counts its updates: a wrong every or start shows. */
 static enum phema_status check_updates(const struct series_builder *builder,
@@ -310,7 +266,7 @@ static enum phema_status check_updates(const struct series_builder *builder,
                                        const struct phema_spec *spec, bool is_assumed,
                                        struct phema_error *err)
 {
-    const char *name = builder->kind ? builder->kind->n_updates : NULL;
+    const char *name = builder->scheme.trainer ? builder->scheme.trainer->n_updates : NULL;
     if (!name || strcmp(spec->kind, "lightning") != 0 || !builder->checkpoint)
         return PHEMA_OK;
     double counted = snapshot_metadata_scalar(builder->checkpoint, name);
@@ -330,30 +286,28 @@ static enum phema_status check_updates(const struct series_builder *builder,
                       : PHEMA_ERR_INPUTS;
 }
 
-/* The series is shown, or used with given weights, without the profile that its files contradict. */
-static void forget_assumption(struct series_builder *builder, const struct candidate *candidate,
-                              const char *contradiction)
-{
-    if (!builder->series->assumption)
-        return;
-    candidates_warn(&builder->candidates, "%s: %s", candidate->label, contradiction);
-    builder->series->assumption = NULL;
-}
-
 static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
                                    const struct candidate *candidate, struct phema_error *err)
 {
-    enum phema_status status = check_update_every(builder, candidate, err);
-    if (status)
-        return status;
-    status = phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
+    /* EMAs that are defined step by step would be other averages with update_every */
+    if (phema_spec_is_stepwise(candidate->spec) &&
+        (builder->options->update_every || candidate->update_every))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "is %s, which says itself when it is updated; update_every is for power "
+                          "functions, and a table:FILE says any other rule",
+                          candidate->spec->canonical);
+    enum phema_status status =
+        phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
     if (!status)
         status =
             check_updates(builder, &snapshot->profile, candidate->spec, candidate->is_assumed, err);
     snapshot->profile.label = snapshot->label;
+    /* the series is shown, or used with given weights, without what its files contradict */
     if (status == PHEMA_ERR_INPUTS && candidate->is_assumed &&
         builder->options->needs_no_profiles) {
-        forget_assumption(builder, candidate, err->message);
+        if (builder->series->assumption)
+            candidates_warn(&builder->candidates, "%s: %s", candidate->label, err->message);
+        builder->series->assumption = NULL;
         return PHEMA_OK;
     }
     snapshot->kind = candidate->spec->kind;
@@ -384,34 +338,74 @@ static enum phema_status set_power(struct series_builder *builder, struct phema_
     return snapshot->spec ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* --input-sigma and --input-profile exclude each other. */
-static enum phema_status resolve_profile(struct series_builder *builder,
-                                         struct phema_snapshot *snapshot,
-                                         struct candidate *candidate, struct phema_error *err)
-{
-    enum phema_status status = find_input_profile(builder, candidate, err);
-    if (status)
-        return status;
-    if (candidate->spec)
-        return set_shape(builder, snapshot, candidate, err);
-    status = complete_width(builder, candidate, err);
-    return status ? status
-                  : set_update_every(candidate, builder->options->update_every,
-                                     PHEMA_SET_UPDATE_EVERY, err);
-}
-
 PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
                                     struct candidate *candidate, struct phema_error *err)
 {
     snapshot->sigma_rel = snapshot->gamma = PHEMA_UNKNOWN;
     snapshot->is_assumed = candidate->is_assumed;
-    enum phema_status status = PHEMA_OK;
+    const struct phema_series_options *options = builder->options;
+    enum phema_status status = PHEMA_OK; /* --input-sigma and --input-profile exclude each other */
     if (!candidate->spec)
-        status = find_input_sigma(builder->options, candidate, err);
+        status = find_input_sigma(options, candidate, err);
     if (status)
         return status;
-    status = resolve_profile(builder, snapshot, candidate, err);
+    status = find_input_profile(builder, candidate, err);
+    if (!status && candidate->spec)
+        status = set_shape(builder, snapshot, candidate, err);
+    if (!status && !candidate->spec)
+        status = complete_width(builder, candidate, err);
+    if (!status && !candidate->spec)
+        status = set_update_every(candidate, options->update_every, PHEMA_SET_UPDATE_EVERY, err);
     if (status)
-        return phema_fail_in(err, status, "%s: %s", builder->options->snapshots, candidate->label);
+        return phema_fail_in(err, status, "%s: %s", options->snapshots, candidate->label);
     return candidate->spec ? PHEMA_OK : set_power(builder, snapshot, candidate, err);
+}
+
+/* ---- --reset-at: averages that were restarted while the training ran ---- */
+
+static enum phema_status read_resets(struct phema_reset **out, const struct series_builder *builder,
+                                     struct phema_arena *arena, struct phema_error *err)
+{
+    const struct phema_series_options *options = builder->options;
+    const struct phema_series *series = builder->series;
+    struct phema_reset *resets = NULL;
+    enum phema_status status =
+        phema_resets_parse(&resets, arena, options->resets, options->n_resets, err);
+    if (status)
+        return status;
+    const struct phema_reset *last = &resets[options->n_resets - 1];
+    double newest = series->snapshots[series->n - 1].named_time;
+    struct phema_name_buffer at, end;
+    if (last->at >= newest)
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_INPUTS, "no snapshot is later than %s; the newest is at %s",
+                       phema_number_format(&at, last->at), phema_number_format(&end, newest)),
+            PHEMA_SET_RESET_AT, "");
+    for (size_t i = 0; i < options->n_resets; i++)
+        resets[i].at = phema_series_clock(series, resets[i].at);
+    if (!(resets[0].at > 0))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "the clock of the averages begins after %s",
+                          options->resets[0]);
+    *out = resets;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE profile_resets_apply(struct series_builder *builder, struct phema_error *err)
+{
+    const struct phema_series_options *options = builder->options;
+    struct phema_series *series = builder->series;
+    struct phema_reset *resets = NULL;
+    if (!options->n_resets)
+        return PHEMA_OK;
+    enum phema_status status = read_resets(&resets, builder, &builder->scratch, err);
+    for (size_t k = 0; k < series->n && !status; k++) {
+        struct phema_snapshot *snapshot = &series->snapshots[k];
+        if (snapshot->kind)
+            status = phema_profile_reset(&snapshot->profile, resets, options->n_resets, err);
+        if (status)
+            status = phema_fail_in(err, status, "%s: %s: %s", options->snapshots, snapshot->label,
+                                   snapshot->spec);
+    }
+    return status ? phema_fail_in_setting(err, status, PHEMA_SET_RESET_AT) : PHEMA_OK;
 }

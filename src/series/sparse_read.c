@@ -2,6 +2,7 @@
 /* sparse_read.c - reads of a few elements of a snapshot, for samples and fingerprints. */
 #include "sparse_read.h"
 
+#include "phema/file_reader.h"
 #include "phema/parallel.h"
 
 /* Threads that issue requests. They wait only where the kernel looks up the place of the data. */
@@ -79,4 +80,27 @@ void sparse_prefetch_compressed(const struct phema_series *series, size_t k,
 {
     if (k < series->n && series->snapshots[k].is_compressed)
         prefetch_snapshot(series, k, runs, n);
+}
+
+/* ---- A reader ---- */
+
+PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
+                                  const struct phema_checkpoint *checkpoint,
+                                  struct phema_error *err)
+{
+    static const struct phema_reading reading = {.io = PHEMA_IO_READ, .is_sparse = true};
+    uint64_t limit;
+    enum phema_status status = phema_reader_open(reader, checkpoint, err);
+    if (!status && phema_raise_fd_limit(
+                       phema_checkpoint_n_files(checkpoint) + PHEMA_OTHER_DESCRIPTORS, &limit))
+        status = phema_reader_use(*reader, &reading, err);
+    return status;
+}
+
+void sparse_evict(const struct phema_checkpoint *checkpoint)
+{
+    for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint); f++) {
+        const struct phema_file *file = phema_checkpoint_file(checkpoint, f);
+        phema_file_evict(file, 0, phema_file_span(file).size);
+    }
 }

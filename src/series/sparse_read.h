@@ -32,7 +32,7 @@ PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
                                      const struct phema_series *series, struct phema_error *err);
 void sample_positions_clear(struct sample_positions *choice);
 
-/* ---- sparse_reader.c ---- */
+/* ---- sparse_read.c ---- */
 
 /* A reader of small reads, which fetch single pages. Without enough descriptors it maps the files,
  * which fetches neighbouring pages as well.
@@ -43,8 +43,6 @@ PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
 
 /* Releases mapped pages of strided tensors, chunks and compressed data. */
 void sparse_evict(const struct phema_checkpoint *checkpoint);
-
-/* ---- sparse_read.c ---- */
 
 /* How many threads should read the snapshots of a series, each a part of them. */
 size_t sparse_count_parts(const struct phema_series *series);

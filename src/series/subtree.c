@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* subtree.c - which part of a checkpoint is the averaged model. Trainers store more than a model:
  * raw parameters next to their averages, several averages, an optimizer. A note reports a guess. */
-#include "subtree.h"
-#include "phema/setting.h"
+#include "sets.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/setting.h"
 #include "snapshot_metadata.h"
 
-const char *subtree_inner_name(const char *name, size_t *size, const char *key)
+/* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
+static const char *inner_name(const char *name, size_t *size, const char *key)
 {
     size_t key_size = strlen(key);
     if (*size <= key_size || memcmp(name, key, key_size) != 0 || name[key_size] != '.')
@@ -25,7 +26,7 @@ bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key)
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         size_t size = tensors[i].name_size;
-        if (subtree_inner_name(tensors[i].name, &size, key))
+        if (inner_name(tensors[i].name, &size, key))
             return true;
     }
     return false;
@@ -47,15 +48,6 @@ bool root_is_optimizer(const char *name, size_t size)
 
 /* ---- Several averages in one file: P.stds and P.emas ---- */
 
-/* The number at text; returns the count of its digits, at most 9. */
-static size_t read_index(size_t *index, const char *text, size_t size)
-{
-    size_t at = 0;
-    for (*index = 0; at < size && at < 9 && text[at] >= '0' && text[at] <= '9'; at++)
-        *index = 10 * *index + (size_t)(text[at] - '0');
-    return at;
-}
-
 /* "P.emas.1.w" is average 1 of P, whose name is the first *key_size bytes; "emas.1.w" of "". */
 static bool names_average(size_t *key_size, size_t *index, const char *name, size_t size)
 {
@@ -66,10 +58,10 @@ static bool names_average(size_t *key_size, size_t *index, const char *name, siz
         if (!found)
             return false;
         at = (size_t)(found - name);
-        size_t after = at + list_size;
-        size_t digits = read_index(index, name + after, size - after);
-        if (digits && after + digits < size && name[after + digits] == '.' &&
-            (at == 0 || name[at - 1] == '.')) {
+        size_t after = at + list_size, end = after;
+        for (*index = 0; end < size && end < after + 9 && name[end] >= '0' && name[end] <= '9';)
+            *index = 10 * *index + (size_t)(name[end++] - '0');
+        if (end > after && end < size && name[end] == '.' && (at == 0 || name[at - 1] == '.')) {
             *key_size = at ? at - 1 : 0;
             return true;
         }
@@ -81,21 +73,7 @@ static bool names_average(size_t *key_size, size_t *index, const char *name, siz
 static double width_at(const struct phema_checkpoint *checkpoint, const char *key, size_t key_size,
                        size_t index)
 {
-    struct phema_strbuf name = {0};
-    phema_strbuf_append(&name, key, key_size);
-    phema_strbuf_puts(&name, key_size ? ".stds" : "stds");
-    size_t list_size = name.size;
-    phema_strbuf_printf(&name, ".%zu", index);
-    double width = PHEMA_UNKNOWN;
-    if (!name.is_failed) {
-        struct phema_span item = {(const uint8_t *)name.data, name.size};
-        width = snapshot_metadata_value(checkpoint, item);
-        if (isnan(width))
-            width = snapshot_metadata_element(
-                checkpoint, phema_checkpoint_find(checkpoint, name.data, list_size), index);
-    }
-    phema_strbuf_clear(&name);
-    return width;
+    return snapshot_metadata_item(checkpoint, key, key_size, key_size ? ".stds" : "stds", index);
 }
 
 /* The first key that holds averages and a width of the first average; {NULL, 0}: none. */
@@ -115,95 +93,6 @@ static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
             return seen;
     }
     return (struct phema_span){NULL, 0};
-}
-
-static bool is_bundle(const struct phema_checkpoint *checkpoint, const char *key)
-{
-    struct phema_strbuf list = {0};
-    phema_strbuf_printf(&list, "%s%semas", key, *key ? "." : "");
-    bool is_found = !list.is_failed && subtree_exists(checkpoint, list.data) &&
-                    !isnan(width_at(checkpoint, key, strlen(key), 0));
-    phema_strbuf_clear(&list);
-    return is_found;
-}
-
-static enum phema_status mark_averages(bool *is_seen, size_t n, const char *key,
-                                       const struct phema_checkpoint *checkpoint,
-                                       struct phema_error *err)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        size_t size = 0, index = 0;
-        if (!names_average(&size, &index, tensors[i].name, tensors[i].name_size) ||
-            !phema_bytes_are(tensors[i].name, size, key))
-            continue;
-        if (index >= n)
-            return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "holds average %zu of '%s', but %zu width%s in 'stds' there, from 0",
-                              index, key, n, n == 1 ? "" : "s");
-        is_seen[index] = true;
-    }
-    return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE subtree_widths(const double **widths, size_t *n, struct phema_arena *arena,
-                              const char *key, const struct phema_checkpoint *checkpoint,
-                              struct phema_error *err)
-{
-    /* each width is a stored value, or its average has a tensor */
-    size_t most = phema_checkpoint_n_values(checkpoint) + phema_checkpoint_n_tensors(checkpoint);
-    double *found = phema_arena_array(arena, most + 1, sizeof(*found));
-    bool *is_seen = phema_arena_array(arena, most + 1, sizeof(*is_seen));
-    if (!found || !is_seen)
-        return phema_fail_memory(err);
-    for (*n = 0; *n < most; ++*n) {
-        found[*n] = width_at(checkpoint, key, strlen(key), *n);
-        if (isnan(found[*n]))
-            break;
-    }
-    if (*n == 0)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "has no widths in 'stds' of '%s', which other files of the series have",
-                          key);
-    enum phema_status status = mark_averages(is_seen, *n, key, checkpoint, err);
-    if (status)
-        return status;
-    for (size_t i = 0; i < *n; i++)
-        if (!is_seen[i])
-            return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "has %zu widths in 'stds' of '%s', but no average %zu in 'emas'", *n,
-                              key, i);
-    *widths = found;
-    return PHEMA_OK;
-}
-
-/* The parts of a key like P.emas.1: the size of P, and 1. */
-static bool split_key(size_t *size, size_t *index, const char *key)
-{
-    struct phema_strbuf name = {0}; /* of an imagined tensor below the key */
-    phema_strbuf_printf(&name, "%s.w", key);
-    bool is_average = !name.is_failed && names_average(size, index, name.data, name.size) &&
-                      strlen(key) == *size + (*size ? 1 : 0) + strlen("emas.") +
-                                         (size_t)snprintf(NULL, 0, "%zu", *index);
-    phema_strbuf_clear(&name);
-    return is_average;
-}
-
-bool subtree_is_average(const char *key)
-{
-    size_t size = 0, index = 0;
-    return split_key(&size, &index, key);
-}
-
-double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoint)
-{
-    size_t size = 0, index = 0;
-    return split_key(&size, &index, key) ? width_at(checkpoint, key, size, index) : PHEMA_UNKNOWN;
-}
-
-const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t index)
-{
-    return phema_arena_printf(arena, "%s%semas.%zu", key, *key ? "." : "", index);
 }
 
 /* ---- LitEma's names ----
@@ -233,8 +122,9 @@ static int compare_renames(const void *a, const void *b)
                                right->from.size);
 }
 
-const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
-                                 size_t size)
+/* The name of a tensor in the model; NULL: it keeps its name. */
+static const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
+                                        size_t size)
 {
     const struct rename wanted = {.from = {(const uint8_t *)name, size}};
     return n ? bsearch(&wanted, renames, n, sizeof(*renames), compare_renames) : NULL;
@@ -248,12 +138,14 @@ static bool is_litema_counter(struct phema_span name)
     return false;
 }
 
-/* LitEma's name of each parameter below 'model', which stands next to KEY. The counters are never
- * parameters, and take no part. */
-static enum phema_status list_model(struct rename **out, size_t *n, struct phema_arena *arena,
-                                    const char *key, const struct phema_checkpoint *checkpoint,
+/* Sets the names that LitEma's tensors have in the model: of each parameter below 'model', which
+ * stands next to the key. The counters are never parameters, and take no part. Tensors keep a name
+ * that two parameters share. */
+static enum phema_status list_model(struct subtree *out, struct phema_arena *arena,
+                                    const struct phema_checkpoint *checkpoint,
                                     struct phema_error *err)
 {
+    const char *key = out->key;
     size_t n_tensors = phema_checkpoint_n_tensors(checkpoint);
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     size_t model_size = strlen(key) - strlen("_ema"), base_size = model_size - strlen("model");
@@ -262,10 +154,10 @@ static enum phema_status list_model(struct rename **out, size_t *n, struct phema
         phema_arena_array(arena, n_tensors + ARRAY_LEN(litema_counters), sizeof(*renames));
     if (!model || !renames)
         return phema_fail_memory(err);
-    *n = 0;
+    size_t n = 0;
     for (size_t i = 0; i < n_tensors; i++) {
         size_t size = tensors[i].name_size;
-        const char *inner = subtree_inner_name(tensors[i].name, &size, model);
+        const char *inner = inner_name(tensors[i].name, &size, model);
         if (!inner || !size)
             continue;
         size_t dotted_size = tensors[i].name_size - base_size, flat_size = 0;
@@ -278,29 +170,20 @@ static enum phema_status list_model(struct rename **out, size_t *n, struct phema
                 flat[flat_size++] = flat[c];
         struct phema_span from = {(const uint8_t *)flat, flat_size};
         if (!is_litema_counter(from))
-            renames[(*n)++] = (struct rename){from, {(const uint8_t *)dotted, dotted_size}};
+            renames[n++] = (struct rename){from, {(const uint8_t *)dotted, dotted_size}};
     }
     for (size_t c = 0; c < ARRAY_LEN(litema_counters); c++)
-        renames[(*n)++] = (struct rename){
+        renames[n++] = (struct rename){
             .from = {(const uint8_t *)litema_counters[c], strlen(litema_counters[c])}};
-    qsort(renames, *n, sizeof(*renames), compare_renames);
-    *out = renames;
-    return PHEMA_OK;
-}
-
-/* Drops names that two parameters share without their dots. */
-static size_t drop_ambiguous(struct rename *renames, size_t n)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < n;) {
-        size_t end = i + 1;
-        while (end < n && compare_renames(&renames[i], &renames[end]) == 0)
+    qsort(renames, n, sizeof(*renames), compare_renames);
+    out->names = renames;
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && compare_renames(&renames[i], &renames[end]) == 0;)
             end++;
         if (end == i + 1)
-            renames[kept++] = renames[i];
-        i = end;
+            renames[out->n_names++] = renames[i];
     }
-    return kept;
+    return PHEMA_OK;
 }
 
 static void note_unmatched(struct candidate_list *candidates, const struct subtree *subtree,
@@ -312,7 +195,7 @@ static void note_unmatched(struct candidate_list *candidates, const struct subtr
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         size_t size = tensors[i].name_size;
-        const char *name = subtree_inner_name(tensors[i].name, &size, subtree->key);
+        const char *name = inner_name(tensors[i].name, &size, subtree->key);
         if (!name || !size || rename_find(subtree->names, subtree->n_names, name, size))
             continue;
         if (n++ == 0) {
@@ -328,24 +211,6 @@ static void note_unmatched(struct candidate_list *candidates, const struct subtr
             "the model, or more than one, can be meant",
             n, n == 1 ? "" : "s", subtree->key, n == 1 ? "s" : "",
             phema_name_escape(&shown, first, first_size));
-}
-
-/* Sets the names that LitEma's tensors have in the model. Ambiguous tensors keep their own names,
- * with a note. */
-static enum phema_status match_litema(struct subtree *subtree, struct candidate_list *candidates,
-                                      const struct phema_checkpoint *checkpoint,
-                                      struct phema_error *err)
-{
-    struct rename *renames = NULL;
-    size_t n = 0;
-    enum phema_status status =
-        list_model(&renames, &n, candidates->arena, subtree->key, checkpoint, err);
-    if (status)
-        return status;
-    subtree->names = renames;
-    subtree->n_names = drop_ambiguous(renames, n);
-    note_unmatched(candidates, subtree, checkpoint);
-    return PHEMA_OK;
 }
 
 /* ---- The choice ---- */
@@ -433,14 +298,166 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
                                         phema_name_escape(&shown, out->key, strlen(out->key))),
                              PHEMA_SET_KEY, "");
     out->leaves_out_optimizer = !asked && !*out->key;
-    out->is_bundle = !is_all && is_bundle(checkpoint, out->key);
+    const char *emas =
+        phema_arena_printf(candidates->arena, "%s%semas", out->key, *out->key ? "." : "");
+    if (!emas)
+        return phema_fail_memory(err);
+    out->is_bundle = !is_all && subtree_exists(checkpoint, emas) &&
+                     !isnan(width_at(checkpoint, out->key, strlen(out->key), 0));
     const char *lit_ema = is_all ? NULL : find_litema(checkpoint);
     if (lit_ema && strcmp(lit_ema, out->key) == 0) {
-        enum phema_status status = match_litema(out, candidates, checkpoint, err);
+        enum phema_status status = list_model(out, candidates->arena, checkpoint, err);
         if (status)
             return status;
+        note_unmatched(candidates, out, checkpoint);
     }
     if (!asked)
         note_guess(candidates, out, checkpoint);
+    return PHEMA_OK;
+}
+
+/* ---- The sets ---- */
+
+/* The parts of a key like P.emas.1: the size of P, and 1. */
+static bool split_key(size_t *size, size_t *index, const char *key)
+{
+    struct phema_strbuf name = {0}; /* of an imagined tensor below the key */
+    phema_strbuf_printf(&name, "%s.w", key);
+    bool is_average = !name.is_failed && names_average(size, index, name.data, name.size) &&
+                      strlen(key) == *size + (*size ? 1 : 0) + strlen("emas.") +
+                                         (size_t)snprintf(NULL, 0, "%zu", *index);
+    phema_strbuf_clear(&name);
+    return is_average;
+}
+
+bool subtree_is_average(const char *key)
+{
+    size_t size = 0, index = 0;
+    return split_key(&size, &index, key);
+}
+
+bool phema_tensor_set_below(struct phema_tensor_set *out, const char *key,
+                            struct phema_arena *arena)
+{
+    const char *dot = *key ? "." : "";
+    *out = (struct phema_tensor_set){.name = phema_arena_copy(arena, key, strlen(key)),
+                                     .prefix = phema_arena_printf(arena, "%s%s", key, dot),
+                                     .suffix = "",
+                                     .sigma_rel = PHEMA_UNKNOWN,
+                                     .time = PHEMA_UNKNOWN};
+    return out->name && out->prefix;
+}
+
+/* Puts tensor i into a set, if it lies below its key. */
+static void add_member(struct phema_tensor_sets *sets, const struct subtree *subtree, size_t i,
+                       struct phema_tensor_set *set)
+{
+    const struct phema_tensor *tensor = &phema_checkpoint_tensors(sets->checkpoint)[i];
+    const char *name = tensor->name;
+    size_t size = tensor->name_size;
+    if (subtree->leaves_out_optimizer && root_is_optimizer(name, size))
+        return;
+    if (*set->name)
+        name = inner_name(name, &size, set->name);
+    if (!name || (*set->name && !size))
+        return;
+    const struct rename *rename = rename_find(subtree->names, subtree->n_names, name, size);
+    struct phema_set_member member = {set, name, size};
+    if (rename)
+        member = (struct phema_set_member){set, (const char *)rename->to.data, rename->to.size};
+    if (!member.name)
+        return;
+    sets->members[i] = member;
+    set->n_tensors++;
+}
+
+/* The averages of a bundle, one for each width. */
+static enum phema_status list_averages(struct phema_tensor_sets *sets, const char *key,
+                                       struct phema_error *err)
+{
+    /* each width is a stored value, or its average has a tensor */
+    const struct phema_checkpoint *checkpoint = sets->checkpoint;
+    size_t most = phema_checkpoint_n_values(checkpoint) + phema_checkpoint_n_tensors(checkpoint);
+    double *widths = phema_arena_array(sets->arena, most + 1, sizeof(*widths));
+    if (!widths)
+        return phema_fail_memory(err);
+    for (; sets->n < most; sets->n++) {
+        widths[sets->n] = width_at(checkpoint, key, strlen(key), sets->n);
+        if (isnan(widths[sets->n]))
+            break;
+    }
+    if (sets->n == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "has no widths in 'stds' of '%s', which other files of the series have",
+                          key);
+    struct phema_tensor_set *averages = phema_arena_array(sets->arena, sets->n, sizeof(*averages));
+    sets->items = phema_arena_array(sets->arena, sets->n, sizeof(struct phema_tensor_set *));
+    if (!averages || !sets->items)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < sets->n; i++) {
+        const char *name = phema_arena_printf(sets->arena, "%s%semas.%zu", key, *key ? "." : "", i);
+        if (!name || !phema_tensor_set_below(&averages[i], name, sets->arena))
+            return phema_fail_memory(err);
+        averages[i].sigma_rel = widths[i];
+        sets->items[i] = &averages[i];
+    }
+    return PHEMA_OK;
+}
+
+/* Averages of one width are in the order of their array. */
+static int compare_widths(const void *a, const void *b)
+{
+    const struct phema_tensor_set *left = *(struct phema_tensor_set *const *)a;
+    const struct phema_tensor_set *right = *(struct phema_tensor_set *const *)b;
+    if (left->sigma_rel != right->sigma_rel)
+        return left->sigma_rel < right->sigma_rel ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+static enum phema_status list_bundle(struct phema_tensor_sets *sets, const struct subtree *subtree,
+                                     struct phema_error *err)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(sets->checkpoint);
+    const char *key = subtree->key;
+    enum phema_status status = list_averages(sets, key, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(sets->checkpoint); i++) {
+        size_t size = 0, index = 0;
+        if (!names_average(&size, &index, tensors[i].name, tensors[i].name_size) ||
+            !phema_bytes_are(tensors[i].name, size, key))
+            continue;
+        if (index >= sets->n)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "holds average %zu of '%s', but %zu width%s in 'stds' there, from 0",
+                              index, key, sets->n, sets->n == 1 ? "" : "s");
+        add_member(sets, subtree, i, sets->items[index]);
+    }
+    for (size_t i = 0; i < sets->n; i++)
+        if (!sets->items[i]->n_tensors)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "has %zu widths in 'stds' of '%s', but no average %zu in 'emas'",
+                              sets->n, key, i);
+    qsort(sets->items, sets->n, sizeof(struct phema_tensor_set *), compare_widths);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree *subtree,
+                            struct phema_error *err)
+{
+    size_t n = phema_checkpoint_n_tensors(out->checkpoint), size = 0, index = 0;
+    const char *key = subtree->key;
+    struct phema_tensor_set *set = phema_arena_alloc(out->arena, sizeof(*set));
+    out->members = phema_arena_array(out->arena, n + 1, sizeof(*out->members));
+    out->items = phema_arena_array(out->arena, 1, sizeof(struct phema_tensor_set *));
+    if (!set || !out->members || !out->items || !phema_tensor_set_below(set, key, out->arena))
+        return phema_fail_memory(err);
+    if (subtree->is_bundle)
+        return list_bundle(out, subtree, err);
+    if (split_key(&size, &index, key))
+        set->sigma_rel = width_at(out->checkpoint, key, size, index);
+    for (size_t i = 0; i < n; i++)
+        add_member(out, subtree, i, set);
+    out->items[out->n++] = set;
     return PHEMA_OK;
 }

@@ -17,6 +17,22 @@ struct phema_tensor_location tensor_location_of(const struct phema_tensor *tenso
                                           .scaling = tensor->scaling};
 }
 
+struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i)
+{
+    struct phema_tensor tensor = series->tensors[i].tensor;
+    const struct phema_snapshot *snapshot = &series->snapshots[k];
+    tensor.offset = snapshot->locations[i].offset + snapshot->shift;
+    tensor.stride = snapshot->locations[i].stride;
+    tensor.file = snapshot->locations[i].file;
+    tensor.chunks = snapshot->locations[i].chunks;
+    tensor.n_chunks = snapshot->locations[i].n_chunks;
+    tensor.is_widened = snapshot->locations[i].is_widened;
+    tensor.stored_dtype = snapshot->locations[i].stored_dtype;
+    tensor.scaling = snapshot->locations[i].scaling;
+    tensor.is_compressed = snapshot->is_compressed;
+    return tensor;
+}
+
 struct phema_tensor tensor_as_read(const struct tensor_table *tensor_table,
                                    const struct phema_tensor *listed)
 {
@@ -83,6 +99,18 @@ size_t tensor_table_find(const struct tensor_table *tensor_table, const char *na
     return SIZE_MAX;
 }
 
+PHEMA_FALLIBLE tensor_table_role(size_t *index, struct tensor_role *role,
+                                 const struct tensor_table *tensor_table,
+                                 const struct tensor_filter *filter,
+                                 const struct phema_tensor *listed, size_t hint,
+                                 struct phema_error *err)
+{
+    enum phema_status status = tensor_filter_role(role, filter, listed, err);
+    bool takes_part = !status && role->name;
+    *index = takes_part ? tensor_table_find(tensor_table, role->name, role->size, hint) : SIZE_MAX;
+    return status;
+}
+
 static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
 {
     phema_strbuf_printf(text, "%s [", phema_dtype_name(phema_tensor_stored_dtype(tensor)));
@@ -126,54 +154,6 @@ static enum phema_status fail_missing(const struct tensor_table *tensor_table,
                       tensor_table->reference, phema_setting_name(PHEMA_SET_EXCLUDE));
 }
 
-/* The entry with this tie; SIZE_MAX: it is not chosen, or is copied. */
-static size_t find_tied(const struct tensor_table *tensor_table, const struct tie *tie)
-{
-    size_t i =
-        tensor_table_find(tensor_table, (const char *)tie->name.data, tie->name.size, SIZE_MAX);
-    const struct phema_series_tensor *tensors = tensor_table->series->tensors;
-    return i != SIZE_MAX && tensors[i].tied_to && tensors[i].rule == PHEMA_RULE_AVERAGE ? i
-                                                                                        : SIZE_MAX;
-}
-
-/* The first tensor of the table that the checkpoint lacks. */
-static enum phema_status fail_lacking(const struct tensor_table *tensor_table,
-                                      const struct phema_snapshot *snapshot,
-                                      struct phema_error *err)
-{
-    const struct phema_series *series = tensor_table->series;
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
-    bool *is_here = calloc(series->n_tensors, sizeof(*is_here));
-    if (!is_here)
-        return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
-    for (size_t j = 0; !status && j < phema_checkpoint_n_tensors(snapshot->checkpoint); j++) {
-        struct tensor_role role;
-        status = tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
-        size_t i = role.name ? tensor_table_find(tensor_table, role.name, role.size, j) : SIZE_MAX;
-        if (i != SIZE_MAX && tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
-            is_here[i] = true;
-        size_t n = 0;
-        const struct tie *ties = tensor_filter_ties(tensor_table->filter, &tensors[j], &n);
-        for (size_t t = 0; t < n; t++) {
-            size_t tied = find_tied(tensor_table, &ties[t]);
-            if (tied != SIZE_MAX)
-                is_here[tied] = true;
-        }
-    }
-    size_t lacking = 0;
-    while (lacking < series->n_tensors && is_here[lacking])
-        lacking++;
-    free(is_here);
-    if (status)
-        return status;
-    if (lacking == series->n_tensors)
-        return phema_fail(err, PHEMA_BUG, "%s: a tensor is missing and cannot be found",
-                          snapshot->path);
-    const struct phema_tensor *tensor = &series->tensors[lacking].tensor;
-    return fail_missing(tensor_table, snapshot, tensor->name, tensor->name_size, false, err);
-}
-
 bool tensor_same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
 {
     if (!a || !b)
@@ -182,23 +162,6 @@ bool tensor_same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
 }
 
 /* ---- fp8 tensors with scales ---- */
-
-/* Scales of one dtype that serve the same elements. */
-static bool same_scaling(const struct phema_scaling *a, const struct phema_scaling *b)
-{
-    if (!a || !b)
-        return a == b;
-    return a->dtype == b->dtype && a->block_rows == b->block_rows &&
-           a->block_columns == b->block_columns && a->scale_rows == b->scale_rows &&
-           a->scale_columns == b->scale_columns;
-}
-
-/* Scalings that agree and lie alike to their codes. */
-static bool same_scale_place(const struct phema_scaling *a, const struct phema_scaling *b)
-{
-    return a && b && !a->chunks && !b->chunks && !a->values && !b->values && a->file == b->file &&
-           a->distance == b->distance;
-}
 
 static void append_scaling(struct phema_strbuf *text, const struct phema_scaling *scaling)
 {
@@ -250,40 +213,29 @@ static enum phema_status check_scalings(const struct tensor_table *tensor_table,
         if (tensors[j].dtype != PHEMA_F8_E4M3 && tensors[j].dtype != PHEMA_F8_E5M2)
             continue;
         struct tensor_role role;
+        size_t i;
         enum phema_status status =
-            tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
+            tensor_table_role(&i, &role, tensor_table, tensor_table->filter, &tensors[j], j, err);
         if (status)
             return status;
-        size_t i = role.name ? tensor_table_find(tensor_table, role.name, role.size, j) : SIZE_MAX;
         if (i == SIZE_MAX ||
             !tensor_filter_takes(tensor_table->filter, &role, &tensor_table->series->tensors[i]))
             continue;
         const struct phema_tensor *wanted = &tensor_table->series->tensors[i].tensor;
         struct phema_tensor tensor = tensor_as_read(tensor_table, &tensors[j]);
-        if (phema_tensor_stored_dtype(wanted) == tensors[j].dtype &&
-            !same_scaling(wanted->scaling, tensor.scaling))
+        const struct phema_scaling *a = wanted->scaling, *b = tensor.scaling;
+        bool is_same = a && b ? a->dtype == b->dtype && a->block_rows == b->block_rows &&
+                                    a->block_columns == b->block_columns &&
+                                    a->scale_rows == b->scale_rows &&
+                                    a->scale_columns == b->scale_columns
+                              : a == b;
+        if (phema_tensor_stored_dtype(wanted) == tensors[j].dtype && !is_same)
             return fail_scaling(tensor_table, snapshot, wanted, &tensors[j], err);
     }
     return PHEMA_OK;
 }
 
 /* ---- Locations ---- */
-
-/* Tensor j of the first file was counted as left out, and this snapshot of the file takes it. */
-static void subtract_left_out(struct tensor_table *tensor_table, const struct phema_tensor *tensor,
-                              size_t j)
-{
-    struct phema_series *series = tensor_table->series;
-    if (!series->left_out.n_tensors) /* a manifest that names an average twice */
-        return;
-    if (tensor_table->is_taken && tensor_table->is_taken[j])
-        return;
-    if (tensor_table->is_taken)
-        tensor_table->is_taken[j] = true;
-    series->left_out.n_tensors--;
-    series->left_out.n_elems -= tensor->n_elems;
-    series->left_out.size_bytes -= tensor->size_bytes;
-}
 
 /* The location of a tensor in the dtype of the series. One that the file holds narrower gets the
  * strides of C order, since no view of it is possible. */
@@ -311,27 +263,17 @@ static enum phema_status set_location(struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
-/* Whether the data of a tensor, as it is read, can be those of an entry: containers may have
- * narrower floats. */
+/* Whether the data of a tensor, as it is read, can be those of an entry: averages beside raw
+ * parameters may be narrower floats. */
 static bool fits_entry(const struct tensor_table *tensor_table, const struct phema_tensor *tensor,
                        const struct phema_tensor *wanted)
 {
-    bool may_be_widened = tensor_table->filter->container && !tensor->scaling && !wanted->scaling;
+    bool may_be_widened =
+        tensor_table->filter->sets->trainer && !tensor->scaling && !wanted->scaling;
     bool is_dtype = phema_tensor_stored_dtype(wanted) == phema_tensor_stored_dtype(tensor) ||
                     (may_be_widened && dtype_is_narrower(tensor->dtype, wanted->dtype));
     return is_dtype && wanted->rank == tensor->rank &&
            tensor_same_dimensions(wanted->shape, tensor->shape, wanted->rank);
-}
-
-static enum phema_status fail_twice(const struct phema_snapshot *snapshot,
-                                    const struct phema_tensor *tensor, struct phema_error *err)
-{
-    struct phema_name_buffer shown;
-    return phema_fail(
-        err, PHEMA_ERR_INPUTS,
-        "%s: tensor '%s': another tensor has the same name without its prefix; choose one with %s",
-        snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size),
-        phema_setting_name(PHEMA_SET_KEY));
 }
 
 /* Keeps the strides and scales of a location in the series' memory, or shares those of the first
@@ -344,32 +286,34 @@ static bool keep_details(struct phema_tensor_location *location,
         location->stride = first->stride;
     else if (!tensor_copy_dimensions(memory, &location->stride, rank))
         return false;
-    if (first && same_scale_place(location->scaling, first->scaling))
-        location->scaling = first->scaling;
-    else if (!tensor_copy_scaling(memory, &location->scaling))
-        return false;
-    return true;
-}
-
-/* Whether a location is that of the first snapshot, `shift` bytes later. */
-static bool is_shifted(const struct phema_tensor_location *location,
-                       const struct phema_tensor_location *first, uint64_t shift)
-{
-    return !location->chunks && !first->chunks && location->is_widened == first->is_widened &&
-           location->stride == first->stride && location->scaling == first->scaling &&
-           location->file == first->file && location->offset == first->offset + shift;
+    const struct phema_scaling *a = location->scaling, *b = first ? first->scaling : NULL;
+    bool lies_alike = a && b && !a->chunks && !b->chunks && !a->values && !b->values &&
+                      a->file == b->file && a->distance == b->distance; /* from the codes */
+    if (lies_alike)
+        location->scaling = b;
+    return lies_alike || tensor_copy_scaling(memory, &location->scaling);
 }
 
 /* Entry i of the series comes from tensor j. A file may hold several snapshots, and a tensor may
- * serve several entries, which are tied to its own. */
+ * serve several entries, which are tied to its own. In the first file tensor j was counted as left
+ * out. */
 static void note_taken(struct tensor_table *tensor_table, const struct phema_snapshot *snapshot,
                        size_t i, size_t j)
 {
     struct phema_series *series = tensor_table->series;
+    bool *is_taken = tensor_table->is_taken;
     if (series->became && !series->became[j])
         series->became[j] = i + 1;
-    if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
-        subtract_left_out(tensor_table, &phema_checkpoint_tensors(snapshot->checkpoint)[j], j);
+    if (!snapshot->key || snapshot->checkpoint != tensor_table->checkpoint ||
+        !series->left_out.n_tensors || /* a manifest names an average twice */
+        (is_taken && is_taken[j]))
+        return;
+    if (is_taken)
+        is_taken[j] = true;
+    const struct phema_tensor *tensor = &phema_checkpoint_tensors(snapshot->checkpoint)[j];
+    series->left_out.n_tensors--;
+    series->left_out.n_elems -= tensor->n_elems;
+    series->left_out.size_bytes -= tensor->size_bytes;
 }
 
 /* Where the snapshot has entry i of the series: in its tensor j. */
@@ -385,8 +329,14 @@ static enum phema_status find_location(struct tensor_table *tensor_table,
         return fail_differs(tensor_table, snapshot, wanted, listed, err);
     note_taken(tensor_table, snapshot, i, j);
     struct phema_tensor_location *location = &tensor_table->locations[i];
+    struct phema_name_buffer shown;
     if (location->file != SIZE_MAX)
-        return fail_twice(snapshot, listed, err);
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: tensor '%s': another tensor has the same name without its prefix; "
+                          "choose one with %s",
+                          snapshot->path,
+                          phema_name_escape(&shown, listed->name, listed->name_size),
+                          phema_setting_name(PHEMA_SET_KEY));
     enum phema_status status = set_location(tensor_table, location, &tensor, wanted, err);
     if (status)
         return status;
@@ -396,7 +346,7 @@ static enum phema_status find_location(struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
-/* Entries that are found so far. */
+/* Entries that are found so far: all of them are the first snapshot's, `shift` bytes later. */
 struct search {
     size_t n;
     bool is_alike;
@@ -413,7 +363,11 @@ static enum phema_status find_entry(struct search *search, struct tensor_table *
         return status;
     if (first && search->n == 0)
         snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
-    search->is_alike = search->is_alike && is_shifted(location, &first[i], snapshot->shift);
+    search->is_alike = first && search->is_alike && !location->chunks && !first[i].chunks &&
+                       location->is_widened == first[i].is_widened &&
+                       location->stride == first[i].stride &&
+                       location->scaling == first[i].scaling && location->file == first[i].file &&
+                       location->offset == first[i].offset + snapshot->shift;
     search->n++;
     return PHEMA_OK;
 }
@@ -428,8 +382,10 @@ static enum phema_status find_ties(struct search *search, struct tensor_table *t
         tensor_table->filter, &phema_checkpoint_tensors(snapshot->checkpoint)[j], &n);
     enum phema_status status = PHEMA_OK;
     for (size_t t = 0; t < n && !status; t++) {
-        size_t i = find_tied(tensor_table, &ties[t]);
-        if (i != SIZE_MAX)
+        const char *name = (const char *)ties[t].name.data;
+        size_t i = tensor_table_find(tensor_table, name, ties[t].name.size, SIZE_MAX);
+        const struct phema_series_tensor *tensors = tensor_table->series->tensors;
+        if (i != SIZE_MAX && tensors[i].tied_to && tensors[i].rule == PHEMA_RULE_AVERAGE)
             status = find_entry(search, tensor_table, snapshot, i, j, err);
     }
     return status;
@@ -450,10 +406,9 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
         tensor_table->locations[i].file = SIZE_MAX; /* not found yet */
     for (size_t j = 0; j < n; j++) {
         struct tensor_role role;
-        status = tensor_filter_role(&role, tensor_table->filter, &tensors[j], err);
-        size_t i = !status && role.name
-                       ? tensor_table_find(tensor_table, role.name, role.size, search.n)
-                       : SIZE_MAX;
+        size_t i;
+        status = tensor_table_role(&i, &role, tensor_table, tensor_table->filter, &tensors[j],
+                                   search.n, err);
         if (!status && role.name && i == SIZE_MAX)
             return fail_missing(tensor_table, snapshot, role.name, role.size, true, err);
         if (i != SIZE_MAX && tensor_filter_takes(tensor_table->filter, &role, &series->tensors[i]))
@@ -466,5 +421,11 @@ PHEMA_FALLIBLE tensor_locations_fill(struct tensor_table *tensor_table,
             return status;
     }
     *is_alike = search.is_alike;
-    return search.n == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
+    if (search.n == series->n_tensors)
+        return PHEMA_OK;
+    size_t lacking = 0;
+    while (tensor_table->locations[lacking].file != SIZE_MAX)
+        lacking++;
+    const struct phema_tensor *wanted = &series->tensors[lacking].tensor;
+    return fail_missing(tensor_table, snapshot, wanted->name, wanted->name_size, false, err);
 }

@@ -31,13 +31,7 @@ int tensor_locations_compare(const struct phema_tensor_location *left,
     return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-static void add_total(struct phema_tensor_total *total, const struct phema_tensor *tensor)
-{
-    total->n_tensors++;
-    total->n_elems += tensor->n_elems;
-    total->size_bytes += tensor->size_bytes;
-}
-
+/* fp8 codes of which only config.json knows the blocks. */
 static enum phema_status fail_blocks(const struct tensor_table *tensor_table,
                                      const struct phema_tensor *codes, struct phema_error *err)
 {
@@ -65,10 +59,13 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
         return status;
     const char *name = role.name;
     size_t size = role.size, i = series->n_tensors;
-    bool has_raw = filter->container && filter->container->has_raw; /* which have every name */
-    if (!name || filter->container) {
+    bool has_raw = filter->sets->has_raw; /* which have every name */
+    if (!name || filter->sets->trainer) {
         bool is_attribute = listed->kind == PHEMA_KIND_ATTRIBUTE;
-        add_total(is_attribute ? &series->attributes : &series->left_out, listed);
+        struct phema_tensor_total *total = is_attribute ? &series->attributes : &series->left_out;
+        total->n_tensors++;
+        total->n_elems += listed->n_elems;
+        total->size_bytes += listed->size_bytes;
     }
     if (!name || (has_raw && !role.is_raw))
         return PHEMA_OK;
@@ -88,33 +85,8 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     tensor_table->by_name[i] = i;
     tensor_table->locations[i] = tensor_location_of(&entry->tensor);
     series->n_tensors++;
-    if (series->became && !filter->container)
+    if (series->became && !filter->sets->trainer)
         series->became[t] = i + 1;
-    return PHEMA_OK;
-}
-
-/* Of fp8 numbers whose scales take part. */
-static enum phema_status link_scale(struct tensor_table *tensor_table, size_t i,
-                                    const struct phema_checkpoint *checkpoint,
-                                    struct phema_error *err)
-{
-    struct phema_series_tensor *tensors = tensor_table->series->tensors;
-    const struct phema_scaling *scaling = tensors[i].tensor.scaling;
-    if (!scaling)
-        return PHEMA_OK;
-    const struct phema_tensor *listed =
-        phema_checkpoint_find(checkpoint, scaling->name, scaling->name_size);
-    const char *name = NULL;
-    size_t size = 0;
-    enum phema_status status =
-        listed ? tensor_filter_name(tensor_table->filter, listed, &name, &size, err) : PHEMA_OK;
-    if (status || !name)
-        return status;
-    size_t scale = tensor_table_find(tensor_table, name, size, SIZE_MAX);
-    if (scale == SIZE_MAX)
-        return PHEMA_OK;
-    tensors[i].scale = scale;
-    tensors[scale].scale = i;
     return PHEMA_OK;
 }
 
@@ -141,13 +113,24 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
     }
     phema_sort(tensor_table->by_name, series->n_tensors, sizeof(size_t), tensor_names_compare,
                series->tensors);
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < series->n_tensors && tensor_table->filter->keeps_scales && !status; i++)
-        status = link_scale(tensor_table, i, checkpoint, err);
+    enum phema_status status = PHEMA_OK; /* fp8 numbers get the scales that take part */
+    for (size_t i = 0; i < series->n_tensors && tensor_table->filter->keeps_scales && !status;
+         i++) {
+        struct phema_series_tensor *entry = &series->tensors[i];
+        const struct phema_scaling *scaling = entry->tensor.scaling;
+        const struct phema_tensor *listed =
+            scaling ? phema_checkpoint_find(checkpoint, scaling->name, scaling->name_size) : NULL;
+        struct tensor_role role;
+        if (listed)
+            status = tensor_table_role(&entry->scale, &role, tensor_table, tensor_table->filter,
+                                       listed, SIZE_MAX, err);
+        if (listed && entry->scale != SIZE_MAX)
+            series->tensors[entry->scale].scale = i;
+    }
     return status;
 }
 
-/* ---- Tables of containers ---- */
+/* ---- Averages beside raw parameters ---- */
 
 /* An entry has the dtype of its average, or of the raw parameter where that is wider and both are
  * summed. false: no memory */
@@ -221,10 +204,10 @@ static enum phema_status find_buffers(struct tensor_table *tensor_table,
 }
 
 /* Entries that are tied to a listed tensor have its average.
- *   is_averaged, listed  as in find_averages */
+ *   listed  as in find_buffers */
 static enum phema_status note_ties(struct tensor_table *tensor_table,
                                    const struct tensor_filter *of_average,
-                                   const struct phema_tensor *average, bool *is_averaged,
+                                   const struct phema_tensor *average,
                                    const struct phema_tensor **listed, struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
@@ -240,7 +223,6 @@ static enum phema_status note_ties(struct tensor_table *tensor_table,
         if (!series->tensors[i].tied_to ||
             !note_average(tensor_table, &series->tensors[i], average))
             return phema_fail_memory(err);
-        is_averaged[i] = true;
         listed[2 * i + 1] = average;
     }
     return PHEMA_OK;
@@ -253,63 +235,38 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
 {
     struct phema_series *series = tensor_table->series;
     struct tensor_filter of_average = *tensor_table->filter;
-    of_average.set = of_average.container->reference;
+    of_average.set = of_average.sets->reference;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    bool *is_averaged = phema_arena_array(&series->memory, series->n_tensors + 1, sizeof(bool));
     const struct phema_tensor **listed = phema_arena_array(
         &series->memory, 2 * (series->n_tensors + 1), sizeof(const struct phema_tensor *));
-    if (!is_averaged || !listed)
+    if (!listed)
         return phema_fail_memory(err);
     for (size_t j = 0; j < phema_checkpoint_n_tensors(checkpoint); j++) {
         struct tensor_role role;
-        enum phema_status status = tensor_filter_role(&role, &of_average, &tensors[j], err);
+        size_t i;
+        enum phema_status status =
+            tensor_table_role(&i, &role, tensor_table, &of_average, &tensors[j], SIZE_MAX, err);
+        if (!status)
+            status = note_ties(tensor_table, &of_average, &tensors[j], listed, err);
         if (status)
             return status;
-        status = note_ties(tensor_table, &of_average, &tensors[j], is_averaged, listed, err);
-        if (status)
-            return status;
-        size_t i =
-            role.name ? tensor_table_find(tensor_table, role.name, role.size, SIZE_MAX) : SIZE_MAX;
-        if (i ==
-            SIZE_MAX) /* an average without a raw parameter: tensor_locations_fill refuses it */
+        /* an average without a raw parameter: tensor_locations_fill refuses it */
+        if (i == SIZE_MAX)
             continue;
         listed[2 * i + !role.is_raw] = &tensors[j];
-        if (role.is_raw)
-            continue;
-        is_averaged[i] = true;
-        if (!note_average(tensor_table, &series->tensors[i], &tensors[j]))
+        if (!role.is_raw && !note_average(tensor_table, &series->tensors[i], &tensors[j]))
             return phema_fail_memory(err);
     }
     for (size_t i = 0; i < series->n_tensors; i++) {
         struct phema_series_tensor *entry = &series->tensors[i];
-        if (is_averaged[i] || entry->rule == PHEMA_RULE_COPY)
+        if (listed[2 * i + 1] || entry->rule == PHEMA_RULE_COPY)
             continue;
         entry->rule = PHEMA_RULE_COPY;
         entry->reason = "no average";
     }
     bool has_copies =
-        of_average.container->kind->copies_buffers && !tensor_table->options->averages_buffers;
+        of_average.sets->trainer->copies_buffers && !tensor_table->options->averages_buffers;
     return has_copies ? find_buffers(tensor_table, checkpoint, listed, err) : PHEMA_OK;
-}
-
-/* Two listed tensors must not become one. */
-static enum phema_status check_names(const struct tensor_table *tensor_table,
-                                     const struct phema_snapshot *snapshot, struct phema_error *err)
-{
-    const struct phema_series *series = tensor_table->series;
-    for (size_t x = 1; x < series->n_tensors; x++) {
-        const struct phema_tensor *left = &series->tensors[tensor_table->by_name[x - 1]].tensor;
-        const struct phema_tensor *right = &series->tensors[tensor_table->by_name[x]].tensor;
-        if (phema_bytes_compare(left->name, left->name_size, right->name, right->name_size) != 0)
-            continue;
-        struct phema_name_buffer shown;
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: tensor '%s': two raw parameters have this name without their "
-                          "prefixes; choose one with %s",
-                          snapshot->path, phema_name_escape(&shown, left->name, left->name_size),
-                          phema_setting_name(PHEMA_SET_KEY));
-    }
-    return PHEMA_OK;
 }
 
 /* The snapshot keeps the current locations; the next one is compared in others. */
@@ -323,21 +280,6 @@ static enum phema_status keep_locations(struct tensor_table *tensor_table,
     return tensor_table->locations ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* mirai keeps the tensors of large checkpoints in a folder beside a file that names it. */
-static enum phema_status check_stub(const struct phema_snapshot *snapshot, struct phema_error *err)
-{
-    static const char mark[] = "__mirai_sharded_checkpoint__";
-    const struct phema_span name = {(const uint8_t *)mark, sizeof(mark) - 1};
-    if (isnan(snapshot_metadata_value(snapshot->checkpoint, name)))
-        return PHEMA_OK;
-    return phema_fail(
-        err, PHEMA_ERR_INPUTS,
-        "%s: has its tensors in a folder *.bundle-* beside it, as mirai's checkpoints "
-        "of 512 MiB and more, which is not read; save what mirai's load_checkpoint "
-        "returns with torch.save",
-        snapshot->path);
-}
-
 /* True when a filter without these expressions chooses a tensor. */
 static bool chooses_without(const struct tensor_table *tensor_table,
                             const struct phema_checkpoint *checkpoint, bool includes, bool excludes)
@@ -345,14 +287,13 @@ static bool chooses_without(const struct tensor_table *tensor_table,
     struct tensor_filter filter = *tensor_table->filter;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     struct phema_error ignored = {0};
-    const char *name = NULL;
-    size_t size = 0;
+    struct tensor_role role = {NULL, 0, false};
     filter.n_includes = includes ? 0 : filter.n_includes;
     filter.n_excludes = excludes ? 0 : filter.n_excludes;
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && !name; i++)
-        if (tensor_filter_name(&filter, &tensors[i], &name, &size, &ignored))
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && !role.name; i++)
+        if (tensor_filter_role(&role, &filter, &tensors[i], &ignored))
             return false;
-    return name != NULL;
+    return role.name != NULL;
 }
 
 /* Suggests to leave out the option that chooses nothing, and no other. */
@@ -380,19 +321,30 @@ static enum phema_status fail_empty(const struct tensor_table *tensor_table,
 }
 
 /* The table has the names of the raw parameters, and says which of them are averaged. */
-static enum phema_status init_of_container(struct tensor_table *tensor_table,
-                                           struct phema_snapshot *snapshot, struct phema_error *err)
+static enum phema_status init_of_trainer(struct tensor_table *tensor_table,
+                                         struct phema_snapshot *snapshot, struct phema_error *err)
 {
     const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
-    const struct container *container = tensor_table->filter->container;
+    const struct phema_tensor_sets *sets = tensor_table->filter->sets;
     struct phema_series *series = tensor_table->series;
     tensor_table->is_taken = phema_arena_array(
         &series->memory, phema_checkpoint_n_tensors(checkpoint) + 1, sizeof(bool));
     if (!tensor_table->is_taken)
         return phema_fail_memory(err);
-    enum phema_status status = check_names(tensor_table, snapshot, err);
-    if (!status && container->has_raw && container->reference &&
-        tensor_table->options->use != PHEMA_USE_RAW)
+    for (size_t x = 1; x < series->n_tensors; x++) {
+        const struct phema_tensor *left = &series->tensors[tensor_table->by_name[x - 1]].tensor;
+        const struct phema_tensor *right = &series->tensors[tensor_table->by_name[x]].tensor;
+        struct phema_name_buffer shown;
+        if (phema_bytes_compare(left->name, left->name_size, right->name, right->name_size) == 0)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "%s: tensor '%s': two raw parameters have this name without their "
+                              "prefixes; choose one with %s",
+                              snapshot->path,
+                              phema_name_escape(&shown, left->name, left->name_size),
+                              phema_setting_name(PHEMA_SET_KEY));
+    }
+    enum phema_status status = PHEMA_OK;
+    if (sets->has_raw && sets->reference && tensor_table->options->use != PHEMA_USE_RAW)
         status = find_averages(tensor_table, checkpoint, err);
     bool is_alike = false;
     if (!status)
@@ -408,9 +360,15 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
 {
     tensor_table->reference = snapshot->label;
     tensor_table->checkpoint = snapshot->checkpoint;
-    enum phema_status status = check_stub(snapshot, err);
-    if (!status)
-        status = fill_table(tensor_table, snapshot->checkpoint, err);
+    /* mirai keeps the tensors of large checkpoints in a folder beside a file that names it */
+    if (!isnan(snapshot_metadata_value(snapshot->checkpoint, "__mirai_sharded_checkpoint__")))
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "%s: has its tensors in a folder *.bundle-* beside it, as mirai's checkpoints "
+            "of 512 MiB and more, which is not read; save what mirai's load_checkpoint "
+            "returns with torch.save",
+            snapshot->path);
+    enum phema_status status = fill_table(tensor_table, snapshot->checkpoint, err);
     if (status)
         return status;
     const struct phema_series *series = tensor_table->series;
@@ -428,8 +386,8 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
                 snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size),
                 phema_dtype_name(tensor->dtype), phema_setting_name(PHEMA_SET_EXCLUDE));
     }
-    if (tensor_table->filter->container)
-        return init_of_container(tensor_table, snapshot, err);
+    if (tensor_table->filter->sets->trainer)
+        return init_of_trainer(tensor_table, snapshot, err);
     tensor_table->first = tensor_table->locations;
     return keep_locations(tensor_table, snapshot, err);
 }

@@ -3,11 +3,10 @@
 #ifndef SERIES_TENSOR_TABLE_H
 #define SERIES_TENSOR_TABLE_H
 
-#include "containers.h"
 #include "phema/arena.h"
 #include "phema/regex.h"
 #include "phema/series.h"
-#include "subtree.h"
+#include "sets.h"
 
 /* ---- tensor_filter.c: --include, --exclude and --key; average or copy ---- */
 
@@ -17,11 +16,9 @@ struct tie {
 };
 
 struct tensor_filter {
-    const struct subtree *subtree;
-    const char *key;                   /* of subtree; differs between snapshots of one file */
-    const struct container *container; /* of the current file; NULL: the subtree decides */
-    const struct tensor_set *set;      /* of the current snapshot */
-    struct tie *ties;                  /* [n_ties] by average, then name; NULL: not looked for */
+    const struct phema_tensor_sets *sets; /* of the current file */
+    const struct phema_tensor_set *set;   /* of the current snapshot */
+    struct tie *ties;                     /* [n_ties] by average, then name; NULL: not looked for */
     size_t n_ties;
     bool takes_attributes; /* tensors outside of any state_dict take part */
     bool keeps_codes;      /* fp8 codes and their scales take part as they are */
@@ -34,20 +31,15 @@ struct tensor_filter {
 struct tensor_role {
     const char *name; /* in the series; NULL: none */
     size_t size;
-    bool is_raw; /* a raw parameter of a container */
+    bool is_raw; /* a raw parameter beside averages, or alone */
 };
 
 /* PHEMA_ERR_USAGE  an expression meets the limits of the search */
 PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_filter *filter,
                                   const struct phema_tensor *tensor, struct phema_error *err);
 
-/* The name in that role; NULL when the tensor takes no part. */
-PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
-                                  const struct phema_tensor *tensor, const char **name,
-                                  size_t *size, struct phema_error *err);
-
-/* Whether the current snapshot takes an entry of the series from a tensor of this role: a container
- * has raw parameters for tensors that are copied. */
+/* Whether the current snapshot takes an entry of the series from a tensor of this role: tensors that
+ * are copied come from the raw parameters beside averages. */
 bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor_role *role,
                          const struct phema_series_tensor *entry);
 
@@ -81,6 +73,14 @@ bool dtype_is_narrower(enum phema_dtype stored, enum phema_dtype wanted);
 size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
                          size_t hint);
 
+/* The role of a listed tensor and its index in the table; SIZE_MAX: it takes no part, or is absent.
+ * Failures as tensor_filter_role */
+PHEMA_FALLIBLE tensor_table_role(size_t *index, struct tensor_role *role,
+                                 const struct tensor_table *tensor_table,
+                                 const struct tensor_filter *filter,
+                                 const struct phema_tensor *listed, size_t hint,
+                                 struct phema_error *err);
+
 /* Fills in the current locations of a snapshot.
  *   is_alike  out: they are the first snapshot's but for one shift
  * Failures as tensor_table_match */
@@ -98,7 +98,7 @@ struct tensor_table {
     const struct phema_checkpoint *checkpoint; /* ... and its file ... */
     const struct phema_tensor_location *first; /* ... [n_tensors] and locations */
     size_t *by_name;                           /* [n_tensors] indices sorted by name */
-    bool *is_taken; /* of a container: for each tensor that the first file lists */
+    bool *is_taken; /* of a trainer's sets: for each tensor that the first file lists */
     /* [n_tensors] of the current snapshot, before they are shared */
     struct phema_tensor_location *locations;
 };

@@ -3,7 +3,7 @@
  * has a digest of its bytes in all checkpoints so far. A tensor whose digest no tensor of the other
  * kind has is dropped, so that few are read as a whole: first after one window of the first file,
  * then after a few. */
-#include "tied_tensors.h"
+#include "series_builder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,73 +53,61 @@ static struct twin *find_name(const struct twins *twins, const char *name, size_
                     : NULL;
 }
 
-/* Whether a raw parameter is one that would be averaged. */
-static bool may_be_averaged(const struct twins *twins, const struct phema_tensor *listed,
-                            const struct member *member)
-{
-    struct phema_series_tensor entry = {.tensor = *listed};
-    entry.tensor.name = member->name;
-    entry.tensor.name_size = member->name_size;
-    tensor_filter_rule(&entry, listed, twins->builder->options->averages_buffers);
-    return entry.rule == PHEMA_RULE_AVERAGE && !listed->scaling && listed->n_elems &&
-           listed->dtype < PHEMA_F6_E2M3;
-}
-
-/* The raw parameters of the first file, by name. Those of the reference are averaged. */
+/* The raw parameters of the first file that would be averaged, by name. Those of the reference
+ * are. */
 static enum phema_status list_twins(struct twins *twins, struct phema_error *err)
 {
-    const struct container *container = &twins->builder->container;
-    const struct phema_checkpoint *checkpoint = twins->builder->checkpoint;
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    size_t n = phema_checkpoint_n_tensors(checkpoint);
-    struct member member;
+    const struct phema_tensor_sets *sets = &twins->builder->sets;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(sets->checkpoint);
+    size_t n = phema_checkpoint_n_tensors(sets->checkpoint);
     twins->items = phema_arena_array(&twins->builder->scratch, n + 1, sizeof(*twins->items));
     if (!twins->items)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
-        if (!container->kind->split(&member, tensors[i].name, tensors[i].name_size) ||
-            !member.is_raw || !may_be_averaged(twins, &tensors[i], &member))
+        const struct phema_set_member *member = &sets->members[i];
+        struct phema_series_tensor entry = {.tensor = tensors[i]};
+        entry.tensor.name = member->name;
+        entry.tensor.name_size = member->name_size;
+        if (!member->set || !member->set->is_raw)
             continue;
-        char *name = phema_arena_copy(&twins->builder->scratch, member.name, member.name_size);
+        tensor_filter_rule(&entry, &tensors[i], twins->builder->options->averages_buffers);
+        if (entry.rule != PHEMA_RULE_AVERAGE || tensors[i].scaling || !tensors[i].n_elems ||
+            tensors[i].dtype >= PHEMA_F6_E2M3)
+            continue;
+        char *name = phema_arena_copy(&twins->builder->scratch, member->name, member->name_size);
         if (!name)
             return phema_fail_memory(err);
-        twins->items[twins->n++] = (struct twin){.name = name, .size = member.name_size};
+        twins->items[twins->n++] = (struct twin){.name = name, .size = member->name_size};
     }
     qsort(twins->items, twins->n, sizeof(*twins->items), compare_names);
     for (size_t i = 0; i < n; i++) {
-        if (!container->kind->split(&member, tensors[i].name, tensors[i].name_size) ||
-            member.is_raw ||
-            !phema_bytes_are(member.set, member.set_size, container->reference->name))
-            continue;
-        struct twin *twin = find_name(twins, member.name, member.name_size);
+        const struct phema_set_member *member = &sets->members[i];
+        struct twin *twin = member->set == sets->reference
+                                ? find_name(twins, member->name, member->name_size)
+                                : NULL;
         if (twin)
             twin->is_averaged = true;
     }
     return PHEMA_OK;
 }
 
-/* Elements of views may share bytes, so that there are more of them than a file holds. */
-static bool is_held(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor)
-{
-    return !tensor->stride ||
-           tensor->size_bytes <=
-               phema_file_span(phema_checkpoint_file(checkpoint, tensor->file)).size;
-}
-
 /* Finds the twins among the tensors of a file, and drops those that it lacks. */
 static void locate_twins(struct twins *twins, const struct phema_checkpoint *checkpoint)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    struct member member;
+    const struct trainer *trainer = twins->builder->scheme.trainer;
+    struct split_name split;
     for (size_t t = 0; t < twins->n; t++)
         twins->items[t].listed = NULL;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         if (tensors[i].kind == PHEMA_KIND_ATTRIBUTE ||
-            !twins->builder->kind->split(&member, tensors[i].name, tensors[i].name_size) ||
-            !member.is_raw)
+            !trainer->split(&split, tensors[i].name, tensors[i].name_size) || !split.is_raw)
             continue;
-        struct twin *twin = find_name(twins, member.name, member.name_size);
-        if (twin && is_held(checkpoint, &tensors[i]))
+        struct twin *twin = find_name(twins, split.name, split.name_size);
+        /* elements of views may share bytes, so that there are more of them than a file holds */
+        if (twin && (!tensors[i].stride ||
+                     tensors[i].size_bytes <=
+                         phema_file_span(phema_checkpoint_file(checkpoint, tensors[i].file)).size))
             twin->listed = &tensors[i];
     }
     size_t n = 0;
@@ -163,25 +151,6 @@ static size_t choose_windows(struct window *out, const struct twin *twin, uint64
     return (size_t)n_chosen;
 }
 
-static enum phema_status hash_window(struct window *window, struct phema_hash *hash,
-                                     struct phema_reader *reader, void *scratch,
-                                     struct phema_error *err)
-{
-    const struct phema_tensor *tensor = window->twin->listed;
-    const uint8_t *data = NULL;
-    enum phema_status status =
-        phema_reader_read(&data, reader, tensor, window->first, window->n, scratch, err);
-    if (status)
-        return status;
-    size_t size = (size_t)phema_dtype_bytes(tensor->dtype, window->n);
-    size_t one = (size_t)phema_dtype_bytes(tensor->dtype, 1);
-    window->is_varied = memcmp(data, data + one, size - one) != 0;
-    phema_hash_start(hash);
-    phema_hash_add(hash, data, size);
-    phema_hash_digest(window->digest, hash);
-    return PHEMA_OK;
-}
-
 static enum phema_status hash_part(void *context, size_t index, struct phema_error *err)
 {
     const struct hashing *hashing = context;
@@ -193,8 +162,20 @@ static enum phema_status hash_part(void *context, size_t index, struct phema_err
     if (!status)
         status = hashing->is_sparse ? sparse_reader_open(&reader, hashing->checkpoint, err)
                                     : phema_reader_open(&reader, hashing->checkpoint, err);
-    for (size_t w = index; w < hashing->n && !status; w += hashing->n_parts)
-        status = hash_window(hashing->order[w], hash, reader, scratch, err);
+    for (size_t w = index; w < hashing->n && !status; w += hashing->n_parts) {
+        struct window *window = hashing->order[w];
+        const struct phema_tensor *tensor = window->twin->listed;
+        const uint8_t *data = NULL;
+        size_t one = (size_t)phema_dtype_bytes(tensor->dtype, 1);
+        size_t size = (size_t)phema_dtype_bytes(tensor->dtype, window->n);
+        status = phema_reader_read(&data, reader, tensor, window->first, window->n, scratch, err);
+        if (status)
+            break;
+        window->is_varied = memcmp(data, data + one, size - one) != 0;
+        phema_hash_start(hash);
+        phema_hash_add(hash, data, size);
+        phema_hash_digest(window->digest, hash);
+    }
     phema_reader_close(reader);
     phema_hash_free(hash);
     free(scratch);
@@ -235,21 +216,6 @@ static int compare_places(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static enum phema_status hash_windows(struct hashing *hashing, struct phema_error *err)
-{
-    for (size_t w = 0; w < hashing->n; w++)
-        hashing->order[w] = &hashing->windows[w];
-    qsort(hashing->order, hashing->n, sizeof(struct window *), compare_places);
-    bool is_compressed = phema_checkpoint_is_compressed(hashing->checkpoint);
-    unsigned n_threads = is_compressed ? 1 : phema_parallel_threads();
-    n_threads = n_threads < MOST_THREADS ? n_threads : MOST_THREADS;
-    hashing->n_parts = hashing->n < n_threads ? hashing->n : n_threads;
-    enum phema_status status =
-        phema_parallel_try(hashing->n_parts, (unsigned)hashing->n_parts, hash_part, hashing, err);
-    sparse_evict(hashing->checkpoint);
-    return status;
-}
-
 /* Reads windows of all twins in a file.
  *   is_compared  they show whether the tensors change between files */
 static enum phema_status hash_twins(struct twins *twins, const struct phema_checkpoint *checkpoint,
@@ -266,8 +232,18 @@ static enum phema_status hash_twins(struct twins *twins, const struct phema_chec
         hashing.windows && hashing.order ? phema_hash_new(&hash, err) : phema_fail_memory(err);
     for (size_t t = 0, w = 0; t < twins->n && !status; t++)
         w += choose_windows(hashing.windows + w, &twins->items[t], n_windows);
-    if (!status)
-        status = hash_windows(&hashing, err);
+    if (!status) {
+        for (size_t w = 0; w < hashing.n; w++)
+            hashing.order[w] = &hashing.windows[w];
+        qsort(hashing.order, hashing.n, sizeof(struct window *), compare_places);
+        unsigned n_threads =
+            phema_checkpoint_is_compressed(checkpoint) ? 1 : phema_parallel_threads();
+        n_threads = n_threads < MOST_THREADS ? n_threads : MOST_THREADS;
+        hashing.n_parts = hashing.n < n_threads ? hashing.n : n_threads;
+        status = phema_parallel_try(hashing.n_parts, (unsigned)hashing.n_parts, hash_part, &hashing,
+                                    err);
+        sparse_evict(checkpoint);
+    }
     for (size_t t = 0, w = 0; t < twins->n && !status; t++) {
         size_t n = choose_windows(NULL, &twins->items[t], n_windows);
         add_digests(&twins->items[t], hash, hashing.windows + w, n, is_first_file, is_compared);
@@ -291,23 +267,6 @@ static int compare_digests(const void *a, const void *b)
     return compare_names(a, b);
 }
 
-/* Drops the twins that have no tensor of the other kind with their digest. */
-static void drop_single(struct twins *twins)
-{
-    size_t n = 0;
-    qsort(twins->items, twins->n, sizeof(*twins->items), compare_digests);
-    for (size_t from = 0, to; from < twins->n; from = to) {
-        for (to = from + 1; to < twins->n && memcmp(twins->items[to].digest,
-                                                    twins->items[from].digest, PHEMA_DIGEST) == 0;)
-            to++;
-        bool is_mixed = twins->items[from].is_averaged && !twins->items[to - 1].is_averaged;
-        for (size_t t = from; t < to && is_mixed; t++)
-            twins->items[n++] = twins->items[t];
-    }
-    twins->n = n;
-    qsort(twins->items, n, sizeof(*twins->items), compare_names);
-}
-
 /* dtype and shape alone, then more and more of the bytes. */
 static enum phema_status compare_file(struct twins *twins,
                                       const struct phema_checkpoint *checkpoint, bool is_first,
@@ -316,45 +275,47 @@ static enum phema_status compare_file(struct twins *twins,
     const uint64_t stages[] = {0, 1, N_WINDOWS, ALL};
     const struct phema_series_options *options = twins->builder->options;
     size_t n = options->compares_samples || options->needs_no_tensors ? 3 : 4;
-    for (size_t s = is_first ? 0 : 2; s < n; s++) {
+    for (size_t s = is_first ? 0 : 2; s < n && twins->n; s++) {
         locate_twins(twins, checkpoint);
         enum phema_status status = hash_twins(twins, checkpoint, stages[s], is_first, s == 2, err);
         if (status)
             return status;
-        drop_single(twins);
-        if (!twins->n)
-            break;
+        /* without a tensor of the other kind that has its digest no twin is of use */
+        size_t kept = 0;
+        qsort(twins->items, twins->n, sizeof(*twins->items), compare_digests);
+        for (size_t from = 0, to; from < twins->n; from = to) {
+            const struct twin *first = &twins->items[from];
+            for (to = from + 1; to < twins->n &&
+                                memcmp(twins->items[to].digest, first->digest, PHEMA_DIGEST) == 0;)
+                to++;
+            bool is_mixed = first->is_averaged && !twins->items[to - 1].is_averaged;
+            for (size_t t = from; t < to && is_mixed; t++)
+                twins->items[kept++] = twins->items[t];
+        }
+        twins->n = kept;
+        qsort(twins->items, kept, sizeof(*twins->items), compare_names);
     }
     return PHEMA_OK;
 }
 
 /* ---- All files ---- */
 
-/* A file that is no snapshot, or no container, is found out later. */
-static enum phema_status compare_candidate(struct twins *twins, const struct candidate *candidate,
-                                           struct phema_error *err)
-{
-    struct phema_checkpoint *checkpoint = NULL;
-    enum phema_status status = phema_checkpoint_open(&checkpoint, candidate->path,
-                                                     &twins->builder->options->checkpoint, err);
-    if (status)
-        return status;
-    if (!phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))
-        status = compare_file(twins, checkpoint, false, err);
-    phema_checkpoint_close(checkpoint);
-    return status;
-}
-
+/* A file that is no snapshot, or not of this trainer, is found out later. */
 static enum phema_status compare_others(struct twins *twins, struct phema_error *err)
 {
-    const struct candidate_list *candidates = &twins->builder->candidates;
-    const char *last = phema_checkpoint_path(twins->builder->checkpoint);
-    for (size_t i = 0; i < candidates->n && twins->n; i++) {
-        const struct candidate *candidate = &candidates->items[i];
+    const struct series_builder *builder = twins->builder;
+    const char *last = phema_checkpoint_path(builder->checkpoint);
+    for (size_t i = 0; i < builder->candidates.n && twins->n; i++) {
+        const struct candidate *candidate = &builder->candidates.items[i];
+        struct phema_checkpoint *checkpoint = NULL;
         if (candidate->is_left_out || !candidate->path || strcmp(candidate->path, last) == 0)
             continue;
         last = candidate->path;
-        enum phema_status status = compare_candidate(twins, candidate, err);
+        enum phema_status status =
+            phema_checkpoint_open(&checkpoint, last, &builder->options->checkpoint, err);
+        if (!status && !phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))
+            status = compare_file(twins, checkpoint, false, err);
+        phema_checkpoint_close(checkpoint);
         if (status)
             return status;
     }

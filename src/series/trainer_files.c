@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "containers.h"
 #include "phema/json.h"
 #include "phema/mapped_file.h"
 #include "phema/number.h"
 #include "phema/setting.h"
+#include "sets.h"
 
 /* Real ones have some hundred bytes. */
 #define MAX_JSON_BYTES ((size_t)1 << 20)
@@ -64,7 +64,7 @@ static bool member_number(double *out, const struct phema_json *object, const ch
 
 /* ---- Megatron ---- */
 
-static bool has_backend(const char *directory, const char *wanted)
+bool megatron_has_backend(const char *directory, const char *wanted)
 {
     struct phema_json *root = NULL;
     struct phema_error ignored = {0};
@@ -76,11 +76,6 @@ static bool has_backend(const char *directory, const char *wanted)
     bool is_wanted = text && phema_bytes_are(text, size, wanted);
     phema_json_free(root);
     return is_wanted;
-}
-
-bool is_of_megatron(const char *directory)
-{
-    return has_backend(directory, "torch_dist");
 }
 
 /* ---- Unfinished directories ---- */
@@ -100,25 +95,21 @@ static bool lacks_metadata(const char *path)
     return has_pieces && !has_metadata;
 }
 
-/* Why a directory is no complete checkpoint of the layout; NULL: it may be one. */
-static const char *find_fault(const struct candidate_list *candidates, const char *path)
-{
-    if (candidates->layout == &layout_flux_action && !directory_has(path, "COMPLETE"))
-        return "which has no COMPLETE: its trainer has not finished it";
-    if (lacks_metadata(path))
-        return "which has no .metadata: its trainer has not finished it";
-    if (candidates->layout == &layout_megatron && has_backend(path, "zarr"))
-        return "which Megatron wrote with the backend zarr; expected torch_dist";
-    return NULL;
-}
-
 void leave_out_unfinished(struct candidate_list *candidates)
 {
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         if (candidate->is_left_out || !candidate->path || !is_directory(candidate->path))
             continue;
-        const char *fault = find_fault(candidates, candidate->path);
+        const char *fault = NULL;
+        if (candidates->layout == &layout_flux_action &&
+            !directory_has(candidate->path, "COMPLETE"))
+            fault = "which has no COMPLETE: its trainer has not finished it";
+        else if (lacks_metadata(candidate->path))
+            fault = "which has no .metadata: its trainer has not finished it";
+        else if (candidates->layout == &layout_megatron &&
+                 megatron_has_backend(candidate->path, "zarr"))
+            fault = "which Megatron wrote with the backend zarr; expected torch_dist";
         if (!fault)
             continue;
         candidates_leave_out(candidates, candidate, fault);
@@ -145,59 +136,42 @@ static double width_of_folder(const char *name)
     return phema_number_parse(&width, text, &ignored) ? PHEMA_UNKNOWN : width;
 }
 
-/* Members of an entry of "emas". */
-struct ema_entry {
-    double sigma_rel, last_step, n_tensors;
-};
-
-static enum phema_status check_entry(const struct tensor_set *set, const struct ema_entry *entry,
-                                     size_t n_tensors, double step, struct phema_error *err)
-{
-    struct phema_name_buffer stated, found;
-    if (!isnan(set->sigma_rel) && fabs(set->sigma_rel - entry->sigma_rel) > 0.005 * (1 + 1e-9))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "has sigma_rel %s for '%s', expected the width in that name",
-                          phema_number_format(&stated, entry->sigma_rel), set->name);
-    if (entry->n_tensors != (double)n_tensors)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "has n_tensors %s for '%s', which holds %zu",
-                          phema_number_format(&stated, entry->n_tensors), set->name, n_tensors);
-    if (entry->last_step != floor(entry->last_step) || entry->last_step < 0 ||
-        entry->last_step + 1 > step)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "has last_step %s for '%s', expected a whole number below %s",
-                          phema_number_format(&stated, entry->last_step), set->name,
-                          phema_number_format(&found, step));
-    return PHEMA_OK;
-}
-
-static enum phema_status read_entry(struct tensor_set *set, const struct phema_json *emas,
-                                    size_t n_tensors, double step, struct phema_error *err)
+/* Reads the entry of a set in "emas". */
+static enum phema_status read_entry(struct phema_tensor_set *set, const struct phema_json *emas,
+                                    double step, struct phema_error *err)
 {
     const struct phema_json *value = emas ? phema_json_get(emas, set->name) : NULL;
-    struct ema_entry entry;
-    set->sigma_rel = width_of_folder(set->name);
+    struct phema_name_buffer stated, found;
+    double sigma_rel, last_step, n_tensors, named = width_of_folder(set->name);
     if (!value)
         return phema_fail(err, PHEMA_ERR_INPUTS, "has no '%s' in emas, which is a directory",
                           set->name);
-    if (!member_number(&entry.sigma_rel, value, "sigma_rel") ||
-        !member_number(&entry.last_step, value, "last_step") ||
-        !member_number(&entry.n_tensors, value, "n_tensors"))
+    if (!member_number(&sigma_rel, value, "sigma_rel") ||
+        !member_number(&last_step, value, "last_step") ||
+        !member_number(&n_tensors, value, "n_tensors"))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "'%s': expected sigma_rel, last_step and n_tensors", set->name);
-    enum phema_status status = check_entry(set, &entry, n_tensors, step, err);
-    if (status)
-        return status;
-    set->sigma_rel = entry.sigma_rel;
-    set->time = entry.last_step + 1; /* last_step counts from 0 */
+    if (!isnan(named) && fabs(named - sigma_rel) > 0.005 * (1 + 1e-9))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "has sigma_rel %s for '%s', expected the width in that name",
+                          phema_number_format(&stated, sigma_rel), set->name);
+    if (n_tensors != (double)set->n_tensors)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has n_tensors %s for '%s', which holds %zu",
+                          phema_number_format(&stated, n_tensors), set->name, set->n_tensors);
+    if (last_step != floor(last_step) || last_step < 0 || last_step + 1 > step)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS, "has last_step %s for '%s', expected a whole number below %s",
+            phema_number_format(&stated, last_step), set->name, phema_number_format(&found, step));
+    set->sigma_rel = sigma_rel;
+    set->time = last_step + 1; /* last_step counts from 0 */
     return PHEMA_OK;
 }
 
-static enum phema_status read_state(struct container *container,
-                                    const struct container_source *source,
+static enum phema_status read_state(struct phema_tensor_sets *sets,
+                                    const struct candidate *candidate,
                                     const struct phema_json *root, struct phema_error *err)
 {
     struct phema_name_buffer found, named;
-    const struct candidate *candidate = source->candidate;
     double format = 0, step = 0;
     if (!member_number(&format, root, "format") || format != 1)
         return phema_fail(err, PHEMA_ERR_INPUTS, "is of format %s, expected 1",
@@ -209,47 +183,36 @@ static enum phema_status read_state(struct container *container,
                           phema_number_format(&found, step),
                           phema_number_format(&named, candidate->named_time));
     const struct phema_json *emas = phema_json_get(root, "emas");
-    for (size_t s = 0; s < container->n; s++) {
-        struct tensor_set *set = &container->sets[s];
-        enum phema_status status =
-            set->is_raw ? PHEMA_OK : read_entry(set, emas, source->n_tensors[s], step, err);
+    for (size_t s = 0; s < sets->n; s++) {
+        struct phema_tensor_set *set = sets->items[s];
+        enum phema_status status = set->is_raw ? PHEMA_OK : read_entry(set, emas, step, err);
         if (status)
             return status;
     }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE flux_state_read(struct container *container, const struct container_source *source,
+PHEMA_FALLIBLE flux_state_read(struct phema_tensor_sets *sets, const struct candidate *candidate,
                                struct phema_error *err)
 {
     static const char name[] = "state.json";
-    const char *directory = source->candidate->path;
+    const char *directory = candidate->path;
     if (!directory_has(directory, name)) {
-        for (size_t s = 0; s < container->n; s++)
-            if (!container->sets[s].is_raw)
-                container->sets[s].sigma_rel = width_of_folder(container->sets[s].name);
+        for (size_t s = 0; s < sets->n; s++)
+            if (!sets->items[s]->is_raw)
+                sets->items[s]->sigma_rel = width_of_folder(sets->items[s]->name);
         return PHEMA_OK;
     }
     struct phema_json *root = NULL;
     enum phema_status status = read_json(&root, directory, name, err);
     if (status)
         return status;
-    status = read_state(container, source, root, err);
+    status = read_state(sets, candidate, root, err);
     phema_json_free(root);
     return status ? phema_fail_in(err, status, "%s", name) : PHEMA_OK;
 }
 
 /* ---- flux_action: a new average ---- */
-
-/* ema_0p08 of 0.08 */
-static const char *folder_of_width(struct phema_arena *arena, double sigma_rel)
-{
-    char *name = phema_arena_printf(arena, "ema_%.2f", sigma_rel);
-    char *point = name ? strchr(name, '.') : NULL;
-    if (point)
-        *point = 'p';
-    return name;
-}
 
 static void write_entry(struct phema_json_out *out, const struct phema_set_change *change,
                         const struct phema_json *old, double sigma_rel, double time)
@@ -343,9 +306,13 @@ PHEMA_FALLIBLE flux_state_change(struct phema_set_change *out, const struct phem
                           "average, and this target has none; end OUT in .safetensors",
                           directory);
     out->folder = set->name;
-    out->new_folder = folder_of_width(arena, sigma_rel);
-    if (!out->new_folder)
+    char *folder = phema_arena_printf(arena, "ema_%.2f", sigma_rel); /* ema_0p08 of 0.08 */
+    if (!folder)
         return phema_fail_memory(err);
+    char *point = strchr(folder, '.');
+    if (point)
+        *point = 'p';
+    out->new_folder = folder;
     if (!directory_has(directory, name))
         return PHEMA_OK;
     struct phema_json *root = NULL;

@@ -13,6 +13,7 @@
 #include "phema/json.h"
 #include "phema/series.h"
 #include "phema/strbuf.h"
+#include "phema/tensor_sets.h"
 
 #define N_CHECKPOINTS 2
 
@@ -204,16 +205,15 @@ static void change_sets(void)
     struct phema_arena arena = {0};
     struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
-    struct phema_tensor_set *sets = NULL;
-    size_t n = 0;
+    struct phema_tensor_sets sets = {0};
     char directory[4096 + 64];
     (void)snprintf(directory, sizeof(directory), "%s/step-200", fuzz_directory());
     if (!phema_checkpoint_open(&checkpoint, directory, NULL, &err) &&
-        phema_tensor_sets_list(&sets, &n, &arena, checkpoint, &err))
-        n = 0;
-    for (size_t s = 0; s < n; s++) {
+        phema_tensor_sets_list(&sets, &arena, checkpoint, &err))
+        sets.n = 0;
+    for (size_t s = 0; s < sets.n; s++) {
         struct phema_set_change change;
-        if (!phema_tensor_set_change(&change, &sets[s], directory, 0.08, 150, &arena, &err))
+        if (!phema_tensor_set_change(&change, sets.items[s], directory, 0.08, 150, &arena, &err))
             check_change(&change);
         phema_strbuf_clear(&change.text);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The averaged model inside a checkpoint. The pickles are as trainers write them, in any order, and
  * damaged. */
-#include "subtree.h"
+#include "sets.h"
 
 #include "../formats/build.h"
 #include "phema/series.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which tensors of a checkpoint form which snapshot: names as trainers write them, and names that
  * are nearly such. */
-#include "containers.h"
+#include "sets.h"
 
 #include <math.h>
 
@@ -42,19 +42,20 @@ static char *make(const char *names)
 /* "TRAINER: SET SPEC, SET SIGMA, ...", or the message of a failure. */
 static void describe(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint)
 {
-    const struct container_kind *kind = container_recognise(checkpoint);
     struct candidate candidate = {.path = "/nowhere", .named_time = 100};
     struct phema_arena arena = {0};
-    struct container container;
+    struct phema_tensor_sets sets;
     struct phema_error err = {0};
-    if (!kind)
+    assert_ok(phema_tensor_sets_list(&sets, &arena, checkpoint, &err), &err);
+    const struct set_scheme scheme = {.trainer = sets.trainer};
+    if (!sets.trainer)
         phema_strbuf_puts(out, "none");
-    else if (container_list(&container, kind, &arena, &candidate, checkpoint, &err))
+    else if (tensor_sets_make(&sets, &scheme, &arena, &candidate, checkpoint, &err))
         phema_strbuf_puts(out, err.message);
     else {
-        phema_strbuf_printf(out, "%s:", kind->trainer);
-        for (size_t s = 0; s < container.n; s++) {
-            const struct tensor_set *set = &container.sets[s];
+        phema_strbuf_printf(out, "%s:", sets.trainer->name);
+        for (size_t s = 0; s < sets.n; s++) {
+            const struct phema_tensor_set *set = sets.items[s];
             phema_strbuf_printf(out, "%s %s", s ? "," : "", set->name);
             if (set->spec)
                 phema_strbuf_printf(out, " %s", set->spec);
@@ -135,13 +136,18 @@ static void the_last_suffix_counts(void **state)
     struct phema_error err = {0};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
-    const struct container_kind *kind = container_recognise(checkpoint);
-    assert_non_null(kind);
-    const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[1];
-    struct member member;
-    assert_true(kind->split(&member, tensor->name, tensor->name_size));
-    assert_true(phema_bytes_are(member.name, member.name_size, "w.ema_params"));
-    assert_true(phema_bytes_are(member.set, member.set_size, "ema"));
+    struct phema_arena arena = {0};
+    struct phema_tensor_sets sets;
+    assert_ok(phema_tensor_sets_list(&sets, &arena, checkpoint, &err), &err);
+    assert_non_null(sets.trainer);
+    const struct set_scheme scheme = {.trainer = sets.trainer};
+    const struct candidate candidate = {.named_time = 100};
+    assert_ok(tensor_sets_make(&sets, &scheme, &arena, &candidate, checkpoint, &err), &err);
+    const struct phema_set_member *member =
+        member_of(&sets, &phema_checkpoint_tensors(checkpoint)[1]);
+    assert_true(phema_bytes_are(member->name, member->name_size, "w.ema_params"));
+    assert_string_equal(member->set->name, "ema");
+    phema_arena_clear(&arena);
     phema_checkpoint_close(checkpoint);
     free(path);
 }
