@@ -5,14 +5,12 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "phema/cleanup.h"
-#include "write_error.h"
 #include "writer_internal.h"
 
 /* Bytes of one call to the kernel, so that ending signals do not wait for long. */
@@ -75,7 +73,7 @@ static enum phema_status copy_in_kernel(uint64_t *done, struct phema_writer *wri
         if (copied < 0 && errno == EINTR)
             continue;
         if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-            return writer_fail_size(err, writer->path, writer->size_bytes, errno);
+            return writer_fail_size(err, writer->out.path, writer->size_bytes, errno);
         if (copied <= 0) /* other filesystem, no such call, ...; reading reports any fault */
             return PHEMA_OK;
         drop_source(writer, source_descriptor, *done, (uint64_t)copied);
@@ -85,55 +83,48 @@ static enum phema_status copy_in_kernel(uint64_t *done, struct phema_writer *wri
     return PHEMA_OK;
 }
 
-static enum phema_status copy_through(uint8_t *buffer, uint64_t done, struct phema_writer *writer,
+static enum phema_status copy_through(uint64_t done, struct phema_writer *writer,
                                       int source_descriptor, const char *source,
                                       struct phema_error *err)
 {
-    while (done < writer->size_bytes) {
+    uint8_t *buffer = malloc(MEMORY_STEP_BYTES);
+    enum phema_status status = buffer ? PHEMA_OK : writer_fail_memory(err, writer->out.path);
+    while (done < writer->size_bytes && !status) {
         uint64_t left = writer->size_bytes - done;
         size_t size = left < MEMORY_STEP_BYTES ? (size_t)left : MEMORY_STEP_BYTES;
         ssize_t n = file_read_fully(source_descriptor, buffer, size, done);
         if (n < 0)
-            return fail_source(err, source, "cannot be read", errno);
-        if ((size_t)n < size)
-            return fail_cut(err, source);
-        enum phema_status status = phema_writer_write(writer, done, buffer, size, err);
-        if (status)
-            return status;
-        drop_source(writer, source_descriptor, done, size);
+            status = fail_source(err, source, "cannot be read", errno);
+        else if ((size_t)n < size)
+            status = fail_cut(err, source);
+        else
+            status = phema_writer_write(writer, done, buffer, size, err);
+        if (!status)
+            drop_source(writer, source_descriptor, done, size);
         done += size;
     }
-    return PHEMA_OK;
-}
-
-static bool shares_blocks(struct phema_writer *writer, int source_descriptor, uint64_t size_bytes)
-{
-    struct stat st;
-    if (ioctl(writer->descriptor, FICLONE, source_descriptor))
-        return false;
-    writer->size_bytes = size_bytes;
-    /* a source that has grown or shrunk since: the copy below reports it */
-    return fstat(writer->descriptor, &st) == 0 && (uint64_t)st.st_size == size_bytes;
+    free(buffer);
+    return status;
 }
 
 PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
                            uint64_t size_bytes, struct phema_error *err)
 {
+    struct stat st;
     bool may_share = !writer->options.owns_blocks;
-    if (may_share && shares_blocks(writer, source_descriptor, size_bytes))
-        return PHEMA_OK;
+    if (may_share && ioctl(writer->descriptor, FICLONE, source_descriptor) == 0) {
+        writer->size_bytes = size_bytes;
+        /* a source that has grown or shrunk since: the copy below reports it */
+        if (fstat(writer->descriptor, &st) == 0 && (uint64_t)st.st_size == size_bytes)
+            return PHEMA_OK;
+    }
     enum phema_status status = writer_allocate(writer, size_bytes, err);
     uint64_t done = 0;
     if (!status && may_share)
         status = copy_in_kernel(&done, writer, source_descriptor, err);
-    if (status || done == size_bytes)
-        return status;
-    uint8_t *buffer = malloc(MEMORY_STEP_BYTES);
-    if (!buffer)
-        return writer_fail_memory(err, writer->path);
-    status = copy_through(buffer, done, writer, source_descriptor, source, err);
-    free(buffer);
-    return status;
+    return status || done == size_bytes
+               ? status
+               : copy_through(done, writer, source_descriptor, source, err);
 }
 
 PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descriptor,
@@ -144,15 +135,6 @@ PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descri
         return phema_writer_commit(writer, err);
     phema_writer_abandon(writer);
     return status;
-}
-
-/* Fills a writer that was begun, unless it keeps the bytes of an ended run. */
-static enum phema_status fill(struct phema_writer *writer, int descriptor, const char *source,
-                              uint64_t size_bytes, struct phema_error *err)
-{
-    return writer_resumes(writer, size_bytes)
-               ? PHEMA_OK
-               : writer_copy(writer, descriptor, source, size_bytes, err);
 }
 
 static enum phema_status open_source(int *descriptor, const char *source, uint64_t size_bytes,
@@ -168,8 +150,8 @@ PHEMA_FALLIBLE writer_make_copy(struct phema_writer *writer, const char *source,
 {
     int descriptor = -1;
     enum phema_status status = open_source(&descriptor, source, size_bytes, err);
-    if (!status)
-        status = fill(writer, descriptor, source, size_bytes, err);
+    if (!status && !writer_resumes(writer, size_bytes))
+        status = writer_copy(writer, descriptor, source, size_bytes, err);
     if (descriptor >= 0)
         (void)close(descriptor);
     return status;
@@ -185,8 +167,8 @@ PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *pat
     enum phema_status status = open_source(&descriptor, source, size_bytes, err);
     if (!status)
         status = writer_begin(&writer, path, options, err);
-    if (!status)
-        status = fill(writer, descriptor, source, size_bytes, err);
+    if (!status && !writer_resumes(writer, size_bytes))
+        status = writer_copy(writer, descriptor, source, size_bytes, err);
     if (descriptor >= 0)
         (void)close(descriptor);
     return writer_hand_over(out, writer, status);
@@ -198,13 +180,13 @@ PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer, stru
         void *map = mmap(NULL, writer->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                          writer->descriptor, 0);
         if (map == MAP_FAILED)
-            return writer_fail_errno(err, writer->path, "cannot be mapped for writing", errno);
+            return writer_fail_errno(err, writer->out.path, "cannot be mapped for writing", errno);
         struct phema_span span = {map, writer->size_bytes};
         enum phema_status status =
-            phema_cleanup_add_map(&writer->map_entry, span, writer->path, true, err);
+            phema_cleanup_add_map(&writer->map_entry, span, writer->out.path, true, err);
         if (status) {
             (void)munmap(map, writer->size_bytes);
-            return phema_fail_in(err, status, "%s", writer->path);
+            return phema_fail_in(err, status, "%s", writer->out.path);
         }
         writer->map = map;
     }
@@ -217,9 +199,10 @@ PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, v
 {
     ssize_t n = file_read_fully(writer->descriptor, data, size, offset);
     if (n < 0)
-        return writer_fail_errno(err, writer->path, "cannot be read back", errno);
+        return writer_fail_errno(err, writer->out.path, "cannot be read back", errno);
     if ((size_t)n < size)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: the file was cut short while it was being written", writer->path);
+                          "%s: the file was cut short while it was being written",
+                          writer->out.path);
     return PHEMA_OK;
 }

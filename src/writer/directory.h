@@ -2,9 +2,7 @@
 #ifndef WRITER_DIRECTORY_H
 #define WRITER_DIRECTORY_H
 
-#include <dirent.h>
-#include <sys/stat.h>
-
+#include "pending.h"
 #include "phema/writer.h"
 
 /* A complete PATH.partial as a directory to commit. Owns the descriptor, which is open and locked,
@@ -17,38 +15,8 @@ PHEMA_FALLIBLE directory_adopt(struct phema_writer_directory **out, const char *
 PHEMA_FALLIBLE directory_remove_replaced(const char *path, const char *old_path,
                                          struct phema_error *err);
 
-/* Where directories cannot be exchanged: moves path to aside_path and partial_path to path. 0; or
- * -1 and errno, and nothing has moved. */
-int directory_move_aside(const char *path, const char *partial_path, const char *aside_path);
-
-/* ---- directory_folders.c ---- */
-
 /* Folders in folders that are written, and removed. */
 #define MAX_FOLDER_DEPTH 8
-
-/* Of a directory that is written, outer ones first. Starts empty. */
-struct folder_list {
-    struct folder {
-        char *name; /* below the directory */
-        struct phema_cleanup_entry *entry;
-    } * items; /* [n] */
-    size_t n, capacity;
-};
-
-/* Whether a file of this name lies below the directory, in few folders. */
-bool folders_name_is_valid(const char *name);
-
-/* Makes the folders in a file's name that are not on the list. Ending signals are held.
- *   descriptor, partial_path  of the directory */
-PHEMA_FALLIBLE folders_make(struct folder_list *list, int descriptor, const char *partial_path,
-                            const char *name, struct phema_error *err);
-PHEMA_FALLIBLE folders_sync(const struct folder_list *list, int descriptor,
-                            const char *partial_path, struct phema_error *err);
-/* As permissions_open_directory, of each folder. */
-void folders_open_permissions(const struct folder_list *list, int descriptor, mode_t usual_write);
-void folders_forget(struct folder_list *list); /* takes them off the list of paths to remove */
-void folders_remove(const struct folder_list *list, int descriptor); /* where they are empty */
-void folders_clear(struct folder_list *list);
 
 /* ---- directory_entries.c ---- */
 
@@ -60,9 +28,9 @@ enum {
     DIRECTORY_MAY_HAVE_FOLDERS = 2
 };
 
-/* A stream over the directory's entries, from the first on; NULL and errno. The descriptor stays
- * open. */
-DIR *directory_list(int descriptor);
+/* A stream over the entries of a folder in the directory, or "." for its own; NULL and errno. The
+ * descriptor stays open. */
+DIR *directory_list(int descriptor, const char *name);
 
 /* The next entry besides "." and "..", borrowed until the next call. NULL at the end, with errno 0,
  * and where the directory cannot be read. */
@@ -84,9 +52,9 @@ PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, unsigned trai
 /* Removes plain files, as far as they can be removed, and the provenance last; other entries
  * stay. */
 void directory_remove_listed(DIR *stream, unsigned traits);
-/* The same, except for files whose names below the directory are wanted. */
-void directory_remove_unwanted(int descriptor, unsigned traits,
-                               bool (*is_wanted)(const void *context, const char *name),
+/* The same, except for files whose names below the directory are wanted; NULL: none. */
+typedef bool is_wanted_file(const void *context, const char *name);
+void directory_remove_unwanted(int descriptor, unsigned traits, is_wanted_file *is_wanted,
                                const void *context);
 
 #endif

@@ -13,16 +13,6 @@
 
 #include "phema/path.h"
 #include "phema/strbuf.h"
-#include "write_error.h"
-
-DIR *directory_list(int descriptor)
-{
-    int opened = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = opened < 0 ? NULL : fdopendir(opened);
-    if (!stream && opened >= 0)
-        (void)close(opened);
-    return stream;
-}
 
 const char *directory_next_name(DIR *stream)
 {
@@ -44,8 +34,7 @@ bool directory_has_file(struct stat *st, int descriptor, const char *name)
     return fstatat(descriptor, name, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st->st_mode);
 }
 
-/* A folder as a stream; NULL and errno. */
-static DIR *list_folder(int descriptor, const char *name)
+DIR *directory_list(int descriptor, const char *name)
 {
     int opened = directory_open_folder(descriptor, name);
     DIR *stream = opened < 0 ? NULL : fdopendir(opened);
@@ -107,7 +96,7 @@ static enum phema_status check_listed(struct entry_check *check, DIR *stream, in
         bool is_folder = false;
         check->is_empty = false;
         status = check_entry(check, &is_folder, dirfd(stream), name, depth, err);
-        DIR *folder = !status && is_folder ? list_folder(dirfd(stream), name) : NULL;
+        DIR *folder = !status && is_folder ? directory_list(dirfd(stream), name) : NULL;
         if (folder) {
             status = check_listed(check, folder, depth - 1, err);
             (void)closedir(folder);
@@ -133,7 +122,7 @@ PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, unsigned trai
 PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, unsigned traits,
                                        const char *path, struct phema_error *err)
 {
-    DIR *stream = directory_list(descriptor);
+    DIR *stream = directory_list(descriptor, ".");
     if (!stream)
         return writer_fail_errno(err, path, "cannot be listed", errno);
     enum phema_status status = directory_check_listed(is_empty, stream, traits, path, err);
@@ -171,7 +160,7 @@ static void remove_listed(DIR *stream, const char *kept, int depth)
 
 static bool remove_folder(int descriptor, const char *name, int depth)
 {
-    DIR *stream = list_folder(descriptor, name);
+    DIR *stream = directory_list(descriptor, name);
     if (!stream)
         return false;
     remove_listed(stream, NULL, depth - 1);
@@ -185,27 +174,22 @@ void directory_remove_listed(DIR *stream, unsigned traits)
     (void)remove_file(dirfd(stream), PHEMA_PROVENANCE_FILE);
 }
 
-struct unwanted {
-    bool (*is_wanted)(const void *context, const char *name);
-    const void *context;
-};
-
 /* Ends early without memory: a file that stays is published beside the others.
  *   folder  its name below the directory and a slash; "" for the directory itself */
-static void remove_unwanted(const struct unwanted *unwanted, DIR *stream, const char *folder,
-                            int depth)
+static void remove_unwanted(DIR *stream, const char *folder, int depth, is_wanted_file *is_wanted,
+                            const void *context)
 {
     char *full = NULL;
     for (const char *name = NULL; (name = directory_next_name(stream));) {
         if (asprintf(&full, "%s%s", folder, name) < 0)
             return;
-        bool is_wanted = unwanted->is_wanted(unwanted->context, full);
+        bool stays = is_wanted && is_wanted(context, full);
         free(full);
-        if (is_wanted || remove_file(dirfd(stream), name) || !depth)
+        if (stays || remove_file(dirfd(stream), name) || !depth)
             continue;
-        DIR *inner = list_folder(dirfd(stream), name);
+        DIR *inner = directory_list(dirfd(stream), name);
         if (inner && asprintf(&full, "%s%s/", folder, name) >= 0) {
-            remove_unwanted(unwanted, inner, full, depth - 1);
+            remove_unwanted(inner, full, depth - 1, is_wanted, context);
             free(full);
         }
         if (inner)
@@ -213,14 +197,12 @@ static void remove_unwanted(const struct unwanted *unwanted, DIR *stream, const 
     }
 }
 
-void directory_remove_unwanted(int descriptor, unsigned traits,
-                               bool (*is_wanted)(const void *context, const char *name),
+void directory_remove_unwanted(int descriptor, unsigned traits, is_wanted_file *is_wanted,
                                const void *context)
 {
-    const struct unwanted unwanted = {is_wanted, context};
-    DIR *stream = directory_list(descriptor);
+    DIR *stream = directory_list(descriptor, ".");
     if (!stream)
         return;
-    remove_unwanted(&unwanted, stream, "", allowed_depth(descriptor, traits));
+    remove_unwanted(stream, "", allowed_depth(descriptor, traits), is_wanted, context);
     (void)closedir(stream);
 }

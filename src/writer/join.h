@@ -3,9 +3,17 @@
 #define WRITER_JOIN_H
 
 #include <stdatomic.h>
-#include <sys/types.h>
 
 #include "part.h"
+#include "phema/checksum.h"
+#include "phema/strbuf.h"
+
+/* What join knows of each part. */
+struct join_part {
+    char *marker_path, *frames_path;
+    uint64_t frames_bytes, frames_hash; /* of its compressed frames */
+    _Atomic uint64_t read_hash;         /* of the frames that join has read */
+};
 
 /* The frames that parts have compressed. */
 struct join_frame {
@@ -13,16 +21,11 @@ struct join_frame {
     uint32_t size;   /* 0: not compressed yet */
     uint32_t part;   /* from 1 */
 };
-struct join_part_file {
-    uint64_t size_bytes, hash;
-    _Atomic uint64_t read_hash; /* of the frames that join has read */
-};
 struct join_frames {
     struct join_frame *items; /* [n] by number */
     size_t n;
-    struct join_part_file *files; /* [n_parts] */
-    bool verifies;                /* a part asks for it */
-    bool are_written;             /* PATH.partial is complete */
+    bool verifies;    /* a part asks for it */
+    bool are_written; /* PATH.partial is complete */
 };
 
 /* What the parts tell of a block of the output: the exclusive or of their shares in its checksum. */
@@ -36,68 +39,65 @@ struct join_blocks {
     uint64_t unchecked_part; /* the first part without checksums, or 0 */
 };
 
+/* Bytes that join fills in: digests of the data that all parts have read, and checksums of what
+ * several have written. */
+struct join_place {
+    size_t file;
+    uint64_t at;
+    unsigned size;
+    char by_parts; /* what the parts have written there, size times */
+    uint8_t bytes[PHEMA_DIGEST - 1];
+};
+struct join_places {
+    struct join_place *items; /* [n] by file and place */
+    size_t n;
+};
+
 struct phema_writer_join {
-    char *path, *partial_path;
+    struct pending out;   /* PATH.partial */
+    struct pending plain; /* of a compressed output its content, which then holds the data */
     struct phema_writer_options options;
     uint64_t n_parts, size_bytes;
+    struct join_part *parts;  /* [n_parts] */
     struct part_marker first; /* the first part that is done; the others agree with it */
-    int descriptor;           /* of PATH.partial, or -1 */
-    int plain;                /* of PATH.plain.partial where the output is compressed, or -1 */
-    char *plain_path;         /* NULL: not open */
     struct join_blocks blocks;
     struct join_frames frames;
+    struct join_places places;
     bool is_begun;     /* a part is being written, or was when its run ended */
     bool is_published; /* an earlier join was stopped after the rename */
 };
 
-/* The file that holds the data of all parts: a descriptor, and its path. */
-static inline int join_data(const struct phema_writer_join *join)
+/* The file or directory that holds the data of all parts. */
+static inline const struct pending *join_data(const struct phema_writer_join *join)
 {
-    return join->plain_path ? join->plain : join->descriptor;
-}
-static inline const char *join_data_path(const struct phema_writer_join *join)
-{
-    return join->plain_path ? join->plain_path : join->partial_path;
+    return join->first.is_compressed ? &join->plain : &join->out;
 }
 
-/* ---- join_partial.c ---- */
+/* ---- join_content.c ---- */
 
-/* *is_locked: false when a run holds PATH.partial. join->descriptor stays -1 where it is absent. */
-PHEMA_FALLIBLE join_open_partial(bool *is_locked, struct phema_writer_join *join,
-                                 struct phema_error *err);
-
-/* Compares PATH.partial, or its files, with those that the parts tell, and syncs them. Opens and
- * locks the content of a compressed output. */
-PHEMA_FALLIBLE join_check_partial(struct phema_writer_join *join, struct phema_error *err);
-
-/* ---- join_blocks.c ---- */
+/* A list of numbers for messages, "2, 5-7". */
+struct numbers {
+    struct phema_strbuf text; /* the caller clears it */
+    uint64_t first, last, n;
+};
+void numbers_add(struct numbers *numbers, uint64_t number); /* larger than those before */
+void numbers_end(struct numbers *numbers);                  /* text is complete */
 
 /* Adds the checksums of a part that is done. */
 PHEMA_FALLIBLE join_add_blocks(struct phema_writer_join *join, const struct part_marker *marker,
                                uint64_t part, struct phema_error *err);
 
-/* Compares the bytes that are published with these checksums; of a compressed output the content of
- * frames that no part has compressed.
+/* Lists the places, when all parts were added. */
+PHEMA_FALLIBLE join_list_places(struct phema_writer_join *join, struct phema_error *err);
+
+/* Compares the bytes that are published with the checksums of the parts; of a compressed output the
+ * content of frames that no part has compressed. Checks that digits are where digests will be.
  * PHEMA_ERR_OUTPUT  they differ; the message names the parts */
-PHEMA_FALLIBLE join_check_blocks(struct phema_writer_join *join, struct phema_error *err);
+PHEMA_FALLIBLE join_check_content(struct phema_writer_join *join, struct phema_error *err);
 
-void join_blocks_clear(struct phema_writer_join *join);
-
-/* ---- join_sums.c ---- */
-
-/* A file of a directory, or the one that is joined. */
-PHEMA_FALLIBLE join_open_file(int *descriptor, const struct phema_writer_join *join, size_t file,
-                              struct phema_error *err);
-
-/* Checks that the header has digits where the parts say so. */
-PHEMA_FALLIBLE join_check_sums(const struct phema_writer_join *join, struct phema_error *err);
-
-/* Writes the sums over the data of all parts into the header that the first part has written. The
- * next join writes the same bytes when this one is stopped here; so it does below. */
-PHEMA_FALLIBLE join_write_sums(const struct phema_writer_join *join, struct phema_error *err);
-
-/* Writes the checksums of what several parts have written. */
-PHEMA_FALLIBLE join_write_crcs(const struct phema_writer_join *join, struct phema_error *err);
+/* Writes the places. The next join writes the same bytes when this one is stopped here; so it does
+ * below. */
+PHEMA_FALLIBLE join_fill_places(const struct phema_writer_join *join, struct phema_error *err);
 
 /* Opens the sidecar, whose text is that of the first part with the sums of all. */
 PHEMA_FALLIBLE join_open_sidecar(struct phema_writer **out, const struct phema_writer_join *join,
@@ -115,10 +115,5 @@ PHEMA_FALLIBLE join_check_frames(struct phema_writer_join *join, struct phema_er
 
 /* Writes PATH.partial. */
 PHEMA_FALLIBLE join_write_frames(struct phema_writer_join *join, struct phema_error *err);
-
-/* Removes PATH.plain.partial, when PATH is there. */
-PHEMA_FALLIBLE join_remove_plain(const struct phema_writer_join *join, struct phema_error *err);
-
-void join_frames_clear(struct phema_writer_join *join);
 
 #endif

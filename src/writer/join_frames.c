@@ -9,104 +9,74 @@
 #include <unistd.h>
 
 #include "join.h"
-#include "partial.h"
 #include "phema/parallel.h"
-#include "write_error.h"
 #include "writer_internal.h"
 #include "zstd_encoder.h"
 
-/* "PATH.part-2-of-8.frames"; the caller's, NULL without memory. */
-static char *frames_path(const struct phema_writer_join *join, uint64_t part)
-{
-    char *marker_path = part_marker_path(join->path, part, join->n_parts);
-    char *path = marker_path ? part_frames_path(marker_path) : NULL;
-    free(marker_path);
-    return path;
-}
-
 /* ---- Gathering and checking ---- */
-
-static enum phema_status make_room(struct join_frames *frames, uint64_t n_parts, size_t n,
-                                   struct phema_error *err)
-{
-    if (!frames->files)
-        frames->files = calloc((size_t)n_parts, sizeof(*frames->files));
-    struct join_frame *items =
-        frames->files && n > frames->n ? realloc(frames->items, n * sizeof(*items)) : frames->items;
-    if (!frames->files || (n > frames->n && !items))
-        return phema_fail_memory(err);
-    frames->items = items;
-    for (; frames->n < n; frames->n++)
-        items[frames->n] = (struct join_frame){0};
-    return PHEMA_OK;
-}
 
 PHEMA_FALLIBLE join_add_frames(struct phema_writer_join *join, const struct part_marker *marker,
                                uint64_t part, struct phema_error *err)
 {
-    const struct phema_writer_part_frames *own = &marker->frames;
+    const struct part_numbers *own = &marker->frames;
     struct join_frames *all = &join->frames;
-    enum phema_status status = make_room(all, join->n_parts, own->n, err);
-    if (status)
-        return status;
+    struct join_part *from = &join->parts[part - 1];
     uint64_t offset = 0;
+    if (own->n > all->n) {
+        struct join_frame *items = realloc(all->items, own->n * sizeof(*items));
+        if (!items)
+            return phema_fail_memory(err);
+        memset(&items[all->n], 0, (own->n - all->n) * sizeof(*items));
+        all->items = items;
+        all->n = own->n;
+    }
     for (size_t f = 0; f < own->n; f++) {
-        if (!own->sizes[f])
+        uint32_t size = (uint32_t)own->items[f];
+        if (!size)
             continue;
         if (all->items[f].size)
             return phema_fail(err, PHEMA_ERR_OUTPUT,
                               "%s: parts %u and %llu both have frame %zu; write all parts again",
-                              join->path, all->items[f].part, (unsigned long long)part, f);
-        all->items[f] = (struct join_frame){offset, own->sizes[f], (uint32_t)part};
-        offset += own->sizes[f];
+                              join->out.path, all->items[f].part, (unsigned long long)part, f);
+        all->items[f] = (struct join_frame){offset, size, (uint32_t)part};
+        offset += size;
     }
-    all->files[part - 1].size_bytes = own->size_bytes;
-    all->files[part - 1].hash = own->hash;
+    from->frames_bytes = marker->frames_bytes;
+    from->frames_hash = marker->frames_hash;
     all->verifies |= marker->verifies;
     return PHEMA_OK;
 }
 
-/* path: of the frames of a part */
-static enum phema_status fail_frames(const struct phema_writer_join *join, const char *path,
-                                     uint64_t part, const char *what, struct phema_error *err)
+static enum phema_status fail_frames(const struct phema_writer_join *join, uint64_t part,
+                                     const char *what, struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: %s; remove it and %s.part-%llu-of-%llu, and write part %llu again", path,
-                      what, join->path, (unsigned long long)part, (unsigned long long)join->n_parts,
+                      "%s: %s; remove it and %s.part-%llu-of-%llu, and write part %llu again",
+                      join->parts[part - 1].frames_path, what, join->out.path,
+                      (unsigned long long)part, (unsigned long long)join->n_parts,
                       (unsigned long long)part);
 }
 
 /* Opens the frames of a part, whose marker tells their size. */
 static enum phema_status open_frames(int *out, const struct phema_writer_join *join, uint64_t part,
-                                     const char *path, struct phema_error *err)
+                                     struct phema_error *err)
 {
     struct stat st;
+    const struct join_part *from = &join->parts[part - 1];
+    const char *path = from->frames_path;
     int descriptor = -1;
     enum phema_status status =
         leftover_open(&descriptor, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
     if (!status && descriptor < 0)
-        status = fail_frames(join, path, part, "is gone, though its part is done", err);
+        status = fail_frames(join, part, "is gone, though its part is done", err);
     if (!status && fstat(descriptor, &st))
         status = writer_fail_errno(err, path, "cannot be examined", errno);
-    if (!status && (uint64_t)st.st_size != join->frames.files[part - 1].size_bytes)
-        status = fail_frames(join, path, part, "is not as long as its part says", err);
+    if (!status && (uint64_t)st.st_size != from->frames_bytes)
+        status = fail_frames(join, part, "is not as long as its part says", err);
     if (status && descriptor >= 0)
         (void)close(descriptor);
     else
         *out = descriptor;
-    return status;
-}
-
-static enum phema_status check_part(const struct phema_writer_join *join, uint64_t part,
-                                    struct phema_error *err)
-{
-    int descriptor = -1;
-    char *path = frames_path(join, part);
-    enum phema_status status =
-        path ? open_frames(&descriptor, join, part, path, err) : phema_fail_memory(err);
-    if (!status)
-        (void)close(descriptor);
-    free(path);
     return status;
 }
 
@@ -120,47 +90,20 @@ PHEMA_FALLIBLE join_check_frames(struct phema_writer_join *join, struct phema_er
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: the frames of its parts are not those that part 1 tells; remove all "
                           "%s.part-*, and write all parts again",
-                          join->path, join->path);
+                          join->out.path, join->out.path);
     for (uint64_t part = 1; part <= join->n_parts; part++) {
-        if (!join->frames.files[part - 1].size_bytes)
+        int descriptor = -1;
+        if (!join->parts[part - 1].frames_bytes)
             continue;
-        enum phema_status status = check_part(join, part, err);
+        enum phema_status status = open_frames(&descriptor, join, part, err);
         if (status)
             return status;
+        (void)close(descriptor);
     }
     return PHEMA_OK;
 }
 
 /* ---- Writing ---- */
-
-static enum phema_status open_source(struct zstd_source *source,
-                                     const struct phema_writer_join *join, uint64_t part,
-                                     const char *path, struct phema_error *err)
-{
-    if (source->descriptor >= 0 && source->number == part)
-        return PHEMA_OK;
-    if (source->descriptor >= 0)
-        (void)close(source->descriptor);
-    *source = (struct zstd_source){-1, (size_t)part};
-    return open_frames(&source->descriptor, join, part, path, err);
-}
-
-static enum phema_status read_from(struct zstd_source *source, struct phema_writer_join *join,
-                                   const struct join_frame *frame, const char *path,
-                                   uint8_t *compressed, struct phema_error *err)
-{
-    enum phema_status status = open_source(source, join, frame->part, path, err);
-    if (status)
-        return status;
-    ssize_t size = file_read_fully(source->descriptor, compressed, frame->size, frame->offset);
-    if (size < 0)
-        return writer_fail_errno(err, path, "cannot be read", errno);
-    if ((size_t)size != frame->size)
-        return fail_frames(join, path, frame->part, "is not as long as its part says", err);
-    atomic_fetch_add(&join->frames.files[frame->part - 1].read_hash,
-                     phema_hash_at(compressed, frame->size, frame->offset));
-    return PHEMA_OK;
-}
 
 /* Threads take frames in order, so that most are in the file that is open. */
 static enum phema_status read_ready(size_t *size, uint8_t *compressed, struct zstd_source *source,
@@ -172,64 +115,54 @@ static enum phema_status read_ready(size_t *size, uint8_t *compressed, struct zs
     if (!*size)
         return PHEMA_OK;
     const struct join_frame *frame = &join->frames.items[number];
-    char *path = frames_path(join, frame->part);
-    enum phema_status status =
-        path ? read_from(source, join, frame, path, compressed, err) : phema_fail_memory(err);
-    free(path);
-    return status;
-}
-
-/* Every frame was read once. */
-static enum phema_status check_hashes(const struct phema_writer_join *join, struct phema_error *err)
-{
-    for (uint64_t part = 1; part <= join->n_parts; part++) {
-        const struct join_part_file *file = &join->frames.files[part - 1];
-        if (atomic_load(&file->read_hash) == file->hash)
-            continue;
-        char *path = frames_path(join, part);
-        enum phema_status status =
-            path ? fail_frames(join, path, part, "is not what its part has written", err)
-                 : phema_fail_memory(err);
-        free(path);
-        return status;
+    struct join_part *from = &join->parts[frame->part - 1];
+    if (source->descriptor < 0 || source->number != frame->part) {
+        if (source->descriptor >= 0)
+            (void)close(source->descriptor);
+        *source = (struct zstd_source){-1, frame->part};
+        enum phema_status status = open_frames(&source->descriptor, join, frame->part, err);
+        if (status)
+            return status;
     }
+    ssize_t n = file_read_fully(source->descriptor, compressed, frame->size, frame->offset);
+    if (n < 0)
+        return writer_fail_errno(err, from->frames_path, "cannot be read", errno);
+    if ((size_t)n != frame->size)
+        return fail_frames(join, frame->part, "is not as long as its part says", err);
+    atomic_fetch_add(&from->read_hash, phema_hash_at(compressed, frame->size, frame->offset));
     return PHEMA_OK;
 }
 
-/* Rereads the file, from the disk where that is possible. */
-static enum phema_status verify(const struct phema_writer_join *join, const struct zstd_job *job,
-                                struct phema_error *err)
-{
-    if (!join->frames.verifies)
-        return PHEMA_OK;
-    if (fdatasync(join->descriptor))
-        return writer_fail_errno(err, join->partial_path, "cannot be synced", errno);
-    (void)posix_fadvise(join->descriptor, 0, 0, POSIX_FADV_DONTNEED);
-    return zstd_check_frames(job, err);
-}
-
 /* Opens a writer of a file that is open, which stays open and stays there. */
-static enum phema_status share_file(struct phema_writer **out, const char *path, int descriptor,
+static enum phema_status share_file(struct phema_writer **out, int descriptor,
                                     const struct phema_writer_join *join, struct phema_error *err)
 {
-    int shared = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    return shared < 0 ? writer_fail_errno(err, path, "cannot be written", errno)
-                      : writer_adopt(out, path, shared, &join->options, err);
+    const char *path = join->out.path;
+    enum phema_status status =
+        writer_new(out, path_add(path, ""), path_add(path, ""), &join->options, path, err);
+    return status ? status : writer_share(*out, descriptor, "cannot be written", err);
 }
 
 static enum phema_status write_file(struct phema_writer_join *join, struct zstd_job *job,
                                     struct phema_error *err)
 {
-    enum phema_status status = share_file(&job->writer, join->path, join->descriptor, join, err);
+    int descriptor = join->out.lock;
+    enum phema_status status = share_file(&job->writer, descriptor, join, err);
     if (!status)
-        status = share_file(&job->plain, join->path, join->plain, join, err);
-    if (!status && file_truncate(join->descriptor, 0)) /* a join that was killed has left it */
-        status = writer_fail_errno(err, join->partial_path, "cannot be emptied", errno);
+        status = share_file(&job->plain, join->plain.lock, join, err);
+    if (!status && file_truncate(descriptor, 0)) /* a join that was killed has left it */
+        status = writer_fail_errno(err, join->out.partial_path, "cannot be emptied", errno);
     if (!status)
         status = zstd_write_file(&join->size_bytes, job, err);
-    if (!status)
-        status = check_hashes(join, err);
-    return status ? status : verify(join, job, err);
+    for (uint64_t p = 0; p < join->n_parts && !status; p++) /* every frame was read once */
+        if (atomic_load(&join->parts[p].read_hash) != join->parts[p].frames_hash)
+            status = fail_frames(join, p + 1, "is not what its part has written", err);
+    if (status || !join->frames.verifies)
+        return status;
+    if (fdatasync(descriptor)) /* rereads the file, from the disk where that is possible */
+        return writer_fail_errno(err, join->out.partial_path, "cannot be synced", errno);
+    (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    return zstd_check_frames(job, err);
 }
 
 PHEMA_FALLIBLE join_write_frames(struct phema_writer_join *join, struct phema_error *err)
@@ -245,30 +178,7 @@ PHEMA_FALLIBLE join_write_frames(struct phema_writer_join *join, struct phema_er
     phema_writer_abandon(job.plain);
     free(job.sizes);
     if (status)
-        (void)file_truncate(join->descriptor, 0);
+        (void)file_truncate(join->out.lock, 0);
     join->frames.are_written = !status;
     return status;
-}
-
-/* ---- Removing ---- */
-
-/* path: NULL without memory; freed */
-static enum phema_status remove_file(char *path, struct phema_error *err)
-{
-    enum phema_status status = path ? PHEMA_OK : phema_fail_memory(err);
-    if (!status && unlink(path) && errno != ENOENT)
-        status = writer_fail_errno(err, path, "cannot be removed", errno);
-    free(path);
-    return status;
-}
-
-PHEMA_FALLIBLE join_remove_plain(const struct phema_writer_join *join, struct phema_error *err)
-{
-    return remove_file(part_plain_path(join->path), err);
-}
-
-void join_frames_clear(struct phema_writer_join *join)
-{
-    free(join->frames.items);
-    free(join->frames.files);
 }

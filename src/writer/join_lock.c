@@ -14,12 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "partial.h"
+#include "pending.h"
 #include "phema/checksum.h"
 #include "phema/cleanup.h"
 #include "phema/path.h"
 #include "phema/strbuf.h"
-#include "write_error.h"
 #include "writer_internal.h"
 
 /* Of a line that names a process. */
@@ -30,9 +29,7 @@
 #define OLD_S 60
 
 struct phema_writer_join_lock {
-    char *path, *lock_path;
-    int descriptor; /* -1: not held */
-    struct phema_cleanup_entry *entry;
+    struct pending file; /* its lock is -1 where it is not held */
 };
 
 /* A process: unique among all machines that share the directory. */
@@ -75,20 +72,6 @@ static enum phema_status write_holder(int descriptor, const char *path, struct p
     return PHEMA_OK;
 }
 
-/* Copies the word at *at, which moves behind the character after it. false: no such word, or too
- * long */
-static bool take_word(char *out, size_t capacity, const char **at, char end)
-{
-    const char *after = strchr(*at, end);
-    size_t size = after ? (size_t)(after - *at) : 0;
-    if (size == 0 || size >= capacity)
-        return false;
-    memcpy(out, *at, size);
-    out[size] = '\0';
-    *at = after + 1;
-    return true;
-}
-
 struct contents {
     struct holder holder;
     bool is_known; /* the holder */
@@ -97,41 +80,43 @@ struct contents {
 
 static struct contents read_contents(int descriptor)
 {
-    char text[MAX_TEXT + 1] = "", namespace[24], pid[24];
-    const char *at = text;
+    char text[MAX_TEXT + 1] = "", *words[4] = {NULL}, *at = text;
     ssize_t size = file_read_fully(descriptor, text, MAX_TEXT, 0);
-    struct contents out = {.is_empty = size >= 0};
+    struct contents out = {.is_known = size > 0, .is_empty = size >= 0};
+    struct holder *holder = &out.holder;
     for (ssize_t i = 0; i < size; i++)
         out.is_empty = out.is_empty && !text[i];
-    struct holder *holder = &out.holder;
-    out.is_known = size > 0 && take_word(holder->boot, sizeof(holder->boot), &at, ' ') &&
-                   take_word(namespace, sizeof(namespace), &at, ' ') &&
-                   take_word(pid, sizeof(pid), &at, ' ') &&
-                   take_word(holder->host, sizeof(holder->host), &at, '\n');
-    if (out.is_known) {
-        holder->namespace = strtoull(namespace, NULL, 10);
-        holder->pid = strtoll(pid, NULL, 10);
+    for (size_t w = 0; w < ARRAY_LEN(words) && out.is_known; w++) {
+        char *end = strchr(at, w + 1 < ARRAY_LEN(words) ? ' ' : '\n');
+        out.is_known = end && end > at;
+        words[w] = at;
+        if (out.is_known)
+            *end = '\0';
+        at = out.is_known ? end + 1 : at;
     }
+    if (!out.is_known || strlen(words[0]) >= sizeof(holder->boot) ||
+        strlen(words[3]) >= sizeof(holder->host))
+        return (struct contents){.is_empty = out.is_empty};
+    memcpy(holder->boot, words[0], strlen(words[0]) + 1);
+    memcpy(holder->host, words[3], strlen(words[3]) + 1);
+    holder->namespace = strtoull(words[1], NULL, 10);
+    holder->pid = strtoll(words[2], NULL, 10);
     return out;
 }
 
-static bool is_dead(const struct holder *holder)
-{
-    struct holder own = this_process();
-    return strcmp(own.boot, "-") != 0 && strcmp(own.boot, holder->boot) == 0 && own.namespace &&
-           own.namespace == holder->namespace && holder->pid > 0 && holder->pid != own.pid &&
-           kill((pid_t)holder->pid, 0) && errno == ESRCH;
-}
-
-/* Whether nobody holds a lock that was left.  now_s: by the clock of its filesystem */
+/* Whether nobody holds a lock that was left: its process is dead, or it names none for a while.
+ *   now_s  by the clock of its filesystem */
 static bool is_left(struct contents *contents, int descriptor, int64_t now_s)
 {
     struct stat st;
     *contents = read_contents(descriptor);
-    if (contents->is_known)
-        return is_dead(&contents->holder);
-    return contents->is_empty && fstat(descriptor, &st) == 0 &&
-           now_s - (int64_t)st.st_mtime > OLD_S;
+    if (!contents->is_known)
+        return contents->is_empty && fstat(descriptor, &st) == 0 &&
+               now_s - (int64_t)st.st_mtime > OLD_S;
+    const struct holder own = this_process(), *holder = &contents->holder;
+    return strcmp(own.boot, "-") != 0 && strcmp(own.boot, holder->boot) == 0 && own.namespace &&
+           own.namespace == holder->namespace && holder->pid > 0 && holder->pid != own.pid &&
+           kill((pid_t)holder->pid, 0) && errno == ESRCH;
 }
 
 /* ---- A lock that is written before it has its name ---- */
@@ -140,39 +125,34 @@ static bool is_left(struct contents *contents, int descriptor, int64_t now_s)
 static int create_unnamed(char **name, const struct phema_writer_join_lock *lock)
 {
     struct holder own = this_process();
-    char *directory = phema_path_directory(lock->lock_path);
+    char *directory = phema_path_directory(lock->file.partial_path);
     int descriptor =
         directory ? open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, WRITER_PARTIAL_MODE) : -1;
     free(directory);
     *name = NULL;
-    if (descriptor >= 0 || asprintf(name, "%s-%016llx", lock->lock_path,
+    if (descriptor >= 0 || asprintf(name, "%s-%016llx", lock->file.partial_path,
                                     (unsigned long long)phema_hash_name(&own, sizeof(own))) < 0)
         return descriptor;
     (void)unlink(*name);
     return partial_create_file(AT_FDCWD, *name);
 }
 
-/* 0; EEXIST: another process has the lock; another errno: the filesystem cannot do this. */
-static int link_written(int descriptor, const char *name, const struct phema_writer_join_lock *lock)
-{
-    char own[64];
-    struct phema_error ignored;
-    (void)snprintf(own, sizeof(own), "/proc/self/fd/%d", descriptor);
-    if (write_holder(descriptor, lock->lock_path, &ignored))
-        return EIO;
-    (void)flock(descriptor, LOCK_EX | LOCK_NB); /* against those who take over what is left */
-    int result = name ? link(name, lock->lock_path)
-                      : linkat(AT_FDCWD, own, AT_FDCWD, lock->lock_path, AT_SYMLINK_FOLLOW);
-    return result ? errno : 0;
-}
-
 /* true where the lock is ours. *may_create: the filesystem cannot link a written file. */
 static bool make_linked(struct phema_writer_join_lock *lock, bool *may_create, int64_t *now_s)
 {
-    char *name = NULL;
+    char own[64], *name = NULL;
+    const char *path = lock->file.partial_path;
     struct stat st;
-    int descriptor = create_unnamed(&name, lock);
-    int number = descriptor < 0 ? errno : link_written(descriptor, name, lock);
+    struct phema_error ignored;
+    int descriptor = create_unnamed(&name, lock), number = descriptor < 0 ? errno : 0;
+    if (!number && write_holder(descriptor, path, &ignored))
+        number = EIO;
+    if (!number) {
+        (void)snprintf(own, sizeof(own), "/proc/self/fd/%d", descriptor);
+        (void)flock(descriptor, LOCK_EX | LOCK_NB); /* against those who take over what is left */
+        if (name ? link(name, path) : linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
+            number = errno; /* EEXIST: another process has the lock */
+    }
     *may_create = number && number != EEXIST;
     *now_s =
         descriptor >= 0 && fstat(descriptor, &st) == 0 ? (int64_t)st.st_mtime : (int64_t)time(NULL);
@@ -182,7 +162,7 @@ static bool make_linked(struct phema_writer_join_lock *lock, bool *may_create, i
     if (number && descriptor >= 0)
         (void)close(descriptor);
     else
-        lock->descriptor = descriptor;
+        lock->file.lock = descriptor;
     return !number;
 }
 
@@ -193,60 +173,52 @@ static enum phema_status say_held(const struct phema_writer_join_lock *lock,
 {
     struct phema_name_buffer host;
     const struct holder *holder = &contents->holder;
-    const char *name = phema_path_last_name(lock->lock_path);
+    const char *name = phema_path_last_name(lock->file.partial_path);
     if (!contents->is_known)
         return phema_fail(err, PHEMA_NO, "%s: another process is joining the parts, as %s is there",
-                          lock->path, name);
+                          lock->file.path, name);
     return phema_fail(err, PHEMA_NO, "%s: process %lld of host %s is joining the parts, as %s says",
-                      lock->path, holder->pid,
+                      lock->file.path, holder->pid,
                       phema_name_escape(&host, holder->host, strlen(holder->host)), name);
 }
 
-/* Whether what another process has left may be taken over. PHEMA_NO: it may not, or has gone. */
-static enum phema_status look(struct contents *contents, const struct phema_writer_join_lock *lock,
-                              int64_t now_s, struct phema_error *err)
-{
-    int descriptor = -1;
-    enum phema_status status = leftover_open(&descriptor, AT_FDCWD, lock->lock_path,
-                                             lock->lock_path, O_RDONLY, S_IFREG, err);
-    if (status || descriptor < 0)
-        return status ? status : PHEMA_NO;
-    bool is_free = is_left(contents, descriptor, now_s);
-    (void)close(descriptor);
-    return is_free ? PHEMA_OK : PHEMA_NO;
-}
-
 /* Creates the lock, or takes over one that was left, while no other process does. */
-static enum phema_status take(struct phema_writer_join_lock *lock, struct contents *contents,
-                              int64_t now_s, struct phema_error *err)
+static enum phema_status take(struct pending *file, struct contents *contents, int64_t now_s,
+                              struct phema_error *err)
 {
-    const struct partial_request request = {
-        .path = lock->path, .partial_path = lock->lock_path, .use = PARTIAL_MARKER};
-    bool is_new = false;
-    enum phema_status status = partial_open(&lock->descriptor, &is_new, &request, err);
-    if (!status && !is_new && !is_left(contents, lock->descriptor, now_s)) {
-        (void)close(lock->descriptor);
-        lock->descriptor = -1;
+    enum phema_status status = pending_open(file, PENDING_MARKER, err);
+    if (!status && file->took_over && !is_left(contents, file->lock, now_s)) {
+        (void)close(file->lock);
+        file->lock = -1;
         return PHEMA_NO;
     }
-    return status ? status : write_holder(lock->descriptor, lock->lock_path, err);
+    return status ? status : write_holder(file->lock, file->partial_path, err);
 }
 
 /* Ending signals are held. */
 static enum phema_status try_lock(struct phema_writer_join_lock *lock, struct phema_error *err)
 {
     struct contents contents = {.is_known = false};
+    struct pending *file = &lock->file;
+    const char *path = file->partial_path;
     bool may_create = false;
     int64_t now_s = 0;
+    if (make_linked(lock, &may_create, &now_s))
+        return pending_guard(file, err);
     enum phema_status status = PHEMA_OK;
-    if (!make_linked(lock, &may_create, &now_s)) {
-        status = may_create ? PHEMA_OK : look(&contents, lock, now_s, err);
-        if (!status)
-            status = take(lock, &contents, now_s, err);
+    if (!may_create) { /* whether what another process has left may be taken over */
+        int left = -1;
+        status = leftover_open(&left, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
+        if (!status && (left < 0 || !is_left(&contents, left, now_s)))
+            status = PHEMA_NO;
+        if (left >= 0)
+            (void)close(left);
     }
+    if (!status)
+        status = take(file, &contents, now_s, err);
     if (status == PHEMA_NO)
         return say_held(lock, &contents, err);
-    return status ? status : phema_cleanup_add_partial(&lock->entry, lock->lock_path, false, err);
+    return status ? status : pending_guard(file, err);
 }
 
 PHEMA_FALLIBLE phema_writer_join_lock_try(struct phema_writer_join_lock **out, const char *path,
@@ -255,18 +227,11 @@ PHEMA_FALLIBLE phema_writer_join_lock_try(struct phema_writer_join_lock **out, c
     struct phema_writer_join_lock *lock = calloc(1, sizeof(*lock));
     if (!lock)
         return phema_fail_memory(err);
-    lock->descriptor = -1;
-    lock->path = phema_path_trim(path);
-    if (lock->path && asprintf(&lock->lock_path, "%s.join", lock->path) < 0)
-        lock->lock_path = NULL;
-    enum phema_status status = PHEMA_ERR_RESOURCE;
-    if (lock->lock_path) {
-        phema_cleanup_hold();
-        status = try_lock(lock, err);
-        phema_cleanup_resume();
-    } else {
-        status = phema_fail_memory(err);
-    }
+    char *own = phema_path_trim(path);
+    bool is_made = pending_init(&lock->file, own, path_add(own, ".join"));
+    phema_cleanup_hold();
+    enum phema_status status = is_made ? try_lock(lock, err) : phema_fail_memory(err);
+    phema_cleanup_resume();
     if (status)
         phema_writer_join_lock_close(lock);
     else
@@ -278,13 +243,8 @@ void phema_writer_join_lock_close(struct phema_writer_join_lock *lock)
 {
     if (!lock)
         return;
-    if (lock->descriptor >= 0) {
-        if (lock->lock_path && partial_is_named(lock->descriptor, lock->lock_path))
-            (void)unlink(lock->lock_path);
-        (void)close(lock->descriptor);
-    }
-    phema_cleanup_remove(lock->entry);
-    free(lock->path);
-    free(lock->lock_path);
+    struct pending *file = &lock->file;
+    file->is_ours = file->lock >= 0 && partial_is_named(file->lock, file->partial_path);
+    pending_clear(file);
     free(lock);
 }

@@ -10,11 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "phema/checksum.h"
 #include "phema/cleanup.h"
 #include "phema/path.h"
-#include "write_error.h"
 #include "writer_internal.h"
 
 static const char magic[] = "posthoc-ema journal 1 ";
@@ -26,14 +24,11 @@ static const char magic[] = "posthoc-ema journal 1 ";
 #define CHECKSUM_BYTES ((size_t)8)
 
 struct phema_writer_journal {
-    char *path;
-    int descriptor;
+    struct pending file; /* without a lock */
     uint64_t at;         /* offset of the next record */
     uint64_t size_bytes; /* of the file as it was opened */
     uint8_t *data;       /* [capacity] the current record with its size and checksum */
     size_t capacity;
-    bool is_kept;
-    struct phema_cleanup_entry *entry;
 };
 
 /* ---- Existing journals ---- */
@@ -58,16 +53,6 @@ static bool is_of_digest(const struct existing *existing, const char *digest)
     return existing->is_ours && strcmp(existing->header, wanted) == 0;
 }
 
-/* true also for a journal whose first line was torn: a shorter line, or zeros. */
-static bool is_journal(const char *found, size_t n)
-{
-    size_t n_compared = n < MAGIC_BYTES ? n : MAGIC_BYTES;
-    bool is_zero = true;
-    for (size_t i = 0; i < n; i++)
-        is_zero = is_zero && found[i] == 0;
-    return is_zero || memcmp(found, magic, n_compared) == 0;
-}
-
 /* PHEMA_ERR_OUTPUT: it belongs to another user, or others may write it. */
 static enum phema_status open_existing(struct existing *out, const char *path, int flags,
                                        struct phema_error *err)
@@ -83,7 +68,12 @@ static enum phema_status open_existing(struct existing *out, const char *path, i
     ssize_t n = -1;
     if (fstat(out->descriptor, &st) == 0 && st.st_nlink == 1)
         n = file_read_fully(out->descriptor, out->header, HEADER_BYTES, 0);
-    out->is_ours = n >= 0 && is_journal(out->header, (size_t)n);
+    /* the first line may be torn: shorter, or zeros */
+    bool is_zero = n >= 0;
+    for (ssize_t i = 0; i < n; i++)
+        is_zero = is_zero && out->header[i] == 0;
+    size_t n_compared = n < (ssize_t)MAGIC_BYTES ? (size_t)n : MAGIC_BYTES;
+    out->is_ours = is_zero || (n >= 0 && memcmp(out->header, magic, n_compared) == 0);
     return PHEMA_OK;
 }
 
@@ -123,10 +113,8 @@ void phema_writer_journal_remove(const char *path)
 void phema_writer_journal_remove_of(const char *output)
 {
     struct stat st;
-    char *trimmed = phema_path_trim(output), *path = NULL;
-    char *partial = trimmed ? path_partial(trimmed) : NULL;
-    if (!trimmed || asprintf(&path, "%s.journal", trimmed) < 0)
-        path = NULL;
+    char *trimmed = phema_path_trim(output);
+    char *path = path_add(trimmed, ".journal"), *partial = path_add(trimmed, ".partial");
     if (partial && path && lstat(partial, &st) && errno == ENOENT)
         phema_writer_journal_remove(path);
     free(trimmed);
@@ -136,66 +124,53 @@ void phema_writer_journal_remove_of(const char *output)
 
 /* ---- Opening ---- */
 
-static enum phema_status write_bytes(const struct phema_writer_journal *journal, const void *data,
-                                     size_t size, uint64_t offset, struct phema_error *err)
-{
-    return file_write_fully(journal->descriptor, data, size, offset)
-               ? writer_fail_errno(err, journal->path, "cannot be written", errno)
-               : PHEMA_OK;
-}
-
-/* Opens a journal of this digest; descriptor -1 where no such journal exists. */
-static enum phema_status open_resumed(struct phema_writer_journal *journal, const char *digest,
-                                      struct phema_error *err)
-{
-    struct stat st;
-    struct existing existing;
-    enum phema_status status = open_existing(&existing, journal->path, O_RDWR, err);
-    if (status || existing.descriptor < 0)
-        return status;
-    if (!is_of_digest(&existing, digest) || fstat(existing.descriptor, &st)) {
-        (void)close(existing.descriptor);
-        return PHEMA_OK;
-    }
-    journal->descriptor = existing.descriptor;
-    journal->size_bytes = (uint64_t)st.st_size;
-    return PHEMA_OK;
-}
-
 static enum phema_status create(struct phema_writer_journal *journal, const char *digest,
                                 struct phema_error *err)
 {
     char header[HEADER_BYTES + 1];
     write_header(header, digest);
-    enum phema_status status = remove_ours(journal->path, err);
+    enum phema_status status = remove_ours(journal->file.path, err);
     if (status)
         return status;
+    struct pending *file = &journal->file;
     phema_cleanup_hold();
-    journal->descriptor = partial_create_file(AT_FDCWD, journal->path);
-    if (journal->descriptor < 0 && errno == EEXIST)
+    file->lock = partial_create_file(AT_FDCWD, file->partial_path);
+    if (file->lock < 0 && errno == EEXIST)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: expected a journal of this program, found something else; remove "
                             "it",
-                            journal->path);
-    else if (journal->descriptor < 0)
-        status = writer_fail_errno(err, journal->path, "cannot be made", errno);
+                            journal->file.path);
+    else if (file->lock < 0)
+        status = writer_fail_errno(err, journal->file.path, "cannot be made", errno);
     else
-        status = phema_cleanup_add_partial(&journal->entry, journal->path, false, err);
+        status = pending_guard(file, err);
+    file->is_ours = file->lock >= 0;
     phema_cleanup_resume();
-    if (status)
-        return status;
     journal->size_bytes = HEADER_BYTES;
-    return write_bytes(journal, header, HEADER_BYTES, 0, err);
+    if (!status && file_write_fully(file->lock, header, HEADER_BYTES, 0))
+        status = writer_fail_errno(err, file->path, "cannot be written", errno);
+    return status;
 }
 
+/* Opens a journal of this digest where one exists, or else creates it. */
 static enum phema_status begin(struct phema_writer_journal *journal, const char *digest,
                                bool resumes, struct phema_error *err)
 {
-    enum phema_status status = resumes ? open_resumed(journal, digest, err) : PHEMA_OK;
-    if (status)
-        return status;
-    journal->is_kept = journal->descriptor >= 0;
-    return journal->is_kept ? PHEMA_OK : create(journal, digest, err);
+    struct stat st;
+    struct existing existing = {.descriptor = -1};
+    struct pending *file = &journal->file;
+    enum phema_status status =
+        resumes ? open_existing(&existing, file->path, O_RDWR, err) : PHEMA_OK;
+    if (existing.descriptor >= 0 &&
+        (!is_of_digest(&existing, digest) || fstat(existing.descriptor, &st))) {
+        (void)close(existing.descriptor);
+        existing.descriptor = -1;
+    }
+    file->lock = existing.descriptor;
+    file->is_ours = file->is_kept = file->lock >= 0;
+    if (file->is_ours)
+        journal->size_bytes = (uint64_t)st.st_size;
+    return status || file->is_ours ? status : create(journal, digest, err);
 }
 
 PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, const char *path,
@@ -204,10 +179,10 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
     struct phema_writer_journal *journal = calloc(1, sizeof(*journal));
     if (!journal)
         return phema_fail_memory(err);
-    *journal = (struct phema_writer_journal){.descriptor = -1, .at = HEADER_BYTES};
-    journal->path = strdup(path);
-    enum phema_status status =
-        journal->path ? begin(journal, digest, resumes, err) : phema_fail_memory(err);
+    journal->at = HEADER_BYTES;
+    enum phema_status status = pending_init(&journal->file, strdup(path), strdup(path))
+                                   ? begin(journal, digest, resumes, err)
+                                   : phema_fail_memory(err);
     if (status)
         phema_writer_journal_close(journal);
     else
@@ -230,21 +205,17 @@ static enum phema_status reserve(struct phema_writer_journal *journal, size_t si
     return PHEMA_OK;
 }
 
-/* false at the end of the file, and where it cannot be read: the run then makes the tiles again. */
-static bool read_bytes(const struct phema_writer_journal *journal, uint8_t *data, size_t size,
-                       uint64_t offset)
-{
-    return file_read_fully(journal->descriptor, data, size, offset) == (ssize_t)size;
-}
-
+/* Where the file cannot be read it ends: the run then makes the tiles again. */
 PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
                                          struct phema_writer_journal *journal,
                                          struct phema_error *err)
 {
     uint8_t head[SIZE_BYTES];
+    int file = journal->file.lock;
     *out = (struct phema_span){NULL, 0};
     uint64_t left = journal->size_bytes - journal->at;
-    if (left < SIZE_BYTES + CHECKSUM_BYTES || !read_bytes(journal, head, SIZE_BYTES, journal->at))
+    if (left < SIZE_BYTES + CHECKSUM_BYTES ||
+        file_read_fully(file, head, SIZE_BYTES, journal->at) != (ssize_t)SIZE_BYTES)
         return PHEMA_OK;
     uint64_t size = phema_load_u64(head);
     if (size > PHEMA_MAX_JOURNAL_RECORD || size > left - SIZE_BYTES - CHECKSUM_BYTES)
@@ -252,8 +223,8 @@ PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
     enum phema_status status = reserve(journal, (size_t)size + CHECKSUM_BYTES, err);
     if (status)
         return status;
-    if (!read_bytes(journal, journal->data, (size_t)size + CHECKSUM_BYTES,
-                    journal->at + SIZE_BYTES) ||
+    size_t n = (size_t)size + CHECKSUM_BYTES;
+    if (file_read_fully(file, journal->data, n, journal->at + SIZE_BYTES) != (ssize_t)n ||
         phema_load_u64(journal->data + size) !=
             phema_hash_at(journal->data, (size_t)size, journal->at))
         return PHEMA_OK;
@@ -271,7 +242,8 @@ PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
                                            struct phema_span record, struct phema_error *err)
 {
     if (record.size > PHEMA_MAX_JOURNAL_RECORD)
-        return phema_fail(err, PHEMA_BUG, "%s: a record of %zu bytes", journal->path, record.size);
+        return phema_fail(err, PHEMA_BUG, "%s: a record of %zu bytes", journal->file.path,
+                          record.size);
     enum phema_status status = reserve(journal, SIZE_BYTES + record.size + CHECKSUM_BYTES, err);
     if (status)
         return status;
@@ -281,11 +253,10 @@ PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
                     phema_hash_at(record.data, record.size, journal->at));
     size_t size = SIZE_BYTES + record.size + CHECKSUM_BYTES;
     /* a torn record may be longer than this one, and must not follow it */
-    if (journal->size_bytes > journal->at && file_truncate(journal->descriptor, journal->at))
-        return writer_fail_errno(err, journal->path, "cannot be cut", errno);
-    status = write_bytes(journal, journal->data, size, journal->at, err);
-    if (status)
-        return status;
+    if (journal->size_bytes > journal->at && file_truncate(journal->file.lock, journal->at))
+        return writer_fail_errno(err, journal->file.path, "cannot be cut", errno);
+    if (file_write_fully(journal->file.lock, journal->data, size, journal->at))
+        return writer_fail_errno(err, journal->file.path, "cannot be written", errno);
     journal->at += size;
     journal->size_bytes = journal->at;
     return PHEMA_OK;
@@ -293,24 +264,14 @@ PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
 
 void phema_writer_journal_keep(struct phema_writer_journal *journal, bool keeps)
 {
-    journal->is_kept = keeps;
-    if (!keeps)
-        return;
-    phema_cleanup_remove(journal->entry);
-    journal->entry = NULL;
+    pending_keep(&journal->file, keeps);
 }
 
 void phema_writer_journal_close(struct phema_writer_journal *journal)
 {
     if (!journal)
         return;
-    if (journal->descriptor >= 0) {
-        if (!journal->is_kept)
-            (void)unlink(journal->path);
-        (void)close(journal->descriptor);
-    }
-    phema_cleanup_remove(journal->entry);
+    pending_clear(&journal->file);
     free(journal->data);
-    free(journal->path);
     free(journal);
 }

@@ -6,20 +6,16 @@
 #include "part.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "directory.h"
-#include "partial.h"
 #include "phema/cleanup.h"
 #include "phema/path.h"
 #include "phema/strbuf.h"
-#include "write_error.h"
 #include "writer_internal.h"
 #include "zstd_encoder.h"
 
@@ -27,58 +23,71 @@
 #define COUNTED_BYTES ((size_t)1 << 20)
 
 struct phema_writer_part {
-    char *path, *partial_path, *part_marker_path;
-    char *plain_path, *frames_path; /* of a compressed output */
     const struct phema_writer_part_options *options;
-    int marker;     /* locked exclusively, or -1 */
-    int descriptor; /* of PATH.partial, file or directory, locked shared, or -1 */
-    int plain;      /* of PATH.plain.partial, the same, of a compressed output */
-    bool is_ours;   /* this run has created the marker or written to it: a failure removes it */
-    struct part_blocks blocks;              /* of the bytes that this part has written */
-    struct phema_writer_part_frames frames; /* that this part has compressed */
-    struct phema_cleanup_entry *entry, *frames_entry;
+    struct pending out;        /* PATH.partial, file or directory, locked shared */
+    struct pending plain;      /* of a compressed output its content, the same */
+    struct pending marker;     /* locked exclusively; a failure removes it once it is this run's */
+    struct pending frames;     /* of a compressed output, once they are complete; not locked */
+    struct part_blocks blocks; /* of the bytes that this part has written */
+    struct part_numbers sizes; /* of the frames that this part has compressed */
+    uint64_t frames_bytes, frames_hash;
 };
 
 /* Opens and locks the marker. A new one is removed when the program dies; an existing one tells how
  * far an earlier run came, and stays until this run begins. Ending signals are held. */
 static enum phema_status open_marker(struct phema_writer_part *part, struct phema_error *err)
 {
-    const struct partial_request request = {
-        .path = part->path, .partial_path = part->part_marker_path, .use = PARTIAL_MARKER};
-    bool is_new = false;
-    enum phema_status status = partial_open(&part->marker, &is_new, &request, err);
+    enum phema_status status = pending_open(&part->marker, PENDING_MARKER, err);
     if (status == PHEMA_NO)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: part %llu of %llu is being written by another run", part->path,
+                          "%s: part %llu of %llu is being written by another run", part->out.path,
                           (unsigned long long)part->options->part,
                           (unsigned long long)part->options->n_parts);
-    if (status || !is_new)
-        return status;
-    part->is_ours = true;
-    return phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
+    return status || !part->marker.is_ours ? status : pending_guard(&part->marker, err);
 }
 
 static enum phema_status write_marker(const struct phema_writer_part *part, bool is_done,
                                       struct phema_error *err)
 {
+    const struct phema_writer_part_options *options = part->options;
+    const struct part_blocks *blocks = &part->blocks;
     struct stat st;
-    if (fstat(part->descriptor, &st))
-        return writer_fail_errno(err, part->path, "cannot be examined", errno);
-    return part_marker_write(part->marker, part->part_marker_path, part->options, &part->blocks,
-                             &part->frames, (uint64_t)st.st_ino, is_done, err);
-}
-
-/* Overwrites the marker of an earlier run. Ending signals are held. */
-static enum phema_status begin_marker(struct phema_writer_part *part, struct phema_error *err)
-{
-    if (!part->entry) {
-        enum phema_status status =
-            phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
-        if (status)
-            return status;
-    }
-    part->is_ours = true;
-    return write_marker(part, false, err);
+    if (fstat(part->out.lock, &st))
+        return writer_fail_errno(err, part->out.path, "cannot be examined", errno);
+    uint64_t *shares = calloc(blocks->n + 1, sizeof(*shares));
+    if (!shares)
+        return phema_fail_memory(err);
+    for (size_t b = 0; b < blocks->n; b++)
+        shares[b] = atomic_load(&blocks->items[b]);
+    struct part_marker marker = {.state = is_done ? MARKER_DONE : MARKER_UNFINISHED,
+                                 .part = options->part,
+                                 .n_parts = options->n_parts,
+                                 .is_directory = options->is_directory,
+                                 .files = part_writable(options->files),
+                                 .n_files = options->n_files,
+                                 .sidecar = part_writable(options->sidecar),
+                                 .sidecar_bytes = options->sidecar ? strlen(options->sidecar) : 0,
+                                 .sums_file = options->sums_file,
+                                 .sums = part_writable(options->sums),
+                                 .n_sums = options->n_sums,
+                                 .crcs = part_writable(options->crcs),
+                                 .n_crcs = options->n_crcs,
+                                 .has_blocks = is_done,
+                                 .block_bytes = blocks->block_bytes,
+                                 .blocks = {shares, blocks->n},
+                                 .is_compressed = options->frames != NULL,
+                                 .verifies = options->verifies,
+                                 .frames = part->sizes,
+                                 .frames_bytes = part->frames_bytes,
+                                 .frames_hash = part->frames_hash,
+                                 .inode = (uint64_t)st.st_ino};
+    if (options->frames)
+        marker.all_frames = *options->frames;
+    (void)snprintf(marker.digest, sizeof(marker.digest), "%s", options->digest);
+    enum phema_status status = part_marker_write(part->marker.lock, part->marker.partial_path,
+                                                 &marker, options->syncs, err);
+    free(shares);
+    return status;
 }
 
 /* ---- The other parts ---- */
@@ -86,62 +95,45 @@ static enum phema_status begin_marker(struct phema_writer_part *part, struct phe
 static enum phema_status fail_mismatch(const struct phema_writer_part *part, const char *name,
                                        const char *what, struct phema_error *err)
 {
-    return phema_fail(
-        err, PHEMA_ERR_OUTPUT, "%s: %s is %s; to start anew, remove %s.partial and all %s.part-*",
-        part->path, name, what, phema_path_last_name(part->path), phema_path_last_name(part->path));
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: %s is %s; to start anew, remove %s.partial and all %s.part-*",
+                      part->out.path, name, what, phema_path_last_name(part->out.path),
+                      phema_path_last_name(part->out.path));
 }
 
 /* The file or directory that holds the data of all parts. */
-static const char *data_path(const struct phema_writer_part *part)
+static const struct pending *data_of(const struct phema_writer_part *part)
 {
-    return part->plain_path ? part->plain_path : part->partial_path;
-}
-
-/* true when this file or directory is of the kind and size that a finished part leaves. */
-static bool is_data_there(const struct phema_writer_part *part)
-{
-    struct stat st;
-    if (lstat(data_path(part), &st))
-        return false;
-    return part->options->is_directory
-               ? S_ISDIR(st.st_mode)
-               : S_ISREG(st.st_mode) && (uint64_t)st.st_size == part->options->files[0].size_bytes;
+    return part->options->frames ? &part->plain : &part->out;
 }
 
 static enum phema_status check_other(const struct phema_writer_part *part, const char *path,
                                      struct phema_error *err)
 {
+    struct stat st;
     struct part_marker marker = {0};
+    const struct phema_writer_part_options *options = part->options;
     enum phema_status status = part_marker_read(&marker, path, err);
     if (status)
         return status;
+    bool is_there = lstat(data_of(part)->partial_path, &st) == 0;
+    if (is_there && options->is_directory)
+        is_there = S_ISDIR(st.st_mode);
+    else if (is_there)
+        is_there = S_ISREG(st.st_mode) && (uint64_t)st.st_size == options->files[0].size_bytes;
     if (*marker.digest && strcmp(marker.digest, part->options->digest) != 0)
         status = fail_mismatch(part, phema_path_last_name(path),
                                "of another output: targets, options, the program's version or a "
                                "snapshot differ",
                                err);
-    else if (marker.state == MARKER_DONE && !is_data_there(part))
-        status =
-            phema_fail(err, PHEMA_ERR_OUTPUT,
-                       "%s: %s says that its part is done, but %s is not what it has "
-                       "left; to start anew, remove all %s.part-*",
-                       part->path, phema_path_last_name(path),
-                       phema_path_last_name(data_path(part)), phema_path_last_name(part->path));
+    else if (marker.state == MARKER_DONE && !is_there)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: %s says that its part is done, but %s is not what it has "
+                            "left; to start anew, remove all %s.part-*",
+                            part->out.path, phema_path_last_name(path),
+                            phema_path_last_name(data_of(part)->partial_path),
+                            phema_path_last_name(part->out.path));
     part_marker_clear(&marker);
-    return status;
-}
-
-static enum phema_status check_listed(const struct phema_writer_part *part,
-                                      const struct part_marker_name *name, struct phema_error *err)
-{
-    char *path = part_marker_path(part->path, name->part, name->n_parts);
-    if (!path)
-        return writer_fail_memory(err, part->path);
-    enum phema_status status =
-        name->n_parts == part->options->n_parts
-            ? check_other(part, path, err)
-            : fail_mismatch(part, phema_path_last_name(path), "of another number of parts", err);
-    free(path);
     return status;
 }
 
@@ -154,38 +146,22 @@ static enum phema_status check_others(bool *is_alone, const struct phema_writer_
     *is_alone = !part->options->has_made_part;
     if (part->options->has_made_part)
         return PHEMA_OK;
-    enum phema_status status = part_marker_list_make(&list, part->path, err);
+    enum phema_status status = part_marker_list_make(&list, part->out.path, err);
     for (size_t i = 0; i < list.n && !status; i++) {
         const struct part_marker_name *name = &list.items[i];
         if (name->n_parts == part->options->n_parts && name->part == part->options->part)
             continue;
         *is_alone = false;
-        status = check_listed(part, name, err);
+        status = name->n_parts == part->options->n_parts
+                     ? check_other(part, name->path, err)
+                     : fail_mismatch(part, phema_path_last_name(name->path),
+                                     "of another number of parts", err);
     }
     part_marker_list_clear(&list);
     return status;
 }
 
 /* ---- The shared output ---- */
-
-static enum phema_status open_shared(int *out, const struct phema_writer_part *part,
-                                     const char *partial_path, struct phema_error *err)
-{
-    const struct partial_request request = {.path = part->path,
-                                            .partial_path = partial_path,
-                                            .use = PARTIAL_SHARED,
-                                            .is_directory = part->options->is_directory};
-    bool is_new = false;
-    enum phema_status status = partial_open(out, &is_new, &request, err);
-    return status == PHEMA_NO ? writer_fail_locked(err, part->path) : status;
-}
-
-static enum phema_status open_partial(struct phema_writer_part *part, struct phema_error *err)
-{
-    enum phema_status status = open_shared(&part->descriptor, part, part->partial_path, err);
-    return status || !part->plain_path ? status
-                                       : open_shared(&part->plain, part, part->plain_path, err);
-}
 
 static bool is_wanted(const void *context, const char *name)
 {
@@ -203,10 +179,10 @@ static enum phema_status remove_unwanted(const struct phema_writer_part *part,
 {
     bool is_empty = false;
     enum phema_status status = directory_check_entries(
-        &is_empty, part->descriptor, DIRECTORY_IS_LEFTOVER, part->partial_path, err);
+        &is_empty, part->out.lock, DIRECTORY_IS_LEFTOVER, part->out.partial_path, err);
     if (status)
         return status;
-    directory_remove_unwanted(part->descriptor, 0, is_wanted, part);
+    directory_remove_unwanted(part->out.lock, 0, is_wanted, part);
     return PHEMA_OK;
 }
 
@@ -220,27 +196,9 @@ static enum phema_status check_names(const struct phema_writer_part *part, struc
             return phema_fail(err, PHEMA_ERR_OUTPUT,
                               "%s: the name '%s' is not UTF-8, and what is written in parts has to "
                               "have such names",
-                              part->path, phema_name_escape(&shown, name, strlen(name)));
+                              part->out.path, phema_name_escape(&shown, name, strlen(name)));
     }
     return PHEMA_OK;
-}
-
-/* false: out of memory */
-static bool make_paths(struct phema_writer_part *part, const char *path)
-{
-    part->path = phema_path_trim(path);
-    if (!part->path)
-        return false;
-    part->part_marker_path =
-        part_marker_path(part->path, part->options->part, part->options->n_parts);
-    part->partial_path = path_partial(part->path);
-    if (!part->part_marker_path || !part->partial_path)
-        return false;
-    if (!part->options->frames)
-        return true;
-    part->plain_path = part_plain_path(part->path);
-    part->frames_path = part_frames_path(part->part_marker_path);
-    return part->plain_path && part->frames_path;
 }
 
 static enum phema_status new_part(struct phema_writer_part **out, const char *path,
@@ -250,9 +208,15 @@ static enum phema_status new_part(struct phema_writer_part **out, const char *pa
     struct phema_writer_part *part = calloc(1, sizeof(*part));
     if (!part)
         return writer_fail_memory(err, path);
-    *part =
-        (struct phema_writer_part){.options = options, .marker = -1, .descriptor = -1, .plain = -1};
-    if (!make_paths(part, path)) {
+    char *own = phema_path_trim(path);
+    char *marker_path = own ? part_marker_path(own, options->part, options->n_parts) : NULL;
+    bool is_made = pending_init(&part->out, own, path_add(own, ".partial"));
+    is_made &= pending_init(&part->plain, path_add(own, ""), part_plain_path(own));
+    is_made &= pending_init(&part->frames, path_add(own, ""), part_frames_path(marker_path));
+    is_made &= pending_init(&part->marker, path_add(own, ""), marker_path);
+    part->options = options;
+    part->out.is_directory = options->is_directory;
+    if (!is_made) {
         phema_writer_part_abandon(part);
         return writer_fail_memory(err, path);
     }
@@ -271,20 +235,22 @@ static enum phema_status begin(struct phema_writer_part *part, struct phema_erro
     phema_cleanup_hold();
     status = open_marker(part, err);
     phema_cleanup_resume();
+    if (!status)
+        status = check_others(&is_alone, part, err);
+    if (!status)
+        status = pending_open(&part->out, PENDING_SHARED, err);
+    if (!status && part->options->frames)
+        status = pending_open(&part->plain, PENDING_SHARED, err);
     if (status)
         return status;
-    status = check_others(&is_alone, part, err);
-    if (status)
-        return status;
-    status = open_partial(part, err);
-    if (status)
-        return status;
-    phema_cleanup_hold();
-    status = begin_marker(part, err);
+    phema_cleanup_hold(); /* overwrites the marker of an earlier run */
+    status = part->marker.entry ? PHEMA_OK : pending_guard(&part->marker, err);
+    part->marker.is_ours = !status;
+    if (!status)
+        status = write_marker(part, false, err);
     phema_cleanup_resume();
-    if (status)
-        return status;
-    status = check_others(&is_alone, part, err); /* again, now that the others see this marker */
+    if (!status)
+        status = check_others(&is_alone, part, err); /* again: the others see this marker now */
     if (status || !part->options->is_directory || !is_alone)
         return status;
     return remove_unwanted(part, err);
@@ -308,71 +274,55 @@ PHEMA_FALLIBLE phema_writer_part_open(struct phema_writer_part **out, const char
 
 /* ---- Its files ---- */
 
-/* The file is never emptied: other parts may be writing it. */
-static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t size_bytes,
-                                       struct phema_error *err)
-{
-    struct stat st;
-    writer->size_bytes = size_bytes;
-    if (size_bytes > INT64_MAX)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
-    if (fstat(writer->descriptor, &st))
-        return writer_fail_errno(err, writer->path, "cannot be examined", errno);
-    if ((uint64_t)st.st_size > size_bytes && file_truncate(writer->descriptor, size_bytes))
-        return writer_fail_errno(err, writer->path, "cannot be cut to its size", errno);
-    return file_reserve(writer->descriptor, size_bytes)
-               ? writer_fail_size(err, writer->path, size_bytes, errno)
-               : PHEMA_OK;
-}
-
-static enum phema_status open_inside(int *out, const struct phema_writer_part *part,
-                                     const char *name, struct phema_error *err)
-{
-    char *path = NULL;
-    bool is_new = false;
-    if (asprintf(&path, "%s/%s", part->partial_path, name) < 0)
-        return phema_fail_memory(err);
-    enum phema_status status =
-        partial_open_shared_file(out, &is_new, part->descriptor, name, path, err);
-    if (!status && *out < 0)
-        status = writer_fail_errno(err, path, "cannot be written", ENOENT);
-    free(path);
-    return status;
-}
-
-/* Opens file f, of whatever size. A shared file has no separate partial path: it is neither renamed
- * nor removed. */
+/* Opens file f, of whatever size. A shared file is neither renamed nor removed. */
 static enum phema_status begin_file(struct phema_writer **out, struct phema_writer_part *part,
                                     size_t f, struct phema_error *err)
 {
-    const char *name = part->options->files[f].name;
+    const char *name = part->options->files[f].name, *all = part->out.path;
     struct phema_writer_options options = {.syncs = part->options->syncs};
-    char *path = NULL;
-    if (asprintf(&path, "%s%s%s", part->path, name ? "/" : "", name ? name : "") < 0)
-        return writer_fail_memory(err, part->path);
-    struct phema_writer *writer = writer_new(path, &options);
-    free(path);
-    if (!writer)
-        return writer_fail_memory(err, part->path);
+    struct phema_writer *writer = NULL;
+    char *path = name ? path_inside(all, name) : path_add(all, "");
+    enum phema_status status = writer_new(&writer, path, path_add(path, ""), &options, all, err);
+    if (status)
+        return status;
     writer->is_inside = true;
-    enum phema_status status = PHEMA_OK;
-    if (name)
-        status = open_inside(&writer->descriptor, part, name, err);
-    else if ((writer->descriptor =
-                  fcntl(part->plain_path ? part->plain : part->descriptor, F_DUPFD_CLOEXEC, 0)) < 0)
-        status = writer_fail_errno(err, writer->path, "cannot be written", errno);
+    if (!name) {
+        status = writer_share(writer, data_of(part)->lock, "cannot be written", err);
+        return writer_hand_over(out, writer, status);
+    }
+    bool is_new = false;
+    int *descriptor = &writer->descriptor;
+    char *shared_path = path_inside(part->out.partial_path, name);
+    status = shared_path ? partial_open_shared_file(descriptor, &is_new, part->out.lock, name,
+                                                    shared_path, err)
+                         : phema_fail_memory(err);
+    if (!status && *descriptor < 0)
+        status = writer_fail_errno(err, shared_path, "cannot be written", ENOENT);
+    free(shared_path);
     return writer_hand_over(out, writer, status);
 }
 
+/* The file is brought to its size, but never emptied: other parts may be writing it. */
 PHEMA_FALLIBLE phema_writer_part_file(struct phema_writer **out, struct phema_writer_part *part,
                                       size_t f, struct phema_error *err)
 {
+    struct stat st;
     struct phema_writer *writer = NULL;
     enum phema_status status = begin_file(&writer, part, f, err);
     if (status)
         return status;
-    status = bring_to_size(writer, part->options->files[f].size_bytes, err);
+    int descriptor = writer->descriptor;
+    const char *path = writer->out.path;
+    uint64_t size_bytes = writer->size_bytes = part->options->files[f].size_bytes;
     writer->blocks = part_blocks_of_file(&part->blocks, part->options, f);
+    if (size_bytes > INT64_MAX)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", path);
+    else if (fstat(descriptor, &st))
+        status = writer_fail_errno(err, path, "cannot be examined", errno);
+    else if ((uint64_t)st.st_size > size_bytes && file_truncate(descriptor, size_bytes))
+        status = writer_fail_errno(err, path, "cannot be cut to its size", errno);
+    else if (file_reserve(descriptor, size_bytes))
+        status = writer_fail_size(err, path, size_bytes, errno);
     return writer_hand_over(out, writer, status);
 }
 
@@ -421,40 +371,32 @@ PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_
 
 /* ---- Compressed frames ---- */
 
-/* Publishes the file of frames, and puts it on the list of files to remove until the marker says
+/* The file of frames is published, and stays on the list of files to remove until the marker says
  * that the part is done. */
-static enum phema_status commit_frames(struct phema_writer_part *part, struct phema_writer *writer,
-                                       struct phema_error *err)
-{
-    enum phema_status status = phema_writer_finish(writer, err);
-    if (status) {
-        phema_writer_abandon(writer);
-        return status;
-    }
-    phema_cleanup_hold();
-    status = phema_writer_commit(writer, err);
-    if (!status)
-        status = phema_cleanup_add_partial(&part->frames_entry, part->frames_path, false, err);
-    phema_cleanup_resume();
-    return status;
-}
-
 static enum phema_status write_frames(struct phema_writer_part *part, struct zstd_job *job,
                                       struct phema_error *err)
 {
     _Atomic uint64_t hash = 0;
     const struct phema_writer_options options = {.replaces = true, .syncs = part->options->syncs};
-    enum phema_status status = phema_writer_open(&job->writer, part->frames_path, 0, &options, err);
+    enum phema_status status =
+        phema_writer_open(&job->writer, part->frames.partial_path, 0, &options, err);
     if (status)
         return status;
     job->hash = &hash;
-    status = zstd_write_frames(&part->frames.size_bytes, job, err);
+    status = zstd_write_frames(&part->frames_bytes, job, err);
+    part->frames_hash = atomic_load(&hash);
+    if (!status)
+        status = phema_writer_finish(job->writer, err);
     if (status) {
         phema_writer_abandon(job->writer);
         return status;
     }
-    part->frames.hash = atomic_load(&hash);
-    return commit_frames(part, job->writer, err);
+    phema_cleanup_hold();
+    status = phema_writer_commit(job->writer, err);
+    if (!status)
+        status = pending_guard(&part->frames, err);
+    phema_cleanup_resume();
+    return status;
 }
 
 PHEMA_FALLIBLE phema_writer_part_compress(struct phema_writer_part *part,
@@ -466,13 +408,14 @@ PHEMA_FALLIBLE phema_writer_part_compress(struct phema_writer_part *part,
     size_t n = 0;
     for (size_t f = 0; f < frames->n; f++)
         n += is_own[f];
-    part->frames.sizes = calloc(frames->n + 1, sizeof(*part->frames.sizes));
-    if (!part->frames.sizes)
+    part->sizes.items = calloc(frames->n + 1, sizeof(*part->sizes.items));
+    if (!part->sizes.items)
         return phema_fail_memory(err);
+    part->sizes.n = frames->n;
     struct zstd_job job = {.plain = plain,
                            .frames = frames,
                            .is_wanted = is_own,
-                           .sizes = part->frames.sizes,
+                           .sizes = part->sizes.items,
                            .n_threads = n_threads,
                            .done_bytes = done_bytes};
     return n ? write_frames(part, &job, err) : PHEMA_OK;
@@ -480,39 +423,36 @@ PHEMA_FALLIBLE phema_writer_part_compress(struct phema_writer_part *part,
 
 /* ---- The end ---- */
 
-static enum phema_status mark_done(struct phema_writer_part *part, struct phema_error *err)
+static bool has_lost_name(const struct pending *pending)
 {
-    enum phema_status status = write_marker(part, true, err);
-    if (status)
-        return status;
-    phema_cleanup_remove(part->entry);
-    phema_cleanup_remove(part->frames_entry);
-    part->entry = part->frames_entry = NULL;
-    part->is_ours = false; /* it stays */
-    return PHEMA_OK;
+    return pending->lock >= 0 && !partial_is_named(pending->lock, pending->partial_path);
 }
 
 static enum phema_status finish(struct phema_writer_part *part, struct phema_error *err)
 {
     const struct phema_writer_part_options *options = part->options;
     /* bytes in a file that has lost its name are lost */
-    const char *lost =
-        !partial_is_named(part->descriptor, part->partial_path)                ? part->partial_path
-        : part->plain_path && !partial_is_named(part->plain, part->plain_path) ? part->plain_path
-        : !partial_is_named(part->marker, part->part_marker_path) ? part->part_marker_path
-                                                                  : NULL;
+    const struct pending *lost = has_lost_name(&part->out)      ? &part->out
+                                 : has_lost_name(&part->plain)  ? &part->plain
+                                 : has_lost_name(&part->marker) ? &part->marker
+                                                                : NULL;
     if (lost)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: was removed or replaced while part %llu of %llu was being written",
-                          lost, (unsigned long long)options->part,
+                          lost->partial_path, (unsigned long long)options->part,
                           (unsigned long long)options->n_parts);
-    if (options->syncs && options->is_directory && file_sync(part->descriptor) && errno != EINVAL)
-        return writer_fail_errno(err, part->path, "cannot be synced", errno);
-    enum phema_status status = options->syncs ? phema_writer_sync_entry(part->path, err) : PHEMA_OK;
+    if (options->syncs && options->is_directory && file_sync(part->out.lock) && errno != EINVAL)
+        return writer_fail_errno(err, part->out.path, "cannot be synced", errno);
+    enum phema_status status =
+        options->syncs ? phema_writer_sync_entry(part->out.path, err) : PHEMA_OK;
     if (status)
         return status;
     phema_cleanup_hold();
-    status = mark_done(part, err);
+    status = write_marker(part, true, err);
+    if (!status) {
+        pending_keep(&part->marker, true);
+        pending_keep(&part->frames, true);
+    }
     phema_cleanup_resume();
     return status;
 }
@@ -528,25 +468,17 @@ void phema_writer_part_abandon(struct phema_writer_part *part)
 {
     if (!part)
         return;
-    if (part->is_ours) {
-        (void)unlink(part->part_marker_path);
-        if (part->frames_path)
-            (void)unlink(part->frames_path);
+    if (part->marker.is_ours && !part->marker.is_kept) {
+        (void)unlink(part->marker.partial_path);
+        if (part->options->frames)
+            (void)unlink(part->frames.partial_path);
     }
-    phema_cleanup_remove(part->entry);
-    phema_cleanup_remove(part->frames_entry);
-    if (part->descriptor >= 0)
-        (void)close(part->descriptor);
-    if (part->plain >= 0)
-        (void)close(part->plain);
-    if (part->marker >= 0)
-        (void)close(part->marker);
-    free(part->path);
-    free(part->partial_path);
-    free(part->part_marker_path);
-    free(part->plain_path);
-    free(part->frames_path);
-    free(part->frames.sizes);
+    part->marker.is_ours = false; /* another run may make it anew from here on */
+    pending_clear(&part->frames);
+    pending_clear(&part->out);
+    pending_clear(&part->plain);
+    pending_clear(&part->marker);
+    free(part->sizes.items);
     part_blocks_clear(&part->blocks);
     free(part);
 }

@@ -1,20 +1,25 @@
-/* part.h - private to writer/: the marker files that tell how far each part of an output is. */
+/* part.h - private to writer/: the marker files that tell how far each part of an output is, and
+ * what it has written. */
 #ifndef WRITER_PART_H
 #define WRITER_PART_H
 
-#include "part_blocks.h"
+#include <stdatomic.h>
+#include <string.h>
+
+#include "pending.h"
 #include "phema/writer.h"
 
 /* ---- Names: PATH.part-I-of-N ---- */
 
 struct part_marker_name {
     char *base; /* name of the output, before ".part-" */
+    char *path; /* of the marker, where the output is known */
     uint64_t part, n_parts;
 };
 
 struct part_marker_list {
     struct part_marker_name *items; /* [n] by base, then number of parts, then part */
-    size_t n;
+    size_t n, capacity;
 };
 
 /* "dir/out.safetensors.part-2-of-8"; the caller's, NULL without memory. path has no slash at its
@@ -44,23 +49,18 @@ enum part_marker_state {
     MARKER_DONE
 };
 
-struct part_marker_file {
-    char *name;
-    uint64_t size_bytes;
-};
-
-/* The compressed frames of one part, one after the other in a file of its own. */
-struct phema_writer_part_frames {
-    uint64_t size_bytes, hash; /* of the file: phema_hash_at of all frames, added up */
-    uint32_t *sizes;           /* [number of frames]; 0: not compressed by this part */
-    size_t n;                  /* of sizes in a marker that was read: up to the last frame */
+/* Numbers of which most are absent, 0. */
+struct part_numbers {
+    uint64_t *items; /* [n] */
+    size_t n;        /* of a marker that was read: up to the last one that is there */
 };
 
 struct part_marker {
     enum part_marker_state state;
+    uint64_t part, n_parts;         /* of a marker that is written */
     char digest[PHEMA_PART_DIGEST]; /* "" where nothing is written yet */
     bool is_directory;
-    struct part_marker_file *files; /* [n_files] by name; of a file one without a name */
+    struct phema_writer_part_file *files; /* [n_files] by name; of a file one without a name */
     size_t n_files;
     uint64_t sidecar_bytes; /* 0: the output has no PATH.json */
     char *sidecar;          /* [sidecar_bytes] in the first part's marker; NULL in others */
@@ -69,11 +69,14 @@ struct part_marker {
     size_t n_sums;
     struct phema_writer_part_crc *crcs; /* [n_crcs] of a part that is done */
     size_t n_crcs;
-    struct part_marker_blocks blocks; /* of a part that is done */
+    bool has_blocks; /* false: not done, or of an earlier version, without checksums */
+    uint64_t block_bytes;
+    struct part_numbers blocks; /* shares of their checksums, with PART_BLOCK_WRITTEN */
     bool is_compressed, verifies;
-    struct phema_writer_part_frames frames; /* of a part that is done */
     struct phema_writer_frames
-        all_frames; /* of the whole output; ends in the first part's marker */
+        all_frames;                     /* of the whole output; ends in the first part's marker */
+    struct part_numbers frames;         /* sizes of the frames that the part has compressed */
+    uint64_t frames_bytes, frames_hash; /* of their file: phema_hash_at of all frames, added up */
     uint64_t inode; /* of PATH.partial, which identifies PATH after a join; 0: unknown */
 };
 
@@ -82,30 +85,69 @@ struct part_marker {
 PHEMA_FALLIBLE part_marker_read(struct part_marker *out, const char *path, struct phema_error *err);
 void part_marker_clear(struct part_marker *marker);
 
-/* Replaces the contents. */
-PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
-                                 const struct phema_writer_part_options *options,
-                                 const struct part_blocks *blocks,
-                                 const struct phema_writer_part_frames *frames, uint64_t inode,
-                                 bool is_done, struct phema_error *err);
+/* The same address without const. A marker borrows what is written, and owns what was read. */
+static inline void *part_writable(const void *data)
+{
+    void *out = NULL;
+    memcpy(&out, &data, sizeof(out));
+    return out;
+}
 
-/* ---- part_drop.c ---- */
+/* Replaces the contents of the file; nothing in the marker changes. */
+PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path, struct part_marker *marker,
+                                 bool syncs, struct phema_error *err);
+
+/* ---- part_done.c ---- */
 
 /* Removes the marker of a part that is in the output of this inode, its journal and with has_frames
  * its frames. Another team may have written the part again since, or hold the marker: it stays. */
 PHEMA_FALLIBLE part_marker_remove(const char *path, uint64_t inode, bool has_frames,
                                   struct phema_error *err);
 
-/* ---- part_frames.c: of compressed outputs ---- */
+/* ---- part_blocks.c: checksums of the bytes that parts write ----
+ * Files are divided into blocks. Each part has a share in the CRC-32 of each block that it writes to,
+ * which join compares with the block. */
 
-struct phema_json;
-struct phema_json_out;
+/* More blocks would not fit into a marker. */
+#define PART_MOST_BLOCKS ((size_t)8 << 20)
 
-/* object: "frames" of the marker, whose files are read already; NULL: not compressed. PHEMA_NO:
- * incomplete. */
-PHEMA_FALLIBLE part_frames_read(struct part_marker *marker, const struct phema_json *object,
+/* The blocks of one file: frames of a compressed output, or of a fixed size. */
+struct part_file_blocks {
+    _Atomic uint64_t *items; /* [n]; NULL: not counted */
+    size_t n;
+    uint64_t size_bytes;  /* of the file */
+    uint64_t block_bytes; /* of each but the last */
+    const struct phema_writer_frames *frames;
+};
+
+/* The blocks of all files of a part, one file after the other. */
+struct part_blocks {
+    _Atomic uint64_t *items; /* [n] the share, and PART_BLOCK_WRITTEN */
+    size_t n;
+    size_t *firsts; /* [n_files] the first block of each file */
+    uint64_t block_bytes;
+};
+#define PART_BLOCK_WRITTEN ((uint64_t)1 << 32)
+
+/* block_bytes is not 0; items are not set */
+struct part_file_blocks part_file_blocks_of(uint64_t size_bytes, uint64_t block_bytes,
+                                            const struct phema_writer_frames *frames);
+
+/* Where a block ends in its file; it begins where the one before it ends. */
+uint64_t part_block_end(const struct part_file_blocks *blocks, size_t block);
+
+PHEMA_FALLIBLE part_blocks_open(struct part_blocks *out,
+                                const struct phema_writer_part_options *options,
                                 struct phema_error *err);
-void part_frames_write(struct phema_json_out *out, const struct phema_writer_part_options *options,
-                       const struct phema_writer_part_frames *frames, bool is_done);
+void part_blocks_clear(struct part_blocks *blocks);
+
+/* The blocks of file f, which stay those of the part. */
+struct part_file_blocks part_blocks_of_file(const struct part_blocks *blocks,
+                                            const struct phema_writer_part_options *options,
+                                            size_t f);
+
+/* Adds bytes, each of which a part adds once. From any thread. */
+void part_blocks_add(const struct part_file_blocks *blocks, uint64_t offset, const void *data,
+                     size_t size);
 
 #endif

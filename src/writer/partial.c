@@ -4,16 +4,18 @@
  * leftover of the effective user that nobody else may write is used. Bytes of another writer would
  * be published under this user's name. Partial files are therefore created without write permission
  * for others, which publish.c adds. */
-#include "partial.h"
+#include "pending.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "write_error.h"
+#include "phema/cleanup.h"
+#include "phema/strbuf.h"
 
 /* Each attempt after the first follows another run that ended between our open and our lock. */
 #define OPEN_ATTEMPTS 16
@@ -23,10 +25,44 @@
 #define LOCK_ATTEMPTS 20
 #define LOCK_PAUSE_NS 25000000
 
-char *path_partial(const char *path)
+/* ---- Paths and failures ---- */
+
+char *path_add(const char *path, const char *suffix)
 {
-    char *partial_path = NULL;
-    return asprintf(&partial_path, "%s.partial", path) < 0 ? NULL : partial_path;
+    char *made = NULL;
+    return path && asprintf(&made, "%s%s", path, suffix) >= 0 ? made : NULL;
+}
+
+char *path_inside(const char *path, const char *name)
+{
+    char *made = NULL;
+    return path && asprintf(&made, "%s/%s", path, name) >= 0 ? made : NULL;
+}
+
+enum phema_status(writer_fail_errno)(struct phema_error *err, const char *path, const char *what,
+                                     int number)
+{
+    enum phema_status status = phema_fail_errno(err, PHEMA_ERR_OUTPUT, what, number);
+    return phema_fail_in(err, status, "%s", path);
+}
+
+enum phema_status(writer_fail_memory)(struct phema_error *err, const char *path)
+{
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+}
+
+enum phema_status(writer_fail_size)(struct phema_error *err, const char *path, uint64_t size_bytes,
+                                    int number)
+{
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s are needed", path, strerror(number),
+                      phema_size_format(&shown, size_bytes));
+}
+
+enum phema_status(writer_fail_locked)(struct phema_error *err, const char *path)
+{
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: another run is writing it; wait for it or choose another name", path);
 }
 
 /* ---- Leftovers ---- */
@@ -97,18 +133,26 @@ int partial_create_file(int directory, const char *name)
                   WRITER_PARTIAL_MODE);
 }
 
-PHEMA_FALLIBLE partial_open_shared_file(int *out, bool *is_new, int directory, const char *name,
-                                        const char *path, struct phema_error *err)
+/* shown, what: of a failure to create it */
+static enum phema_status create_or_open(int *out, bool *is_new, int directory, const char *name,
+                                        const char *path, const char *shown, const char *what,
+                                        struct phema_error *err)
 {
     *out = partial_create_file(directory, name);
     *is_new = *out >= 0;
     if (*is_new)
         return PHEMA_OK;
-    if (errno != EEXIST)
-        return writer_fail_errno(err, path, "cannot be made", errno);
-    enum phema_status status = leftover_open(out, directory, name, path, O_RDWR, S_IFREG, err);
+    return errno == EEXIST ? leftover_open(out, directory, name, path, O_RDWR, S_IFREG, err)
+                           : writer_fail_errno(err, shown, what, errno);
+}
+
+PHEMA_FALLIBLE partial_open_shared_file(int *out, bool *is_new, int directory, const char *name,
+                                        const char *path, struct phema_error *err)
+{
     struct stat st;
-    if (*out < 0 || fstat(*out, &st))
+    enum phema_status status =
+        create_or_open(out, is_new, directory, name, path, path, "cannot be made", err);
+    if (status || *is_new || *out < 0 || fstat(*out, &st))
         return status;
     status = leftover_check_one_name(&st, path, err);
     if (status) {
@@ -118,51 +162,23 @@ PHEMA_FALLIBLE partial_open_shared_file(int *out, bool *is_new, int directory, c
     return status;
 }
 
-static enum phema_status open_exclusive_file(int *out, bool *is_new,
-                                             const struct partial_request *request,
-                                             struct phema_error *err)
-{
-    const char *partial = request->partial_path;
-    *out = partial_create_file(AT_FDCWD, partial);
-    *is_new = *out >= 0;
-    if (*is_new)
-        return PHEMA_OK;
-    if (errno != EEXIST)
-        return writer_fail_errno(err, request->path, "cannot be written", errno);
-    return leftover_open(out, AT_FDCWD, partial, partial, O_RDWR, S_IFREG, err);
-}
-
 /* A new directory is not examined: filesystems with users and modes of their own accept new
  * directories too. */
-static enum phema_status open_directory(int *out, bool *is_new,
-                                        const struct partial_request *request,
+static enum phema_status open_directory(struct pending *pending, bool *is_new,
                                         struct phema_error *err)
 {
-    const char *partial = request->partial_path;
+    const char *partial = pending->partial_path;
     *is_new = mkdir(partial, WRITER_PARTIAL_DIRECTORY_MODE) == 0;
     if (!*is_new && errno == EEXIST)
-        return leftover_open(out, AT_FDCWD, partial, partial, O_RDONLY, S_IFDIR, err);
+        return leftover_open(&pending->lock, AT_FDCWD, partial, partial, O_RDONLY, S_IFDIR, err);
     if (!*is_new)
-        return writer_fail_errno(err, request->path, "cannot be made", errno);
-    *out = open(partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*out >= 0 || errno == ENOENT)
+        return writer_fail_errno(err, pending->path, "cannot be made", errno);
+    pending->lock = open(partial, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (pending->lock >= 0 || errno == ENOENT)
         return PHEMA_OK;
     int number = errno;
     (void)rmdir(partial);
-    return writer_fail_errno(err, request->path, "cannot be written", number);
-}
-
-/* *out: -1 where a leftover has gone since. */
-static enum phema_status open_or_create(int *out, bool *is_new,
-                                        const struct partial_request *request,
-                                        struct phema_error *err)
-{
-    if (request->is_directory)
-        return open_directory(out, is_new, request, err);
-    if (request->use == PARTIAL_EXCLUSIVE)
-        return open_exclusive_file(out, is_new, request, err);
-    return partial_open_shared_file(out, is_new, AT_FDCWD, request->partial_path,
-                                    request->partial_path, err);
+    return writer_fail_errno(err, pending->path, "cannot be written", number);
 }
 
 /* ---- Locking ---- */
@@ -194,51 +210,93 @@ bool partial_is_named(int descriptor, const char *path)
            opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-/* The partial file was published by a link, and the run was killed before it removed the partial
- * name. To empty the file would empty the published one. */
-static bool is_published_too(int descriptor)
+static enum phema_status lock_opened(const struct pending *pending, bool is_new,
+                                     enum pending_use use, struct phema_error *err)
 {
     struct stat st;
-    return fstat(descriptor, &st) == 0 && st.st_nlink > 1;
-}
-
-static enum phema_status lock_opened(int descriptor, bool is_new,
-                                     const struct partial_request *request, struct phema_error *err)
-{
-    bool is_exclusive = request->use == PARTIAL_EXCLUSIVE, is_locked = false;
-    const char *path = request->use == PARTIAL_MARKER ? request->partial_path : request->path;
+    bool is_exclusive = use == PENDING_EXCLUSIVE, is_locked = false;
+    const char *path = use == PENDING_MARKER ? pending->partial_path : pending->path;
     enum phema_status status =
-        partial_lock(&is_locked, descriptor, request->use == PARTIAL_SHARED ? LOCK_SH : LOCK_EX,
+        partial_lock(&is_locked, pending->lock, use == PENDING_SHARED ? LOCK_SH : LOCK_EX,
                      !is_exclusive, path, err);
     if (status && is_exclusive && is_new)
-        (void)(request->is_directory ? rmdir : unlink)(request->partial_path);
+        (void)(pending->is_directory ? rmdir : unlink)(pending->partial_path);
     if (status)
         return status;
     if (!is_locked)
-        return PHEMA_NO;
-    if (is_exclusive && !request->is_directory && is_published_too(descriptor))
-        (void)unlink(request->partial_path);
+        return use == PENDING_MARKER ? PHEMA_NO : writer_fail_locked(err, path);
+    /* published by a link, and killed before the partial name was removed: to empty the file would
+     * empty the published one */
+    if (is_exclusive && !pending->is_directory && fstat(pending->lock, &st) == 0 && st.st_nlink > 1)
+        (void)unlink(pending->partial_path);
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE partial_open(int *out, bool *is_new, const struct partial_request *request,
-                            struct phema_error *err)
+/* ---- Pending files ---- */
+
+bool pending_init(struct pending *out, char *path, char *partial_path)
 {
+    *out = (struct pending){.path = path, .partial_path = partial_path, .lock = -1, .parent = -1};
+    return path && partial_path;
+}
+
+PHEMA_FALLIBLE pending_open(struct pending *pending, enum pending_use use, struct phema_error *err)
+{
+    const char *partial = pending->partial_path;
     for (int attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
-        *out = -1;
-        enum phema_status status = open_or_create(out, is_new, request, err);
+        bool is_new = false;
+        enum phema_status status =
+            pending->is_directory ? open_directory(pending, &is_new, err)
+            : use == PENDING_EXCLUSIVE
+                ? create_or_open(&pending->lock, &is_new, AT_FDCWD, partial, partial, pending->path,
+                                 "cannot be written", err)
+                : partial_open_shared_file(&pending->lock, &is_new, AT_FDCWD, partial, partial,
+                                           err);
         if (status)
             return status;
-        if (*out < 0)
+        if (pending->lock < 0) /* a leftover has gone since */
             continue;
-        status = lock_opened(*out, *is_new, request, err);
-        if (!status && partial_is_named(*out, request->partial_path))
+        status = lock_opened(pending, is_new, use, err);
+        if (!status && partial_is_named(pending->lock, pending->partial_path)) {
+            pending->took_over = !is_new;
+            pending->is_ours = is_new && use != PENDING_SHARED;
             return PHEMA_OK;
-        (void)close(*out);
-        *out = -1;
+        }
+        (void)close(pending->lock);
+        pending->lock = -1;
         if (status)
             return status;
     }
-    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing %s", request->path,
-                      request->use == PARTIAL_MARKER ? "this part" : "it");
+    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing %s", pending->path,
+                      use == PENDING_MARKER ? "this part" : "it");
+}
+
+/* For writing: network filesystems require that for an exclusive lock. */
+PHEMA_FALLIBLE pending_open_left(struct pending *pending, bool *is_locked, bool waits,
+                                 struct phema_error *err)
+{
+    const char *partial = pending->partial_path;
+    bool is_directory = pending->is_directory;
+    enum phema_status status =
+        leftover_open(&pending->lock, AT_FDCWD, partial, partial, is_directory ? O_RDONLY : O_RDWR,
+                      is_directory ? S_IFDIR : S_IFREG, err);
+    *is_locked = true;
+    if (status || pending->lock < 0)
+        return status;
+    return partial_lock(is_locked, pending->lock, LOCK_EX, waits, pending->path, err);
+}
+
+PHEMA_FALLIBLE pending_guard(struct pending *pending, struct phema_error *err)
+{
+    return phema_cleanup_add_partial(&pending->entry, pending->partial_path, pending->is_directory,
+                                     err);
+}
+
+void pending_keep(struct pending *pending, bool keeps)
+{
+    pending->is_kept = keeps;
+    if (!keeps)
+        return;
+    phema_cleanup_remove(pending->entry);
+    pending->entry = NULL;
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* publish.c - fsync, rename or exchange, or removal of a partial file. Steps that can fail for lack
- * of space, memory or descriptors come before the rename. Partial files lack write permission for
- * group and others: publishing adds it, as the umask or the directory's default ACL say. */
+/* publish.c - the rename or exchange of a pending output, what undoes that, and its removal. Steps
+ * that can fail for lack of space, memory or descriptors come before the rename. Partial files lack
+ * write permission for group and others: publishing adds it, as the umask or the directory's default
+ * ACL say. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "directory.h"
 #include "phema/cleanup.h"
 #include "phema/path.h"
-#include "write_error.h"
+#include "phema/setting.h"
 #include "writer_internal.h"
 
 /* ---- Permissions ---- */
@@ -23,30 +23,25 @@
 #define WRITE_OF_OTHERS ((mode_t)(S_IWGRP | S_IWOTH))
 #define READ_OF_OTHERS  ((mode_t)(S_IRGRP | S_IROTH))
 
-/* Read from /proc: umask(2) would change it for other threads for a moment. */
-static mode_t find_umask(void)
-{
-    FILE *file = fopen("/proc/self/status", "re");
-    unsigned long mask = WRITE_OF_OTHERS;
-    for (char line[256]; file && fgets(line, sizeof(line), file);)
-        if (strncmp(line, "Umask:", 6) == 0)
-            mask = strtoul(line + 6, NULL, 8);
-    if (file)
-        (void)fclose(file);
-    return (mode_t)mask;
-}
-
-/* A nameless file shows the effect of the directory's default ACL. */
+/* A nameless file shows the effect of the directory's default ACL. Else the umask is read from /proc:
+ * umask(2) would change it for other threads for a moment. */
 mode_t permissions_usual_write(const char *path)
 {
     struct stat st;
     char *directory = phema_path_directory(path);
     int probe = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
-    mode_t mode = probe >= 0 && fstat(probe, &st) == 0 ? st.st_mode : 0666 & ~find_umask();
+    bool is_known = probe >= 0 && fstat(probe, &st) == 0;
+    unsigned long mask = WRITE_OF_OTHERS;
+    FILE *file = is_known ? NULL : fopen("/proc/self/status", "re");
+    for (char line[256]; file && fgets(line, sizeof(line), file);)
+        if (strncmp(line, "Umask:", 6) == 0)
+            mask = strtoul(line + 6, NULL, 8);
+    if (file)
+        (void)fclose(file);
     if (probe >= 0)
         (void)close(probe);
     free(directory);
-    return mode & WRITE_OF_OTHERS;
+    return (is_known ? st.st_mode : 0666 & ~(mode_t)mask) & WRITE_OF_OTHERS;
 }
 
 /* Only users who may read get write permission. */
@@ -83,7 +78,7 @@ void permissions_open_directory(int descriptor, mode_t usual_write)
 {
     if (!usual_write)
         return;
-    DIR *stream = directory_list(descriptor);
+    DIR *stream = directory_list(descriptor, ".");
     if (stream) {
         change_files(stream, usual_write, true);
         (void)closedir(stream);
@@ -134,177 +129,152 @@ PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err
 {
     int parent = -1;
     enum phema_status status = writer_open_parent(&parent, path, err);
-    if (status || parent < 0)
-        return status;
-    status = writer_sync_parent(parent, path, err);
-    (void)close(parent);
+    if (!status)
+        status = writer_sync_parent(parent, path, err);
+    if (parent >= 0)
+        (void)close(parent);
     return status;
 }
 
 /* ---- Publishing ---- */
 
-int writer_publish(const char *partial_path, const char *path, bool replaces)
+static int exchange(const struct pending *pending)
 {
-    if (replaces)
-        return rename(partial_path, path);
-    if (renameat2(AT_FDCWD, partial_path, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+    return renameat2(AT_FDCWD, pending->partial_path, AT_FDCWD, pending->path, RENAME_EXCHANGE);
+}
+
+/* The old one is removed soon. If the run dies first, the next run must find a leftover that others
+ * cannot write. The files of a directory follow before the first one is removed. */
+static void hide_old(struct pending *pending, mode_t mode)
+{
+    mode_t hidden = mode & 07777 & ~WRITE_OF_OTHERS;
+    pending->old_mode = mode & 07777;
+    if (hidden != pending->old_mode)
+        (void)(pending->old ? fchmod(dirfd(pending->old), hidden)
+                            : chmod(pending->partial_path, hidden));
+}
+
+/* The old file is kept where the filesystem can exchange files, or replaced, as asked. */
+static int publish_file(struct pending *pending, bool keeps_old)
+{
+    const char *partial_path = pending->partial_path, *path = pending->path;
+    struct stat old;
+    bool was_there = keeps_old && lstat(path, &old) == 0;
+    if (was_there && pending->replaces && S_ISREG(old.st_mode) && exchange(pending) == 0) {
+        pending->state = PENDING_EXCHANGED;
+        hide_old(pending, old.st_mode);
         return 0;
-    if (errno != EINVAL && errno != ENOSYS)
+    }
+    int result = pending->replaces
+                     ? rename(partial_path, path)
+                     : renameat2(AT_FDCWD, partial_path, AT_FDCWD, path, RENAME_NOREPLACE);
+    if (result && !pending->replaces && (errno == EINVAL || errno == ENOSYS)) {
+        /* this filesystem has no such rename: a link never replaces either */
+        result = link(partial_path, path);
+        if (!result)
+            (void)unlink(partial_path);
+    }
+    if (!result)
+        pending->state = keeps_old && !was_there ? PENDING_NEW : PENDING_FINAL;
+    return result;
+}
+
+int directory_move_aside(const char *path, const char *partial_path, const char *aside_path)
+{
+    if (rename(path, aside_path))
         return -1;
-    /* this filesystem has no such rename: a link never replaces either */
-    if (link(partial_path, path))
+    if (rename(partial_path, path) == 0)
+        return 0;
+    int number = errno;
+    (void)rename(aside_path, path);
+    errno = number;
+    return -1;
+}
+
+static int exchange_directory(struct pending *pending)
+{
+    struct stat old;
+    char *aside_path = path_add(pending->path, ".replaced");
+    if (!aside_path) {
+        errno = ENOMEM;
         return -1;
-    (void)unlink(partial_path);
+    }
+    int result = exchange(pending), number = errno;
+    if (result && (number == EINVAL || number == ENOSYS)) {
+        pending->aside_path = aside_path;
+        result = directory_move_aside(pending->path, pending->partial_path, aside_path);
+    } else {
+        free(aside_path);
+        errno = number;
+    }
+    if (result)
+        return result;
+    pending->state = PENDING_EXCHANGED;
+    if (pending->old && fstat(dirfd(pending->old), &old) == 0)
+        hide_old(pending, old.st_mode);
     return 0;
 }
 
-static void unmap(struct phema_writer *writer)
+/* rename replaces empty directories alone. */
+PHEMA_FALLIBLE pending_publish(struct pending *pending, bool keeps_old, struct phema_error *err)
 {
-    phema_cleanup_remove(writer->map_entry);
-    writer->map_entry = NULL;
-    if (writer->map)
-        (void)munmap(writer->map, writer->size_bytes);
-    writer->map = NULL;
-}
-
-/* The kernel reports a failed write to one fsync only: its error is kept. */
-void phema_writer_sync(struct phema_writer *writer)
-{
-    if (!writer->options.syncs || writer->is_synced || writer->descriptor < 0)
-        return;
-    writeback_cancel(&writer->writeback);
-    writer->sync_error = file_sync(writer->descriptor) ? errno : 0;
-    writer->is_synced = true;
-}
-
-void phema_writer_leave_entry(struct phema_writer *writer)
-{
-    writer->leaves_entry = true;
-}
-
-PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_error *err)
-{
-    if (writer->descriptor < 0)
-        return PHEMA_OK;
-    unmap(writer);
-    writeback_cancel(&writer->writeback);
-    phema_writer_sync(writer);
-    if (writer->sync_error)
-        return writer_fail_errno(err, writer->path, "cannot be synced", writer->sync_error);
-    if (writer->options.drops_cache)
-        writer_drop_cache(writer);
-    int lost = atomic_load(&writer->lost);
-    if (lost)
-        return writer_fail_errno(err, writer->path, "cannot be written", lost);
-    if (writer->options.syncs && !writer->is_inside && !writer->leaves_entry) {
-        enum phema_status status = writer_open_parent(&writer->parent, writer->path, err);
-        if (status)
-            return status;
-    }
-    int closed = close(writer->descriptor);
-    writer->descriptor = -1;
-    writer->is_finished = true;
-    if (closed && errno != EINTR)
-        return writer_fail_errno(err, writer->path, "cannot be written", errno);
+    bool is_directory = pending->is_directory;
+    int result = is_directory ? rename(pending->partial_path, pending->path)
+                              : publish_file(pending, keeps_old);
+    if (is_directory && !result)
+        pending->state = PENDING_FINAL;
+    else if (is_directory && (errno == ENOTEMPTY || errno == EEXIST) && pending->replaces)
+        result = exchange_directory(pending);
+    if (result && (errno == EEXIST || (is_directory && (errno == ENOTEMPTY || errno == ENOTDIR))))
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: appeared while this run was writing; it was left as it is (%s "
+                          "replaces %s)",
+                          pending->path, phema_setting_name(PHEMA_SET_FORCE),
+                          is_directory ? "directories of files" : "it");
+    if (result)
+        return writer_fail_errno(err, pending->path, "cannot be renamed into place", errno);
+    if (!is_directory)
+        permissions_open_file(pending->lock, pending->usual_write);
+    phema_cleanup_remove(pending->entry);
+    pending->entry = NULL;
     return PHEMA_OK;
 }
 
-/* The old file is removed soon. If the run dies first, the next run must find a leftover that
- * others cannot write. */
-static void hide_old(struct phema_writer *writer, mode_t mode)
+void pending_undo(struct pending *pending)
 {
-    mode_t hidden = mode & ~(mode_t)(S_IWGRP | S_IWOTH);
-    writer->published = WRITER_EXCHANGED;
-    writer->old_mode = mode & 07777;
-    if (hidden != mode)
-        (void)chmod(writer->partial_path, hidden & 07777);
-}
-
-PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_error *err)
-{
-    enum phema_status status = phema_writer_finish(writer, err);
-    if (status)
-        return status;
-    struct stat old;
-    bool was_there = lstat(writer->path, &old) == 0;
-    if (writer->options.replaces && was_there && S_ISREG(old.st_mode) &&
-        renameat2(AT_FDCWD, writer->partial_path, AT_FDCWD, writer->path, RENAME_EXCHANGE) == 0)
-        hide_old(writer, old.st_mode);
-    else if (writer_publish(writer->partial_path, writer->path, writer->options.replaces) == 0)
-        writer->published = was_there ? WRITER_REPLACED : WRITER_NEW;
-    else
-        return writer_fail_publish(err, writer->path, errno);
-    permissions_open_file(writer->lock, writer->usual_write);
-    phema_cleanup_remove(writer->entry);
-    writer->entry = NULL;
-    return writer_sync_parent(writer->parent, writer->path, err);
-}
-
-static enum phema_status commit(struct phema_writer *writer, struct phema_error *err)
-{
-    enum phema_status status = phema_writer_finish(writer, err);
-    if (status)
-        return status;
-    if (writer->published == WRITER_EXCHANGED)
-        (void)unlink(writer->partial_path);
-    else if (writer->published == WRITER_HIDDEN && !writer->is_inside &&
-             writer_publish(writer->partial_path, writer->path, writer->options.replaces))
-        return writer_fail_publish(err, writer->path, errno);
-    if (!writer->is_inside)
-        permissions_open_file(writer->lock, writer->usual_write);
-    if (writer->options.is_published)
-        *writer->options.is_published = true;
-    free(writer->partial_path);
-    writer->partial_path = NULL;
-    phema_cleanup_remove(writer->entry);
-    writer->entry = NULL;
-    return writer_sync_parent(writer->parent, writer->path, err);
-}
-
-PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err)
-{
-    enum phema_status status = commit(writer, err);
-    phema_writer_abandon(writer);
-    return status;
-}
-
-/* ---- Abandoning ---- */
-
-/* Removes the new file, and restores the old one where phema_writer_publish has exchanged them. */
-static void undo(const struct phema_writer *writer)
-{
-    switch (writer->published) {
-    case WRITER_HIDDEN:
-        if (!writer->is_kept &&
-            (writer->descriptor >= 0 || writer->is_finished || writer->lock >= 0))
-            (void)unlink(writer->partial_path);
-        break;
-    case WRITER_NEW:
-        (void)unlink(writer->path);
-        break;
-    case WRITER_EXCHANGED:
-        (void)chmod(writer->partial_path, writer->old_mode);
-        (void)rename(writer->partial_path, writer->path);
-        break;
-    case WRITER_REPLACED:
-        break;
+    const char *path = pending->path, *partial_path = pending->partial_path;
+    if (pending->state == PENDING_NEW) {
+        (void)unlink(path);
+    } else if (pending->state == PENDING_EXCHANGED && !pending->is_directory) {
+        (void)chmod(partial_path, pending->old_mode);
+        (void)rename(partial_path, path);
+    } else if (pending->state == PENDING_EXCHANGED) { /* the new one is hidden again */
+        if (pending->old && pending->old_mode)
+            (void)fchmod(dirfd(pending->old), pending->old_mode);
+        if ((pending->aside_path ? directory_move_aside(path, pending->aside_path, partial_path)
+                                 : exchange(pending)) == 0) {
+            pending->state = PENDING_HIDDEN;
+            return;
+        }
     }
+    if (pending->state != PENDING_HIDDEN)
+        pending->state = PENDING_FINAL;
 }
 
-void phema_writer_abandon(struct phema_writer *writer)
+void pending_clear(struct pending *pending)
 {
-    if (!writer)
-        return;
-    unmap(writer);
-    if (writer->partial_path)
-        undo(writer);
-    phema_cleanup_remove(writer->entry);
-    writeback_cancel(&writer->writeback);
-    const int descriptors[] = {writer->descriptor, writer->lock, writer->parent};
+    pending_undo(pending);
+    if (pending->state == PENDING_HIDDEN && pending->is_ours && !pending->is_kept)
+        (void)(pending->is_directory ? rmdir : unlink)(pending->partial_path);
+    phema_cleanup_remove(pending->entry);
+    if (pending->old)
+        (void)closedir(pending->old);
+    const int descriptors[] = {pending->lock, pending->parent};
     for (size_t i = 0; i < ARRAY_LEN(descriptors); i++)
         if (descriptors[i] >= 0)
             (void)close(descriptors[i]);
-    free(writer->partial_path);
-    free(writer->path);
-    free(writer);
+    free(pending->aside_path);
+    free(pending->partial_path);
+    free(pending->path);
+    *pending = (struct pending){.lock = -1, .parent = -1};
 }

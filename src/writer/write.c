@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "phema/cleanup.h"
-#include "write_error.h"
 
 /* After this many written bytes, dirty pages are handed to the disk, so that the fsync at the end
  * finds little to do. */
@@ -70,30 +69,20 @@ int file_truncate(int descriptor, uint64_t size_bytes)
 }
 
 /* Blocks of a file in memory are pages: the threads and processes that write them allocate them
- * faster than one call, and a call over pages that are there walks all of them. */
-static bool is_in_memory(int descriptor)
-{
-    struct statfs filesystem;
-    return fstatfs(descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC;
-}
-
-static int allocate_blocks(int descriptor, uint64_t size_bytes)
-{
-    int result = 0;
-    do
-        result = fallocate(descriptor, 0, 0, (off_t)size_bytes);
-    while (result && errno == EINTR);
-    return result;
-}
-
-/* Filesystems that cannot reserve blocks find out about a full disk later. */
+ * faster than one call, and a call over pages that are there walks all of them. Filesystems that
+ * cannot reserve blocks find out about a full disk later. */
 int file_reserve(int descriptor, uint64_t size_bytes)
 {
     struct stat st;
+    struct statfs filesystem;
     if (!size_bytes)
         return 0;
-    if (!is_in_memory(descriptor)) {
-        int result = allocate_blocks(descriptor, size_bytes);
+    bool is_in_memory = fstatfs(descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC;
+    if (!is_in_memory) {
+        int result = 0;
+        do
+            result = fallocate(descriptor, 0, 0, (off_t)size_bytes);
+        while (result && errno == EINTR);
         if (!result || (errno != EOPNOTSUPP && errno != ENOSYS))
             return result;
     }
@@ -137,23 +126,17 @@ void writer_note_written(struct phema_writer *writer, uint64_t size)
         writeback_request(&writer->writeback, writer->descriptor);
 }
 
-static enum phema_status write_all(struct phema_writer *writer, uint64_t offset,
-                                   const uint8_t *bytes, size_t size, struct phema_error *err)
+PHEMA_FALLIBLE phema_writer_write_uncounted(struct phema_writer *writer, uint64_t offset,
+                                            const void *data, size_t size, struct phema_error *err)
 {
-    if (file_write_fully(writer->descriptor, bytes, size, offset)) {
+    if (file_write_fully(writer->descriptor, data, size, offset)) {
         int number = errno;
         if (number == EFAULT) /* mapped snapshot that was cut: reports that and ends the program */
-            phema_cleanup_touch(bytes, size);
-        return writer_fail_errno(err, writer->path, "cannot be written", number);
+            phema_cleanup_touch(data, size);
+        return writer_fail_errno(err, writer->out.path, "cannot be written", number);
     }
     writer_note_written(writer, size);
     return PHEMA_OK;
-}
-
-/* Most blocks have a byte other than zero among their first ones. */
-static bool is_zero_block(const uint8_t *bytes)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, HOLE_BLOCK_BYTES - 1) == 0;
 }
 
 /* Finds the next run of zeros, in whole blocks of the file, among bytes [*from, size). */
@@ -164,7 +147,8 @@ static bool find_zeros(size_t *from, size_t *end, uint64_t offset, const uint8_t
     size_t at = *from > aligned ? *from : aligned;
     while (at + MIN_HOLE_BYTES <= size) {
         size_t start = at;
-        while (at + HOLE_BLOCK_BYTES <= size && is_zero_block(bytes + at))
+        while (at + HOLE_BLOCK_BYTES <= size && bytes[at] == 0 && /* as in few blocks */
+               memcmp(bytes + at, bytes + at + 1, HOLE_BLOCK_BYTES - 1) == 0)
             at += HOLE_BLOCK_BYTES;
         if (at - start >= MIN_HOLE_BYTES) {
             *from = start;
@@ -174,23 +158,6 @@ static bool find_zeros(size_t *from, size_t *end, uint64_t offset, const uint8_t
         at += HOLE_BLOCK_BYTES;
     }
     return false;
-}
-
-/* Frees reserved blocks; false where the filesystem cannot. */
-static bool make_hole(const struct phema_writer *writer, uint64_t offset, size_t size)
-{
-    return fallocate(writer->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-                     (off_t)size) == 0;
-}
-
-/* Extends [*start, *end) by the zeros around a hole, which share their blocks with other bytes. */
-static void extend_to_edges(size_t *start, size_t *end, const uint8_t *bytes, size_t first,
-                            size_t size)
-{
-    while (*start > first && bytes[*start - 1] == 0)
-        --*start;
-    while (*end < size && bytes[*end] == 0)
-        ++*end;
 }
 
 void phema_writer_count(struct phema_writer *writer, uint64_t offset, const void *data, size_t size)
@@ -207,21 +174,23 @@ PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, 
     enum phema_status status = PHEMA_OK;
     phema_writer_count(writer, offset, data, size);
     while (writer->is_fresh && !status && find_zeros(&zeros, &end, offset, bytes, size)) {
-        bool is_hole = make_hole(writer, offset + zeros, end - zeros);
+        bool is_hole = fallocate(writer->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                 (off_t)(offset + zeros), (off_t)(end - zeros)) == 0;
         size_t next = end;
-        if (!writer->is_resumed)
-            extend_to_edges(&zeros, &next, bytes, done, size);
-        else if (!is_hole) /* the file may hold any bytes there */
+        if (!writer->is_resumed) { /* with the zeros around it, in blocks of other bytes */
+            while (zeros > done && bytes[zeros - 1] == 0)
+                zeros--;
+            while (next < size && bytes[next] == 0)
+                next++;
+        } else if (!is_hole) { /* the file may hold any bytes there */
             zeros = end;
-        status = write_all(writer, offset + done, bytes + done, zeros - done, err);
+        }
+        status =
+            phema_writer_write_uncounted(writer, offset + done, bytes + done, zeros - done, err);
         done = next;
         zeros = end;
     }
-    return status ? status : write_all(writer, offset + done, bytes + done, size - done, err);
-}
-
-PHEMA_FALLIBLE phema_writer_write_uncounted(struct phema_writer *writer, uint64_t offset,
-                                            const void *data, size_t size, struct phema_error *err)
-{
-    return write_all(writer, offset, data, size, err);
+    return status ? status
+                  : phema_writer_write_uncounted(writer, offset + done, bytes + done, size - done,
+                                                 err);
 }

@@ -54,21 +54,16 @@ static void join_ended(void)
     }
 }
 
-/* Holds the lock. */
-static bool start(void)
-{
-    join_ended();
-    shared.is_running = phema_thread_start(&shared.thread, work, NULL) == 0;
-    shared.has_thread = shared.is_running;
-    return shared.is_running;
-}
-
 void writeback_request(struct writeback *writeback, int descriptor)
 {
     bool is_left = false; /* to this thread */
     (void)pthread_mutex_lock(&shared.lock);
     if (!writeback->is_waiting) {
-        if (shared.is_running || start()) {
+        join_ended();
+        if (!shared.is_running)
+            shared.has_thread = shared.is_running =
+                phema_thread_start(&shared.thread, work, NULL) == 0;
+        if (shared.is_running) {
             *writeback = (struct writeback){.descriptor = descriptor, .is_waiting = true};
             if (shared.first)
                 shared.last->next = writeback;
@@ -84,26 +79,18 @@ void writeback_request(struct writeback *writeback, int descriptor)
         hand_over(descriptor);
 }
 
-/* Holds the lock. */
-static void leave_list(struct writeback *writeback)
-{
-    struct writeback *before = NULL;
-    for (struct writeback *at = shared.first; at != writeback; at = at->next)
-        before = at;
-    if (before)
-        before->next = writeback->next;
-    else
-        shared.first = writeback->next;
-    if (shared.last == writeback)
-        shared.last = before;
-    writeback->is_waiting = false;
-}
-
 void writeback_cancel(struct writeback *writeback)
 {
     (void)pthread_mutex_lock(&shared.lock);
-    if (writeback->is_waiting)
-        leave_list(writeback);
+    if (writeback->is_waiting) { /* leaves the list */
+        struct writeback *before = NULL;
+        for (struct writeback *at = shared.first; at != writeback; at = at->next)
+            before = at;
+        *(before ? &before->next : &shared.first) = writeback->next;
+        if (shared.last == writeback)
+            shared.last = before;
+        writeback->is_waiting = false;
+    }
     while (shared.current == writeback)
         (void)pthread_cond_wait(&shared.changed, &shared.lock);
     join_ended();

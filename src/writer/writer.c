@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* writer.c - a new file: opened under its partial path and preallocated.
- * A second descriptor holds the lock while the first is closed: on network filesystems close may be
- * the call that reports a failed write. */
+/* writer.c - a new file: opened under its partial path and preallocated, synced, closed and
+ * published, or abandoned. A second descriptor holds the lock while the first is closed: on network
+ * filesystems close may be the call that reports a failed write. Steps that can fail for lack of
+ * space, memory or descriptors come before the rename. Also a copy at PATH and its provenance
+ * PATH.json, which are published as one. */
 #include "phema/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "part.h"
-#include "partial.h"
 #include "phema/cleanup.h"
 #include "phema/file_reader.h"
 #include "phema/path.h"
 #include "phema/setting.h"
-#include "write_error.h"
 #include "writer_internal.h"
+
+/* ---- Checks before any work is done ---- */
 
 PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_error *err)
 {
@@ -32,14 +35,19 @@ PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_err
                       n_files, (unsigned long long)needed, (unsigned long long)limit);
 }
 
+enum phema_status writer_fail_exists(struct phema_error *err, const char *path)
+{
+    return phema_suggest(err,
+                         phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces it",
+                                    path, phema_setting_name(PHEMA_SET_FORCE)),
+                         PHEMA_SET_FORCE, NULL);
+}
+
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err)
 {
     struct stat st;
     if (lstat(path, &st) == 0)
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces it",
-                                        path, phema_setting_name(PHEMA_SET_FORCE)),
-                             PHEMA_SET_FORCE, NULL);
+        return writer_fail_exists(err, path);
     if (errno != ENOENT)
         return writer_fail_errno(err, path, "cannot be examined", errno);
     return PHEMA_OK;
@@ -66,32 +74,35 @@ PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *e
     return status;
 }
 
+/* ---- Opening ---- */
+
 bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes)
 {
     struct stat st;
-    writer->is_resumed = writer->options.resumes && writer->took_over &&
+    struct pending *out = &writer->out;
+    writer->is_resumed = writer->options.resumes && out->took_over &&
                          fstat(writer->descriptor, &st) == 0 && (uint64_t)st.st_size == size_bytes;
     if (writer->is_resumed)
         writer->size_bytes = size_bytes;
     struct phema_error ignored; /* without memory a signal leaves the file */
-    bool is_off_list = writer->is_kept && !writer->is_inside;
-    if (is_off_list && !writer->is_resumed &&
-        phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, &ignored))
-        writer->entry = NULL;
-    writer->is_kept = writer->is_resumed;
+    bool is_off_list = out->is_kept && !writer->is_inside;
+    if (is_off_list && !writer->is_resumed && pending_guard(out, &ignored))
+        out->entry = NULL;
+    out->is_kept = writer->is_resumed;
     return writer->is_resumed;
 }
 
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
                                struct phema_error *err)
 {
+    const char *path = writer->out.path;
     writer->size_bytes = size_bytes;
     if (size_bytes > INT64_MAX)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", path);
     if (file_truncate(writer->descriptor, 0))
-        return writer_fail_errno(err, writer->path, "cannot be emptied", errno);
+        return writer_fail_errno(err, path, "cannot be emptied", errno);
     return file_reserve(writer->descriptor, size_bytes)
-               ? writer_fail_size(err, writer->path, size_bytes, errno)
+               ? writer_fail_size(err, path, size_bytes, errno)
                : PHEMA_OK;
 }
 
@@ -104,146 +115,97 @@ PHEMA_FALLIBLE writer_make_fresh(struct phema_writer *writer, uint64_t size_byte
     return status;
 }
 
-struct phema_writer *writer_new(const char *path, const struct phema_writer_options *options)
+PHEMA_FALLIBLE writer_new(struct phema_writer **out, char *path, char *partial_path,
+                          const struct phema_writer_options *options, const char *shown,
+                          struct phema_error *err)
 {
     struct phema_writer *writer = calloc(1, sizeof(*writer));
-    if (!writer)
-        return NULL;
-    writer->descriptor = -1;
-    writer->lock = -1;
-    writer->parent = -1;
-    writer->options = *options;
-    writer->path = strdup(path);
-    if (!writer->path) {
+    if (!writer || !path || !partial_path) {
         free(writer);
-        return NULL;
+        free(path);
+        free(partial_path);
+        return writer_fail_memory(err, shown);
     }
-    return writer;
-}
-
-/* Opens PATH.partial and puts it on the list of files to remove when a signal ends the program.
- * Ending signals are held. */
-static enum phema_status open_partial(struct phema_writer *writer, struct phema_error *err)
-{
-    const struct partial_request request = {
-        .path = writer->path, .partial_path = writer->partial_path, .use = PARTIAL_EXCLUSIVE};
-    bool is_new = false;
-    enum phema_status status = partial_open(&writer->descriptor, &is_new, &request, err);
-    if (status == PHEMA_NO)
-        status = writer_fail_locked(err, writer->path);
-    writer->took_over = !status && !is_new;
-    if (writer->took_over)
-        status = writer_check_no_parts(writer->path, err);
-    if (status) {
-        /* not ours: it must not be removed */
-        free(writer->partial_path);
-        writer->partial_path = NULL;
-        return status;
-    }
-    writer->is_kept = writer->options.resumes && writer->took_over;
-    if (writer->is_kept)
-        return PHEMA_OK;
-    status = phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, err);
-    return status ? phema_fail_in(err, status, "%s", writer->path) : PHEMA_OK;
-}
-
-static enum phema_status begin(struct phema_writer *writer, struct phema_error *err)
-{
-    writer->partial_path = path_partial(writer->path);
-    if (!writer->partial_path)
-        return writer_fail_memory(err, writer->path);
-    phema_cleanup_hold();
-    enum phema_status status = open_partial(writer, err);
-    phema_cleanup_resume();
-    if (status)
-        return status;
-    writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
-    if (writer->lock < 0)
-        return writer_fail_errno(err, writer->path, "cannot be written", errno);
-    writer->usual_write = permissions_usual_write(writer->path);
+    (void)pending_init(&writer->out, path, partial_path);
+    writer->out.replaces = options->replaces;
+    writer->options = *options;
+    writer->descriptor = -1;
+    *out = writer;
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE writer_share(struct phema_writer *writer, int lock, const char *what,
+                            struct phema_error *err)
+{
+    writer->descriptor = fcntl(lock, F_DUPFD_CLOEXEC, 0);
+    return writer->descriptor < 0 ? writer_fail_errno(err, writer->out.path, what, errno)
+                                  : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
                             const struct phema_writer_options *options, struct phema_error *err)
 {
-    if (!options->replaces) {
-        enum phema_status status = phema_writer_check_absent(path, err);
-        if (status)
-            return status;
-    }
-    struct phema_writer *writer = writer_new(path, options);
-    if (!writer)
-        return writer_fail_memory(err, path);
-    return writer_hand_over(out, writer, begin(writer, err));
-}
-
-static enum phema_status adopt(struct phema_writer *writer, struct phema_error *err)
-{
-    writer->partial_path = path_partial(writer->path);
-    if (!writer->partial_path)
-        return writer_fail_memory(err, writer->path);
-    writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
-    if (writer->lock < 0)
-        return writer_fail_errno(err, writer->path, "cannot be published", errno);
-    writer->usual_write = permissions_usual_write(writer->path);
-    return PHEMA_OK;
+    struct phema_writer *writer = NULL;
+    enum phema_status status = options->replaces ? PHEMA_OK : phema_writer_check_absent(path, err);
+    if (!status)
+        status = writer_new(&writer, strdup(path), path_add(path, ".partial"), options, path, err);
+    if (status)
+        return status;
+    struct pending *file = &writer->out;
+    phema_cleanup_hold();
+    status = pending_open(file, PENDING_EXCLUSIVE, err);
+    if (!status && file->took_over)
+        status = writer_check_no_parts(path, err);
+    file->is_ours = !status;
+    file->is_kept = options->resumes && file->took_over;
+    if (!status && !file->is_kept && pending_guard(file, err))
+        status = phema_fail_in(err, PHEMA_ERR_RESOURCE, "%s", path);
+    phema_cleanup_resume();
+    if (!status)
+        status = writer_share(writer, file->lock, "cannot be written", err);
+    if (!status)
+        file->usual_write = permissions_usual_write(path);
+    return writer_hand_over(out, writer, status);
 }
 
 PHEMA_FALLIBLE writer_adopt(struct phema_writer **out, const char *path, int descriptor,
                             const struct phema_writer_options *options, struct phema_error *err)
 {
-    struct phema_writer *writer = writer_new(path, options);
-    if (!writer) {
+    struct phema_writer *writer = NULL;
+    enum phema_status status =
+        writer_new(&writer, strdup(path), path_add(path, ".partial"), options, path, err);
+    if (status) {
         (void)close(descriptor);
-        return writer_fail_memory(err, path);
+        return status;
     }
-    writer->descriptor = descriptor;
-    writer->is_kept = true;
-    return writer_hand_over(out, writer, adopt(writer, err));
+    writer->out.lock = descriptor;
+    status = writer_share(writer, descriptor, "cannot be published", err);
+    if (!status)
+        writer->out.usual_write = permissions_usual_write(path);
+    return writer_hand_over(out, writer, status);
 }
 
-/* Opens the file that an ended run has left in the directory; descriptor -1 where the run left
- * none. Removes anything but a plain file of one name. */
-static enum phema_status open_left_inside(struct phema_writer *writer, struct phema_error *err)
+/* A file that an ended run has left in the directory is used, or anything but a plain file of one
+ * name is removed. */
+PHEMA_FALLIBLE writer_begin_inside(struct phema_writer *writer, struct phema_error *err)
 {
     struct stat st;
-    const char *path = writer->partial_path;
-    bool is_there = lstat(path, &st) == 0;
-    if (is_there && (!S_ISREG(st.st_mode) || st.st_nlink != 1)) {
-        (void)unlink(path);
-        return PHEMA_OK;
-    }
-    enum phema_status status =
-        leftover_open(&writer->descriptor, AT_FDCWD, path, path, O_RDWR, S_IFREG, err);
-    writer->took_over = writer->is_kept = writer->descriptor >= 0;
-    return status;
-}
-
-static enum phema_status begin_inside(struct phema_writer *writer, const char *partial_path,
-                                      struct phema_error *err)
-{
+    struct pending *out = &writer->out;
+    const char *path = out->partial_path;
+    enum phema_status status = PHEMA_OK;
     writer->is_inside = true;
-    writer->partial_path = strdup(partial_path);
-    if (!writer->partial_path)
-        return writer_fail_memory(err, writer->path);
-    enum phema_status status = writer->options.resumes ? open_left_inside(writer, err) : PHEMA_OK;
-    if (status || writer->descriptor >= 0)
+    if (writer->options.resumes && lstat(path, &st) == 0 &&
+        (!S_ISREG(st.st_mode) || st.st_nlink != 1))
+        (void)unlink(path);
+    else if (writer->options.resumes)
+        status = leftover_open(&writer->descriptor, AT_FDCWD, path, path, O_RDWR, S_IFREG, err);
+    out->took_over = out->is_kept = writer->descriptor >= 0;
+    if (!status && writer->descriptor < 0)
+        writer->descriptor = partial_create_file(AT_FDCWD, path);
+    out->is_ours = writer->descriptor >= 0;
+    if (status || out->is_ours)
         return status;
-    writer->descriptor = partial_create_file(AT_FDCWD, partial_path);
-    return writer->descriptor < 0 ? writer_fail_errno(err, writer->path, "cannot be written", errno)
-                                  : PHEMA_OK;
-}
-
-PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
-                                   const char *partial_path,
-                                   const struct phema_writer_options *options,
-                                   struct phema_error *err)
-{
-    struct phema_writer *writer = writer_new(path, options);
-    if (!writer)
-        return writer_fail_memory(err, path);
-    return writer_hand_over(out, writer, begin_inside(writer, partial_path, err));
+    return writer_fail_errno(err, out->path, "cannot be written", errno);
 }
 
 enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,
@@ -269,7 +231,7 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
 
 bool phema_writer_took_over(const struct phema_writer *writer)
 {
-    return writer->took_over;
+    return writer->out.took_over;
 }
 
 bool phema_writer_is_resumed(const struct phema_writer *writer)
@@ -279,14 +241,185 @@ bool phema_writer_is_resumed(const struct phema_writer *writer)
 
 void phema_writer_keep(struct phema_writer *writer, bool keeps)
 {
-    writer->is_kept = keeps;
-    if (!keeps)
-        return;
-    phema_cleanup_remove(writer->entry);
-    writer->entry = NULL;
+    pending_keep(&writer->out, keeps);
 }
 
 const char *phema_writer_path(const struct phema_writer *writer)
 {
-    return writer->path;
+    return writer->out.path;
+}
+
+/* ---- Publishing ---- */
+
+static void unmap(struct phema_writer *writer)
+{
+    phema_cleanup_remove(writer->map_entry);
+    writer->map_entry = NULL;
+    if (writer->map)
+        (void)munmap(writer->map, writer->size_bytes);
+    writer->map = NULL;
+}
+
+/* The kernel reports a failed write to one fsync only: its error is kept. */
+void phema_writer_sync(struct phema_writer *writer)
+{
+    if (!writer->options.syncs || writer->is_synced || writer->descriptor < 0)
+        return;
+    writeback_cancel(&writer->writeback);
+    writer->sync_error = file_sync(writer->descriptor) ? errno : 0;
+    writer->is_synced = true;
+}
+
+void phema_writer_leave_entry(struct phema_writer *writer)
+{
+    writer->leaves_entry = true;
+}
+
+PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_error *err)
+{
+    struct pending *out = &writer->out;
+    if (writer->descriptor < 0)
+        return PHEMA_OK;
+    unmap(writer);
+    writeback_cancel(&writer->writeback);
+    phema_writer_sync(writer);
+    if (writer->sync_error)
+        return writer_fail_errno(err, out->path, "cannot be synced", writer->sync_error);
+    if (writer->options.drops_cache)
+        writer_drop_cache(writer);
+    int lost = atomic_load(&writer->lost);
+    if (lost)
+        return writer_fail_errno(err, out->path, "cannot be written", lost);
+    if (writer->options.syncs && !writer->is_inside && !writer->leaves_entry) {
+        enum phema_status status = writer_open_parent(&out->parent, out->path, err);
+        if (status)
+            return status;
+    }
+    int closed = close(writer->descriptor);
+    writer->descriptor = -1;
+    if (closed && errno != EINTR)
+        return writer_fail_errno(err, out->path, "cannot be written", errno);
+    return PHEMA_OK;
+}
+
+static enum phema_status publish(struct phema_writer *writer, bool keeps_old,
+                                 struct phema_error *err)
+{
+    struct pending *out = &writer->out;
+    enum phema_status status = phema_writer_finish(writer, err);
+    if (!status && !writer->is_inside && out->state == PENDING_HIDDEN)
+        status = pending_publish(out, keeps_old, err);
+    if (status)
+        return status;
+    if (!keeps_old && out->state == PENDING_EXCHANGED)
+        (void)unlink(out->partial_path);
+    if (!keeps_old)
+        out->state = PENDING_FINAL;
+    if (!keeps_old && writer->options.is_published)
+        *writer->options.is_published = true;
+    return writer_sync_parent(out->parent, out->path, err);
+}
+
+PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_error *err)
+{
+    return publish(writer, true, err);
+}
+
+PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err)
+{
+    enum phema_status status = publish(writer, false, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
+void phema_writer_abandon(struct phema_writer *writer)
+{
+    if (!writer)
+        return;
+    unmap(writer);
+    pending_clear(&writer->out);
+    writeback_cancel(&writer->writeback);
+    if (writer->descriptor >= 0)
+        (void)close(writer->descriptor);
+    free(writer);
+}
+
+/* ---- A copy and its provenance ---- */
+
+/* PATH.json and PATH.partial exist, and PATH does not: a run was killed after it had published the
+ * sidecar, which the next run may replace, if it is a provenance of this program and this user's. */
+static bool is_left(const char *path, const char *sidecar_path)
+{
+    struct stat st;
+    char begin[32] = "", *partial_path = path_add(path, ".partial");
+    bool is_between = partial_path && lstat(partial_path, &st) == 0 && lstat(path, &st) != 0;
+    free(partial_path);
+    if (!is_between || lstat(sidecar_path, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+        return false;
+    int descriptor = open(sidecar_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0)
+        return false;
+    bool is_ours = fstat(descriptor, &st) == 0 && st.st_uid == geteuid() &&
+                   pread(descriptor, begin, sizeof(begin) - 1, 0) > 0 &&
+                   strstr(begin, "\"posthoc_ema.") != NULL;
+    (void)close(descriptor);
+    return is_ours;
+}
+
+PHEMA_FALLIBLE phema_writer_check_sidecar_absent(const char *path, struct phema_error *err)
+{
+    char *sidecar_path = path_add(path, ".json");
+    if (!sidecar_path)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        is_left(path, sidecar_path) ? PHEMA_OK : phema_writer_check_absent(sidecar_path, err);
+    free(sidecar_path);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_open_sidecar(struct phema_writer **out, const char *path,
+                                         struct phema_span text,
+                                         const struct phema_writer_options *options,
+                                         struct phema_error *err)
+{
+    struct phema_writer *writer = NULL;
+    struct phema_writer_options own = {.replaces = options->replaces,
+                                       .syncs = options->syncs,
+                                       .drops_cache = options->drops_cache};
+    char *sidecar_path = path_add(path, ".json");
+    if (!sidecar_path)
+        return phema_fail_memory(err);
+    own.replaces = own.replaces || is_left(path, sidecar_path);
+    enum phema_status status = phema_writer_open(&writer, sidecar_path, text.size, &own, err);
+    free(sidecar_path);
+    if (!status)
+        status = phema_writer_write(writer, 0, text.data, text.size, err);
+    return writer_hand_over(out, writer, status);
+}
+
+/* The sidecar appears first: without its provenance the copy would pass for a snapshot. */
+PHEMA_FALLIBLE phema_writer_commit_both(struct phema_writer *sidecar, struct phema_writer *writer,
+                                        struct phema_error *err)
+{
+    bool is_published = false;
+    struct phema_error later; /* a failure to sync the directory of the copy comes first */
+    writer->options.is_published = &is_published;
+    enum phema_status status = phema_writer_finish(sidecar, err);
+    if (!status)
+        status = phema_writer_finish(writer, err);
+    phema_cleanup_hold();
+    if (!status)
+        status = phema_writer_publish(sidecar, err);
+    if (!status)
+        status = phema_writer_commit(writer, err);
+    else
+        phema_writer_abandon(writer);
+    if (is_published) {
+        enum phema_status kept = phema_writer_commit(sidecar, status ? &later : err);
+        status = status ? status : kept;
+    } else {
+        phema_writer_abandon(sidecar); /* the one before it comes back */
+    }
+    phema_cleanup_resume();
+    return status;
 }

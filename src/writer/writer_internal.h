@@ -3,38 +3,26 @@
 #ifndef WRITER_WRITER_INTERNAL_H
 #define WRITER_WRITER_INTERNAL_H
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "part_blocks.h"
+#include "part.h"
+#include "pending.h"
 #include "phema/writer.h"
 #include "writeback.h"
 
-enum writer_published {
-    WRITER_HIDDEN,    /* at its partial path */
-    WRITER_NEW,       /* at its path, where nothing was */
-    WRITER_EXCHANGED, /* at its path; the old file is at the partial path */
-    WRITER_REPLACED   /* at its path; the old file is gone: the filesystem cannot exchange files */
-};
-
 struct phema_writer {
-    char *path, *partial_path;
+    struct pending out;
     bool is_inside; /* a file of a directory: it is not renamed, and the directory has the entry */
-    int descriptor, lock; /* lock: -1 where the directory is locked */
-    int parent;           /* its directory, opened by finish, to be synced; or -1 */
-    bool is_finished, took_over, is_resumed;
-    bool is_kept; /* stays when it is abandoned */
+    int descriptor; /* of its data, until it is finished; or -1 */
+    bool is_resumed;
     bool is_synced;
     int sync_error; /* errno when that failed, or 0 */
     bool leaves_entry;
-    enum writer_published published;
-    mode_t usual_write; /* permissions that publishing adds (permissions_usual_write) */
-    mode_t old_mode;    /* of the file that it was exchanged with */
     uint64_t size_bytes;
     uint8_t *map; /* NULL until asked for */
     struct phema_writer_options options;
-    struct phema_cleanup_entry *entry, *map_entry;
+    struct phema_cleanup_entry *map_entry;
     bool is_fresh; /* of a known size, and bytes that were not written read as zeros */
     struct part_file_blocks blocks; /* of a file that a part writes */
     struct writeback writeback;
@@ -44,24 +32,29 @@ struct phema_writer {
 
 /* ---- writer.c ---- */
 
-/* A writer without descriptors; NULL without memory. */
-struct phema_writer *writer_new(const char *path, const struct phema_writer_options *options);
+/* "PATH: exists already", with the setting that replaces it */
+enum phema_status writer_fail_exists(struct phema_error *err, const char *path);
+
+/* A writer without descriptors. Owns both paths.  shown: the path for messages */
+PHEMA_FALLIBLE writer_new(struct phema_writer **out, char *path, char *partial_path,
+                          const struct phema_writer_options *options, const char *shown,
+                          struct phema_error *err);
 
 /* Opens and locks PATH.partial, of whatever size. */
 PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
                             const struct phema_writer_options *options, struct phema_error *err);
 
-/* The same for DIRECTORY.partial/NAME, which must not exist unless the run resumes. path:
- * DIRECTORY/NAME, for messages. */
-PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
-                                   const char *partial_path,
-                                   const struct phema_writer_options *options,
-                                   struct phema_error *err);
+/* Opens DIRECTORY.partial/NAME for a new writer, which must not exist unless the run resumes. */
+PHEMA_FALLIBLE writer_begin_inside(struct phema_writer *writer, struct phema_error *err);
 
-/* A writer of PATH.partial that parts have filled. Nothing is written to it, and it stays where it
- * is not published. Owns the descriptor, which holds the lock, in any case. */
+/* A writer of PATH.partial that parts have filled. It stays where it is not published. Owns the
+ * descriptor, which holds the lock, in any case. */
 PHEMA_FALLIBLE writer_adopt(struct phema_writer **out, const char *path, int descriptor,
                             const struct phema_writer_options *options, struct phema_error *err);
+
+/* Gives a writer a descriptor of its own of a file that is open.  what: failed without one */
+PHEMA_FALLIBLE writer_share(struct phema_writer *writer, int lock, const char *what,
+                            struct phema_error *err);
 
 /* The last step of each function that opens a writer. Hands it to the caller, or abandons it where
  * status is a failure. Returns status. */
@@ -98,27 +91,6 @@ void writer_drop_cache(struct phema_writer *writer);
 
 /* Counts bytes that were written; from time to time they are handed to the disk. */
 void writer_note_written(struct phema_writer *writer, uint64_t size);
-
-/* ---- publish.c ---- */
-
-/* The write permissions of group and others that a new file at path would have. */
-mode_t permissions_usual_write(const char *path);
-
-/* Adds these permissions to a published file, or to a directory and its files, for those who may
- * read it. Failures are ignored here and below: the file stays less accessible. */
-void permissions_open_file(int descriptor, mode_t usual_write);
-void permissions_open_directory(int descriptor, mode_t usual_write);
-
-/* Removes them again from a directory and its files, before an old output is deleted. */
-void permissions_close_directory(DIR *stream);
-
-/* Renames a file or directory to its path, over an existing one or not. 0, or -1 and errno. */
-int writer_publish(const char *partial_path, const char *path, bool replaces);
-
-/* Opens the directory of path: -1 where it cannot be opened or synced and need not be. To be opened
- * before the rename that is synced with it. */
-PHEMA_FALLIBLE writer_open_parent(int *out, const char *path, struct phema_error *err);
-PHEMA_FALLIBLE writer_sync_parent(int parent, const char *path, struct phema_error *err);
 
 /* ---- copy.c ---- */
 

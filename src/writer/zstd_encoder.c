@@ -24,18 +24,8 @@
 
 /* ---- Cutting ---- */
 
-/* The end of the frame that begins at `at`: the last of the tensor ends within ZSTD_FRAME_BYTES, or
- * ZSTD_FRAME_BYTES into a tensor that is larger. *next: the first tensor end behind it. */
-static uint64_t choose_end(size_t *next, uint64_t at, uint64_t content_size,
-                           const uint64_t *tensor_ends, size_t n_tensor_ends)
-{
-    uint64_t reach = content_size - at < ZSTD_FRAME_BYTES ? content_size : at + ZSTD_FRAME_BYTES;
-    uint64_t end = 0;
-    for (; *next < n_tensor_ends && tensor_ends[*next] <= reach; ++*next)
-        end = tensor_ends[*next];
-    return end > at ? end : reach;
-}
-
+/* A frame ends with the last tensor that ends within ZSTD_FRAME_BYTES, or ZSTD_FRAME_BYTES into a
+ * tensor that is larger. */
 PHEMA_FALLIBLE phema_writer_cut_frames(struct phema_writer_frames *out, uint64_t content_size,
                                        const uint64_t *tensor_ends, size_t n_tensor_ends, int level,
                                        struct phema_error *err)
@@ -54,7 +44,11 @@ PHEMA_FALLIBLE phema_writer_cut_frames(struct phema_writer_frames *out, uint64_t
             free(frames.ends);
             return phema_fail_memory(err);
         }
-        at = choose_end(&next, at, content_size, tensor_ends, n_tensor_ends);
+        bool is_last = content_size - at < ZSTD_FRAME_BYTES;
+        uint64_t reach = is_last ? content_size : at + ZSTD_FRAME_BYTES, end = 0;
+        for (; next < n_tensor_ends && tensor_ends[next] <= reach; next++)
+            end = tensor_ends[next];
+        at = end > at ? end : reach;
         frames.ends[frames.n++] = at;
     } while (at < content_size);
     *out = frames;
@@ -90,8 +84,8 @@ struct frame {
 
 /* Of one thread. */
 struct compressor {
-    ZSTD_CCtx *context; /* NULL until a frame is compressed */
-    uint8_t *content;   /* [ZSTD_FRAME_BYTES] of one frame */
+    ZSTD_CCtx *context;
+    uint8_t *content; /* [ZSTD_FRAME_BYTES] of one frame */
     uint8_t *compressed;
     size_t capacity; /* of compressed */
     struct zstd_source source;
@@ -103,15 +97,10 @@ static struct frame frame_of(const struct zstd_job *job, size_t number)
     return (struct frame){start, (size_t)(job->frames->ends[number] - start), number};
 }
 
-static bool is_wanted(const struct zstd_job *job, size_t number)
-{
-    return !job->is_wanted || job->is_wanted[number];
-}
-
 /* The first wanted frame from this one on. */
 static size_t skip_unwanted(const struct zstd_job *job, size_t number)
 {
-    while (number < job->frames->n && !is_wanted(job, number))
+    while (number < job->frames->n && job->is_wanted && !job->is_wanted[number])
         number++;
     return number;
 }
@@ -143,7 +132,7 @@ static bool place_frame(uint64_t *offset, struct compression *all, const struct 
     if (is_placed) {
         *offset = all->file_size;
         all->file_size += compressed_size;
-        job->sizes[frame->number] = (uint32_t)compressed_size;
+        job->sizes[frame->number] = compressed_size;
         all->turn = skip_unwanted(job, frame->number + 1);
     }
     (void)pthread_cond_broadcast(&all->turn_changed);
@@ -151,57 +140,19 @@ static bool place_frame(uint64_t *offset, struct compression *all, const struct 
     return is_placed;
 }
 
-/* Keeps the first failure and wakes the threads that wait. */
-static void stop(struct compression *all, enum phema_status status, const struct phema_error *err)
-{
-    (void)pthread_mutex_lock(&all->lock);
-    if (!all->status) {
-        all->status = status;
-        *all->err = *err;
-    }
-    (void)pthread_cond_broadcast(&all->turn_changed);
-    (void)pthread_mutex_unlock(&all->lock);
-}
-
-static enum phema_status init_compressor(struct compressor *own, const struct compression *all,
+static enum phema_status init_compressor(struct compressor *own, const struct zstd_job *job,
                                          struct phema_error *err)
 {
+    int level = job->frames->level;
     own->capacity = ZSTD_compressBound((size_t)ZSTD_FRAME_BYTES);
     own->content = malloc((size_t)ZSTD_FRAME_BYTES);
     own->compressed = malloc(own->capacity);
-    if (!own->content || !own->compressed)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: no memory for a zstd compressor",
-                          phema_writer_path(all->job->writer));
-    return PHEMA_OK;
-}
-
-static enum phema_status init_context(struct compressor *own, const struct zstd_job *job,
-                                      struct phema_error *err)
-{
-    int level = job->frames->level;
     own->context = ZSTD_createCCtx();
-    if (!own->context ||
+    if (!own->content || !own->compressed || !own->context ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_compressionLevel, level)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_checksumFlag, 1)))
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: no memory for a zstd compressor",
                           phema_writer_path(job->writer));
-    return PHEMA_OK;
-}
-
-static enum phema_status compress_frame(size_t *size, struct compressor *own,
-                                        const struct zstd_job *job, const struct frame *frame,
-                                        struct phema_error *err)
-{
-    enum phema_status status = own->context ? PHEMA_OK : init_context(own, job, err);
-    if (!status)
-        status = phema_writer_read(job->plain, frame->start, own->content, frame->size, err);
-    if (status)
-        return status;
-    *size = ZSTD_compress2(own->context, own->compressed, own->capacity, own->content, frame->size);
-    if (ZSTD_isError(*size)) /* the capacity suffices for any content: lack of memory remains */
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
-                          phema_writer_path(job->writer), job->frames->level,
-                          ZSTD_getErrorName(*size));
     return PHEMA_OK;
 }
 
@@ -214,10 +165,18 @@ static enum phema_status write_frame(struct compressor *own, struct compression 
         job->read_ready
             ? job->read_ready(&size, own->compressed, &own->source, job, frame->number, err)
             : PHEMA_OK;
-    if (!status && !size)
-        status = compress_frame(&size, own, job, frame, err);
+    if (!status && !size) {
+        status = phema_writer_read(job->plain, frame->start, own->content, frame->size, err);
+        size = status ? 0
+                      : ZSTD_compress2(own->context, own->compressed, own->capacity, own->content,
+                                       frame->size);
+    }
     if (status)
         return status;
+    if (ZSTD_isError(size)) /* the capacity suffices for any content: lack of memory remains */
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
+                          phema_writer_path(job->writer), job->frames->level,
+                          ZSTD_getErrorName(size));
     uint64_t offset = 0;
     if (!place_frame(&offset, all, frame, size))
         return PHEMA_OK;
@@ -236,14 +195,21 @@ static void compress_frames(void *context, size_t index)
     struct phema_error err = {0};
     enum phema_status status = PHEMA_OK;
     while (!status && claim_frame(&frame, all)) {
-        status = own.compressed ? PHEMA_OK : init_compressor(&own, all, &err);
+        status = own.compressed ? PHEMA_OK : init_compressor(&own, all->job, &err);
         if (!status)
             status = write_frame(&own, all, &frame, &err);
         if (!status && all->job->done_bytes)
             atomic_fetch_add(all->job->done_bytes, frame.size);
     }
-    if (status)
-        stop(all, status, &err);
+    if (status) { /* the first failure is kept, and threads that wait are woken */
+        (void)pthread_mutex_lock(&all->lock);
+        if (!all->status) {
+            all->status = status;
+            *all->err = err;
+        }
+        (void)pthread_cond_broadcast(&all->turn_changed);
+        (void)pthread_mutex_unlock(&all->lock);
+    }
     if (own.source.descriptor >= 0)
         (void)close(own.source.descriptor);
     (void)ZSTD_freeCCtx(own.context);
@@ -275,35 +241,30 @@ static void append_u32(struct phema_strbuf *out, uint64_t value)
     phema_strbuf_append(out, (const char *)bytes, 4);
 }
 
-/* As zstd's contrib/seekable_format has it; without checksums, which the frames have. */
-static enum phema_status write_table(struct phema_strbuf *table, const struct zstd_job *job,
-                                     uint64_t offset, struct phema_error *err)
-{
-    uint64_t n = job->frames->n, size = n * ZSTD_SEEK_ENTRY_BYTES + ZSTD_SEEK_FOOTER_BYTES;
-    uint8_t head[ZSTD_SEEK_HEAD_BYTES];
-    phema_store_u64(head, ZSTD_SEEK_HEAD_MAGIC | size << 32);
-    phema_strbuf_append(table, (const char *)head, sizeof(head));
-    for (size_t f = 0; f < n; f++) {
-        append_u32(table, job->sizes[f]);
-        append_u32(table, frame_of(job, f).size);
-    }
-    append_u32(table, n);
-    phema_strbuf_append(table, "", 1); /* the descriptor: no checksums */
-    append_u32(table, ZSTD_SEEK_FOOTER_MAGIC);
-    enum phema_status status = phema_strbuf_check(table, err);
-    return status ? status : phema_writer_write(job->writer, offset, table->data, table->size, err);
-}
-
+/* The table is as zstd's contrib/seekable_format has it; without checksums, which the frames have. */
 PHEMA_FALLIBLE zstd_write_file(uint64_t *size_bytes, const struct zstd_job *job,
                                struct phema_error *err)
 {
     struct phema_strbuf table = {0};
-    uint64_t frames_bytes = 0;
-    enum phema_status status = zstd_write_frames(&frames_bytes, job, err);
+    uint64_t n = job->frames->n, size = n * ZSTD_SEEK_ENTRY_BYTES + ZSTD_SEEK_FOOTER_BYTES, at = 0;
+    uint8_t head[ZSTD_SEEK_HEAD_BYTES];
+    enum phema_status status = zstd_write_frames(&at, job, err);
+    if (status)
+        return status;
+    phema_store_u64(head, ZSTD_SEEK_HEAD_MAGIC | size << 32);
+    phema_strbuf_append(&table, (const char *)head, sizeof(head));
+    for (size_t f = 0; f < n; f++) {
+        append_u32(&table, job->sizes[f]);
+        append_u32(&table, frame_of(job, f).size);
+    }
+    append_u32(&table, n);
+    phema_strbuf_append(&table, "", 1); /* the descriptor: no checksums */
+    append_u32(&table, ZSTD_SEEK_FOOTER_MAGIC);
+    status = phema_strbuf_check(&table, err);
     if (!status)
-        status = write_table(&table, job, frames_bytes, err);
+        status = phema_writer_write(job->writer, at, table.data, table.size, err);
     if (!status)
-        *size_bytes = frames_bytes + table.size;
+        *size_bytes = at + table.size;
     phema_strbuf_clear(&table);
     return status;
 }
@@ -313,7 +274,7 @@ PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer
                                        const struct phema_writer_frames *frames, unsigned n_threads,
                                        _Atomic uint64_t *done_bytes, struct phema_error *err)
 {
-    uint32_t *sizes = calloc(frames->n + 1, sizeof(*sizes));
+    uint64_t *sizes = calloc(frames->n + 1, sizeof(*sizes));
     if (!sizes)
         return phema_fail_memory(err);
     const struct zstd_job job = {.writer = writer,

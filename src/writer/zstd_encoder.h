@@ -28,7 +28,7 @@ struct zstd_job {
     struct phema_writer *writer, *plain;
     const struct phema_writer_frames *frames;
     const bool *is_wanted;       /* [frames->n]; NULL: all */
-    uint32_t *sizes;             /* [frames->n] out: compressed, of the wanted frames */
+    uint64_t *sizes;             /* [frames->n] out: compressed, of the wanted frames */
     zstd_read_ready *read_ready; /* NULL: none */
     void *context;               /* of read_ready */
     _Atomic uint64_t *hash;      /* of the frames and their places in the file; NULL: unwanted */

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/* part_names.c - names of markers, PATH.part-I-of-N, and the outputs that have them. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "directory.h"
+#include "part.h"
+#include "phema/array.h"
+#include "phema/path.h"
+
+/* ---- Names ---- */
+
+static const char infix[] = ".part-", of[] = "-of-";
+
+char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts)
+{
+    char *out = NULL;
+    int size = asprintf(&out, "%s%s%llu%s%llu", path, infix, (unsigned long long)part, of,
+                        (unsigned long long)n_parts);
+    return size < 0 ? NULL : out;
+}
+
+char *part_plain_path(const char *path)
+{
+    return path_add(path, PHEMA_PLAIN_SUFFIX ".partial");
+}
+
+char *part_frames_path(const char *marker_path)
+{
+    return path_add(marker_path, ".frames");
+}
+
+/* Parses a number from 1 on, without leading zeros. Returns the text after it, or NULL. */
+static const char *read_number(uint64_t *out, const char *text)
+{
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9' && value <= PHEMA_MAX_PARTS; at++)
+        value = 10 * value + (uint64_t)(*at - '0');
+    if (at == text || *text == '0' || value > PHEMA_MAX_PARTS)
+        return NULL;
+    *out = value;
+    return at;
+}
+
+/* The ".part-I-of-N" at the end of a name, or NULL. */
+static const char *find_suffix(uint64_t *part, uint64_t *n_parts, const char *name)
+{
+    const char *found = NULL;
+    for (const char *at = name; (at = strstr(at, infix)); at++)
+        found = at;
+    const char *after = found ? read_number(part, found + strlen(infix)) : NULL;
+    if (!after || strncmp(after, of, strlen(of)) != 0)
+        return NULL;
+    after = read_number(n_parts, after + strlen(of));
+    return after && !*after && found != name && *part <= *n_parts ? found : NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct part_marker_name *left = a, *right = b;
+    int order = strcmp(left->base, right->base);
+    if (order)
+        return order;
+    if (left->n_parts != right->n_parts)
+        return left->n_parts < right->n_parts ? -1 : 1;
+    return (left->part > right->part) - (left->part < right->part);
+}
+
+/* ---- Lists ---- */
+
+/* The markers of the output path in this directory, or with path NULL those of all outputs. Empty
+ * where the directory does not exist. */
+static enum phema_status list_markers(struct part_marker_list *out, const char *directory,
+                                      const char *path, struct phema_error *err)
+{
+    DIR *stream = opendir(directory);
+    if (!stream && (errno == ENOENT || errno == ENOTDIR))
+        return PHEMA_OK;
+    if (!stream)
+        return writer_fail_errno(err, directory, "cannot be listed", errno);
+    enum phema_status status = PHEMA_OK;
+    const char *name = NULL, *base = path ? phema_path_last_name(path) : NULL;
+    while (!status && (name = directory_next_name(stream))) {
+        struct part_marker_name item = {.part = 0};
+        const char *end = find_suffix(&item.part, &item.n_parts, name);
+        size_t size = end ? (size_t)(end - name) : 0;
+        if (!end || (base && (strlen(base) != size || memcmp(base, name, size) != 0)))
+            continue;
+        if (phema_array_grow(&out->items, &out->capacity, out->n, sizeof(*out->items))) {
+            item.base = strndup(name, size);
+            item.path = path ? part_marker_path(path, item.part, item.n_parts) : NULL;
+            out->items[out->n++] = item;
+        }
+        if (!item.base || (path && !item.path))
+            status = phema_fail_memory(err);
+    }
+    if (!status && errno)
+        status = writer_fail_errno(err, directory, "cannot be listed", errno);
+    (void)closedir(stream);
+    if (status)
+        part_marker_list_clear(out);
+    else if (out->n)
+        qsort(out->items, out->n, sizeof(*out->items), compare_names);
+    return status;
+}
+
+PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *path,
+                                     struct phema_error *err)
+{
+    char *directory = phema_path_directory(path);
+    if (!directory)
+        return phema_fail_memory(err);
+    enum phema_status status = list_markers(out, directory, path, err);
+    free(directory);
+    return status;
+}
+
+void part_marker_list_clear(struct part_marker_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        free(list->items[i].base);
+        free(list->items[i].path);
+    }
+    free(list->items);
+    *list = (struct part_marker_list){0};
+}
+
+/* ---- Outputs that have parts ---- */
+
+PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
+{
+    struct part_marker_list list = {0};
+    enum phema_status status = part_marker_list_make(&list, path, err);
+    if (status || !list.n)
+        return status;
+    const char *name = phema_path_last_name(path);
+    status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                        "%s: parts are here, such as %s.part-%llu-of-%llu; publish them "
+                        "with posthoc-ema join, or remove %s.partial and all %s.part-*",
+                        path, name, (unsigned long long)list.items[0].part,
+                        (unsigned long long)list.items[0].n_parts, name, name);
+    part_marker_list_clear(&list);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_find_parts(char ***out, size_t *n, const char *path,
+                                       struct phema_error *err)
+{
+    struct part_marker_list list = {0};
+    char *own = phema_path_trim(path), **paths = NULL;
+    size_t n_paths = 0;
+    enum phema_status status =
+        own ? part_marker_list_make(&list, own, err) : phema_fail_memory(err);
+    bool is_output = list.n > 0; /* or else a directory of outputs */
+    if (!status && !is_output)
+        status = list_markers(&list, own, NULL, err);
+    if (!status && !(paths = calloc(list.n + 1, sizeof(*paths))))
+        status = phema_fail_memory(err);
+    for (size_t i = 0; i < list.n && !status; i++) {
+        const char *base = list.items[i].base;
+        if (i && strcmp(base, list.items[i - 1].base) == 0)
+            continue;
+        paths[n_paths] =
+            is_output ? path_add(own, "") : path_inside(strcmp(own, "/") == 0 ? "" : own, base);
+        if (!paths[n_paths++])
+            status = phema_fail_memory(err);
+    }
+    part_marker_list_clear(&list);
+    free(own);
+    for (size_t i = 0; i < n_paths && status; i++)
+        free(paths[i]);
+    if (status) {
+        free(paths);
+        return status;
+    }
+    *out = paths;
+    *n = n_paths;
+    return PHEMA_OK;
+}
