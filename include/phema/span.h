@@ -77,13 +77,17 @@ static inline struct phema_span phema_span_split(struct phema_span *rest, char s
     return first;
 }
 
+static inline bool phema_is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r';
+}
+
 /* Without blanks at its ends. */
 static inline struct phema_span phema_span_trim(struct phema_span text)
 {
-    static const char blanks[] = " \t\r";
-    for (; text.size && memchr(blanks, text.data[0], 3); text.size--)
+    for (; text.size && phema_is_blank(text.data[0]); text.size--)
         text.data++;
-    while (text.size && memchr(blanks, text.data[text.size - 1], 3))
+    while (text.size && phema_is_blank(text.data[text.size - 1]))
         text.size--;
     return text;
 }
