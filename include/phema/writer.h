@@ -11,6 +11,7 @@
 #include "phema/checksum.h"
 #include "phema/error.h"
 #include "phema/span.h"
+#include "phema/strbuf.h"
 
 struct phema_writer;
 
@@ -126,6 +127,11 @@ PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_er
 /* Publishes and closes. A failure removes the partial file. */
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err);
 void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */
+
+/* A whole file at once. The text is cleared, also after a failure. */
+PHEMA_FALLIBLE phema_writer_store(const char *path, struct phema_strbuf *text,
+                                  const struct phema_writer_options *options,
+                                  struct phema_error *err);
 
 /* PATH.json, the sidecar of a file at PATH: its provenance, which is published with it.
  * PHEMA_ERR_OUTPUT when it exists, unless a killed run has published it before PATH. */

@@ -62,20 +62,9 @@ static enum phema_status write_file(const struct design_answer *answer,
                                     const struct design_values *values, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    struct phema_writer *writer = NULL;
     const struct phema_writer_options options = {.replaces = values->is_forced, .syncs = true};
     design_write_file(&text, answer);
-    enum phema_status status = phema_strbuf_check(&text, err);
-    if (!status)
-        status = phema_writer_open(&writer, values->wishes.output, text.size, &options, err);
-    if (!status)
-        status = phema_writer_write(writer, 0, text.data, text.size, err);
-    if (!status)
-        status = phema_writer_commit(writer, err);
-    else
-        phema_writer_abandon(writer);
-    phema_strbuf_clear(&text);
-    return status;
+    return phema_writer_store(values->wishes.output, &text, &options, err);
 }
 
 static enum phema_status print(const struct design_answer *answer, const struct render_style *style,

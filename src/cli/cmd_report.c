@@ -177,30 +177,13 @@ static enum phema_status inspect_series(struct page *page, struct phema_error *e
     return inspect_summarise_series(&report->summary, series, err);
 }
 
-static enum phema_status write_file(const struct report_values *values,
-                                    const struct phema_strbuf *html, struct phema_error *err)
-{
-    const struct phema_writer_options options = {.replaces = values->is_forced, .syncs = true};
-    struct phema_writer *writer = NULL;
-    enum phema_status status = phema_strbuf_check(html, err);
-    if (status)
-        return status;
-    status = phema_writer_open(&writer, values->output, html->size, &options, err);
-    if (!status)
-        status = phema_writer_write(writer, 0, html->data, html->size, err);
-    if (!status)
-        return phema_writer_commit(writer, err);
-    phema_writer_abandon(writer);
-    return status;
-}
-
 static enum phema_status write_page(struct page *page, struct phema_error *err)
 {
+    const struct phema_writer_options options = {.replaces = page->values->is_forced,
+                                                 .syncs = true};
     struct phema_strbuf html = {0};
     html_report_write(&html, &page->report);
-    enum phema_status status = write_file(page->values, &html, err);
-    phema_strbuf_clear(&html);
-    return status;
+    return phema_writer_store(page->values->output, &html, &options, err);
 }
 
 static enum phema_status print_path(struct page *page, struct phema_error *err)

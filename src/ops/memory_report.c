@@ -72,18 +72,8 @@ static enum phema_status write_stages(const struct phema_memory_report *report,
         if (record.is_entered)
             write_stage(&text, phema_stage_names[i], &record);
     }
-    enum phema_status status = phema_strbuf_check(&text, err);
-    struct phema_writer_options options = {.replaces = report->replaces};
-    struct phema_writer *writer = NULL;
-    if (!status)
-        status = phema_writer_open(&writer, report->path, text.size, &options, err);
-    if (!status && text.size)
-        status = phema_writer_write(writer, 0, text.data, text.size, err);
-    phema_strbuf_clear(&text);
-    if (!status)
-        return phema_writer_commit(writer, err);
-    phema_writer_abandon(writer);
-    return status;
+    const struct phema_writer_options options = {.replaces = report->replaces};
+    return phema_writer_store(report->path, &text, &options, err);
 }
 
 /* Without claims, only a file that does not exist may be written: it cannot be an input. */

@@ -187,7 +187,7 @@ enum phema_status phema_system_open(struct phema_system *system, const struct ph
     system->scratch = malloc(gram->n * sizeof(*system->scratch));
     if (ridge)
         system->shrink = calloc(gram->n, sizeof(*system->shrink));
-    for (size_t i = 0; system->shrink && i < gram->n; i++)
+    for (size_t i = 0; ridge && system->shrink && i < gram->n; i++)
         system->shrink[i] =
             1 / phema_quad_sqrt(1 + ridge[i] / (gram->lengths[i] * gram->lengths[i]));
     bool has_memory = system->scratch && (!ridge || system->shrink);

@@ -344,6 +344,23 @@ void phema_writer_abandon(struct phema_writer *writer)
     free(writer);
 }
 
+PHEMA_FALLIBLE phema_writer_store(const char *path, struct phema_strbuf *text,
+                                  const struct phema_writer_options *options,
+                                  struct phema_error *err)
+{
+    struct phema_writer *writer = NULL;
+    enum phema_status status = phema_strbuf_check(text, err);
+    if (!status)
+        status = phema_writer_open(&writer, path, text->size, options, err);
+    if (!status && text->size)
+        status = phema_writer_write(writer, 0, text->data, text->size, err);
+    phema_strbuf_clear(text);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
 /* ---- A copy and its provenance ---- */
 
 /* PATH.json and PATH.partial exist, and PATH does not: a run was killed after it had published the
