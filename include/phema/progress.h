@@ -31,7 +31,7 @@ void progress_set_farewell(struct progress *progress, const char *text);
 /* Erases the bar; another run may begin. */
 void progress_finish(struct progress *progress);
 
-/* ---- watch.c ---- */
+/* ---- stage_watch.c ---- */
 
 /* Shows a stage and its time on stderr when it takes longer than a second, from a thread of its
  * own. NULL without memory, which the others take. Nothing else may print until it is stopped. */

@@ -13,13 +13,6 @@
 #include "published_parts.h"
 #include "team_progress.h"
 
-/* Bytes of a run in one output. Runs of a large output take a second or so, and small outputs have
- * enough of them for a slow process to take fewer. */
-#define RUN_BYTES  ((uint64_t)256 << 20)
-#define LEAST_RUN  ((uint64_t)16 << 20)
-#define FEW_RUNS   8
-#define SMALL_RUNS 64
-
 PHEMA_FALLIBLE team_is_wanted(struct phema_synthesis *synthesis, struct phema_error *err)
 {
     const struct phema_outputs *outputs = &synthesis->prepared.outputs;
@@ -33,24 +26,6 @@ PHEMA_FALLIBLE team_is_wanted(struct phema_synthesis *synthesis, struct phema_er
             return status;
     }
     return synthesis->is_of_team ? auto_part_keep_paths(synthesis, err) : PHEMA_OK;
-}
-
-/* Headers and templates differ in size from output to output. */
-static uint64_t tensor_bytes(const struct phema_series *series, const struct phema_outputs *outputs)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        bytes += phema_dtype_bytes(outputs->dtypes[i], series->tensors[i].tensor.n_elems);
-    return bytes;
-}
-
-uint64_t team_count_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
-{
-    uint64_t bytes = tensor_bytes(plan->series, outputs);
-    uint64_t n = bytes / RUN_BYTES + (bytes % RUN_BYTES != 0), small = bytes / LEAST_RUN;
-    small = small < FEW_RUNS ? FEW_RUNS : small > SMALL_RUNS ? SMALL_RUNS : small;
-    n = n > small ? n : small;
-    return n < PHEMA_MAX_PARTS ? n : PHEMA_MAX_PARTS;
 }
 
 static void add_result(struct phema_synth_result *sum, const struct phema_synth_result *one)
@@ -85,20 +60,6 @@ static enum phema_status is_run_done(bool *out, struct phema_prepared *prepared,
     *out = !status && n_done == m;
     free(is_done);
     return status;
-}
-
-/* Forms of outputs that one process writes as a whole: then each output is a run. */
-static bool has_whole_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
-{
-    struct phema_error ignored = {0};
-    return phema_outputs_check_parts(plan, outputs, &ignored) != PHEMA_OK;
-}
-
-uint64_t phema_count_shares(const struct phema_plan *plan, const struct phema_outputs *outputs)
-{
-    if (!outputs->m)
-        return 0;
-    return has_whole_runs(plan, outputs) ? outputs->m : team_count_runs(plan, outputs);
 }
 
 static enum phema_status make_output(struct phema_synth_result *result,
@@ -305,7 +266,7 @@ PHEMA_FALLIBLE team_synth(struct phema_synthesis *synthesis, const struct phema_
     struct team_progress progress;
     *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
     enum phema_status status = PHEMA_OK;
-    bool is_whole = has_whole_runs(prepared->plan, outputs);
+    bool is_whole = team_has_whole_runs(prepared->plan, outputs);
     team_progress_init(&progress, listener, team, phema_count_shares(prepared->plan, outputs),
                        is_whole ? PHEMA_KEEPS_NOTHING : PHEMA_KEEPS_TILES);
     if (outputs->m)

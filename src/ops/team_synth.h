@@ -11,8 +11,15 @@
  * begun. Then it keeps the paths of all outputs. */
 PHEMA_FALLIBLE team_is_wanted(struct phema_synthesis *synthesis, struct phema_error *err);
 
+/* ---- team_shares.c ---- */
+
 /* The number of runs. It depends on neither the team nor the targets, some of which may exist. */
 uint64_t team_count_runs(const struct phema_plan *plan, const struct phema_outputs *outputs);
+
+/* Outputs of a form that one process writes as a whole: each is a run. */
+bool team_has_whole_runs(const struct phema_plan *plan, const struct phema_outputs *outputs);
+
+/* ---- team_synth.c ---- */
 
 /* Makes runs until none is left, and rank 0 joins them. A failure of one is that of all.
  * The result is that of all processes. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_watch.c - shows what is done when it takes longer than a second: snapshots are opened,
+/* stage_watch.c - shows what is done when it takes longer than a second: snapshots are opened,
  * weights are solved for, checkpoints compared. A thread of its own draws, so that no solver has to
  * report. */
 #include <pthread.h>
