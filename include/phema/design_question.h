@@ -54,7 +54,8 @@ struct design_wishes {
     const char *unit;                       /* NULL: the trainer's, or steps */
     const enum phema_dtype *dtype;          /* NULL: the trainer's */
     const enum phema_design_moving *motion; /* NULL: that of a run, or the walk */
-    /* Snapshots whose parameters moved as these will: of another training, or of this one, which has begun. */
+    /* Snapshots whose parameters moved as these will: of another training, or of this one, which has
+     * begun. */
     const char *like, *keep_existing;
     const struct phema_plan *like_plan; /* instead of like: opened by the caller */
     const char *output;                 /* where the design is stored, for lines; NULL: nowhere */

@@ -1,5 +1,5 @@
-/* ops.h - what verbs do: structs in, records out. Nothing here prints, or knows an option; the command line, the processes of MPI
- * and the library call it. */
+/* ops.h - what verbs do: structs in, records out. Nothing here prints, or knows an option; the
+ * command line, the processes of MPI and the library call it. */
 #ifndef PHEMA_OPS_H
 #define PHEMA_OPS_H
 
@@ -22,13 +22,13 @@ enum phema_kept {
     PHEMA_KEEPS_PART   /* the same part is made again */
 };
 
-/* Members may be NULL. All but report are called by the thread that called the function of ops. */
+/* Members may be NULL. They are called by the thread that called the function of ops. */
 struct phema_listener {
     void *context;
     void (*note)(void *context, const char *sentence);   /* about the work */
     void (*detail)(void *context, const char *sentence); /* the same, which few want to know */
     void (*warn)(void *context,
-                 const char *sentence); /* the result may not be what was asked for */
+                 const char *sentence); /* the result may be another than asked for */
     /* A stage begins that may take long; NULL: it has ended. Nothing else is called before. */
     void (*stage)(void *context, const char *name);
     void (*advance)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* of the stage */
@@ -89,8 +89,8 @@ PHEMA_FALLIBLE phema_plan_make_heard(struct phema_plan **out,
                                      const struct phema_listener *listener,
                                      struct phema_error *err);
 
-/* Call both in this order, the second more than once after phema_outputs_clear. Call phema_prepared_clear after a failure as
- * well.
+/* Call both in this order; the second again after phema_outputs_clear. Call phema_prepared_clear
+ * after a failure as well.
  *   memory  NULL for none
  *   out     OUT, or a default for it
  * PHEMA_NO  an error is expected above max_error */
