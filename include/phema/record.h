@@ -52,5 +52,9 @@ struct phema_field {
  * object that is open. view: NULL for all. A name that the table lacks marks the text as failed. */
 void phema_record_write(struct phema_json_out *out, const struct phema_field *fields,
                         const char *view, const void *record);
+/* The same as an object. key: NULL for an element of an array */
+void phema_record_write_object(struct phema_json_out *out, const char *key,
+                               const struct phema_field *fields, const char *view,
+                               const void *record);
 
 #endif

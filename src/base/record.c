@@ -70,9 +70,7 @@ static void write_field(struct phema_json_out *out, const struct phema_field *fi
         phema_json_out_string(out, field->name, member);
         break;
     case PHEMA_FIELD_RECORD:
-        phema_json_out_open(out, field->name, '{');
-        phema_record_write(out, field->fields, NULL, member);
-        phema_json_out_close(out, '}');
+        phema_record_write_object(out, field->name, field->fields, NULL, member);
         break;
     }
 }
@@ -103,4 +101,13 @@ void phema_record_write(struct phema_json_out *out, const struct phema_field *fi
         if (view)
             view += size + (view[size] == ' ');
     }
+}
+
+void phema_record_write_object(struct phema_json_out *out, const char *key,
+                               const struct phema_field *fields, const char *view,
+                               const void *record)
+{
+    phema_json_out_open(out, key, '{');
+    phema_record_write(out, fields, view, record);
+    phema_json_out_close(out, '}');
 }

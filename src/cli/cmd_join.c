@@ -74,7 +74,6 @@ struct join_listener {
 static void print_joined(void *context, const struct phema_writer_join *join)
 {
     struct join_listener *listener = context;
-    struct phema_name_buffer size;
     const char *path = phema_writer_join_path(join);
     if (listener->shown.style.is_json) {
         phema_json_out_open(&listener->json, NULL, '{');
@@ -86,9 +85,6 @@ static void print_joined(void *context, const struct phema_writer_join *join)
         render_write_path(&listener->text, path);
         phema_strbuf_puts(&listener->text, "\n");
     }
-    if (!listener->shown.style.is_quiet)
-        render_say("%s: %llu parts, %s", path, (unsigned long long)phema_writer_join_n_parts(join),
-                   phema_size_format(&size, phema_writer_join_bytes(join)));
 }
 
 static enum phema_status commit_all(struct phema_join_list *joins, const struct join_values *args,

@@ -43,13 +43,8 @@ static void report_made(void *context, const struct phema_synthesis *synthesis)
 static void report_joined(void *context, const struct phema_writer_join *join)
 {
     struct synth_listener *listener = context;
-    struct phema_name_buffer size;
     render_write_path(&listener->joined, phema_writer_join_path(join));
     phema_strbuf_puts(&listener->joined, "\n");
-    if (!listener->shown.style.is_quiet)
-        render_say("%s: %llu parts, %s", phema_writer_join_path(join),
-                   (unsigned long long)phema_writer_join_n_parts(join),
-                   phema_size_format(&size, phema_writer_join_bytes(join)));
 }
 
 static enum phema_status print(struct synth_listener *listener,

@@ -61,6 +61,15 @@ static enum phema_status check_all(const struct phema_join_list *list,
     return status;
 }
 
+static void tell_joined(const struct phema_listener *listener, const struct phema_writer_join *join)
+{
+    struct phema_name_buffer size;
+    listener->joined(listener->context, join);
+    listener_note(listener, "%s: %llu parts, %s", phema_writer_join_path(join),
+                  (unsigned long long)phema_writer_join_n_parts(join),
+                  phema_size_format(&size, phema_writer_join_bytes(join)));
+}
+
 PHEMA_FALLIBLE phema_join_commit(struct phema_join_list *list,
                                  const struct phema_listener *listener, struct phema_error *err)
 {
@@ -71,7 +80,7 @@ PHEMA_FALLIBLE phema_join_commit(struct phema_join_list *list,
         if (status)
             return status;
         if (listener->joined)
-            listener->joined(listener->context, join);
+            tell_joined(listener, join);
         list->items[i] = NULL;
         listener_stage(listener, "storing");
         status = phema_writer_join_commit(join, err);

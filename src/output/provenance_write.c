@@ -62,10 +62,8 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
 
 static void write_prediction(struct phema_json_out *out, const struct phema_solution *solution)
 {
-    phema_json_out_open(out, "predicted_error", '{');
-    phema_record_write(out, phema_prediction_fields, "total profile rounding",
-                       &solution->predicted);
-    phema_json_out_close(out, '}');
+    phema_record_write_object(out, "predicted_error", phema_prediction_fields,
+                              "total profile rounding", &solution->predicted);
 }
 
 /* Weights have the order of "snapshots". */

@@ -186,11 +186,8 @@ void inspect_write_series_json(struct phema_json_out *out, const struct render_s
     phema_json_out_string(out, "layout", series->layout);
     phema_json_out_string(out, "unit", series->unit);
     phema_json_out_open(out, "snapshots", '[');
-    for (size_t k = 0; k < series->n; k++) {
-        phema_json_out_open(out, NULL, '{');
-        phema_record_write(out, phema_snapshot_fields, NULL, &series->snapshots[k]);
-        phema_json_out_close(out, '}');
-    }
+    for (size_t k = 0; k < series->n; k++)
+        phema_record_write_object(out, NULL, phema_snapshot_fields, NULL, &series->snapshots[k]);
     phema_json_out_close(out, ']');
     write_runs_json(out, series);
     inspect_times_write_json(out, times, errors);
