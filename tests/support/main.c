@@ -4,6 +4,7 @@
  *   test_solver --list
  * A case called slow_... is skipped, unless it is named or PHEMA_SLOW=1 is in the environment. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +128,17 @@ static void list_cases(void)
             (void)printf("%s.%s\n", group_name(group), group->cases[i].name);
 }
 
+/* nohup and background jobs of scripts ignore signals that tests expect to end a process. */
+static void heed_signals(void)
+{
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        (void)signal(ends[i], SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
+    heed_signals();
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         list_cases();
         return EXIT_SUCCESS;
