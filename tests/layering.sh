@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # public headers with other names than their modules
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader filesystem json library mapped_file memory
-        memory_profile number packed parallel path quad record read_queue regex setting shell_word sort span strbuf stripes zstd_seek_table"
+        memory_profile number packed parallel path quad record read_queue regex setting sort span strbuf zstd_seek_table"
     [profile]="family quadrature schedule"
     [series]="tensor_sets"
     [output]="sink"
@@ -69,11 +69,11 @@ only_in() { # an include, the files that may have it
         [[ " $* " == *" $file "* ]] || fail "$file includes <$pattern>"
     done
 }
-only_in 'jansson\.h' src/base/json_read.c
-only_in 'zlib\.h' src/base/checksum_crc32.c
+only_in 'jansson\.h' src/base/json.c
+only_in 'zlib\.h' src/base/checksum.c
 only_in 'xxhash\.h' src/base/checksum.c src/base/checksum_avx2.c src/base/checksum_avx512.c
 only_in '(lapacke|cblas)\.h'
-only_in 'liburing\.h' src/base/read_uring.c
+only_in 'liburing\.h' src/base/read_queue.c
 only_in 'pcre2\.h' src/base/regex.c
 only_in 'zstd' src/formats/zstd/decoder.c src/writer/zstd_encoder.c
 only_in 'mpfr\.h' src/solver/mpfr_system.c

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checksum.c - XXH3: streams by the library, sums over blocks by kernels that are inlined. */
-#include "checksum_kernel.h"
+/* checksum.c - XXH3: streams by the library, sums over blocks by kernels that are inlined. CRC-32 of
+ * zip files, the only user of zlib. */
+#include "phema/checksum.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#include <zlib.h>
 
 #include "phema/cpu.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 /* ---- Streams ---- */
 
@@ -94,6 +100,85 @@ bool phema_hash_sum_read(struct phema_hash_sum *sum, const char *text)
     *sum = (struct phema_hash_sum){.low = halves[1], .high = halves[0]};
     return true;
 }
+
+/* ---- CRC-32 ---- */
+
+/* Where the processor multiplies polynomials, long data are folded to 16 bytes of the same remainder
+ * first, which is about ten times faster (Gopal et al., "Fast CRC computation for generic polynomials
+ * using PCLMULQDQ", Intel 2009). */
+#if defined(__x86_64__)
+#define FOLDED_BYTES 16
+#define STEP_BYTES   64 /* four independent products hide their latency */
+
+/* Remainders of x^(n + 32) and x^(n - 32) for a distance of n bits, modulo the polynomial of zip;
+ * reflected and shifted by one, as products of reflected numbers need it. */
+#define FAR_LOW   0x154442bd4 /* n = 512 */
+#define FAR_HIGH  0x1c6e41596
+#define NEAR_LOW  0x1751997d0 /* n = 128 */
+#define NEAR_HIGH 0x0ccaa009e
+
+__attribute__((target("pclmul,sse2"))) static __m128i fold(__m128i sum, __m128i by, __m128i next)
+{
+    __m128i low = _mm_clmulepi64_si128(sum, by, 0x00);
+    __m128i high = _mm_clmulepi64_si128(sum, by, 0x11);
+    return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+__attribute__((target("pclmul,sse2"))) static __m128i load(const uint8_t *at)
+{
+    return _mm_loadu_si128((const void *)at);
+}
+
+/* Folds the first size bytes, a multiple of FOLDED_BYTES from STEP_BYTES on. */
+__attribute__((target("pclmul,sse2"))) static uint32_t fold_all(uint32_t crc, const uint8_t *data,
+                                                                size_t size)
+{
+    const __m128i far = _mm_set_epi64x(FAR_HIGH, FAR_LOW);
+    const __m128i near = _mm_set_epi64x(NEAR_HIGH, NEAR_LOW);
+    const uint8_t *end = data + size;
+    uint8_t folded[FOLDED_BYTES];
+    __m128i sums[STEP_BYTES / FOLDED_BYTES];
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++)
+        sums[i] = load(data + i * FOLDED_BYTES);
+    sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128((int)~crc));
+    for (data += STEP_BYTES; end - data >= STEP_BYTES; data += STEP_BYTES)
+        for (size_t i = 0; i < ARRAY_LEN(sums); i++)
+            sums[i] = fold(sums[i], far, load(data + i * FOLDED_BYTES));
+    __m128i sum = sums[0];
+    for (size_t i = 1; i < ARRAY_LEN(sums); i++)
+        sum = fold(sum, near, sums[i]);
+    for (; data < end; data += FOLDED_BYTES)
+        sum = fold(sum, near, load(data));
+    _mm_storeu_si128((void *)folded, sum);
+    return (uint32_t)crc32_z(UINT32_MAX, folded, sizeof(folded)); /* from a register of zeros */
+}
+
+static bool can_fold(void)
+{
+    return phema_cpu_level() >= PHEMA_CPU_AVX2 && __builtin_cpu_supports("pclmul");
+}
+#endif
+
+uint32_t phema_crc32(uint32_t crc, const void *data, size_t size)
+{
+    const uint8_t *at = data;
+#if defined(__x86_64__)
+    if (size >= STEP_BYTES && can_fold()) {
+        size_t folded = size / FOLDED_BYTES * FOLDED_BYTES;
+        crc = fold_all(crc, at, folded);
+        at += folded;
+        size -= folded;
+    }
+#endif
+    return size ? (uint32_t)crc32_z(crc, at, size) : crc;
+}
+
+uint32_t phema_crc32_share(uint32_t crc, uint64_t bytes_behind)
+{
+    return bytes_behind ? (uint32_t)crc32_combine(crc, 0, (z_off_t)bytes_behind) : crc;
+}
+
+/* ---- Kernels ---- */
 
 /* From here on xxhash.h is inlined: calls of the library would cost a third of the time. */
 #define XXH_INLINE_ALL

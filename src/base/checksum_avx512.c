@@ -2,7 +2,7 @@
 /* checksum_avx512.c - sums over blocks by XXH3 with AVX-512. Only the functions between the pragmas
  * carry the flags, so the program runs on machines without; checksum.c asks cpu.h first. xxhash.h
  * can be inlined once a file, hence one file for each instruction set. */
-#include "checksum_kernel.h"
+#include "phema/checksum.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h> /* before the pragmas: its functions have targets of their own */

@@ -3,10 +3,15 @@
 #include "phema/error.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "phema/setting.h"
+
+/* How the program names settings. The library has a value of its own, which the linker prefers. Not
+ * in setting.c: compilers read constants of the same file. */
+__attribute__((weak)) const bool phema_settings_are_options = true;
 
 /* Marks a message that was cut. */
 static void mark_cut(struct phema_error *err, int length)

@@ -131,13 +131,15 @@ static enum phema_status new_file(struct phema_file **out, const char *path,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct phema_error *err)
+static enum phema_status open_file(struct phema_file **out, const char *path, bool keeps,
+                                   struct phema_error *err)
 {
     struct phema_file *file = NULL;
     enum phema_status status = new_file(&file, path, err);
-    if (status)
-        return status;
-    status = map_path(file, err);
+    if (!status && keeps)
+        status = phema_file_keep_descriptors(file, err);
+    if (!status)
+        status = map_path(file, err);
     if (status)
         phema_file_close(file);
     else
@@ -145,22 +147,17 @@ PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct
     return status;
 }
 
+PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct phema_error *err)
+{
+    return open_file(out, path, false, err);
+}
+
 PHEMA_FALLIBLE phema_file_open_once(struct phema_file **out, const char *path,
                                     struct phema_error *err)
 {
-    struct phema_file *file = NULL;
-    enum phema_status status = new_file(&file, path, err);
-    if (status)
-        return status;
-    status = phema_file_keep_descriptors(file, err);
-    if (!status)
-        status = map_path(file, err);
-    if (status)
-        phema_file_close(file);
-    else
-        *out = file;
-    if (!status && atomic_load(&file->kept->numbers[false]) >= PHEMA_MOST_KEPT_DESCRIPTORS)
-        drop_descriptors(file);
+    enum phema_status status = open_file(out, path, true, err);
+    if (!status && atomic_load(&(*out)->kept->numbers[false]) >= PHEMA_MOST_KEPT_DESCRIPTORS)
+        drop_descriptors(*out);
     return status;
 }
 

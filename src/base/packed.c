@@ -35,16 +35,11 @@ static const uint8_t *receive(struct phema_packer *packer, uint64_t size)
 void phema_pack_u64(struct phema_packer *packer, uint64_t *number)
 {
     if (packer->out) {
-        char bytes[8];
-        for (unsigned i = 0; i < 8; i++)
-            bytes[i] = (char)(*number >> 8 * i & 0xff);
-        phema_strbuf_append(packer->out, bytes, sizeof(bytes));
+        phema_strbuf_append_u64(packer->out, *number);
         return;
     }
     const uint8_t *data = receive(packer, 8);
-    *number = 0;
-    for (unsigned i = 0; data && i < 8; i++)
-        *number |= (uint64_t)data[i] << 8 * i;
+    *number = data ? phema_load_u64(data) : 0;
 }
 
 void phema_pack_size(struct phema_packer *packer, size_t *number)

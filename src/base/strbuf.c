@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* strbuf.c - growing strings; escaping of names for messages. */
+/* strbuf.c - growing strings; words quoted for a shell; escaping of names for messages. */
 #include "phema/strbuf.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "phema/shell_word.h"
 
 void phema_strbuf_clear(struct phema_strbuf *text)
 {
@@ -50,6 +48,13 @@ void phema_strbuf_append(struct phema_strbuf *text, const char *data, size_t siz
     text->data[text->size] = '\0';
 }
 
+void phema_strbuf_append_u64(struct phema_strbuf *text, uint64_t number)
+{
+    uint8_t bytes[8];
+    phema_store_u64(bytes, number);
+    phema_strbuf_append(text, (const char *)bytes, sizeof(bytes));
+}
+
 void phema_strbuf_puts(struct phema_strbuf *text, const char *string)
 {
     phema_strbuf_append(text, string, strlen(string));
@@ -77,6 +82,58 @@ void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...)
     }
     va_end(again);
     text->data[text->size] = '\0'; /* of a text that could not grow */
+}
+
+/* ---- Words of commands ---- */
+
+/* At its beginning, '=' looks up a command in zsh, and %self is a number in fish. */
+static bool is_plain_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "@%+=:,./_-";
+    return *word && !strchr("=%", *word) && word[strspn(word, plain)] == '\0';
+}
+
+/* Writes n bytes at out + used unless out is NULL. Returns the bytes used then. */
+static size_t copy_bytes(char *out, size_t used, const char *bytes, size_t n)
+{
+    if (out)
+        memcpy(out + used, bytes, n);
+    return used + n;
+}
+
+/* True for a quote, and for a backslash that would escape a quote or a backslash within quotes in
+ * fish. */
+static bool is_special_to_shells(const char *at)
+{
+    return *at == '\'' || (*at == '\\' && (!at[1] || at[1] == '\'' || at[1] == '\\'));
+}
+
+/* Special characters stand outside of the quotes, after a backslash. */
+static size_t write_word(char *out, const char *word)
+{
+    size_t used = copy_bytes(out, 0, "'", 1);
+    for (; *word; word++) {
+        bool is_outside = is_special_to_shells(word);
+        used = copy_bytes(out, used, "'\\", is_outside ? 2 : 0);
+        used = copy_bytes(out, used, word, 1);
+        used = copy_bytes(out, used, "'", is_outside);
+    }
+    return copy_bytes(out, used, "'", 1);
+}
+
+size_t phema_shell_word(char *out, size_t size, const char *word)
+{
+    bool is_bare = is_plain_word(word);
+    size_t length = is_bare ? strlen(word) : write_word(NULL, word);
+    if (length >= size)
+        return length;
+    if (is_bare)
+        memcpy(out, word, length);
+    else
+        (void)write_word(out, word);
+    out[length] = '\0';
+    return length;
 }
 
 void phema_strbuf_put_word(struct phema_strbuf *text, const char *word)

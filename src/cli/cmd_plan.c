@@ -6,10 +6,10 @@
 
 #include "cli.h"
 #include "phema/clock.h"
+#include "phema/filesystem.h"
 #include "phema/path.h"
 #include "phema/progress.h"
 #include "phema/report.h"
-#include "phema/stripes.h"
 #include "run_options.h"
 
 struct plan_values {

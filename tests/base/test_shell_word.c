@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "phema/shell_word.h"
 #include "phema/strbuf.h"
 
 /* In fish, \\ and \' within single quotes are one character; in other shells they are two. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Attributes as lustre_user.h lays them out, written by hand: no Lustre was at hand. */
-#include "phema/stripes.h"
+#include "phema/filesystem.h"
 
 #include <stdlib.h>
 
