@@ -52,8 +52,7 @@ struct phema_gen_options {
     struct phema_gen_kinds truths; /* exact averages */
     const uint64_t *truth_times;   /* [n] steps of the exact averages; n = 0: the last step only */
     size_t n_truth_times;
-    enum phema_dtype dtype;         /* F16, BF16, F32, F64: of the snapshots */
-    const enum phema_dtype *dtypes; /* [snapshots.n_sigmas] of those; NULL: dtype */
+    enum phema_dtype dtype; /* F16, BF16, F32, F64: of the snapshots */
     enum phema_gen_motion motion;
     enum phema_dtype truth_dtype;     /* of the truths */
     uint64_t n_tensors;               /* > 0 */

@@ -380,22 +380,11 @@ enum phema_status gen_files_open(struct gen_files *files, const char *directory,
 {
     *files = (struct gen_files){0};
     enum phema_status status = list_files(files, directory, options, request, err);
-    if (status)
-        goto fail;
-    status = phema_writer_reserve_descriptors(files->n + 1 + request->n_snapshot_kinds, err);
-    if (status)
-        goto fail;
-    status = open_all_beside(files, directory, options, request, err);
-    if (status)
-        goto fail;
-    status = open_all(files, options, model, request, err);
-    if (status)
-        goto fail;
-    return PHEMA_OK;
-
-fail:
-    gen_files_clear(files);
-    return status;
+    if (!status)
+        status = phema_writer_reserve_descriptors(files->n + 1 + request->n_snapshot_kinds, err);
+    if (!status)
+        status = open_all_beside(files, directory, options, request, err);
+    return status ? status : open_all(files, options, model, request, err);
 }
 
 enum phema_status gen_files_commit(struct gen_files *files, struct phema_error *err)

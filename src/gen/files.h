@@ -1,13 +1,57 @@
-/* files.h - The files of a simulated training: names, headers, and writers. All writers are open
- * together, since every part of the model is simulated once and goes into all files. */
+/* files.h - The files of a simulated training: the kinds that are asked for and the averages tracked
+ * for them; names, headers, and writers. All writers are open together, since every part of the model
+ * is simulated once and goes into all files. */
 #ifndef GEN_FILES_H
 #define GEN_FILES_H
 
-#include "options.h"
 #include "phema/gen.h"
 #include "phema/writer.h"
+#include "train.h"
 
-/* ---- The model ---- */
+/* ---- request.c ---- */
+
+#define GEN_RAW SIZE_MAX /* instead of an average: the parameters themselves */
+
+/* Files that differ only in their time. */
+struct gen_kind {
+    struct phema_profile profile; /* its end is that of each file */
+    double sigma_rel;             /* power */
+    bool is_by_gamma;             /* power: the exponent was given, the width follows */
+    bool hides_update_every;      /* power */
+    bool hides_profile;           /* raw parameters: files without a profile */
+    const char *text;             /* of the profile; NULL: a power function */
+    char name[124];               /* in names of files: 0.050, ema2000, raw */
+    size_t average;               /* for all times, unless the shape has a beginning */
+};
+
+struct gen_item {
+    uint64_t time;
+    const struct gen_kind *kind;
+    size_t average; /* index in averages, or GEN_RAW */
+    bool is_truth;
+};
+
+struct gen_request {
+    struct gen_kind *kinds; /* [n_snapshot_kinds + n_truth_kinds] */
+    size_t n_snapshot_kinds, n_truth_kinds;
+    struct gen_average *averages; /* without betas */
+    size_t n_averages;
+    struct gen_item *items; /* by time, truths after snapshots; in the order of the kinds */
+    size_t n_items;
+    struct gen_stop *stops; /* [n_stops] ascending: times of items, and resets before the last */
+    size_t n_stops;
+};
+
+/* The options are borrowed; their ranges are checked before, but not the numbers of files, widths
+ * and profiles.
+ * PHEMA_ERR_USAGE     as phema_gen
+ * PHEMA_ERR_TARGET    as phema_gen
+ * PHEMA_ERR_RESOURCE  no memory; the request has to be cleared then, too */
+PHEMA_FALLIBLE gen_request_init(struct gen_request *request,
+                                const struct phema_gen_options *options, struct phema_error *err);
+void gen_request_clear(struct gen_request *request);
+
+/* ---- files.c: the model ---- */
 
 /* The tensors of the simulated model: a few large ones, more small ones, one scalar. */
 struct gen_tensor {
@@ -48,7 +92,7 @@ struct gen_files {
     uint64_t *first_elems; /* [tensors] elements before each, in every file */
 };
 
-/* Opens every file; after a failure no file is left. The request is borrowed. */
+/* Opens every file. The request is borrowed. The files have to be cleared after a failure as well. */
 PHEMA_FALLIBLE gen_files_open(struct gen_files *files, const char *directory,
                               const struct phema_gen_options *options,
                               const struct gen_model *model, const struct gen_request *request,

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "files.h"
-#include "options.h"
 #include "phema/accumulate.h"
 #include "phema/cleanup.h"
 #include "phema/clock.h"
@@ -224,8 +223,6 @@ static enum phema_status write_series(const char *directory,
 {
     struct gen_files files;
     enum phema_status status = gen_files_open(&files, directory, options, model, request, err);
-    if (status)
-        return status;
     double start_s = phema_clock_s();
     struct work work = {.training = training,
                         .model = model,
@@ -237,7 +234,8 @@ static enum phema_status write_series(const char *directory,
                         .n_total = options->n_params * training->n_stops};
     uint64_t n_runs = model->tensors[model->n].first_run;
     unsigned n_threads = options->n_threads < n_runs ? options->n_threads : (unsigned)n_runs;
-    status = phema_parallel_try(n_threads, n_threads, do_runs, &work, err);
+    if (!status)
+        status = phema_parallel_try(n_threads, n_threads, do_runs, &work, err);
     if (!status)
         status = gen_files_commit(&files, err);
     gen_files_clear(&files);
@@ -252,17 +250,12 @@ static enum phema_status write_into(const char *directory, const struct phema_ge
     struct made_directory outer = {0}, truth = {0};
     struct gen_model model = {0};
     enum phema_status status = gen_model_init(&model, options->n_tensors, options->n_params, err);
-    if (status)
-        goto end;
-    status = make_directory(&outer, directory, "", err);
-    if (status)
-        goto end;
-    status = request->n_truth_kinds ? make_directory(&truth, directory, "truth", err) : PHEMA_OK;
-    if (status)
-        goto end;
-    status = write_series(directory, options, training, &model, request, err);
-
-end:
+    if (!status)
+        status = make_directory(&outer, directory, "", err);
+    if (!status && request->n_truth_kinds)
+        status = make_directory(&truth, directory, "truth", err);
+    if (!status)
+        status = write_series(directory, options, training, &model, request, err);
     leave_directory(&truth, status == PHEMA_OK);
     leave_directory(&outer, status == PHEMA_OK);
     gen_model_clear(&model);
@@ -276,12 +269,11 @@ enum phema_status phema_gen(const char *directory, const struct phema_gen_option
     if (status)
         return status;
     struct gen_request request;
+    struct gen_training training = {0};
     status = gen_request_init(&request, options, err);
-    if (status)
-        return status;
-    struct gen_training training;
-    status = gen_training_init(&training, options, request.averages, request.n_averages,
-                               request.stops, request.n_stops, err);
+    if (!status)
+        status = gen_training_init(&training, options, request.averages, request.n_averages,
+                                   request.stops, request.n_stops, err);
     if (!status)
         status = write_into(directory, options, &training, &request, err);
     gen_training_clear(&training);

@@ -10,10 +10,6 @@
 
 #include "phema/gen.h"
 
-struct gen_training;
-
-/* ---- interval.c ---- */
-
 /* What happens to a parameter between two stops of a training, as one linear step with
  * Gaussian noise. See docs/numerics.md for the formulas. */
 
@@ -35,15 +31,6 @@ struct gen_interval {
     size_t n_columns;
     double *factor; /* their numbers, one column after the other */
 };
-
-/* The interval of steps begin + 1 to end.
- * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE gen_interval_init(struct gen_interval *interval, const struct gen_training *training,
-                                 uint64_t begin, uint64_t end, bool shows_parameters,
-                                 struct phema_error *err);
-void gen_interval_clear(struct gen_interval *interval); /* takes the half-built */
-
-/* ---- train.c ---- */
 
 /* Parameters whose files are written together; fewer are simulated at once. */
 #define GEN_RUN_ELEMS 8192
@@ -78,13 +65,13 @@ struct gen_training {
 
 /* averages: [n], with profile, first, last and is_reset; borrowed, their betas owned. Averages of
  * the same shape with different ends, all at whole steps, share their betas.
- * PHEMA_ERR_RESOURCE  no memory */
+ * PHEMA_ERR_RESOURCE  no memory; the training has to be cleared then, too */
 PHEMA_FALLIBLE gen_training_init(struct gen_training *training,
                                  const struct phema_gen_options *options,
                                  struct gen_average *averages, size_t n,
                                  const struct gen_stop *stops, size_t n_stops,
                                  struct phema_error *err);
-void gen_training_clear(struct gen_training *training); /* takes the half-built */
+void gen_training_clear(struct gen_training *training);
 
 /* Some parameters of one tensor. */
 struct gen_run {

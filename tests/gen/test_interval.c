@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "files.h"
 #include "support.h"
 #include "train.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options.c - Resolve options: kinds of files, the averages they need, and the list of files. */
-#include "options.h"
-#include "phema/setting.h"
-
+/* request.c - Options become kinds of files, the averages they need, and the list of files. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "files.h"
+#include "phema/setting.h"
 
 #define MAX_FILES 1000000u
 /* Each takes a row of GEN_RUN_ELEMS doubles in every thread, 64 KiB, and time at every step. */
@@ -365,30 +365,27 @@ static void list_stops(struct gen_request *request, const struct phema_gen_optio
     }
 }
 
-static enum phema_status resolve(struct gen_request *request,
-                                 const struct phema_gen_options *options, struct phema_error *err)
+enum phema_status gen_request_init(struct gen_request *request,
+                                   const struct phema_gen_options *options, struct phema_error *err)
 {
+    *request = (struct gen_request){0};
     const struct phema_gen_kinds *snapshots = &options->snapshots, *truths = &options->truths;
     request->n_snapshot_kinds =
         snapshots->n_sigmas + snapshots->n_profiles + (options->is_raw || options->raw_every);
     request->n_truth_kinds = truths->n_sigmas + truths->n_profiles;
     enum phema_status status = check_truth_times(options, err);
-    if (status)
-        return status;
-    status = allocate(request, options, err);
-    if (status)
-        return status;
-    status = resolve_kinds(request->kinds, request->n_snapshot_kinds, snapshots,
-                           options->update_every, err);
-    if (status)
-        return status;
-    status = check_resets(options, request, err);
-    if (status)
-        return status;
-    for (size_t k = 0; k < request->n_snapshot_kinds; k++)
+    if (!status)
+        status = allocate(request, options, err);
+    if (!status)
+        status = resolve_kinds(request->kinds, request->n_snapshot_kinds, snapshots,
+                               options->update_every, err);
+    if (!status)
+        status = check_resets(options, request, err);
+    for (size_t k = 0; !status && k < request->n_snapshot_kinds; k++)
         request->kinds[k].hides_update_every = options->hides_update_every;
-    status = resolve_kinds(request->kinds + request->n_snapshot_kinds, request->n_truth_kinds,
-                           truths, 1, err);
+    if (!status)
+        status = resolve_kinds(request->kinds + request->n_snapshot_kinds, request->n_truth_kinds,
+                               truths, 1, err);
     for (size_t k = 0; !status && k < request->n_snapshot_kinds + request->n_truth_kinds; k++) {
         struct gen_kind *kind = &request->kinds[k]; /* those that need one average for all times */
         struct gen_average wanted = {.profile = kind->profile,
@@ -405,16 +402,6 @@ static enum phema_status resolve(struct gen_request *request,
         status = list_items(request, options, err);
     if (!status)
         list_stops(request, options);
-    return status;
-}
-
-enum phema_status gen_request_init(struct gen_request *request,
-                                   const struct phema_gen_options *options, struct phema_error *err)
-{
-    *request = (struct gen_request){0};
-    enum phema_status status = resolve(request, options, err);
-    if (status)
-        gen_request_clear(request);
     return status;
 }
 
