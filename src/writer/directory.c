@@ -114,15 +114,14 @@ static enum phema_status new_directory(struct phema_writer_directory **out, cons
     struct phema_writer_directory *directory = calloc(1, sizeof(*directory));
     if (!directory)
         return writer_fail_memory(err, path);
-    char *own = phema_path_trim(path);
     directory->options = *options;
-    if (!pending_init(&directory->out, own, path_add(own, ".partial"))) {
+    if (!pending_init(&directory->out, path, ".partial")) {
         phema_writer_directory_abandon(directory);
         return writer_fail_memory(err, path);
     }
     directory->out.is_directory = true;
     directory->out.replaces = options->replaces;
-    directory->out.usual_write = permissions_usual_write(own);
+    directory->out.usual_write = permissions_usual_write(directory->out.path);
     *out = directory;
     return PHEMA_OK;
 }

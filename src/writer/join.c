@@ -403,9 +403,8 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
     struct phema_writer_join *join = calloc(1, sizeof(*join));
     if (!join)
         return phema_fail_memory(err);
-    char *own = phema_path_trim(path);
-    bool is_made = pending_init(&join->out, own, path_add(own, ".partial"));
-    is_made &= pending_init(&join->plain, path_add(own, ""), part_plain_path(own));
+    bool is_made = pending_init(&join->out, path, ".partial");
+    is_made &= pending_init(&join->plain, path, PHEMA_PLAIN_SUFFIX ".partial");
     join->options = *options;
     enum phema_status status = is_made ? check(join, err) : phema_fail_memory(err);
     if (status) {

@@ -227,8 +227,7 @@ PHEMA_FALLIBLE phema_writer_join_lock_try(struct phema_writer_join_lock **out, c
     struct phema_writer_join_lock *lock = calloc(1, sizeof(*lock));
     if (!lock)
         return phema_fail_memory(err);
-    char *own = phema_path_trim(path);
-    bool is_made = pending_init(&lock->file, own, path_add(own, ".join"));
+    bool is_made = pending_init(&lock->file, path, ".join");
     phema_cleanup_hold();
     enum phema_status status = is_made ? try_lock(lock, err) : phema_fail_memory(err);
     phema_cleanup_resume();

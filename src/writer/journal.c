@@ -180,7 +180,7 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
     if (!journal)
         return phema_fail_memory(err);
     journal->at = HEADER_BYTES;
-    enum phema_status status = pending_init(&journal->file, strdup(path), strdup(path))
+    enum phema_status status = pending_init(&journal->file, path, "")
                                    ? begin(journal, digest, resumes, err)
                                    : phema_fail_memory(err);
     if (status)

@@ -201,29 +201,6 @@ static enum phema_status check_names(const struct phema_writer_part *part, struc
     return PHEMA_OK;
 }
 
-static enum phema_status new_part(struct phema_writer_part **out, const char *path,
-                                  const struct phema_writer_part_options *options,
-                                  struct phema_error *err)
-{
-    struct phema_writer_part *part = calloc(1, sizeof(*part));
-    if (!part)
-        return writer_fail_memory(err, path);
-    char *own = phema_path_trim(path);
-    char *marker_path = own ? part_marker_path(own, options->part, options->n_parts) : NULL;
-    bool is_made = pending_init(&part->out, own, path_add(own, ".partial"));
-    is_made &= pending_init(&part->plain, path_add(own, ""), part_plain_path(own));
-    is_made &= pending_init(&part->frames, path_add(own, ""), part_frames_path(marker_path));
-    is_made &= pending_init(&part->marker, path_add(own, ""), marker_path);
-    part->options = options;
-    part->out.is_directory = options->is_directory;
-    if (!is_made) {
-        phema_writer_part_abandon(part);
-        return writer_fail_memory(err, path);
-    }
-    *out = part;
-    return PHEMA_OK;
-}
-
 static enum phema_status begin(struct phema_writer_part *part, struct phema_error *err)
 {
     bool is_alone = false;
@@ -256,15 +233,31 @@ static enum phema_status begin(struct phema_writer_part *part, struct phema_erro
     return remove_unwanted(part, err);
 }
 
+/* false without memory; the part can be abandoned in any case. */
+static bool name_files(struct phema_writer_part *part, const char *path)
+{
+    char *marker = part_marker_path("", part->options->part, part->options->n_parts);
+    char *frames = part_frames_path(marker);
+    bool is_made = pending_init(&part->out, path, ".partial");
+    is_made &= pending_init(&part->plain, path, PHEMA_PLAIN_SUFFIX ".partial");
+    is_made &= pending_init(&part->marker, path, marker);
+    is_made &= pending_init(&part->frames, path, frames);
+    part->out.is_directory = part->options->is_directory;
+    free(marker);
+    free(frames);
+    return is_made;
+}
+
 PHEMA_FALLIBLE phema_writer_part_open(struct phema_writer_part **out, const char *path,
                                       const struct phema_writer_part_options *options,
                                       struct phema_error *err)
 {
-    struct phema_writer_part *part = NULL;
-    enum phema_status status = new_part(&part, path, options, err);
-    if (status)
-        return status;
-    status = begin(part, err);
+    struct phema_writer_part *part = calloc(1, sizeof(*part));
+    if (!part)
+        return writer_fail_memory(err, path);
+    part->options = options;
+    enum phema_status status =
+        name_files(part, path) ? begin(part, err) : writer_fail_memory(err, path);
     if (status)
         phema_writer_part_abandon(part);
     else

@@ -97,8 +97,6 @@ static inline void *part_writable(const void *data)
 PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path, struct part_marker *marker,
                                  bool syncs, struct phema_error *err);
 
-/* ---- part_done.c ---- */
-
 /* Removes the marker of a part that is in the output of this inode, its journal and with has_frames
  * its frames. Another team may have written the part again since, or hold the marker: it stays. */
 PHEMA_FALLIBLE part_marker_remove(const char *path, uint64_t inode, bool has_frames,

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "phema/cleanup.h"
+#include "phema/path.h"
 #include "phema/strbuf.h"
 
 /* Each attempt after the first follows another run that ended between our open and our lock. */
@@ -234,10 +235,12 @@ static enum phema_status lock_opened(const struct pending *pending, bool is_new,
 
 /* ---- Pending files ---- */
 
-bool pending_init(struct pending *out, char *path, char *partial_path)
+bool pending_init(struct pending *out, const char *path, const char *suffix)
 {
-    *out = (struct pending){.path = path, .partial_path = partial_path, .lock = -1, .parent = -1};
-    return path && partial_path;
+    char *own = phema_path_trim(path);
+    *out = (struct pending){.path = own, .lock = -1, .parent = -1};
+    out->partial_path = suffix ? path_add(own, suffix) : NULL;
+    return out->partial_path;
 }
 
 PHEMA_FALLIBLE pending_open(struct pending *pending, enum pending_use use, struct phema_error *err)

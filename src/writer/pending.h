@@ -69,8 +69,9 @@ struct pending {
     struct phema_cleanup_entry *entry;
 };
 
-/* Owns both paths. false where one is NULL, for want of memory; it can be cleared in any case. */
-bool pending_init(struct pending *out, char *path, char *partial_path);
+/* path may end in slashes, its partial path is PATH and the suffix. false without memory, and where
+ * the suffix is NULL for want of it; it can be cleared in any case. */
+bool pending_init(struct pending *out, const char *path, const char *suffix);
 
 enum pending_use {
     PENDING_EXCLUSIVE, /* the output of an ordinary run: exclusive lock, at once */

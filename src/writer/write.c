@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* write.c - writes bytes at their offset in a file: hands them to the disk early, and makes holes
- * for zeros. */
+/* write.c - writes bytes at their offset in a file, and makes holes for zeros. A thread hands written
+ * pages to the disk early, for all files of the process. */
 #include "writer_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "phema/cleanup.h"
+#include "phema/parallel.h"
 
 /* After this many written bytes, dirty pages are handed to the disk, so that the fsync at the end
  * finds little to do. */
@@ -25,6 +27,8 @@
  * shorter ones fragment the file. */
 #define HOLE_BLOCK_BYTES 4096u
 #define MIN_HOLE_BYTES   (32u << 10)
+
+/* ---- System calls, as often as needed ---- */
 
 int file_write_fully(int descriptor, const void *data, size_t size, uint64_t offset)
 {
@@ -61,11 +65,7 @@ ssize_t file_read_fully(int descriptor, void *data, size_t size, uint64_t offset
 
 int file_truncate(int descriptor, uint64_t size_bytes)
 {
-    int result = 0;
-    do
-        result = ftruncate(descriptor, (off_t)size_bytes);
-    while (result && errno == EINTR);
-    return result;
+    return (int)TEMP_FAILURE_RETRY(ftruncate(descriptor, (off_t)size_bytes));
 }
 
 /* Blocks of a file in memory are pages: the threads and processes that write them allocate them
@@ -79,10 +79,7 @@ int file_reserve(int descriptor, uint64_t size_bytes)
         return 0;
     bool is_in_memory = fstatfs(descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC;
     if (!is_in_memory) {
-        int result = 0;
-        do
-            result = fallocate(descriptor, 0, 0, (off_t)size_bytes);
-        while (result && errno == EINTR);
+        int result = (int)TEMP_FAILURE_RETRY(fallocate(descriptor, 0, 0, (off_t)size_bytes));
         if (!result || (errno != EOPNOTSUPP && errno != ENOSYS))
             return result;
     }
@@ -92,11 +89,99 @@ int file_reserve(int descriptor, uint64_t size_bytes)
 
 int file_sync(int descriptor)
 {
-    int result = 0;
-    do
-        result = fsync(descriptor);
-    while (result && errno == EINTR);
-    return result;
+    return (int)TEMP_FAILURE_RETRY(fsync(descriptor));
+}
+
+/* ---- Handing pages to the disk ---- */
+
+/* The call waits while the disk is busy, and two such calls for one file slow each other down: workers
+ * that made it themselves would sum nothing meanwhile. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct writeback *first, *last; /* that wait; linked by next */
+    struct writeback *current;      /* whose pages are handed over */
+    pthread_t thread;
+    bool is_running; /* the thread looks at the list again before it ends */
+    bool has_thread; /* to be joined, running or not */
+} handing = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void hand_over(int descriptor)
+{
+    (void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* only a hint */
+}
+
+static void *hand_over_all(void *unused)
+{
+    (void)unused;
+    (void)pthread_mutex_lock(&handing.lock);
+    while (handing.first) {
+        struct writeback *writeback = handing.first;
+        handing.first = writeback->next;
+        writeback->is_waiting = false;
+        handing.current = writeback;
+        int descriptor = writeback->descriptor;
+        (void)pthread_mutex_unlock(&handing.lock);
+        hand_over(descriptor);
+        (void)pthread_mutex_lock(&handing.lock);
+        handing.current = NULL;
+        (void)pthread_cond_broadcast(&handing.changed);
+    }
+    handing.is_running = false;
+    (void)pthread_mutex_unlock(&handing.lock);
+    return NULL;
+}
+
+/* Holds the lock. */
+static void join_ended(void)
+{
+    if (handing.has_thread && !handing.is_running) {
+        (void)pthread_join(handing.thread, NULL); /* it needs the lock no more */
+        handing.has_thread = false;
+    }
+}
+
+void writeback_request(struct writeback *writeback, int descriptor)
+{
+    bool is_left = false; /* to this thread */
+    (void)pthread_mutex_lock(&handing.lock);
+    if (!writeback->is_waiting) {
+        join_ended();
+        if (!handing.is_running)
+            handing.has_thread = handing.is_running =
+                phema_thread_start(&handing.thread, hand_over_all, NULL) == 0;
+        if (handing.is_running) {
+            *writeback = (struct writeback){.descriptor = descriptor, .is_waiting = true};
+            if (handing.first)
+                handing.last->next = writeback;
+            else
+                handing.first = writeback;
+            handing.last = writeback;
+        } else {
+            is_left = true;
+        }
+    }
+    (void)pthread_mutex_unlock(&handing.lock);
+    if (is_left)
+        hand_over(descriptor);
+}
+
+void writeback_cancel(struct writeback *writeback)
+{
+    (void)pthread_mutex_lock(&handing.lock);
+    if (writeback->is_waiting) { /* leaves the list */
+        struct writeback *before = NULL;
+        for (struct writeback *at = handing.first; at != writeback; at = at->next)
+            before = at;
+        *(before ? &before->next : &handing.first) = writeback->next;
+        if (handing.last == writeback)
+            handing.last = before;
+        writeback->is_waiting = false;
+    }
+    while (handing.current == writeback)
+        (void)pthread_cond_wait(&handing.changed, &handing.lock);
+    join_ended();
+    (void)pthread_mutex_unlock(&handing.lock);
 }
 
 static bool crosses(uint64_t before, uint64_t size, uint64_t step)
@@ -125,6 +210,8 @@ void writer_note_written(struct phema_writer *writer, uint64_t size)
     else if ((drops || writer->options.syncs) && crosses(before, size, WRITEBACK_STEP_BYTES))
         writeback_request(&writer->writeback, writer->descriptor);
 }
+
+/* ---- Writing ---- */
 
 PHEMA_FALLIBLE phema_writer_write_uncounted(struct phema_writer *writer, uint64_t offset,
                                             const void *data, size_t size, struct phema_error *err)

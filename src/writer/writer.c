@@ -126,8 +126,11 @@ PHEMA_FALLIBLE writer_new(struct phema_writer **out, char *path, char *partial_p
         free(partial_path);
         return writer_fail_memory(err, shown);
     }
-    (void)pending_init(&writer->out, path, partial_path);
-    writer->out.replaces = options->replaces;
+    writer->out = (struct pending){.path = path,
+                                   .partial_path = partial_path,
+                                   .lock = -1,
+                                   .parent = -1,
+                                   .replaces = options->replaces};
     writer->options = *options;
     writer->descriptor = -1;
     *out = writer;

@@ -9,7 +9,14 @@
 #include "part.h"
 #include "pending.h"
 #include "phema/writer.h"
-#include "writeback.h"
+
+/* The request to hand written pages of a file to the disk; starts empty, and its address must not
+ * change. */
+struct writeback {
+    int descriptor;
+    bool is_waiting;
+    struct writeback *next;
+};
 
 struct phema_writer {
     struct pending out;
@@ -88,6 +95,13 @@ int file_sync(int descriptor);
 
 /* Waits until all is on disk and drops it from the page cache. */
 void writer_drop_cache(struct phema_writer *writer);
+
+/* Requests that all written pages are handed to the disk, by a thread that runs while there are
+ * requests. Any thread. Without another thread, this one does it. */
+void writeback_request(struct writeback *writeback, int descriptor);
+
+/* Before the descriptor is closed: withdraws the request, or waits until it has been met. */
+void writeback_cancel(struct writeback *writeback);
 
 /* Counts bytes that were written; from time to time they are handed to the disk. */
 void writer_note_written(struct phema_writer *writer, uint64_t size);

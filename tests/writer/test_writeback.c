@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests for many files, with and without a thread, and their withdrawal. */
-#include "writeback.h"
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include "forbid_threads.h"
 #include "phema/parallel.h"
 #include "support.h"
+#include "writer_internal.h"
 
 enum { N_FILES = 40, N_ROUNDS = 50, SIZE = 64 << 10 };
 
