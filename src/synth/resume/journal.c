@@ -206,12 +206,8 @@ PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, const struct t
 
 static void append_numbers(struct phema_strbuf *out, const uint64_t *numbers, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        char bytes[8];
-        for (unsigned b = 0; b < sizeof(bytes); b++)
-            bytes[b] = (char)(uint8_t)(numbers[i] >> 8 * b);
-        phema_strbuf_append(out, bytes, sizeof(bytes));
-    }
+    for (size_t i = 0; i < n; i++)
+        phema_strbuf_append_u64(out, numbers[i]);
 }
 
 /* The contents of one record, the same for all outputs but the accounts. */
@@ -355,10 +351,7 @@ PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
 
 static uint64_t number_at(struct phema_span bytes, uint64_t i)
 {
-    uint64_t number = 0;
-    for (unsigned b = 0; b < 8; b++)
-        number |= (uint64_t)bytes.data[8 * i + b] << 8 * b;
-    return number;
+    return phema_load_u64(bytes.data + 8 * i);
 }
 
 bool journal_record_open(struct journal_record *record, struct phema_span bytes)
