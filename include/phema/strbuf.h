@@ -19,14 +19,11 @@ void phema_strbuf_append(struct phema_strbuf *text, const char *data, size_t siz
 void phema_strbuf_append_u64(struct phema_strbuf *text, uint64_t number); /* little-endian */
 void phema_strbuf_puts(struct phema_strbuf *text, const char *string);
 void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...) PHEMA_PRINTF(2, 3);
-/* Appends a word of a command, quoted where a shell needs that. */
+/* Appends a word of a command. Plain words stay as they are, others get single quotes, which sh,
+ * bash, zsh and fish read alike. */
 void phema_strbuf_put_word(struct phema_strbuf *text, const char *word);
 /* The same of an operand, which must not be read as an option: "./-run" for "-run". */
 void phema_strbuf_put_operand(struct phema_strbuf *text, const char *path);
-/* Writes such a word and a NUL where they fit into size bytes, else nothing; out may then be NULL.
- * Plain words stay as they are, others get single quotes, which sh, bash, zsh and fish read alike.
- * Returns the length without the NUL. */
-size_t phema_shell_word(char *out, size_t size, const char *word);
 /* Appends a message for a terminal. Control characters and bytes that are not UTF-8 become \xNN,
  * characters of phema_hidden_length \uNNNN or \UNNNNNNNN. No file name can then move the cursor or
  * change the direction of text. Quotes and backslashes stay. */

@@ -33,20 +33,13 @@ uint64_t phema_memory_allocated(void)
 struct phema_memory phema_memory_now(void)
 {
     struct phema_memory memory = {.allocated_bytes = phema_memory_allocated()};
-    char line[256];
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file)
-        return memory;
-    if (fgets(line, sizeof(line), file)) {
-        char *at = line;
-        (void)strtoull(at, &at, 10);
-        uint64_t resident = strtoull(at, &at, 10);
-        uint64_t shared = strtoull(at, &at, 10);
-        uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-        memory.file_bytes = shared * page;
-        memory.anonymous_bytes = resident > shared ? (resident - shared) * page : 0;
-    }
-    (void)fclose(file);
+    char line[256], *at = line;
+    cgroup_read_line(line, sizeof(line), "/proc/self/statm");
+    (void)strtoull(at, &at, 10);
+    uint64_t resident = strtoull(at, &at, 10), shared = strtoull(at, &at, 10);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    memory.file_bytes = shared * page;
+    memory.anonymous_bytes = resident > shared ? (resident - shared) * page : 0;
     return memory;
 }
 

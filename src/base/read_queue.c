@@ -48,13 +48,34 @@ static void read_once(struct phema_read *read)
         read->result = -errno;
 }
 
+struct list {
+    struct phema_read *first, *last;
+};
+
+static void push(struct list *list, struct phema_read *read)
+{
+    read->next = NULL;
+    if (list->first)
+        list->last->next = read;
+    else
+        list->first = read;
+    list->last = read;
+}
+
+static struct phema_read *pop(struct list *list)
+{
+    struct phema_read *read = list->first;
+    if (read)
+        list->first = read->next;
+    return read;
+}
+
 /* ---- Threads ---- */
 
 struct read_threads {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t has_work, has_ended;
-    struct phema_read *waiting, **end_waiting;
-    struct phema_read *ended;
+    struct list waiting, ended;
     unsigned n_idle, n_waiting;
     bool is_closed;
     unsigned n_threads, max_threads; /* the caller's alone */
@@ -68,7 +89,6 @@ static void *open_threads(unsigned depth)
     if (!threads)
         return NULL;
     threads->max_threads = n;
-    threads->end_waiting = &threads->waiting;
     (void)pthread_mutex_init(&threads->lock, NULL);
     (void)pthread_cond_init(&threads->has_work, NULL);
     (void)pthread_cond_init(&threads->has_ended, NULL);
@@ -90,33 +110,23 @@ static void close_threads(void *state)
     free(threads);
 }
 
-static struct phema_read *pop_waiting(struct read_threads *threads)
-{
-    struct phema_read *read = threads->waiting;
-    threads->waiting = read->next;
-    if (!threads->waiting)
-        threads->end_waiting = &threads->waiting;
-    threads->n_waiting--;
-    return read;
-}
-
 static void *work(void *argument)
 {
     struct read_threads *threads = argument;
     (void)pthread_mutex_lock(&threads->lock);
     for (;;) {
         threads->n_idle++;
-        while (!threads->waiting && !threads->is_closed)
+        while (!threads->waiting.first && !threads->is_closed)
             (void)pthread_cond_wait(&threads->has_work, &threads->lock);
         threads->n_idle--;
-        if (!threads->waiting)
+        struct phema_read *read = pop(&threads->waiting);
+        if (!read)
             break;
-        struct phema_read *read = pop_waiting(threads);
+        threads->n_waiting--;
         (void)pthread_mutex_unlock(&threads->lock);
         read_once(read);
         (void)pthread_mutex_lock(&threads->lock);
-        read->next = threads->ended;
-        threads->ended = read;
+        push(&threads->ended, read);
         (void)pthread_cond_signal(&threads->has_ended);
     }
     (void)pthread_mutex_unlock(&threads->lock);
@@ -135,9 +145,7 @@ static bool start_in_thread(void *state, struct phema_read *read)
     if (threads->n_threads == 0)
         return false;
     (void)pthread_mutex_lock(&threads->lock);
-    read->next = NULL;
-    *threads->end_waiting = read;
-    threads->end_waiting = &read->next;
+    push(&threads->waiting, read);
     threads->n_waiting++;
     (void)pthread_cond_signal(&threads->has_work);
     (void)pthread_mutex_unlock(&threads->lock);
@@ -148,11 +156,9 @@ static struct phema_read *next_of_threads(void *state, bool waits)
 {
     struct read_threads *threads = state;
     (void)pthread_mutex_lock(&threads->lock);
-    while (!threads->ended && waits)
+    while (!threads->ended.first && waits)
         (void)pthread_cond_wait(&threads->has_ended, &threads->lock);
-    struct phema_read *read = threads->ended;
-    if (read)
-        threads->ended = read->next;
+    struct phema_read *read = pop(&threads->ended);
     (void)pthread_mutex_unlock(&threads->lock);
     return read;
 }
@@ -262,10 +268,6 @@ static const struct read_engine uring_engine = {.name = "io_uring", .open = open
 
 /* ---- The queue ---- */
 
-struct list {
-    struct phema_read *first, *last;
-};
-
 struct phema_read_queue {
     const struct read_engine *engine;
     void *state;
@@ -274,24 +276,6 @@ struct phema_read_queue {
     struct list waiting; /* not started */
     struct list ended;   /* read by this thread, where the engine could not */
 };
-
-static void push(struct list *list, struct phema_read *read)
-{
-    read->next = NULL;
-    if (list->first)
-        list->last->next = read;
-    else
-        list->first = read;
-    list->last = read;
-}
-
-static struct phema_read *pop(struct list *list)
-{
-    struct phema_read *read = list->first;
-    if (read)
-        list->first = read->next;
-    return read;
-}
 
 static bool use_engine(struct phema_read_queue *queue, const struct read_engine *engine)
 {

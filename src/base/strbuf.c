@@ -94,54 +94,27 @@ static bool is_plain_word(const char *word)
     return *word && !strchr("=%", *word) && word[strspn(word, plain)] == '\0';
 }
 
-/* Writes n bytes at out + used unless out is NULL. Returns the bytes used then. */
-static size_t copy_bytes(char *out, size_t used, const char *bytes, size_t n)
-{
-    if (out)
-        memcpy(out + used, bytes, n);
-    return used + n;
-}
-
 /* True for a quote, and for a backslash that would escape a quote or a backslash within quotes in
- * fish. */
-static bool is_special_to_shells(const char *at)
+ * fish. Such characters stand outside of the quotes, after a backslash. */
+static bool is_outside_of_quotes(const char *at)
 {
     return *at == '\'' || (*at == '\\' && (!at[1] || at[1] == '\'' || at[1] == '\\'));
 }
 
-/* Special characters stand outside of the quotes, after a backslash. */
-static size_t write_word(char *out, const char *word)
-{
-    size_t used = copy_bytes(out, 0, "'", 1);
-    for (; *word; word++) {
-        bool is_outside = is_special_to_shells(word);
-        used = copy_bytes(out, used, "'\\", is_outside ? 2 : 0);
-        used = copy_bytes(out, used, word, 1);
-        used = copy_bytes(out, used, "'", is_outside);
-    }
-    return copy_bytes(out, used, "'", 1);
-}
-
-size_t phema_shell_word(char *out, size_t size, const char *word)
-{
-    bool is_bare = is_plain_word(word);
-    size_t length = is_bare ? strlen(word) : write_word(NULL, word);
-    if (length >= size)
-        return length;
-    if (is_bare)
-        memcpy(out, word, length);
-    else
-        (void)write_word(out, word);
-    out[length] = '\0';
-    return length;
-}
-
 void phema_strbuf_put_word(struct phema_strbuf *text, const char *word)
 {
-    size_t size = phema_shell_word(NULL, 0, word);
-    if (!reserve(text, size))
+    if (is_plain_word(word)) {
+        phema_strbuf_puts(text, word);
         return;
-    text->size += phema_shell_word(text->data + text->size, size + 1, word);
+    }
+    phema_strbuf_puts(text, "'");
+    for (; *word; word++) {
+        bool is_outside = is_outside_of_quotes(word);
+        phema_strbuf_append(text, "'\\", is_outside ? 2 : 0);
+        phema_strbuf_append(text, word, 1);
+        phema_strbuf_append(text, "'", is_outside);
+    }
+    phema_strbuf_puts(text, "'");
 }
 
 void phema_strbuf_put_operand(struct phema_strbuf *text, const char *path)

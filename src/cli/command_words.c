@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* command_words.c - command lines as text: words quoted for a shell (shell_word.h), and split
+/* command_words.c - command lines as text: words quoted for a shell (strbuf.h), and split
  * again. */
 #include <string.h>
 
