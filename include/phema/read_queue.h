@@ -12,9 +12,8 @@
 
 #define PHEMA_READ_QUEUE_MAX_DEPTH 1024u
 
-/* Threads that read where io_uring does not, at most, and the memory of each of them. */
-#define PHEMA_READ_QUEUE_MAX_THREADS  32u
-#define PHEMA_READ_QUEUE_THREAD_BYTES ((uint64_t)32 << 10)
+/* Threads that read where io_uring does not, at most. */
+#define PHEMA_READ_QUEUE_MAX_THREADS 32u
 
 /* One read. The caller fills in the first part and keeps the struct and the buffer until the queue
  * returns the read. */

@@ -190,16 +190,11 @@ void phema_file_give_descriptor(const struct phema_file *file, bool is_direct, i
 
 /* ---- Files of other processes ---- */
 
-static uint64_t hash_head(const struct phema_file *file)
-{
-    return phema_hash_name(file->span.data,
-                           file->span.size < HEAD_BYTES ? file->span.size : HEAD_BYTES);
-}
-
 void phema_file_identify(struct phema_file_identity *out, const struct phema_file *file)
 {
     phema_file_state(&out->size_bytes, &out->modified_s, &out->modified_ns, file);
-    out->head = file->map ? hash_head(file) : file->head;
+    size_t size = file->span.size < HEAD_BYTES ? file->span.size : HEAD_BYTES;
+    out->head = file->map ? phema_hash_name(file->span.data, size) : file->head;
 }
 
 PHEMA_FALLIBLE phema_file_expect(struct phema_file **out, const char *path,

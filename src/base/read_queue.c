@@ -179,14 +179,6 @@ struct uring {
     bool leaves_to_threads; /* of the kernel, since reads begin in them and not in this thread */
 };
 
-/* Threads of the kernel: unless asked, it starts four for each processor. Kernels before 5.15 start
- * no more. */
-static void allow_threads(struct io_uring *ring, unsigned depth)
-{
-    unsigned n_threads[] = {depth, 0}; /* for files; 0: as it is */
-    (void)io_uring_register_iowq_max_workers(ring, n_threads);
-}
-
 /* Containers and administrators forbid io_uring (EPERM, ENOSYS), old kernels limit its memory
  * (ENOMEM): threads read then. Reads as used here came with Linux 5.6, as did this feature. */
 static void *open_ring(unsigned depth)
@@ -198,7 +190,10 @@ static void *open_ring(unsigned depth)
         return NULL;
     }
     if (params.features & IORING_FEAT_RW_CUR_POS) {
-        allow_threads(&uring->ring, depth);
+        /* threads of the kernel: unless asked, it starts four for each processor; before 5.15 it
+         * starts no more */
+        unsigned n_threads[] = {depth, 0}; /* for files; 0: as it is */
+        (void)io_uring_register_iowq_max_workers(&uring->ring, n_threads);
         return uring;
     }
     io_uring_queue_exit(&uring->ring);

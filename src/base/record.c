@@ -33,14 +33,6 @@ static bool is_shown(const struct phema_field *field, const void *member)
                                                : value > (field->rule == PHEMA_FIELD_IF_ABOVE_1);
 }
 
-static void write_text(struct phema_json_out *out, const char *name, const char *value)
-{
-    if (value)
-        phema_json_out_string(out, name, value);
-    else
-        phema_json_out_null(out, name);
-}
-
 static void write_field(struct phema_json_out *out, const struct phema_field *field,
                         const void *member)
 {
@@ -61,7 +53,10 @@ static void write_field(struct phema_json_out *out, const struct phema_field *fi
         phema_json_out_bool(out, field->name, *(const bool *)member);
         break;
     case PHEMA_FIELD_TEXT:
-        write_text(out, field->name, text(member));
+        if (text(member))
+            phema_json_out_string(out, field->name, text(member));
+        else
+            phema_json_out_null(out, field->name);
         break;
     case PHEMA_FIELD_PATH:
         phema_json_out_path(out, field->name, text(member));

@@ -5,7 +5,6 @@
  * output is complete. */
 #include "join.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -457,7 +456,6 @@ static enum phema_status publish(struct phema_writer_join *join, struct phema_er
     struct phema_writer_directory *directory = NULL;
     struct phema_writer *writer = NULL, *sidecar = NULL;
     const struct phema_writer_options *options = &join->options;
-    assert(join->frames.are_written || !join->first.is_compressed);
     enum phema_status status = join->first.is_compressed ? PHEMA_OK : join_fill_places(join, err);
     if (status)
         return status;

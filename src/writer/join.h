@@ -24,8 +24,7 @@ struct join_frame {
 struct join_frames {
     struct join_frame *items; /* [n] by number */
     size_t n;
-    bool verifies;    /* a part asks for it */
-    bool are_written; /* PATH.partial is complete */
+    bool verifies; /* a part asks for it */
 };
 
 /* What the parts tell of a block of the output: the exclusive or of their shares in its checksum. */
@@ -103,7 +102,7 @@ PHEMA_FALLIBLE join_fill_places(const struct phema_writer_join *join, struct phe
 PHEMA_FALLIBLE join_open_sidecar(struct phema_writer **out, const struct phema_writer_join *join,
                                  struct phema_error *err);
 
-/* ---- join_frames.c: compressed outputs ---- */
+/* ---- compressed outputs ---- */
 
 /* Adds the frames of a part that is done.
  * PHEMA_ERR_OUTPUT  another part has one of them */

@@ -80,27 +80,19 @@ struct contents {
 
 static struct contents read_contents(int descriptor)
 {
-    char text[MAX_TEXT + 1] = "", *words[4] = {NULL}, *at = text;
+    char text[MAX_TEXT + 1] = "", namespace[24], pid[24], end = '\0';
     ssize_t size = file_read_fully(descriptor, text, MAX_TEXT, 0);
-    struct contents out = {.is_known = size > 0, .is_empty = size >= 0};
+    struct contents out = {.is_empty = size >= 0};
     struct holder *holder = &out.holder;
     for (ssize_t i = 0; i < size; i++)
         out.is_empty = out.is_empty && !text[i];
-    for (size_t w = 0; w < ARRAY_LEN(words) && out.is_known; w++) {
-        char *end = strchr(at, w + 1 < ARRAY_LEN(words) ? ' ' : '\n');
-        out.is_known = end && end > at;
-        words[w] = at;
-        if (out.is_known)
-            *end = '\0';
-        at = out.is_known ? end + 1 : at;
-    }
-    if (!out.is_known || strlen(words[0]) >= sizeof(holder->boot) ||
-        strlen(words[3]) >= sizeof(holder->host))
-        return (struct contents){.is_empty = out.is_empty};
-    memcpy(holder->boot, words[0], strlen(words[0]) + 1);
-    memcpy(holder->host, words[3], strlen(words[3]) + 1);
-    holder->namespace = strtoull(words[1], NULL, 10);
-    holder->pid = strtoll(words[2], NULL, 10);
+    out.is_known = sscanf(text, "%63[^ ] %23[^ ] %23[^ ] %127[^\n]%c", holder->boot, namespace, pid,
+                          holder->host, &end) == 5 &&
+                   end == '\n';
+    if (!out.is_known)
+        return out;
+    holder->namespace = strtoull(namespace, NULL, 10);
+    holder->pid = strtoll(pid, NULL, 10);
     return out;
 }
 

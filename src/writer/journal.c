@@ -33,12 +33,6 @@ struct phema_writer_journal {
 
 /* ---- Existing journals ---- */
 
-struct existing {
-    int descriptor; /* -1 where the file is absent or not a plain file */
-    bool is_ours;   /* a journal, perhaps torn */
-    char header[HEADER_BYTES + 1];
-};
-
 /* The first line of a journal of this digest. */
 static void write_header(char header[HEADER_BYTES + 1], const char *digest)
 {
@@ -46,60 +40,67 @@ static void write_header(char header[HEADER_BYTES + 1], const char *digest)
                    PHEMA_PART_DIGEST - 1, digest);
 }
 
-static bool is_of_digest(const struct existing *existing, const char *digest)
+static bool is_of_digest(const char *header, const char *digest)
 {
     char wanted[HEADER_BYTES + 1];
     write_header(wanted, digest);
-    return existing->is_ours && strcmp(existing->header, wanted) == 0;
+    return strcmp(header, wanted) == 0;
 }
 
-/* PHEMA_ERR_OUTPUT: it belongs to another user, or others may write it. */
-static enum phema_status open_existing(struct existing *out, const char *path, int flags,
-                                       struct phema_error *err)
+/* -1 where the file is absent or not a journal.
+ *   header  out: its first line, which may be torn: shorter, or zeros
+ * PHEMA_ERR_OUTPUT  it belongs to another user, or others may write it */
+static enum phema_status open_existing(int *out, char header[HEADER_BYTES + 1], const char *path,
+                                       int flags, struct phema_error *err)
 {
     struct stat st;
-    *out = (struct existing){.descriptor = -1};
+    *out = -1;
+    memset(header, 0, HEADER_BYTES + 1);
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return PHEMA_OK;
-    enum phema_status status =
-        leftover_open(&out->descriptor, AT_FDCWD, path, path, flags, S_IFREG, err);
-    if (status || out->descriptor < 0)
+    enum phema_status status = leftover_open(out, AT_FDCWD, path, path, flags, S_IFREG, err);
+    if (status || *out < 0)
         return status;
     ssize_t n = -1;
-    if (fstat(out->descriptor, &st) == 0 && st.st_nlink == 1)
-        n = file_read_fully(out->descriptor, out->header, HEADER_BYTES, 0);
-    /* the first line may be torn: shorter, or zeros */
+    if (fstat(*out, &st) == 0 && st.st_nlink == 1)
+        n = file_read_fully(*out, header, HEADER_BYTES, 0);
     bool is_zero = n >= 0;
     for (ssize_t i = 0; i < n; i++)
-        is_zero = is_zero && out->header[i] == 0;
+        is_zero = is_zero && header[i] == 0;
     size_t n_compared = n < (ssize_t)MAGIC_BYTES ? (size_t)n : MAGIC_BYTES;
-    out->is_ours = is_zero || (n >= 0 && memcmp(out->header, magic, n_compared) == 0);
+    if (is_zero || (n >= 0 && memcmp(header, magic, n_compared) == 0))
+        return PHEMA_OK;
+    (void)close(*out);
+    *out = -1;
     return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_writer_journal_look(enum phema_writer_journal_state *out, const char *path,
                                          const char *digest, struct phema_error *err)
 {
-    struct existing existing;
-    enum phema_status status = open_existing(&existing, path, O_RDONLY, err);
-    if (existing.descriptor >= 0)
-        (void)close(existing.descriptor);
+    int descriptor = -1;
+    char header[HEADER_BYTES + 1];
+    enum phema_status status = open_existing(&descriptor, header, path, O_RDONLY, err);
     *out = PHEMA_WRITER_JOURNAL_ABSENT;
-    if (existing.is_ours && existing.header[HEADER_BYTES - 1] == '\n')
-        *out = is_of_digest(&existing, digest) ? PHEMA_WRITER_JOURNAL_OURS
-                                               : PHEMA_WRITER_JOURNAL_OTHER;
+    if (descriptor < 0)
+        return status;
+    (void)close(descriptor);
+    if (header[HEADER_BYTES - 1] == '\n')
+        *out =
+            is_of_digest(header, digest) ? PHEMA_WRITER_JOURNAL_OURS : PHEMA_WRITER_JOURNAL_OTHER;
     return status;
 }
 
 /* Removes a journal; any other file stays. */
 static enum phema_status remove_ours(const char *path, struct phema_error *err)
 {
-    struct existing existing;
-    enum phema_status status = open_existing(&existing, path, O_RDONLY, err);
-    if (existing.is_ours)
-        (void)unlink(path);
-    if (existing.descriptor >= 0)
-        (void)close(existing.descriptor);
+    int descriptor = -1;
+    char header[HEADER_BYTES + 1];
+    enum phema_status status = open_existing(&descriptor, header, path, O_RDONLY, err);
+    if (descriptor < 0)
+        return status;
+    (void)unlink(path);
+    (void)close(descriptor);
     return status;
 }
 
@@ -157,20 +158,19 @@ static enum phema_status begin(struct phema_writer_journal *journal, const char 
                                bool resumes, struct phema_error *err)
 {
     struct stat st;
-    struct existing existing = {.descriptor = -1};
+    char header[HEADER_BYTES + 1];
     struct pending *file = &journal->file;
     enum phema_status status =
-        resumes ? open_existing(&existing, file->path, O_RDWR, err) : PHEMA_OK;
-    if (existing.descriptor >= 0 &&
-        (!is_of_digest(&existing, digest) || fstat(existing.descriptor, &st))) {
-        (void)close(existing.descriptor);
-        existing.descriptor = -1;
-    }
-    file->lock = existing.descriptor;
-    file->is_ours = file->is_kept = file->lock >= 0;
-    if (file->is_ours)
+        resumes ? open_existing(&file->lock, header, file->path, O_RDWR, err) : PHEMA_OK;
+    if (file->lock >= 0 && is_of_digest(header, digest) && fstat(file->lock, &st) == 0) {
+        file->is_ours = file->is_kept = true;
         journal->size_bytes = (uint64_t)st.st_size;
-    return status || file->is_ours ? status : create(journal, digest, err);
+        return PHEMA_OK;
+    }
+    if (file->lock >= 0)
+        (void)close(file->lock);
+    file->lock = -1;
+    return status ? status : create(journal, digest, err);
 }
 
 PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, const char *path,

@@ -317,13 +317,6 @@ static enum phema_status write_pending(struct journal_writer *writer, const stru
     return status;
 }
 
-static void keep_outputs(struct journal_writer *writer)
-{
-    for (size_t j = writer->first; j < writer->end && !writer->is_kept; j++)
-        sink_keep(writer->run->sinks[j], true);
-    writer->is_kept = true;
-}
-
 PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
                                     struct phema_error *err)
 {
@@ -338,8 +331,9 @@ PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
     enum phema_status status = PHEMA_OK;
     if (pending.n) {
         status = write_pending(writer, &pending, nan_tensor, err);
-        if (!status)
-            keep_outputs(writer);
+        for (size_t j = writer->first; j < writer->end && !status && !writer->is_kept; j++)
+            sink_keep(writer->run->sinks[j], true);
+        writer->is_kept = writer->is_kept || !status;
     }
     clear_pending(&pending);
     double pause_s = (now_s - writer->start_s) * LOST_FRACTION;
