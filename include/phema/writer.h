@@ -193,17 +193,12 @@ void phema_writer_directory_keep(struct phema_writer_directory *directory, bool 
 
 /* Opens a new file of the directory, and makes the folders of its name where it may have some. It
  * was not added before. phema_writer_commit finishes the file, before the directory is committed.
- * Messages name PATH/name. */
+ * Messages name PATH/name.
+ *   source  NULL, or the file that it begins as a copy of, as phema_writer_open_copy */
 PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
                                           struct phema_writer_directory *directory,
-                                          const char *name, uint64_t size_bytes,
+                                          const char *name, const char *source, uint64_t size_bytes,
                                           struct phema_error *err);
-/* The same for a file that begins as a copy of the first size_bytes of another, as
- * phema_writer_open_copy. */
-PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
-                                               struct phema_writer_directory *directory,
-                                               const char *name, const char *source,
-                                               uint64_t size_bytes, struct phema_error *err);
 /* Adds a finished copy of a regular file (symbolic links are followed). */
 PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *directory,
                                                 const char *name, const char *source,

@@ -12,9 +12,10 @@ static enum phema_status add_side_file(struct sink *sink, size_t f, struct phema
     if (file->source)
         return phema_writer_directory_copy_file(sink->directory, file->name, file->source, err);
     struct phema_writer *writer = NULL;
-    enum phema_status status = sink->part ? phema_writer_part_file(&writer, sink->part, index, err)
-                                          : phema_writer_directory_add(&writer, sink->directory,
-                                                                       file->name, file->size, err);
+    enum phema_status status = sink->part
+                                   ? phema_writer_part_file(&writer, sink->part, index, err)
+                                   : phema_writer_directory_add(&writer, sink->directory,
+                                                                file->name, NULL, file->size, err);
     if (status)
         return status;
     status = phema_writer_write(writer, 0, file->text, file->size, err);

@@ -262,12 +262,8 @@ static enum phema_status open_new(struct sink *sink, struct phema_error *err)
 static enum phema_status open_directory_file(struct sink *sink, size_t f, struct phema_error *err)
 {
     const struct phema_output_file *file = &sink->output->files[f];
-    enum phema_status status =
-        file->source
-            ? phema_writer_directory_add_copy(&sink->writers[f], sink->directory, file->name,
-                                              file->source, file->size_bytes, err)
-            : phema_writer_directory_add(&sink->writers[f], sink->directory, file->name,
-                                         file->size_bytes, err);
+    enum phema_status status = phema_writer_directory_add(
+        &sink->writers[f], sink->directory, file->name, file->source, file->size_bytes, err);
     return status ? status : write_header(sink, f, err);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* copy.c - a file that begins as a copy of another: reflink, copy_file_range, or read and write,
- * the first of them that works. Also reading and mapping of a file while it is written. */
+/* copy.c - the bytes that a file begins with: none, in blocks that are reserved, or those of another,
+ * by reflink, copy_file_range, or read and write, the first of them that works. Also reading and
+ * mapping of a file while it is written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -24,7 +25,7 @@ static enum phema_status fail_source(struct phema_error *err, const char *source
     return phema_fail_in(err, status, "%s", source);
 }
 
-static enum phema_status fail_cut(struct phema_error *err, const char *source)
+PHEMA_FALLIBLE writer_fail_cut(struct phema_error *err, const char *source)
 {
     return phema_fail(err, PHEMA_ERR_FILE, "%s: the file was cut short while it was copied",
                       source);
@@ -96,7 +97,7 @@ static enum phema_status copy_through(uint64_t done, struct phema_writer *writer
         if (n < 0)
             status = fail_source(err, source, "cannot be read", errno);
         else if ((size_t)n < size)
-            status = fail_cut(err, source);
+            status = writer_fail_cut(err, source);
         else
             status = phema_writer_write(writer, done, buffer, size, err);
         if (!status)
@@ -105,6 +106,20 @@ static enum phema_status copy_through(uint64_t done, struct phema_writer *writer
     }
     free(buffer);
     return status;
+}
+
+PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
+                               struct phema_error *err)
+{
+    const char *path = writer->out.path;
+    writer->size_bytes = size_bytes;
+    if (size_bytes > INT64_MAX)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", path);
+    if (file_truncate(writer->descriptor, 0))
+        return writer_fail_errno(err, path, "cannot be emptied", errno);
+    return file_reserve(writer->descriptor, size_bytes)
+               ? writer_fail_size(err, path, size_bytes, errno)
+               : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
@@ -125,53 +140,6 @@ PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, c
     return status || done == size_bytes
                ? status
                : copy_through(done, writer, source_descriptor, source, err);
-}
-
-PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descriptor,
-                                  const char *source, uint64_t size_bytes, struct phema_error *err)
-{
-    enum phema_status status = writer_copy(writer, source_descriptor, source, size_bytes, err);
-    if (!status)
-        return phema_writer_commit(writer, err);
-    phema_writer_abandon(writer);
-    return status;
-}
-
-static enum phema_status open_source(int *descriptor, const char *source, uint64_t size_bytes,
-                                     struct phema_error *err)
-{
-    uint64_t source_bytes = 0;
-    enum phema_status status = writer_open_source(descriptor, &source_bytes, source, err);
-    return !status && source_bytes < size_bytes ? fail_cut(err, source) : status;
-}
-
-PHEMA_FALLIBLE writer_make_copy(struct phema_writer *writer, const char *source,
-                                uint64_t size_bytes, struct phema_error *err)
-{
-    int descriptor = -1;
-    enum phema_status status = open_source(&descriptor, source, size_bytes, err);
-    if (!status && !writer_resumes(writer, size_bytes))
-        status = writer_copy(writer, descriptor, source, size_bytes, err);
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    return status;
-}
-
-PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *path,
-                                      const char *source, uint64_t size_bytes,
-                                      const struct phema_writer_options *options,
-                                      struct phema_error *err)
-{
-    int descriptor = -1;
-    struct phema_writer *writer = NULL;
-    enum phema_status status = open_source(&descriptor, source, size_bytes, err);
-    if (!status)
-        status = writer_begin(&writer, path, options, err);
-    if (!status && !writer_resumes(writer, size_bytes))
-        status = writer_copy(writer, descriptor, source, size_bytes, err);
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    return writer_hand_over(out, writer, status);
 }
 
 PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer, struct phema_error *err)

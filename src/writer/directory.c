@@ -312,26 +312,14 @@ static enum phema_status begin_named(struct phema_writer **out,
 
 PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
                                           struct phema_writer_directory *directory,
-                                          const char *name, uint64_t size_bytes,
+                                          const char *name, const char *source, uint64_t size_bytes,
                                           struct phema_error *err)
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = begin_named(&writer, directory, name, err);
     if (status)
         return status;
-    return writer_hand_over(out, writer, writer_make_fresh(writer, size_bytes, err));
-}
-
-PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
-                                               struct phema_writer_directory *directory,
-                                               const char *name, const char *source,
-                                               uint64_t size_bytes, struct phema_error *err)
-{
-    struct phema_writer *writer = NULL;
-    enum phema_status status = begin_named(&writer, directory, name, err);
-    return status
-               ? status
-               : writer_hand_over(out, writer, writer_make_copy(writer, source, size_bytes, err));
+    return writer_hand_over(out, writer, writer_fill(writer, source, size_bytes, err));
 }
 
 PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *directory,

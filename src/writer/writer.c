@@ -76,7 +76,8 @@ PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *e
 
 /* ---- Opening ---- */
 
-bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes)
+/* true when an ended run has left a file of this size, and the options ask to resume. */
+static bool resumes(struct phema_writer *writer, uint64_t size_bytes)
 {
     struct stat st;
     struct pending *out = &writer->out;
@@ -90,29 +91,6 @@ bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes)
         out->entry = NULL;
     out->is_kept = writer->is_resumed;
     return writer->is_resumed;
-}
-
-PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
-                               struct phema_error *err)
-{
-    const char *path = writer->out.path;
-    writer->size_bytes = size_bytes;
-    if (size_bytes > INT64_MAX)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", path);
-    if (file_truncate(writer->descriptor, 0))
-        return writer_fail_errno(err, path, "cannot be emptied", errno);
-    return file_reserve(writer->descriptor, size_bytes)
-               ? writer_fail_size(err, path, size_bytes, errno)
-               : PHEMA_OK;
-}
-
-PHEMA_FALLIBLE writer_make_fresh(struct phema_writer *writer, uint64_t size_bytes,
-                                 struct phema_error *err)
-{
-    enum phema_status status =
-        writer_resumes(writer, size_bytes) ? PHEMA_OK : writer_allocate(writer, size_bytes, err);
-    writer->is_fresh = !status && size_bytes > 0;
-    return status;
 }
 
 PHEMA_FALLIBLE writer_new(struct phema_writer **out, char *path, char *partial_path,
@@ -145,8 +123,9 @@ PHEMA_FALLIBLE writer_share(struct phema_writer *writer, int lock, const char *w
                                   : PHEMA_OK;
 }
 
-PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
-                            const struct phema_writer_options *options, struct phema_error *err)
+/* Opens and locks PATH.partial, of whatever size. */
+static enum phema_status begin(struct phema_writer **out, const char *path,
+                               const struct phema_writer_options *options, struct phema_error *err)
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = options->replaces ? PHEMA_OK : phema_writer_check_absent(path, err);
@@ -221,15 +200,41 @@ enum phema_status writer_hand_over(struct phema_writer **out, struct phema_write
     return status;
 }
 
+PHEMA_FALLIBLE writer_fill(struct phema_writer *writer, const char *source, uint64_t size_bytes,
+                           struct phema_error *err)
+{
+    int descriptor = -1;
+    uint64_t source_bytes = 0;
+    enum phema_status status =
+        source ? writer_open_source(&descriptor, &source_bytes, source, err) : PHEMA_OK;
+    if (!status && source && source_bytes < size_bytes)
+        status = writer_fail_cut(err, source);
+    if (!status && !resumes(writer, size_bytes))
+        status = source ? writer_copy(writer, descriptor, source, size_bytes, err)
+                        : writer_allocate(writer, size_bytes, err);
+    writer->is_fresh = !status && !source && size_bytes > 0;
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *path,
+                                      const char *source, uint64_t size_bytes,
+                                      const struct phema_writer_options *options,
+                                      struct phema_error *err)
+{
+    struct phema_writer *writer = NULL;
+    enum phema_status status = begin(&writer, path, options, err);
+    if (status)
+        return status;
+    return writer_hand_over(out, writer, writer_fill(writer, source, size_bytes, err));
+}
+
 PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
                                  const struct phema_writer_options *options,
                                  struct phema_error *err)
 {
-    struct phema_writer *writer = NULL;
-    enum phema_status status = writer_begin(&writer, path, options, err);
-    if (status)
-        return status;
-    return writer_hand_over(out, writer, writer_make_fresh(writer, size_bytes, err));
+    return phema_writer_open_copy(out, path, NULL, size_bytes, options, err);
 }
 
 bool phema_writer_took_over(const struct phema_writer *writer)
@@ -345,6 +350,16 @@ void phema_writer_abandon(struct phema_writer *writer)
     if (writer->descriptor >= 0)
         (void)close(writer->descriptor);
     free(writer);
+}
+
+PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descriptor,
+                                  const char *source, uint64_t size_bytes, struct phema_error *err)
+{
+    enum phema_status status = writer_copy(writer, source_descriptor, source, size_bytes, err);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
 }
 
 PHEMA_FALLIBLE phema_writer_store(const char *path, struct phema_strbuf *text,

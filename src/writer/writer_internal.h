@@ -47,10 +47,6 @@ PHEMA_FALLIBLE writer_new(struct phema_writer **out, char *path, char *partial_p
                           const struct phema_writer_options *options, const char *shown,
                           struct phema_error *err);
 
-/* Opens and locks PATH.partial, of whatever size. */
-PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
-                            const struct phema_writer_options *options, struct phema_error *err);
-
 /* Opens DIRECTORY.partial/NAME for a new writer, which must not exist unless the run resumes. */
 PHEMA_FALLIBLE writer_begin_inside(struct phema_writer *writer, struct phema_error *err);
 
@@ -68,16 +64,14 @@ PHEMA_FALLIBLE writer_share(struct phema_writer *writer, int lock, const char *w
 enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,
                                    enum phema_status status);
 
-/* true when an ended run has left a file of this size, and the options ask to resume. */
-bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes);
+/* Gives a file its first bytes: those of the first size_bytes of source, or NULL: none that are known.
+ * A file that is resumed keeps its own. */
+PHEMA_FALLIBLE writer_fill(struct phema_writer *writer, const char *source, uint64_t size_bytes,
+                           struct phema_error *err);
 
-/* Empties the file and reserves blocks for the whole size. */
-PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
-                               struct phema_error *err);
-
-/* Allocates a file that is no copy, unless it is resumed. */
-PHEMA_FALLIBLE writer_make_fresh(struct phema_writer *writer, uint64_t size_bytes,
-                                 struct phema_error *err);
+/* Copies the first size_bytes of a source, and commits the file or abandons it. */
+PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descriptor,
+                                  const char *source, uint64_t size_bytes, struct phema_error *err);
 
 /* ---- write.c ---- */
 
@@ -112,15 +106,13 @@ void writer_note_written(struct phema_writer *writer, uint64_t size);
 PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const char *source,
                                   struct phema_error *err);
 
-/* Makes a writer that was begun a copy of the first size_bytes of source. */
-PHEMA_FALLIBLE writer_make_copy(struct phema_writer *writer, const char *source,
-                                uint64_t size_bytes, struct phema_error *err);
+/* Empties the file and reserves blocks for the whole size. */
+PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
+                               struct phema_error *err);
 
-/* Fills an empty partial file with the first size_bytes of a source. The second function also
- * commits the file, or abandons it. */
+/* Fills an empty partial file with the first size_bytes of a source. */
 PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
                            uint64_t size_bytes, struct phema_error *err);
-PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descriptor,
-                                  const char *source, uint64_t size_bytes, struct phema_error *err);
+PHEMA_FALLIBLE writer_fail_cut(struct phema_error *err, const char *source); /* too short */
 
 #endif

@@ -156,7 +156,7 @@ static void every_way_gives_the_same_bytes(void **state)
     char *path = support_tmp_path("way");
     assert_int_equal(write(descriptor, content, SOURCE_BYTES), SOURCE_BYTES);
     struct phema_writer *writer = NULL;
-    assert_ok(writer_begin(&writer, path, &quick, &err), &err);
+    assert_ok(phema_writer_open(&writer, path, 0, &quick, &err), &err);
     assert_ok(writer_copy(writer, descriptor, "shm", SOURCE_BYTES, &err), &err);
     assert_ok(phema_writer_commit(writer, &err), &err);
     check_content(path, content);
@@ -194,7 +194,7 @@ static void faults_of_a_source_are_reported(void **state)
     /* shorter than a moment ago, which the copy detects */
     for (int i = 0; i < 2; i++) {
         int descriptor = open(source, O_RDONLY | O_CLOEXEC);
-        assert_ok(writer_begin(&writer, path, i ? &apart : &quick, &err), &err);
+        assert_ok(phema_writer_open(&writer, path, 0, i ? &apart : &quick, &err), &err);
         assert_fails(writer_copy(writer, descriptor, "it", SOURCE_BYTES + 1, &err), PHEMA_ERR_FILE,
                      &err, "it: the file was cut short");
         phema_writer_abandon(writer);

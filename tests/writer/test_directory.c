@@ -91,7 +91,7 @@ static void add(struct phema_writer_directory *directory, const char *name, cons
     struct phema_error err = {0};
     struct phema_writer *writer = NULL;
     size_t size = strlen(content);
-    assert_ok(phema_writer_directory_add(&writer, directory, name, size, &err), &err);
+    assert_ok(phema_writer_directory_add(&writer, directory, name, NULL, size, &err), &err);
     assert_ok(phema_writer_write(writer, 0, content, size, &err), &err);
     assert_ok(phema_writer_commit(writer, &err), &err);
 }
@@ -119,8 +119,8 @@ static void commit_publishes_all_files_at_once(void **state)
     assert_ok(phema_writer_directory_open(&directory, with_slash, &durable, &err), &err);
     struct phema_writer *first = NULL;
     struct phema_writer *second = NULL;
-    assert_ok(phema_writer_directory_add(&first, directory, "1", 3, &err), &err);
-    assert_ok(phema_writer_directory_add(&second, directory, "2", 2, &err), &err);
+    assert_ok(phema_writer_directory_add(&first, directory, "1", NULL, 3, &err), &err);
+    assert_ok(phema_writer_directory_add(&second, directory, "2", NULL, 2, &err), &err);
     assert_ok(phema_writer_directory_copy_file(directory, "config.json", source, &err), &err);
     assert_ok(phema_writer_write(second, 0, "[]", 2, &err), &err);
     assert_ok(phema_writer_write(first, 0, "one", 3, &err), &err);
@@ -145,7 +145,7 @@ static void abandon_leaves_nothing(void **state)
     struct phema_writer_directory *directory = open_place(&place, &quick);
     add(directory, "whole", "whole");
     struct phema_writer *half = NULL;
-    assert_ok(phema_writer_directory_add(&half, directory, "half", 100, &err), &err);
+    assert_ok(phema_writer_directory_add(&half, directory, "half", NULL, 100, &err), &err);
     assert_int_equal(count_entries(place.partial), 2);
     phema_writer_abandon(half);
     assert_int_equal(count_entries(place.partial), 1);
@@ -164,11 +164,11 @@ static void names_of_files_stay_inside_and_are_used_once(void **state)
     struct phema_writer_directory *directory = open_place(&place, &quick);
     struct phema_writer *writer = NULL;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        assert_fails(phema_writer_directory_add(&writer, directory, names[i], 1, &err),
+        assert_fails(phema_writer_directory_add(&writer, directory, names[i], NULL, 1, &err),
                      PHEMA_ERR_OUTPUT, &err, "expected the name of a file");
     add(directory, "once", "first");
-    assert_fails(phema_writer_directory_add(&writer, directory, "once", 1, &err), PHEMA_ERR_OUTPUT,
-                 &err, "names/once: cannot be written");
+    assert_fails(phema_writer_directory_add(&writer, directory, "once", NULL, 1, &err),
+                 PHEMA_ERR_OUTPUT, &err, "names/once: cannot be written");
     assert_null(writer);
     assert_ok(phema_writer_directory_commit(directory, &err), &err);
     assert_file(place.path, "once", "first");
@@ -189,7 +189,7 @@ static void folders_are_written_replaced_and_removed(void **state)
     struct phema_writer_directory *directory = open_place(&place, &with_folders);
     struct phema_writer *writer = NULL;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        assert_fails(phema_writer_directory_add(&writer, directory, names[i], 1, &err),
+        assert_fails(phema_writer_directory_add(&writer, directory, names[i], NULL, 1, &err),
                      PHEMA_ERR_OUTPUT, &err, "expected the name of a file");
     add(directory, "a/b/one", "1");
     add(directory, "a/two", "2");
@@ -438,9 +438,9 @@ static void write_some(const struct place *place)
     struct phema_writer *whole = NULL;
     struct phema_writer *half = NULL;
     if (phema_writer_directory_open(&directory, place->path, &forced, &err) ||
-        phema_writer_directory_add(&whole, directory, "whole", 2, &err) ||
+        phema_writer_directory_add(&whole, directory, "whole", NULL, 2, &err) ||
         phema_writer_commit(whole, &err) ||
-        phema_writer_directory_add(&half, directory, "half", 1000, &err))
+        phema_writer_directory_add(&half, directory, "half", NULL, 1000, &err))
         _exit(90);
 }
 
@@ -517,7 +517,7 @@ static void a_limit_on_sizes_is_reported_with_the_needed_size(void **state)
         const struct rlimit limit = {1 << 20, 1 << 20};
         (void)signal(SIGXFSZ, SIG_IGN);
         if (setrlimit(RLIMIT_FSIZE, &limit) ||
-            phema_writer_directory_add(&writer, directory, "large", 3 << 20, &err) !=
+            phema_writer_directory_add(&writer, directory, "large", NULL, 3 << 20, &err) !=
                 PHEMA_ERR_OUTPUT ||
             count_entries(place.partial) != 0)
             _exit(91);

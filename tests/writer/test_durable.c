@@ -372,7 +372,7 @@ static enum phema_status write_directory(const char *path,
     assert_ok(phema_writer_directory_open(&directory, path, options, err), err);
     for (const char *name = "ab"; *name; name++) {
         const char file[] = {*name, '\0'};
-        assert_ok(phema_writer_directory_add(&writer, directory, file, 1, err), err);
+        assert_ok(phema_writer_directory_add(&writer, directory, file, NULL, 1, err), err);
         assert_ok(phema_writer_write(writer, 0, name, 1, err), err);
         assert_ok(phema_writer_commit(writer, err), err);
     }
