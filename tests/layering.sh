@@ -71,7 +71,7 @@ only_in() { # an include, the files that may have it
 }
 only_in 'jansson\.h' src/base/json.c
 only_in 'zlib\.h' src/base/checksum.c
-only_in 'xxhash\.h' src/base/checksum.c src/base/checksum_avx2.c src/base/checksum_avx512.c
+only_in 'xxhash\.h' src/base/checksum.c src/base/checksum_kernel.inc
 only_in '(lapacke|cblas)\.h'
 only_in 'liburing\.h' src/base/read_queue.c
 only_in 'pcre2\.h' src/base/regex.c

@@ -181,9 +181,6 @@ uint32_t phema_crc32_share(uint32_t crc, uint64_t bytes_behind)
 /* ---- Kernels ---- */
 
 /* From here on xxhash.h is inlined: calls of the library would cost a third of the time. */
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define HASH_BLOCKS checksum_blocks_generic
 #include "checksum_kernel.inc"
 

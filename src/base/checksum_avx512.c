@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checksum_avx512.c - sums over blocks by XXH3 with AVX-512. Only the functions between the pragmas
- * carry the flags, so the program runs on machines without; checksum.c asks cpu.h first. xxhash.h
- * can be inlined once a file, hence one file for each instruction set. */
+/* checksum_avx512.c - sums over blocks with AVX-512. */
 #include "phema/checksum.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h> /* before the pragmas: its functions have targets of their own */
-#include <string.h>
-
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2"))),   \
-                             apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2")
-#endif
-
-#define XXH_INLINE_ALL
-#define XXH_VECTOR XXH_AVX512
-#include <xxhash.h>
-
+#define HASH_TARGET "avx512f,avx512bw,avx512dq,avx512vl,avx2"
+#define XXH_VECTOR  XXH_AVX512
 #define HASH_BLOCKS checksum_blocks_avx512
 #include "checksum_kernel.inc"
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-
 #endif
