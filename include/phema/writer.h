@@ -156,8 +156,6 @@ bool phema_writer_is_resumed(const struct phema_writer *writer);
  * keeps false: abandon removes it after all. */
 void phema_writer_keep(struct phema_writer *writer, bool keeps);
 
-const char *phema_writer_path(const struct phema_writer *writer);
-
 /* Syncs the directory that holds path: makes a new directory durable. */
 PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err);
 

@@ -26,9 +26,7 @@ struct part_marker_list {
  * end. */
 char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts);
 
-/* "dir/out.safetensors.zst.plain.partial", the content of a compressed output, and
- * "dir/out.safetensors.zst.part-2-of-8.frames", of a marker; as above. */
-char *part_plain_path(const char *path);
+/* "dir/out.safetensors.zst.part-2-of-8.frames", of a marker; as above. */
 char *part_frames_path(const char *marker_path);
 
 /* The markers of path. Empty where its directory does not exist. */

@@ -30,11 +30,6 @@ char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts)
     return size < 0 ? NULL : out;
 }
 
-char *part_plain_path(const char *path)
-{
-    return path_add(path, PHEMA_PLAIN_SUFFIX ".partial");
-}
-
 char *part_frames_path(const char *marker_path)
 {
     return path_add(marker_path, ".frames");
@@ -221,7 +216,8 @@ PHEMA_FALLIBLE phema_writer_part_is_done(bool *out, const char *path, uint64_t p
         *out = is_inode(own, marker.inode) ||
                (is_inode(partial_path, marker.inode) &&
                 (!marker.is_compressed ||
-                 (is_file_of(part_plain_path(own), marker.files[0].size_bytes) &&
+                 (is_file_of(path_add(own, PHEMA_PLAIN_SUFFIX ".partial"),
+                             marker.files[0].size_bytes) &&
                   (!marker.frames_bytes ||
                    is_file_of(part_frames_path(marker_path), marker.frames_bytes)))));
     part_marker_clear(&marker);
@@ -312,7 +308,7 @@ static enum phema_status remove_partial(const char *path, struct phema_error *er
         status = part_marker_list_make(&list, path, err);
     bool is_removed = is_locked && !status && !list.n;
     if (is_removed)
-        status = remove_file(part_plain_path(path), err);
+        status = remove_file(path_add(path, PHEMA_PLAIN_SUFFIX ".partial"), err);
     if (is_removed && !status && left.is_directory) {
         directory_remove_unwanted(left.lock, 0, NULL, NULL);
         (void)rmdir(left.partial_path);

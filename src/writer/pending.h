@@ -136,9 +136,8 @@ PHEMA_FALLIBLE leftover_open(int *out, int directory, const char *name, const ch
 /* The write permissions of group and others that a new file at path would have. */
 mode_t permissions_usual_write(const char *path);
 
-/* Adds these permissions to a published file, or to a directory and its files, for those who may
- * read it. Failures are ignored here and below: the file stays less accessible. */
-void permissions_open_file(int descriptor, mode_t usual_write);
+/* Adds these permissions to a published directory and its files, for those who may read it. Failures
+ * are ignored here and below: the file stays less accessible. */
 void permissions_open_directory(int descriptor, mode_t usual_write);
 
 /* Removes them again from a directory and its files, before an old output is deleted. */

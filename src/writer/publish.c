@@ -50,7 +50,8 @@ static mode_t opened_mode(mode_t mode, mode_t usual_write)
     return (mode | (usual_write & (mode & READ_OF_OTHERS) >> 1)) & 07777;
 }
 
-void permissions_open_file(int descriptor, mode_t usual_write)
+/* Adds these permissions, for those who may read the file. */
+static void open_file(int descriptor, mode_t usual_write)
 {
     struct stat st;
     if (!usual_write || fstat(descriptor, &st))
@@ -83,7 +84,7 @@ void permissions_open_directory(int descriptor, mode_t usual_write)
         change_files(stream, usual_write, true);
         (void)closedir(stream);
     }
-    permissions_open_file(descriptor, usual_write);
+    open_file(descriptor, usual_write);
 }
 
 void permissions_close_directory(DIR *stream)
@@ -234,7 +235,7 @@ PHEMA_FALLIBLE pending_publish(struct pending *pending, bool keeps_old, struct p
     if (result)
         return writer_fail_errno(err, pending->path, "cannot be renamed into place", errno);
     if (!is_directory)
-        permissions_open_file(pending->lock, pending->usual_write);
+        open_file(pending->lock, pending->usual_write);
     phema_cleanup_remove(pending->entry);
     pending->entry = NULL;
     return PHEMA_OK;

@@ -252,11 +252,6 @@ void phema_writer_keep(struct phema_writer *writer, bool keeps)
     pending_keep(&writer->out, keeps);
 }
 
-const char *phema_writer_path(const struct phema_writer *writer)
-{
-    return writer->out.path;
-}
-
 /* ---- Publishing ---- */
 
 static void unmap(struct phema_writer *writer)

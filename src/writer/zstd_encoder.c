@@ -18,6 +18,7 @@
 #include "phema/parallel.h"
 #include "phema/strbuf.h"
 #include "phema/zstd_seek_table.h"
+#include "writer_internal.h"
 
 /* The seekable format's own limit. */
 #define MAX_FRAMES 0x8000000u
@@ -152,7 +153,7 @@ static enum phema_status init_compressor(struct compressor *own, const struct zs
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_compressionLevel, level)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_checksumFlag, 1)))
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: no memory for a zstd compressor",
-                          phema_writer_path(job->writer));
+                          job->writer->out.path);
     return PHEMA_OK;
 }
 
@@ -175,8 +176,7 @@ static enum phema_status write_frame(struct compressor *own, struct compression 
         return status;
     if (ZSTD_isError(size)) /* the capacity suffices for any content: lack of memory remains */
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
-                          phema_writer_path(job->writer), job->frames->level,
-                          ZSTD_getErrorName(size));
+                          job->writer->out.path, job->frames->level, ZSTD_getErrorName(size));
     uint64_t offset = 0;
     if (!place_frame(&offset, all, frame, size))
         return PHEMA_OK;
@@ -316,7 +316,7 @@ static enum phema_status compare_frame(const struct check *check, size_t number,
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: verification failed: bytes %llu to %llu of its content differ from what "
                       "was written",
-                      phema_writer_path(job->writer), (unsigned long long)frame.start,
+                      job->writer->out.path, (unsigned long long)frame.start,
                       (unsigned long long)(frame.start + frame.size));
 }
 
