@@ -37,7 +37,6 @@ static const struct {
     [PHEMA_SET_FROM] = ROW("from", "from_"),
     [PHEMA_SET_GAMMA] = ROW("gamma", "gamma"),
     [PHEMA_SET_GPU_MEMORY] = ROW("gpu-memory", "gpu_memory"),
-    [PHEMA_SET_GPU_SUMS] = ROW("gpu-sums", "gpu_sums"),
     [PHEMA_SET_INCLUDE] = ROW("include", "include"),
     [PHEMA_SET_INPUT_HASH] = ROW("input-hash", "input_hash"),
     [PHEMA_SET_INPUT_PROFILE] = ROW("input-profile", "input_profile"),
