@@ -442,12 +442,10 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory)
         return;
     struct pending *out = &directory->out;
     bool is_removed = out->state == PENDING_HIDDEN && out->is_ours && !out->is_kept;
-    for (size_t i = 0; i < directory->n && is_removed; i++)
-        if (!directory->entries[i].is_folder)
-            (void)unlinkat(out->lock, directory->entries[i].name, 0);
-    for (size_t i = directory->n; i > 0 && is_removed; i--) /* inner ones were made later */
-        if (directory->entries[i - 1].is_folder)
-            (void)unlinkat(out->lock, directory->entries[i - 1].name, AT_REMOVEDIR);
+    for (size_t i = directory->n; i > 0 && is_removed;
+         i--) /* folders were made before their files */
+        (void)unlinkat(out->lock, directory->entries[i - 1].name,
+                       directory->entries[i - 1].is_folder ? AT_REMOVEDIR : 0);
     forget_entries(directory);
     for (size_t i = 0; i < directory->n; i++)
         free(directory->entries[i].name);

@@ -461,16 +461,11 @@ void phema_writer_part_abandon(struct phema_writer_part *part)
 {
     if (!part)
         return;
-    if (part->marker.is_ours && !part->marker.is_kept) {
-        (void)unlink(part->marker.partial_path);
-        if (part->options->frames)
-            (void)unlink(part->frames.partial_path);
-    }
-    part->marker.is_ours = false; /* another run may make it anew from here on */
+    part->frames.is_ours = part->marker.is_ours && part->options->frames;
     pending_clear(&part->frames);
     pending_clear(&part->out);
     pending_clear(&part->plain);
-    pending_clear(&part->marker);
+    pending_clear(&part->marker); /* last: then another run may write the part */
     free(part->sizes.items);
     part_blocks_clear(&part->blocks);
     free(part);

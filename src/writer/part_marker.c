@@ -229,20 +229,19 @@ static void transfer_part_sum(struct marker_io *io, struct part_marker *marker, 
 /* Offsets ascend, and lie in the sidecar or the file. */
 static void transfer_sums(struct marker_io *io, struct part_marker *marker)
 {
-    uint64_t file = marker->sums_file, end = 0;
+    uint64_t end = 0;
     size_t size = PHEMA_DIGEST - 1;
     marker->n_sums =
         transfer_array(io, "sums", &marker->sums, marker->n_sums, sizeof(*marker->sums));
     if (!marker->n_sums)
         return;
-    transfer_u64(io, "sums_file", &file, UINT64_MAX);
-    require(io, file < marker->n_files);
+    transfer_u64(io, "sums_file", &marker->sums_file, UINT64_MAX);
+    require(io, marker->sums_file < marker->n_files);
     transfer_objects(io, "sums", marker, marker->n_sums, transfer_part_sum);
-    marker->sums_file = (size_t)file;
     for (size_t k = 0; k < marker->n_sums && !io->status && !io->out; k++) {
         uint64_t at = marker->sums[k].offset;
-        uint64_t size_bytes =
-            marker->sidecar_bytes ? marker->sidecar_bytes : marker->files[file].size_bytes;
+        uint64_t size_bytes = marker->sidecar_bytes ? marker->sidecar_bytes
+                                                    : marker->files[marker->sums_file].size_bytes;
         require(io, at >= end && size <= size_bytes && at <= size_bytes - size);
         end = at + size;
     }
