@@ -18,34 +18,26 @@ static const char *const level_names[] = {"ref", "neon", "avx2", "avx512"};
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-
-static bool has_f16c(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-}
+#endif
 
 static enum phema_cpu_level best_level(void)
 {
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c)
         return PHEMA_CPU_REF;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return PHEMA_CPU_AVX512;
     return PHEMA_CPU_AVX2;
-}
 #elif defined(__aarch64__)
-static enum phema_cpu_level best_level(void)
-{
     return PHEMA_CPU_NEON; /* part of the base architecture */
-}
 #else
-static enum phema_cpu_level best_level(void)
-{
     return PHEMA_CPU_REF;
-}
 #endif
+}
 
 enum phema_cpu_level phema_cpu_level(void)
 {

@@ -37,24 +37,28 @@ struct phema_memory_profile {
     size_t n_files;
 };
 
-static void raise_level(struct phema_level *level, uint64_t bytes)
-{
-    level->now = bytes;
-    if (bytes > level->peak)
-        level->peak = bytes;
-}
-
+/* The first sample of a stage is its baseline. */
 static void sample(struct phema_memory_profile *profile)
 {
     if (!profile->is_in_stage)
         return;
     struct phema_memory memory = phema_memory_now();
     struct phema_stage_record *record = &profile->records[profile->stage];
-    raise_level(&record->anonymous, memory.anonymous_bytes);
-    raise_level(&record->file, memory.file_bytes);
-    raise_level(&record->allocated, memory.allocated_bytes);
-    raise_level(&record->device_allocated, profile->device_allocated);
-    raise_level(&record->device_reserved, profile->device_reserved);
+    const struct {
+        struct phema_level *level;
+        uint64_t bytes;
+    } now[] = {{&record->anonymous, memory.anonymous_bytes},
+               {&record->file, memory.file_bytes},
+               {&record->allocated, memory.allocated_bytes},
+               {&record->device_allocated, profile->device_allocated},
+               {&record->device_reserved, profile->device_reserved}};
+    for (size_t i = 0; i < ARRAY_LEN(now); i++) {
+        struct phema_level *level = now[i].level;
+        level->now = now[i].bytes;
+        level->baseline = record->is_entered ? level->baseline : level->now;
+        level->peak = level->now > level->peak ? level->now : level->peak;
+    }
+    record->is_entered = true;
     record->has_device =
         record->has_device || record->device_reserved.peak > 0 || record->device_allocated.peak > 0;
 }
@@ -172,16 +176,6 @@ void phema_memory_profile_begin_stage(struct phema_memory_profile *profile, enum
     profile->is_in_stage = true;
     profile->n_marked = 0;
     profile->began_s = phema_clock_s();
-    struct phema_stage_record *record = &profile->records[stage];
-    if (!record->is_entered) {
-        struct phema_memory memory = phema_memory_now();
-        record->is_entered = true;
-        record->anonymous.baseline = memory.anonymous_bytes;
-        record->file.baseline = memory.file_bytes;
-        record->allocated.baseline = memory.allocated_bytes;
-        record->device_allocated.baseline = profile->device_allocated;
-        record->device_reserved.baseline = profile->device_reserved;
-    }
     sample(profile);
     (void)pthread_mutex_unlock(&profile->lock);
 }

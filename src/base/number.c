@@ -129,15 +129,6 @@ static bool floor_of_product(uint64_t *out, const struct decimal *decimal, uint6
     return true;
 }
 
-/* true when all digits are zeros. */
-static bool is_zero(const struct decimal *decimal)
-{
-    for (size_t i = 0; i < decimal->n_digits; i++)
-        if (digit_at(decimal, i))
-            return false;
-    return true;
-}
-
 /* "GiB", "G", "B", "". */
 static bool read_byte_suffix(double *factor, const char *text)
 {
@@ -163,7 +154,8 @@ PHEMA_FALLIBLE phema_size_parse(uint64_t *out, const char *text, struct phema_er
                           "expected a size like 512M, 1.5GiB or 1e9, found '%s'", text);
     if (!floor_of_product(&bytes, &decimal, (uint64_t)factor))
         return phema_fail(err, PHEMA_ERR_USAGE, "expected a size below 8192 TiB, found '%s'", text);
-    if (bytes == 0 && !is_zero(&decimal))
+    if (bytes == 0 &&
+        isdigit((unsigned char)text[strspn(text, "0.")])) /* not all digits are zeros */
         return phema_fail(err, PHEMA_ERR_USAGE, "expected a size of at least one byte, found '%s'",
                           text);
     *out = bytes;
