@@ -12,13 +12,13 @@
 /* ---- Names: PATH.part-I-of-N ---- */
 
 struct part_marker_name {
-    char *base; /* name of the output, before ".part-" */
-    char *path; /* of the marker, where the output is known */
+    char *output; /* its path, before ".part-" */
+    char *path;   /* of the marker */
     uint64_t part, n_parts;
 };
 
 struct part_marker_list {
-    struct part_marker_name *items; /* [n] by base, then number of parts, then part */
+    struct part_marker_name *items; /* [n] by output, then number of parts, then part */
     size_t n, capacity;
 };
 

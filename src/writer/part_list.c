@@ -64,7 +64,7 @@ static const char *find_suffix(uint64_t *part, uint64_t *n_parts, const char *na
 static int compare_names(const void *a, const void *b)
 {
     const struct part_marker_name *left = a, *right = b;
-    int order = strcmp(left->base, right->base);
+    int order = strcmp(left->output, right->output);
     if (order)
         return order;
     if (left->n_parts != right->n_parts)
@@ -93,11 +93,15 @@ static enum phema_status list_markers(struct part_marker_list *out, const char *
         if (!end || (base && (strlen(base) != size || memcmp(base, name, size) != 0)))
             continue;
         if (phema_array_grow(&out->items, &out->capacity, out->n, sizeof(*out->items))) {
-            item.base = strndup(name, size);
-            item.path = path ? part_marker_path(path, item.part, item.n_parts) : NULL;
+            if (path)
+                item.output = strdup(path);
+            else if (asprintf(&item.output, "%s/%.*s", strcmp(directory, "/") == 0 ? "" : directory,
+                              (int)size, name) < 0)
+                item.output = NULL;
+            item.path = path_add(item.output, end);
             out->items[out->n++] = item;
         }
-        if (!item.base || (path && !item.path))
+        if (!item.path)
             status = phema_fail_memory(err);
     }
     if (!status && errno)
@@ -124,7 +128,7 @@ PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *p
 void part_marker_list_clear(struct part_marker_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        free(list->items[i].base);
+        free(list->items[i].output);
         free(list->items[i].path);
     }
     free(list->items);
@@ -153,32 +157,25 @@ PHEMA_FALLIBLE phema_writer_find_parts(char ***out, size_t *n, const char *path,
                                        struct phema_error *err)
 {
     struct part_marker_list list = {0};
-    char *own = phema_path_trim(path), **paths = NULL;
-    size_t n_paths = 0;
+    char *own = phema_path_trim(path);
     enum phema_status status =
         own ? part_marker_list_make(&list, own, err) : phema_fail_memory(err);
-    bool is_output = list.n > 0; /* or else a directory of outputs */
-    if (!status && !is_output)
+    if (!status && !list.n) /* a directory of outputs */
         status = list_markers(&list, own, NULL, err);
-    if (!status && !(paths = calloc(list.n + 1, sizeof(*paths))))
+    char **paths = status ? NULL : calloc(list.n + 1, sizeof(*paths));
+    if (!status && !paths)
         status = phema_fail_memory(err);
+    size_t n_paths = 0;
     for (size_t i = 0; i < list.n && !status; i++) {
-        const char *base = list.items[i].base;
-        if (i && strcmp(base, list.items[i - 1].base) == 0)
+        if (n_paths && strcmp(list.items[i].output, paths[n_paths - 1]) == 0)
             continue;
-        paths[n_paths] =
-            is_output ? path_add(own, "") : path_inside(strcmp(own, "/") == 0 ? "" : own, base);
-        if (!paths[n_paths++])
-            status = phema_fail_memory(err);
+        paths[n_paths++] = list.items[i].output;
+        list.items[i].output = NULL;
     }
     part_marker_list_clear(&list);
     free(own);
-    for (size_t i = 0; i < n_paths && status; i++)
-        free(paths[i]);
-    if (status) {
-        free(paths);
+    if (status)
         return status;
-    }
     *out = paths;
     *n = n_paths;
     return PHEMA_OK;
