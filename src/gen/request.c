@@ -49,38 +49,29 @@ static enum phema_status check_table(const struct phema_betas *betas, struct phe
     return PHEMA_OK;
 }
 
-static enum phema_status check_above(const char *what, double value, double least,
-                                     struct phema_error *err)
-{
-    if (value > least && value < 0x1p53)
-        return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "%s: expected a number above %g and below 2^53, found "
-                      "%g",
-                      what, least, value);
-}
-
 static enum phema_status check_profile(const struct phema_profile *profile, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    switch (profile->shape) {
-    case PHEMA_SHAPE_POWER:
-        return check_above("gamma", profile->gamma, -0.5, err);
-    case PHEMA_SHAPE_RAMPED:
-        status = check_above("ramp", profile->ramp, 0, err);
-        return status ? status : check_above("half-life", profile->half_life, 0, err);
-    case PHEMA_SHAPE_EMA:
-        return check_above("half-life", profile->half_life, 0, err);
-    case PHEMA_SHAPE_WINDOW:
-    case PHEMA_SHAPE_COSINE:
-    case PHEMA_SHAPE_MINUS_SQRT:
-        return check_above("length", profile->length, 0, err);
-    case PHEMA_SHAPE_TABLE:
-        return check_table(profile->betas, err);
-    case PHEMA_SHAPE_RAW:
-        break;
+    const struct {
+        enum phema_shape shape;
+        const char *what;
+        double value, least;
+    } numbers[] = {
+        {PHEMA_SHAPE_POWER, "gamma", profile->gamma, -0.5},
+        {PHEMA_SHAPE_RAMPED, "ramp", profile->ramp, 0},
+        {PHEMA_SHAPE_RAMPED, "half-life", profile->half_life, 0},
+        {PHEMA_SHAPE_EMA, "half-life", profile->half_life, 0},
+        {PHEMA_SHAPE_WINDOW, "length", profile->length, 0},
+        {PHEMA_SHAPE_COSINE, "length", profile->length, 0},
+        {PHEMA_SHAPE_MINUS_SQRT, "length", profile->length, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        double value = numbers[i].value, least = numbers[i].least;
+        if (numbers[i].shape == profile->shape && !(value > least && value < 0x1p53))
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "%s: expected a number above %g and below 2^53, found %g",
+                              numbers[i].what, least, value);
     }
-    return status;
+    return profile->shape == PHEMA_SHAPE_TABLE ? check_table(profile->betas, err) : PHEMA_OK;
 }
 
 /* update_every: of a power function whose profile has 0.
