@@ -139,8 +139,7 @@ static void end_watcher(struct running *running)
     if (!running->watcher)
         return;
     (void)kill(running->watcher, SIGKILL);
-    while (waitpid(running->watcher, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    (void)TEMP_FAILURE_RETRY(waitpid(running->watcher, NULL, 0));
     (void)close(running->watched);
 }
 
@@ -193,9 +192,7 @@ static void read_pipe(struct running *running, size_t which)
     struct phema_strbuf *text = which ? &running->result->errors : &running->result->output;
     char buffer[65536];
     while (running->pipes[which] >= 0) {
-        ssize_t size = read(running->pipes[which], buffer, sizeof(buffer));
-        if (size < 0 && errno == EINTR)
-            continue;
+        ssize_t size = TEMP_FAILURE_RETRY(read(running->pipes[which], buffer, sizeof(buffer)));
         if (size < 0 && errno == EAGAIN)
             return;
         if (size <= 0) {
@@ -318,8 +315,7 @@ PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *
         end_watcher(&running);
         int state = 0;
         phema_cleanup_remove(running.group);
-        while (waitpid(running.pid, &state, 0) < 0 && errno == EINTR)
-            continue;
+        (void)TEMP_FAILURE_RETRY(waitpid(running.pid, &state, 0));
         out->elapsed_s = elapsed(&running);
         status = check_result(&running, state, err);
     }

@@ -374,9 +374,7 @@ static enum phema_status read_whole(struct phema_strbuf *out, const struct phema
 {
     char buffer[65536];
     for (off_t at = 0; at < journal->size;) {
-        ssize_t size = pread(journal->file, buffer, sizeof(buffer), at);
-        if (size < 0 && errno == EINTR)
-            continue;
+        ssize_t size = TEMP_FAILURE_RETRY(pread(journal->file, buffer, sizeof(buffer), at));
         if (size <= 0)
             return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be read: %s", journal->path,
                               size ? strerror(errno) : "it has become shorter");

@@ -34,9 +34,8 @@ int file_write_fully(int descriptor, const void *data, size_t size, uint64_t off
 {
     const uint8_t *bytes = data;
     for (size_t done = 0; done < size;) {
-        ssize_t written = pwrite(descriptor, bytes + done, size - done, (off_t)(offset + done));
-        if (written < 0 && errno == EINTR)
-            continue;
+        ssize_t written = TEMP_FAILURE_RETRY(
+            pwrite(descriptor, bytes + done, size - done, (off_t)(offset + done)));
         if (written == 0)
             errno = ENOSPC;
         if (written <= 0)
@@ -51,9 +50,8 @@ ssize_t file_read_fully(int descriptor, void *data, size_t size, uint64_t offset
     uint8_t *bytes = data;
     size_t done = 0;
     while (done < size) {
-        ssize_t n = pread(descriptor, bytes + done, size - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = TEMP_FAILURE_RETRY(
+            pread(descriptor, bytes + done, size - done, (off_t)(offset + done)));
         if (n < 0)
             return -1;
         if (n == 0)
