@@ -26,9 +26,9 @@ struct phema_writer_options {
     /* A PATH.partial of the right size that an ended run has left keeps its bytes
      * (phema_writer_is_resumed), and stays whatever fails: as after phema_writer_keep. */
     bool resumes;
-    bool
-        has_folders; /* of a directory: its files may lie in folders. An old directory, or a leftover,
-                       * with folders is then replaced where it holds PHEMA_PROVENANCE_FILE */
+    /* Of a directory: its files may lie in folders. An old directory, or a leftover, with folders is
+     * then replaced where it holds PHEMA_PROVENANCE_FILE. */
+    bool has_folders;
 };
 
 /* Opens a new file. size_bytes: of the whole file. Messages name the path.

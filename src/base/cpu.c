@@ -3,7 +3,6 @@
  * CPUID is asked directly where clang 14's __builtin_cpu_supports does not know the name (f16c). */
 #include "phema/cpu.h"
 
-#include <ctype.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
