@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* arena.c - memory in blocks of 4 KiB, then larger ones up to 64 KiB: a checkpoint of many small
- * archives has an arena for each. Each larger allocation is a separate block. */
+ * archives has an arena for each. Each larger allocation is a separate block. Also growing arrays of
+ * malloc. */
 #include "phema/arena.h"
 
 #include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "phema/array.h"
 
 #define FIRST_BLOCK_BYTES ((size_t)4 << 10)
 #define BLOCK_BYTES       ((size_t)64 << 10)
@@ -100,4 +103,24 @@ void phema_arena_clear(struct phema_arena *arena)
         block = next;
     }
     *arena = (struct phema_arena){0};
+}
+
+/* ---- Arrays of malloc ---- */
+
+bool phema_array_grow(void *array, size_t *capacity, size_t n, size_t element_size)
+{
+    if (n < *capacity)
+        return true;
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    uint64_t size_bytes = 0;
+    if (!phema_size_mul(&size_bytes, wanted, element_size) || size_bytes > SIZE_MAX / 2)
+        return false;
+    void *items; /* the caller's pointer may be of any type: no void ** without breaking aliasing */
+    memcpy(&items, array, sizeof(items));
+    items = realloc(items, (size_t)size_bytes);
+    if (!items)
+        return false;
+    memcpy(array, &items, sizeof(items));
+    *capacity = wanted;
+    return true;
 }
