@@ -1,5 +1,5 @@
-/* cgroup.h - private to base/: limits of control groups on this process. The tightest limit of its
- * group and of all groups above it counts. */
+/* cgroup.h - private to base/: limits of control groups on this process, read in memory.c. The
+ * tightest limit of its group and of all groups above it counts. */
 #ifndef BASE_CGROUP_H
 #define BASE_CGROUP_H
 
