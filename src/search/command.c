@@ -253,24 +253,19 @@ static bool is_end(char c)
     return c == '\n' || c == '\r';
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* The last nonempty line of the first *end bytes, without blanks around it; *end moves before the
  * line. A carriage return also ends a line, as in progress bars. */
 static struct phema_span find_last_line(const struct phema_strbuf *text, size_t *end)
 {
     const char *data = text->data;
     size_t size = *end;
-    while (size && (is_end(data[size - 1]) || is_blank(data[size - 1])))
+    while (size && (is_end(data[size - 1]) || phema_is_blank((uint8_t)data[size - 1])))
         size--;
     size_t first = size;
     while (first && !is_end(data[first - 1]))
         first--;
     *end = first;
-    while (first < size && is_blank(data[first]))
+    while (first < size && phema_is_blank((uint8_t)data[first]))
         first++;
     return (struct phema_span){(const uint8_t *)data + first, size - first};
 }
