@@ -242,40 +242,30 @@ static enum phema_status write_series(const char *directory,
     return status;
 }
 
-/* Directories are made after the early checks, and removed after a failure. */
-static enum phema_status write_into(const char *directory, const struct phema_gen_options *options,
-                                    const struct gen_training *training,
-                                    const struct gen_request *request, struct phema_error *err)
-{
-    struct made_directory outer = {0}, truth = {0};
-    struct gen_model model = {0};
-    enum phema_status status = gen_model_init(&model, options->n_tensors, options->n_params, err);
-    if (!status)
-        status = make_directory(&outer, directory, "", err);
-    if (!status && request->n_truth_kinds)
-        status = make_directory(&truth, directory, "truth", err);
-    if (!status)
-        status = write_series(directory, options, training, &model, request, err);
-    leave_directory(&truth, status == PHEMA_OK);
-    leave_directory(&outer, status == PHEMA_OK);
-    gen_model_clear(&model);
-    return status;
-}
-
 enum phema_status phema_gen(const char *directory, const struct phema_gen_options *options,
                             struct phema_error *err)
 {
-    enum phema_status status = check_ranges(options, err);
-    if (status)
-        return status;
-    struct gen_request request;
+    struct gen_request request = {0};
     struct gen_training training = {0};
-    status = gen_request_init(&request, options, err);
+    struct gen_model model = {0};
+    struct made_directory outer = {0}, truth = {0};
+    enum phema_status status = check_ranges(options, err);
+    if (!status)
+        status = gen_request_init(&request, options, err);
     if (!status)
         status = gen_training_init(&training, options, request.averages, request.n_averages,
                                    request.stops, request.n_stops, err);
     if (!status)
-        status = write_into(directory, options, &training, &request, err);
+        status = gen_model_init(&model, options->n_tensors, options->n_params, err);
+    if (!status)
+        status = make_directory(&outer, directory, "", err);
+    if (!status && request.n_truth_kinds)
+        status = make_directory(&truth, directory, "truth", err);
+    if (!status)
+        status = write_series(directory, options, &training, &model, &request, err);
+    leave_directory(&truth, !status);
+    leave_directory(&outer, !status);
+    gen_model_clear(&model);
     gen_training_clear(&training);
     gen_request_clear(&request);
     return status;
