@@ -85,19 +85,16 @@ struct phema_writer_journal *sink_journal(const struct sink *sink);
 void sink_keep(struct sink *sink, bool keeps);
 bool sink_is_kept(const struct sink *sink);
 
-/* Writes elements [first, first + n) of tensor i, in C order and the output's dtype.
- *   data  NULL: reads the file instead, for sum
- *   sum   NULL, or the hash of the data and their place is added: the total is the same in any
- *         order, and differs when a byte does */
-PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
-                          uint64_t *sum, struct phema_error *err);
-
-/* Writes n elements of several tensors, which are adjacent in data. Elements are counted from the
- * start of the first tensor. Tensors that are adjacent in the output too are written together.
- *   tensors  [n_tensors] indices; all are written as the same dtype */
-PHEMA_FALLIBLE sink_write_run(struct sink *sink, const size_t *tensors, size_t n_tensors,
-                              uint64_t first, uint64_t n, const void *data, uint64_t *sum,
-                              struct phema_error *err);
+/* Writes n elements of one or several tensors, adjacent in data, in C order and the output's dtype.
+ * Elements are counted from the start of the first tensor. Tensors that are adjacent in the output
+ * too are written together.
+ *   tensors  [n_tensors] indices; all are written as the same dtype
+ *   data     NULL: reads the file instead, for sum
+ *   sum      NULL, or the hash of the data and their place is added: the total is the same in any
+ *            order, and differs when a byte does */
+PHEMA_FALLIBLE sink_write(struct sink *sink, const size_t *tensors, size_t n_tensors,
+                          uint64_t first, uint64_t n, const void *data, uint64_t *sum,
+                          struct phema_error *err);
 
 /* Writes the snapshot digests into the header or sidecar, which already reserve the space. They are
  * in the text of the output by now (phema_output_set_digests). A part hands them to join instead.
@@ -108,8 +105,7 @@ PHEMA_FALLIBLE sink_write_digests(struct sink *sink, const struct phema_hash_sum
 /* Compresses the output, or recomputes its checksums. Comes after the digests. */
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err);
 
-/* Comes after sink_finish. From here on sink_write and sink_write_run, without data and sum,
- * compare the file with what was written. The caller repeats the same ranges from one thread.
+/* Comes after sink_finish. From here on sink_write, without data and sum, compares the file with what was written. The caller repeats the same ranges from one thread.
  * Before that, existing data are assumed to be correct. Files leave the page cache first where that
  * is possible.
  * PHEMA_ERR_OUTPUT  a header is not what was written */

@@ -63,8 +63,9 @@ uint64_t sink_size_bytes(const struct sink *sink)
 
 /* ---- Tensors ---- */
 
-PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
-                          uint64_t *sum, struct phema_error *err)
+/* Adjacent tensors are one, under the number of the first. */
+static enum phema_status write_tensor(struct sink *sink, size_t i, uint64_t first, uint64_t n,
+                                      const void *data, uint64_t *sum, struct phema_error *err)
 {
     const struct phema_tensor_location *location = &sink->output->locations[i];
     if (sink->outputs->is_replaced && !sink->outputs->is_replaced[i])
@@ -110,9 +111,9 @@ static bool is_adjacent(const struct sink *sink, size_t a, size_t b)
            (!is_replaced || is_replaced[a] == is_replaced[b]);
 }
 
-PHEMA_FALLIBLE sink_write_run(struct sink *sink, const size_t *tensors, size_t n_tensors,
-                              uint64_t first, uint64_t n, const void *data, uint64_t *sum,
-                              struct phema_error *err)
+PHEMA_FALLIBLE sink_write(struct sink *sink, const size_t *tensors, size_t n_tensors,
+                          uint64_t first, uint64_t n, const void *data, uint64_t *sum,
+                          struct phema_error *err)
 {
     const struct phema_series *series = sink->plan->series;
     const uint8_t *bytes = data;
@@ -128,7 +129,7 @@ PHEMA_FALLIBLE sink_write_run(struct sink *sink, const size_t *tensors, size_t n
             continue;
         }
         uint64_t n_written = n < n_elems - first ? n : n_elems - first;
-        status = sink_write(sink, tensors[head], first, n_written, bytes, sum, err);
+        status = write_tensor(sink, tensors[head], first, n_written, bytes, sum, err);
         if (bytes) /* NULL where the file is read */
             bytes += phema_dtype_bytes(sink->outputs->dtypes[tensors[head]], n_written);
         n -= n_written;

@@ -157,8 +157,8 @@ static uint64_t count_different(const uint8_t *a, const uint8_t *b, size_t size,
     return n;
 }
 
-PHEMA_FALLIBLE compare_output_compare(struct compare_output *comparison, size_t i, uint64_t first,
-                                      uint64_t n, const void *data, struct phema_error *err)
+static enum phema_status compare_tensor(struct compare_output *comparison, size_t i, uint64_t first,
+                                        uint64_t n, const void *data, struct phema_error *err)
 {
     if (comparison->outputs->is_replaced && !comparison->outputs->is_replaced[i])
         return PHEMA_OK; /* compared with the other bytes */
@@ -184,9 +184,9 @@ PHEMA_FALLIBLE compare_output_compare(struct compare_output *comparison, size_t 
     return status;
 }
 
-PHEMA_FALLIBLE compare_output_run(struct compare_output *comparison, const size_t *tensors,
-                                  size_t n_tensors, uint64_t first, uint64_t n, const void *data,
-                                  struct phema_error *err)
+PHEMA_FALLIBLE compare_output_tensors(struct compare_output *comparison, const size_t *tensors,
+                                      size_t n_tensors, uint64_t first, uint64_t n,
+                                      const void *data, struct phema_error *err)
 {
     const uint8_t *bytes = data;
     enum phema_status status = PHEMA_OK;
@@ -197,7 +197,7 @@ PHEMA_FALLIBLE compare_output_run(struct compare_output *comparison, const size_
             continue;
         }
         uint64_t n_here = n < n_elems - first ? n : n_elems - first;
-        status = compare_output_compare(comparison, tensors[t], first, n_here, bytes, err);
+        status = compare_tensor(comparison, tensors[t], first, n_here, bytes, err);
         bytes += phema_dtype_bytes(comparison->outputs->dtypes[tensors[t]], n_here);
         n -= n_here;
         first = 0;

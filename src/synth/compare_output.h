@@ -16,14 +16,11 @@ PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phe
                                    struct phema_error *err);
 void compare_output_close(struct compare_output *comparison); /* takes NULL */
 
-/* Compares elements [first, first + n) of tensor i, given as to sink_write. Safe from any thread; a
- * compressed output allows one thread at a time. */
-PHEMA_FALLIBLE compare_output_compare(struct compare_output *comparison, size_t i, uint64_t first,
-                                      uint64_t n, const void *data, struct phema_error *err);
-/* Compares several tensors, given as to sink_write_run. */
-PHEMA_FALLIBLE compare_output_run(struct compare_output *comparison, const size_t *tensors,
-                                  size_t n_tensors, uint64_t first, uint64_t n, const void *data,
-                                  struct phema_error *err);
+/* Compares tensors, given as to sink_write. Safe from any thread; a compressed output allows one
+ * thread at a time. */
+PHEMA_FALLIBLE compare_output_tensors(struct compare_output *comparison, const size_t *tensors,
+                                      size_t n_tensors, uint64_t first, uint64_t n,
+                                      const void *data, struct phema_error *err);
 
 /* After all tensors: checks the rest of a compressed output. In a copy it compares all bytes
  * outside replaced tensors, and checks the checksums of the replaced ones. */

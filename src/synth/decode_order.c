@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* decode_order.c - compressed snapshots are read tile by tile, in order. */
+/* decode_order.c - compressed snapshots are read tile by tile, in order, or frame by frame. */
 #include "decode_order.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+
+#include "worker.h"
 
 struct turn {
     pthread_mutex_t lock;
@@ -70,4 +72,95 @@ void decode_order_stop(struct decode_order *order)
         (void)pthread_cond_broadcast(&turn->has_passed);
         (void)pthread_mutex_unlock(&turn->lock);
     }
+}
+
+/* ---- Jobs of frames ---- */
+
+/* Of all workers. A decoder has 1 MiB for files that synth writes, 9 at most for other small
+ * frames. */
+#define MAX_DECODERS 64
+
+/* As the frames that synth writes. A job of smaller frames has several of them; where frames are
+ * larger, jobs between their beginnings are empty. */
+#define JOB_BYTES ((uint64_t)4 << 20)
+
+bool frame_jobs_suit(const struct run *run)
+{
+    const struct phema_series *series = run->plan->series;
+    size_t n_threads = run->options.n_threads;
+    if (run->gpu_run || series->n >= n_threads || series->n * n_threads > MAX_DECODERS)
+        return false;
+    for (size_t k = 0; k < series->n; k++)
+        if (!series->snapshots[k].is_compressed ||
+            !phema_checkpoint_can_seek(series->snapshots[k].checkpoint))
+            return false;
+    return true;
+}
+
+void frame_jobs_size(struct run *run)
+{
+    struct tiling *tiling = &run->tiling;
+    uint64_t n_tiles = tiling_n_tiles(tiling);
+    if (!run->has_frame_jobs || n_tiles == 0)
+        return;
+    uint64_t n = JOB_BYTES / (tiling->read_bytes / n_tiles + 1);
+    tiling->tiles_per_job = n ? n : 1;
+    tiling->n_jobs = (n_tiles + tiling->tiles_per_job - 1) / tiling->tiles_per_job;
+}
+
+/* The frame of the first snapshot in which a tile begins. In others frames begin nearby: their
+ * headers differ little in length. */
+static uint64_t frame_of(const struct run *run, uint64_t tile)
+{
+    size_t hint = 0;
+    const struct phema_series *series = run->plan->series;
+    struct tile_range range = tiling_tile(&run->tiling, tile, &hint);
+    struct phema_tensor tensor = phema_series_tensor_in(series, 0, range.tensor);
+    return phema_checkpoint_entry(series->snapshots[0].checkpoint,
+                                  tensor.offset + phema_dtype_bytes(tensor.dtype, range.first));
+}
+
+uint64_t frame_jobs_first_tile(const struct run *run, uint64_t job)
+{
+    uint64_t n_tiles = tiling_n_tiles(&run->tiling), tile = tiling_first_tile(&run->tiling, job);
+    if (!run->has_frame_jobs || tile == 0 || tile == n_tiles)
+        return tile;
+    uint64_t before = frame_of(run, tile - 1);
+    while (tile < n_tiles && frame_of(run, tile) == before)
+        tile++;
+    return tile;
+}
+
+PHEMA_FALLIBLE frame_jobs_open_readers(struct worker *worker, struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    const struct phema_series *series = run->plan->series;
+    worker->readers = run->readers;
+    if (!run->has_frame_jobs)
+        return PHEMA_OK;
+    worker->readers = calloc(series->n, sizeof(struct phema_reader *));
+    if (!worker->readers)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < series->n && !status; k++)
+        status = phema_reader_open(&worker->readers[k], series->snapshots[k].checkpoint, err);
+    return status;
+}
+
+void frame_jobs_close_readers(struct worker *worker)
+{
+    const struct run *run = worker->run;
+    if (worker->readers == run->readers || !worker->readers)
+        return;
+    for (size_t k = 0; k < run->plan->series->n; k++)
+        phema_reader_close(worker->readers[k]);
+    free(worker->readers);
+}
+
+PHEMA_FALLIBLE frame_jobs_finish(struct worker *worker, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < worker->run->plan->series->n && !status; k++)
+        status = phema_reader_finish(worker->readers[k], err);
+    return status;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "phema/writer.h"
-#include "tile.h"
+#include "worker.h"
 
 #define CACHE_LINE ((size_t)64)
 
@@ -96,17 +96,17 @@ size_t input_digests_kind(const struct run *run, size_t tensor)
 }
 
 /* Blocks are counted from the start of each tensor. */
-void input_digests_add(struct worker *worker, size_t k, const struct tile_range *range,
-                       const uint8_t *data)
+void input_digests_add(struct worker *worker, size_t k, const uint8_t *data)
 {
     if (!worker->digests)
         return;
     const struct run *run = worker->run;
+    const struct tile_range *range = &worker->range;
     const struct input_digests *digests = run->input_digests;
     size_t kind = input_digests_kind(run, range->tensor);
     struct phema_hash_sum *sum = &worker->digests[kind * digests->n_snapshots + k];
     for (size_t b = 0; b < worker->n_blocks;) {
-        struct block slice = tile_blocks_next_tensor(worker, &b);
+        struct block slice = next_tensor(worker, &b);
         const struct phema_hash_blocks blocks = {
             .data = data + phema_dtype_bytes(range->dtype, slice.first),
             .size = (size_t)phema_dtype_bytes(range->dtype, slice.n_elems),

@@ -39,9 +39,8 @@ struct phema_hash_sum *input_digests_new_sums(const struct run *run);
 /* The kind of a tensor. */
 size_t input_digests_kind(const struct run *run, size_t tensor);
 
-/* Adds the tile of snapshot k to the worker's sums, if digests are wanted. */
-void input_digests_add(struct worker *worker, size_t k, const struct tile_range *range,
-                       const uint8_t *data);
+/* Adds the worker's tile of snapshot k to its sums, if digests are wanted. */
+void input_digests_add(struct worker *worker, size_t k, const uint8_t *data);
 
 /* Adds n sums to others, and clears them. */
 void input_digests_move(struct phema_hash_sum *to, struct phema_hash_sum *from, size_t n);

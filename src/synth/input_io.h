@@ -9,6 +9,12 @@
  * fault_around_bytes). So mapped pages reach beyond the data at both ends. */
 #define FAULT_AROUND_BYTES ((uint64_t)64 << 10)
 
+/* Where another process has found the snapshots (phema_checkpoint_unpack): opens the files that hold
+ * elements of the run's part, in snapshots that some output needs; and the templates. Does nothing
+ * where all files are open. To be called before anything of them is used.
+ * PHEMA_ERR_FILE  a file cannot be opened, or is another one; names the path */
+PHEMA_FALLIBLE input_io_demand(const struct run *run, struct phema_error *err);
+
 /* Chooses how each file is read, before anything is sized or opened.
  * PHEMA_ERR_RESOURCE  the process may not open enough descriptors */
 PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err);

@@ -5,7 +5,6 @@
 
 #include <stdatomic.h>
 
-#include "decode_order.h"
 #include "memory_budget.h"
 #include "phema/sink.h"
 #include "phema/synth.h"
@@ -30,6 +29,7 @@ struct rule_state {
 };
 
 struct compare_output; /* compare_output.h */
+struct decode_order;   /* decode_order.h */
 struct gpu_run;        /* gpu/gpu_run.h */
 struct input_digests;  /* input_digests.h */
 struct journal_writer; /* resume/resume.h */
@@ -50,7 +50,7 @@ struct run {
     uint8_t *memory;                   /* the one tensor of the run is put there; NULL: outputs */
     struct phema_reader **readers;     /* [series->n] */
     struct decode_order *decode_order; /* NULL when no snapshot is compressed, or has_frame_jobs */
-    bool has_frame_jobs;               /* each worker decompresses on its own (frame_jobs.h) */
+    bool has_frame_jobs;               /* each worker decompresses on its own (decode_order.h) */
     bool maps_local;                   /* too few descriptors to read local files with pread */
     enum phema_io *ios;                /* of all files, snapshot by snapshot */
     enum phema_read_engine engine;     /* of reads ahead of the workers */
@@ -146,7 +146,7 @@ PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
 
 void run_clear(struct run *run);
 
-/* ---- run_threads.c ---- */
+/* ---- run_passes.c ---- */
 
 /* One pass through the snapshots, by budget.n_threads workers. The calling thread reports progress
  * ten times a second and writes the journals. Counts and the peak of memory are added to
@@ -154,15 +154,21 @@ void run_clear(struct run *run);
 PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err);
 
 /* Finds the scales of the outputs of a pass, in a pass of its own before it; does nothing for
- * others. (new_scales_pass.c) */
+ * others. */
 PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err);
 
 /* With options.verifies: reads the inputs of a pass again, after it, in a pass of its own; does
- * nothing without. PHEMA_ERR_FILE names a snapshot whose data were others. (reread_pass.c) */
+ * nothing without. PHEMA_ERR_FILE names a snapshot whose data were others. */
 PHEMA_FALLIBLE run_reread(struct run *run, size_t pass, struct phema_error *err);
 
 /* PHEMA_ERR_FILE names a snapshot or template that is no longer the file that was opened. */
 PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err);
+
+/* ---- run_threads.c ---- */
+
+/* Processes the tiles of a pass by budget.n_threads workers, of which at least one starts. Counts and
+ * the peak of memory are added to run->result. */
+PHEMA_FALLIBLE run_process_tiles(struct run *run, struct phema_error *err);
 
 /* Does a step of an output while progress of the stage is reported as in run_pass. */
 typedef enum phema_status run_step(void *context, struct phema_error *err);

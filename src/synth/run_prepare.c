@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame_jobs.h"
+#include "decode_order.h"
 #include "gpu/gpu_run.h"
-#include "input_demand.h"
 #include "input_digests.h"
 #include "input_io.h"
 #include "new_scales.h"
@@ -168,7 +167,7 @@ static enum phema_status divide_work(struct run *run, struct phema_error *err)
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
-    enum phema_status status = input_demand(run, err);
+    enum phema_status status = input_io_demand(run, err);
     if (!status)
         status = input_io_choose(run, err);
     if (status)

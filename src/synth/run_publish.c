@@ -54,7 +54,7 @@ static enum phema_status reread_output(struct run *run, size_t output, struct ph
     enum phema_status status = sink_begin_verify(run->sinks[output], err);
     for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && !status; t++) {
         struct tile_range range = tiling_tile(&run->tiling, t, &hint);
-        status = tile_reread(run, output, &range, NULL, err);
+        status = tile_transfer(run, output, &range, NULL, NULL, err);
         atomic_fetch_add(&run->stage_bytes,
                          phema_dtype_bytes(run->outputs->dtypes[range.tensor], range.n_elems));
         run_report_stage(run);

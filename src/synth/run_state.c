@@ -2,6 +2,7 @@
 /* run_state.c - queries on the state of a run. */
 #include "run.h"
 
+#include "decode_order.h"
 #include "resume/resume.h"
 
 /* Whether some tensors are compressed, strided, in chunks or multiplied by scales. */

@@ -225,7 +225,7 @@ static enum phema_status run_workers(struct thread_pool *pool, struct worker *wo
     return status ? status : written;
 }
 
-static enum phema_status process_tiles(struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE run_process_tiles(struct run *run, struct phema_error *err)
 {
     unsigned n = run->budget.n_threads;
     struct thread_pool pool = {.threads = calloc(n, sizeof(*pool.threads)),
@@ -238,55 +238,6 @@ static enum phema_status process_tiles(struct run *run, struct phema_error *err)
     free(pool.threads);
     if (!status && atomic_load(&run->is_stopped))
         return phema_fail(err, PHEMA_NO, "was stopped before all tensors were summed");
-    return status;
-}
-
-/* ---- Passes ---- */
-
-/* Leaves out the tiles that an interrupted run has done. */
-static enum phema_status resume(struct run *run, size_t pass, struct phema_error *err)
-{
-    if (!run->journal)
-        return PHEMA_OK;
-    size_t first = 0, end = 0;
-    struct done_ranges done = {0};
-    run_outputs_of(run, pass, &first, &end);
-    enum phema_status status = resume_pass(&done, run, first, end, err);
-    if (status)
-        return status;
-    journal_writer_begin_pass(run->journal, first, end, &done);
-    uint64_t bytes = 0;
-    size_t hint = 0;
-    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling); t++) {
-        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
-        if (!run_includes_tile(run, t, &range))
-            bytes += run_read_bytes(run, &range);
-    }
-    run->total_bytes -= bytes;
-    run->result->resumed_bytes += bytes;
-    return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err)
-{
-    enum phema_status status = run_begin_pass(run, pass, err);
-    if (status)
-        return status;
-    status = resume(run, pass, err);
-    if (status)
-        return status;
-    status = process_tiles(run, err);
-    return status ? status : run_end_pass(run, err);
-}
-
-PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err)
-{
-    const struct phema_series *series = run->plan->series;
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; !status && k < series->n; k++)
-        status = phema_checkpoint_check_unchanged(series->snapshots[k].checkpoint, err);
-    for (size_t t = 0; !status && t < run->outputs->n_templates; t++)
-        status = phema_checkpoint_check_unchanged(run->outputs->templates[t], err);
     return status;
 }
 

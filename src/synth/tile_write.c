@@ -9,40 +9,27 @@
 #include "phema/setting.h"
 #include "phema/strbuf.h"
 
-static enum phema_status compare(const struct worker *worker, const struct tile_range *range,
-                                 const void *data, struct phema_error *err)
+PHEMA_FALLIBLE tile_transfer(const struct run *run, size_t output, const struct tile_range *range,
+                             const void *data, uint64_t *sum, struct phema_error *err)
 {
-    const struct run *run = worker->run;
-    if (range->n_tensors > 1)
-        return compare_output_run(run->comparison, range->tensors, range->n_tensors, range->first,
-                                  range->n_elems, data, err);
     enum phema_status status = PHEMA_OK;
-    for (size_t i = range->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status =
-            compare_output_compare(run->comparison, i, range->first, range->n_elems, data, err);
+    for (size_t i = range->tensor; i != SIZE_MAX && !status; i = run->next_alias[i]) {
+        /* tensors with aliases have tiles of their own */
+        const size_t *tensors = i == range->tensor ? range->tensors : &i;
+        status = run->comparison
+                     ? compare_output_tensors(run->comparison, tensors, range->n_tensors,
+                                              range->first, range->n_elems, data, err)
+                     : sink_write(run->sinks[output], tensors, range->n_tensors, range->first,
+                                  range->n_elems, data, sum, err);
+    }
     return status;
 }
 
-/* Without data the tile is reread instead. */
-static enum phema_status write_to_sink(const struct run *run, size_t output,
-                                       const struct tile_range *range, const void *data,
-                                       uint64_t *sum, struct phema_error *err)
-{
-    if (range->n_tensors > 1)
-        return sink_write_run(run->sinks[output], range->tensors, range->n_tensors, range->first,
-                              range->n_elems, data, sum, err);
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = range->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status = sink_write(run->sinks[output], i, range->first, range->n_elems, data, sum, err);
-    return status;
-}
-
-PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output,
-                          const struct tile_range *range, const void *data, struct phema_error *err)
+PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output, const void *data,
+                          struct phema_error *err)
 {
     const struct run *run = worker->run;
-    if (run->comparison)
-        return compare(worker, range, data, err);
+    const struct tile_range *range = &worker->range;
     if (run->memory) { /* tiles of one tensor: each has its own place */
         enum phema_dtype dtype = run->outputs->dtypes[range->tensor];
         memcpy(run->memory + phema_dtype_bytes(dtype, range->first), data,
@@ -50,13 +37,7 @@ PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output,
         return PHEMA_OK;
     }
     uint64_t *sum = worker->accounts ? &worker->accounts[output].sum : NULL;
-    return write_to_sink(run, output, range, data, sum, err);
-}
-
-PHEMA_FALLIBLE tile_reread(const struct run *run, size_t output, const struct tile_range *range,
-                           uint64_t *sum, struct phema_error *err)
-{
-    return write_to_sink(run, output, range, NULL, sum, err);
+    return tile_transfer(run, output, range, data, sum, err);
 }
 
 /* Rounds elements [first, first + n) of a row into worker->written. */
@@ -105,29 +86,26 @@ PHEMA_FALLIBLE tile_check_values(struct worker *worker, size_t output, size_t te
 /* Finds the tensors of the tile with NaN, infinity or overflow. This is rare, so each tensor is
  * rounded again by itself, to the same bytes. */
 static enum phema_status check_each_tensor(struct worker *worker, size_t output,
-                                           const struct tile_range *range,
                                            const struct phema_narrow_counts *found,
                                            enum phema_accumulator accumulator, const void *row,
                                            struct phema_error *err)
 {
-    const struct run *run = worker->run;
-    for (size_t b = 0; b < worker->n_blocks;) {
-        struct block slice = tile_blocks_next_tensor(worker, &b);
-        enum phema_dtype dtype = run->outputs->dtypes[slice.tensor];
+    enum phema_status status = PHEMA_OK;
+    for (size_t b = 0; b < worker->n_blocks && !status;) {
+        struct block slice = next_tensor(worker, &b);
+        enum phema_dtype dtype = worker->run->outputs->dtypes[slice.tensor];
         struct phema_narrow_counts counts = *found;
-        if (slice.n_elems < range->n_elems)
+        if (slice.n_elems < worker->range.n_elems)
             counts = narrow_elems(worker, dtype, accumulator, row, slice.first, slice.n_elems);
-        enum phema_status status = tile_check_values(worker, output, slice.tensor, &counts, err);
-        if (status)
-            return status;
+        status = tile_check_values(worker, output, slice.tensor, &counts, err);
     }
-    return PHEMA_OK;
+    return status;
 }
 
-PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const struct tile_range *range,
-                           const void *row, enum phema_accumulator accumulator,
-                           struct phema_error *err)
+PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const void *row,
+                           enum phema_accumulator accumulator, struct phema_error *err)
 {
+    const struct tile_range *range = &worker->range;
     enum phema_dtype dtype = worker->run->outputs->dtypes[range->tensor];
     struct phema_narrow_counts counts = {0, 0, 0};
     if (run_makes_codes(worker->run, range->tensor))
@@ -139,5 +117,5 @@ PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const struct ti
     counts_add(&worker->counts, &counts);
     if (worker->accounts)
         counts_add(&worker->accounts[output].counts, &counts);
-    return check_each_tensor(worker, output, range, &counts, accumulator, row, err);
+    return check_each_tensor(worker, output, &counts, accumulator, row, err);
 }

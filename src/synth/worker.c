@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "frame_jobs.h"
-#include "gpu/gpu_worker.h"
+#include "decode_order.h"
+#include "gpu/gpu_run.h"
 #include "input_digests.h"
 #include "input_io.h"
 #include "read_ahead.h"
@@ -143,10 +143,11 @@ static enum phema_status run_job(struct worker *worker, uint64_t job, struct phe
             return PHEMA_OK;
         struct tile_range range = tiling_tile(&run->tiling, t, &hint);
         bool is_included = run_includes_tile(run, t, &range);
-        enum phema_status status =
-            is_included ? tile_process(worker, t, &range, err) : tile_skip(worker, t, err);
+        worker->tile = t;
+        worker->range = range;
+        enum phema_status status = tile_process(worker, is_included, err);
         if (!status && is_included && run->journal && !worker->is_abandoned)
-            status = journal_writer_note(run->journal, &range, worker, err);
+            status = journal_writer_note(run->journal, worker, err);
         if (status)
             return status;
         uint64_t size = is_included ? phema_dtype_bytes(range.dtype, range.n_elems) : 0;

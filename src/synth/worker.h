@@ -14,9 +14,10 @@ struct block {
 
 /* Progress of one group while a tile is summed. */
 struct group_state {
+    const struct group *group;
     enum phema_accumulator accumulator;
     size_t row_bytes;
-    void *sums;       /* its first row */
+    uint8_t *sums;    /* its first row */
     size_t n_claimed; /* of the group's inputs: read, or waiting in a batch */
     size_t n_added;
     uint8_t *equals;     /* [blocks of a tile] whether all inputs so far are equal there */
@@ -33,15 +34,17 @@ struct tile_account {
 
 struct worker {
     struct run *run;
-    struct phema_reader **readers; /* [series->n] of the run, or its own (frame_jobs.h) */
-    void *sums;             /* rows of budget.sum_elems doubles or floats, one for each target */
-    uint8_t *slots;         /* tiles in C order, of inputs that are copied */
-    uint8_t *written;       /* a tile of an output */
-    uint8_t *references;    /* tiles of the first inputs */
-    const uint8_t **inputs; /* [series->n] data of the current tile */
-    struct block *blocks;   /* [n_blocks] of the current tile */
+    struct phema_reader **readers; /* [series->n] of the run, or its own (decode_order.h) */
+    void *sums;          /* rows of budget.sum_elems doubles or floats, one for each target */
+    uint8_t *slots;      /* tiles in C order, of inputs that are copied */
+    uint8_t *written;    /* a tile of an output */
+    uint8_t *references; /* tiles of the first inputs */
+    uint64_t tile;       /* the current one, as the members up to rule */
+    struct tile_range range;
+    const uint8_t **inputs; /* [series->n] its data */
+    struct block *blocks;   /* [n_blocks] */
     size_t n_blocks;
-    const struct rule_state *rule; /* of the tensors of the tile */
+    const struct rule_state *rule; /* of its tensors */
     uint8_t *equals;               /* of all groups */
     struct group_state *states;    /* [max_groups] */
     struct gpu_worker *gpu;        /* NULL: the CPU sums */
@@ -84,6 +87,15 @@ static inline enum phema_dtype component_dtype(enum phema_dtype dtype)
 static inline size_t components_of(enum phema_dtype dtype)
 {
     return dtype == PHEMA_C64 ? 2 : 1;
+}
+
+/* The elements of one tensor, from block *b on. *b moves to the next tensor's first block. */
+static inline struct block next_tensor(const struct worker *worker, size_t *b)
+{
+    struct block slice = worker->blocks[(*b)++];
+    for (; *b < worker->n_blocks && worker->blocks[*b].tensor == slice.tensor; ++*b)
+        slice.n_elems += worker->blocks[*b].n_elems;
+    return slice;
 }
 
 /* index: of this thread among all */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Finished ranges, compared with a plain list of their numbers. */
-#include "resume/done_ranges.h"
+#include "resume/resume.h"
 
 #include <string.h>
 

@@ -22,9 +22,8 @@ struct rates {
 PHEMA_FALLIBLE measure_rates(struct rates *out, const struct run *run, const char *cold_path,
                              struct phema_error *err);
 
-/* ---- measure_sum_rate.c: synthetic tiles, with the threads and buffers of a run ---- */
-
-/* Input bytes per second, outputs written meanwhile. PHEMA_ERR_RESOURCE */
+/* Input bytes per second of synthetic tiles, with the threads and buffers of a run, outputs written
+ * meanwhile. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE measure_sum_rate(double *inputs_per_s, const struct run *run,
                                 struct phema_error *err);
 

@@ -1,10 +1,12 @@
-/* gpu_run.h - the GPUs of a run: which tensors they sum, their memory, their start. A thread's use
- * of its lane is in gpu_worker.c. */
+/* gpu_run.h - the GPUs of a run: which tensors they sum, their memory, their start, and a thread's
+ * use of its lane. */
 #ifndef SYNTH_GPU_GPU_RUN_H
 #define SYNTH_GPU_GPU_RUN_H
 
 #include "phema/gpu.h"
 #include "run.h"
+
+struct worker;
 
 struct gpu_run {
     struct phema_gpus *gpus; /* NULL: a forecast for GPUs that are absent */
@@ -47,15 +49,16 @@ void gpu_run_shrink(struct run *run);
 PHEMA_FALLIBLE gpu_run_rate(double *per_s, bool *is_assumed, struct run *run,
                             struct phema_error *err);
 
-/* ---- gpu_selftest.c ---- */
+/* ---- gpu_worker.c: a worker whose tiles are summed on a GPU. It reads inputs into slots that the
+ * GPU copies by itself, and writes the results. ---- */
 
-/* Checks that every started GPU gives the CPU's bits for a small tile of each dtype.
- * PHEMA_ERR_RESOURCE  names a GPU that does not, and the dtype */
-PHEMA_FALLIBLE gpu_run_check(const struct gpu_run *gpu_run, const struct phema_backend *backend,
-                             struct phema_error *err);
+struct gpu_worker;
+struct gpu_worker *gpu_worker_open(const struct run *run, unsigned index); /* NULL: no memory */
+void gpu_worker_close(struct gpu_worker *gpu);                             /* takes NULL */
+/* [n_slots] of the budget's slot size, page-aligned; borrowed from the GPU */
+uint8_t *gpu_worker_slots(const struct gpu_worker *gpu);
 
-/* Input bytes per second, from the slots of one lane to sums of n targets and back. */
-PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t n_targets,
-                            struct phema_error *err);
+/* As tile_process, for a tensor that the GPU can sum. */
+PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, struct phema_error *err);
 
 #endif

@@ -3,7 +3,6 @@
  * GPU once. The GPU sums and rounds a few targets at a time, and copies them back into the
  * same slots. Its counts are used for blocks that it summed. Blocks that are equal in all inputs
  * are copied on the host, as on the CPU, so that the bytes are the same. */
-#include "gpu/gpu_worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,29 +61,28 @@ static size_t next_slot(const struct gpu_worker *gpu, size_t slot)
 /* ---- Inputs ---- */
 
 /* Reads the tile of snapshot k into a slot, if it is an input, and copies it to the GPU. */
-static enum phema_status copy_input(struct worker *worker, size_t k, uint64_t tile,
-                                    const struct tile_range *range, uint32_t *n_fed,
+static enum phema_status copy_input(struct worker *worker, size_t k, uint32_t *n_fed,
                                     struct phema_error *err)
 {
     struct gpu_worker *gpu = worker->gpu;
-    size_t n_bytes = (size_t)phema_dtype_bytes(range->dtype, range->n_elems);
+    size_t n_bytes = (size_t)phema_dtype_bytes(worker->range.dtype, worker->range.n_elems);
     size_t slot = gpu->slot, slot_bytes = worker->run->budget.buffers.slot;
     bool is_needed = tile_claim_input(worker, k);
     const uint8_t *data = NULL;
     enum phema_status status = is_needed ? phema_lane_wait(&gpu->lane, slot, err) : PHEMA_OK;
     if (status)
         return status;
-    status = tile_read_in_order(&data, worker, k, tile, is_needed, range, slot, err);
+    status = tile_read_in_order(&data, worker, k, is_needed, slot, err);
     if (status || !data || worker->is_abandoned)
         return status;
     uint8_t *start = worker->slots + slot * slot_bytes;
     if (data < start || data >= start + slot_bytes) /* a view of the mapped file, or read ahead */
         data = memcpy(start, data, n_bytes);
-    read_ahead_release(worker->ahead, tile);
+    read_ahead_release(worker->ahead, worker->tile);
     for (size_t g = 0; g < worker->rule->n_groups; g++) {
-        size_t n_claimed = worker->states[g].n_claimed;
-        if (n_claimed && worker->rule->groups[g].inputs[n_claimed - 1] == k)
-            tile_blocks_compare_copy(worker, g, range, data);
+        struct group_state *state = &worker->states[g];
+        if (state->n_claimed && state->group->inputs[state->n_claimed - 1] == k)
+            tile_compare_copy(worker, state, data);
     }
     gpu->places[k] = *n_fed;
     gpu->slot = next_slot(gpu, slot);
@@ -95,11 +93,12 @@ static enum phema_status copy_input(struct worker *worker, size_t k, uint64_t ti
 
 /* A block that is equal in all inputs is converted and counted like all others. Its own bytes are
  * kept where the dtype does not change. */
-static void restore_block(struct phema_narrow_counts *counts, const struct run *run,
-                          const struct block *block, const struct tile_range *range,
-                          const uint8_t *data, uint8_t *row)
+static void restore_block(struct phema_narrow_counts *counts, const struct worker *worker,
+                          const struct block *block, const uint8_t *data, uint8_t *row)
 {
-    enum phema_dtype from = range->dtype, to = run->outputs->dtypes[range->tensor];
+    const struct run *run = worker->run;
+    enum phema_dtype from = worker->range.dtype;
+    enum phema_dtype to = run->outputs->dtypes[worker->range.tensor];
     const uint8_t *source = data + phema_dtype_bytes(from, block->first);
     uint8_t *target = row + phema_dtype_bytes(to, block->first);
     size_t n_numbers = block->n_elems * components_of(from);
@@ -114,15 +113,14 @@ static void restore_block(struct phema_narrow_counts *counts, const struct run *
 /* Restores the equal blocks of one tensor in a row that came back. Returns the tensor's counts.
  *   found  the GPU's counts of the row's blocks */
 static struct phema_narrow_counts finish_tensor(const struct worker *worker, size_t first,
-                                                size_t end, const struct tile_range *range,
-                                                const struct group_state *state, uint8_t *row,
-                                                const struct phema_cuda_counts *found)
+                                                size_t end, const struct group_state *state,
+                                                uint8_t *row, const struct phema_cuda_counts *found)
 {
     struct phema_narrow_counts counts = {0, 0, 0};
     for (size_t b = first; b < end; b++) {
         struct phema_narrow_counts more = {found[b].n_overflow, found[b].n_nan, found[b].n_inf};
         if (state->data && state->equals[b])
-            restore_block(&counts, worker->run, &worker->blocks[b], range, state->data, row);
+            restore_block(&counts, worker, &worker->blocks[b], state->data, row);
         else
             counts_add(&counts, &more);
     }
@@ -130,19 +128,17 @@ static struct phema_narrow_counts finish_tensor(const struct worker *worker, siz
 }
 
 /* Writes one row of sums to all its outputs. */
-static enum phema_status write_row(struct worker *worker, size_t g, size_t row_index,
-                                   const struct tile_range *range, uint8_t *row,
+static enum phema_status write_row(struct worker *worker, const struct group_state *state,
+                                   size_t row_index, uint8_t *row,
                                    const struct phema_cuda_counts *found, struct phema_error *err)
 {
-    const struct group *group = &worker->rule->groups[g];
-    const struct group_state *state = &worker->states[g];
+    const struct group *group = state->group;
     struct phema_narrow_counts total = {0, 0, 0};
     enum phema_status status = PHEMA_OK;
     for (size_t b = 0; b < worker->n_blocks && !status;) {
         size_t first = b;
-        struct block slice = tile_blocks_next_tensor(worker, &b);
-        struct phema_narrow_counts counts =
-            finish_tensor(worker, first, b, range, state, row, found);
+        struct block slice = next_tensor(worker, &b);
+        struct phema_narrow_counts counts = finish_tensor(worker, first, b, state, row, found);
         bool has_any = counts_any(&counts);
         for (size_t j = 0; j < group->n_targets && has_any && !status; j++)
             if (group->rows[j] == row_index)
@@ -155,19 +151,19 @@ static enum phema_status write_row(struct worker *worker, size_t g, size_t row_i
         counts_add(&worker->counts, &total);
         if (worker->accounts)
             counts_add(&worker->accounts[group->targets[j]].counts, &total);
-        status = tile_write(worker, group->targets[j], range, row, err);
+        status = tile_write(worker, group->targets[j], row, err);
     }
     return status;
 }
 
 /* Writes rows [first, first + n) of a group, which the GPU is computing. While one is written
  * others are copied back. */
-static enum phema_status write_rows(struct worker *worker, size_t g, size_t first, size_t n,
-                                    const struct tile_range *range, struct phema_error *err)
+static enum phema_status write_rows(struct worker *worker, const struct group_state *state,
+                                    size_t first, size_t n, struct phema_error *err)
 {
     struct gpu_worker *gpu = worker->gpu;
-    enum phema_dtype dtype = worker->run->outputs->dtypes[range->tensor];
-    uint64_t n_bytes = phema_dtype_bytes(dtype, range->n_elems);
+    enum phema_dtype dtype = worker->run->outputs->dtypes[worker->range.tensor];
+    uint64_t n_bytes = phema_dtype_bytes(dtype, worker->range.n_elems);
     const struct phema_cuda_counts *counts = phema_lane_counts(&gpu->lane);
     enum phema_status status;
     size_t n_fetched = 0, fetch_slot = 0, slot = 0;
@@ -181,7 +177,7 @@ static enum phema_status write_rows(struct worker *worker, size_t g, size_t firs
         status = phema_lane_wait(&gpu->lane, slot, err);
         if (status)
             return status;
-        status = write_row(worker, g, first + r, range,
+        status = write_row(worker, state, first + r,
                            worker->slots + slot * worker->run->budget.buffers.slot,
                            counts + r * worker->n_blocks, err);
         if (status)
@@ -191,12 +187,11 @@ static enum phema_status write_rows(struct worker *worker, size_t g, size_t firs
     return PHEMA_OK;
 }
 
-static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
-                                    const struct tile_range *range)
+static struct phema_cuda_job job_of(const struct worker *worker, const struct group *group)
 {
+    const struct tile_range *range = &worker->range;
     const struct run *run = worker->run;
     const struct gpu_worker *gpu = worker->gpu;
-    const struct group *group = &worker->rule->groups[g];
     for (size_t i = 0; i < group->n_inputs; i++)
         gpu->inputs[i] = gpu->places[group->inputs[i]];
     return (struct phema_cuda_job){
@@ -214,14 +209,14 @@ static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
 }
 
 /* As many targets at a time as the GPU has rows for, from all inputs. */
-static enum phema_status finish_group(struct worker *worker, size_t g,
-                                      const struct tile_range *range, struct phema_error *err)
+static enum phema_status finish_group(struct worker *worker, const struct group_state *state,
+                                      struct phema_error *err)
 {
     const struct run *run = worker->run;
-    const struct group *group = &worker->rule->groups[g];
+    const struct group *group = state->group;
     size_t most = run->gpu_run->fit.layout.n_rows;
-    struct phema_cuda_job job = job_of(worker, g, range);
-    tile_blocks_mark_varying(worker, g);
+    struct phema_cuda_job job = job_of(worker, group);
+    tile_mark_varying(worker, state);
     for (size_t first = 0; first < group->n_rows; first += most) {
         size_t n = group->n_rows - first < most ? group->n_rows - first : most;
         job.weights = group->weights + first;
@@ -230,16 +225,16 @@ static enum phema_status finish_group(struct worker *worker, size_t g,
         enum phema_status status = phema_lane_average(&worker->gpu->lane, &job, err);
         if (status)
             return status;
-        status = write_rows(worker, g, first, n, range, err);
+        status = write_rows(worker, state, first, n, err);
         if (status)
             return status;
     }
     return PHEMA_OK;
 }
 
-static void list_blocks(const struct worker *worker, const struct tile_range *range)
+static void list_blocks(const struct worker *worker)
 {
-    uint32_t parts = (uint32_t)components_of(range->dtype);
+    uint32_t parts = (uint32_t)components_of(worker->range.dtype);
     for (size_t b = 0; b < worker->n_blocks; b++) {
         const struct block *block = &worker->blocks[b];
         worker->gpu->blocks[b] = (struct phema_cuda_block){(uint32_t)block->first * parts,
@@ -247,19 +242,18 @@ static void list_blocks(const struct worker *worker, const struct tile_range *ra
     }
 }
 
-PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, uint64_t tile,
-                                   const struct tile_range *range, struct phema_error *err)
+PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, struct phema_error *err)
 {
     for (size_t g = 0; g < worker->rule->n_groups; g++)
-        tile_blocks_start_group(worker, g);
-    list_blocks(worker, range);
+        (void)tile_start_group(worker, g);
+    list_blocks(worker);
     uint32_t n_fed = 0;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < worker->run->plan->series->n && !status && !worker->is_abandoned; k++)
-        status = copy_input(worker, k, tile, range, &n_fed, err);
+        status = copy_input(worker, k, &n_fed, err);
     if (worker->is_abandoned)
         return status;
     for (size_t g = 0; g < worker->rule->n_groups && !status; g++)
-        status = finish_group(worker, g, range, err);
+        status = finish_group(worker, &worker->states[g], err);
     return status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* done_ranges.c - set of finished ranges. */
-#include "resume/done_ranges.h"
+#include "resume/resume.h"
 
 #include <stdlib.h>
 #include <string.h>

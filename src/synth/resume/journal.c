@@ -174,9 +174,10 @@ static enum phema_status find_segment(size_t *out, struct journal_writer *writer
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, const struct tile_range *range,
-                                   struct worker *worker, struct phema_error *err)
+PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, struct worker *worker,
+                                   struct phema_error *err)
 {
+    const struct tile_range *range = &worker->range;
     const struct run *run = writer->run;
     struct tile_account *accounts = worker->accounts;
     struct noted tile = {range->position, range->position + range->n_elems, false};

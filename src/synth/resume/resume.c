@@ -54,7 +54,7 @@ static enum phema_status check_segment(bool *is_intact, struct resuming *resumin
         struct tile_range range = tiling_tile(tiling, t, &hint);
         if (range.position != at)
             break;
-        status = tile_reread(resuming->run, output, &range, &sum, err);
+        status = tile_transfer(resuming->run, output, &range, NULL, &sum, err);
         at += range.n_elems;
     }
     *is_intact = !status && at == segment->end && sum == segment->account.sum;
@@ -293,7 +293,7 @@ static enum phema_status accept_done_tiles(const struct done_ranges *done, struc
         if (!done_ranges_has(done, range.position, range.position + range.n_elems))
             continue;
         for (size_t j = first; j < end && !status; j++)
-            status = tile_reread(run, j, &range, NULL, err);
+            status = tile_transfer(run, j, &range, NULL, NULL, err);
     }
     return status;
 }

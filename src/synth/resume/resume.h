@@ -5,8 +5,34 @@
 #define SYNTH_RESUME_RESUME_H
 
 #include "phema/writer.h"
-#include "resume/done_ranges.h"
 #include "worker.h"
+
+/* ---- done_ranges.c: finished ranges of a tiling, by position (tiling.h). There are few, since
+ * tiles are finished nearly in order. ---- */
+
+struct done_range {
+    uint64_t first, end;
+};
+
+/* Starts as {0}. Ranges are sorted, not empty, and no two touch. */
+struct done_ranges {
+    struct done_range *items; /* [n] */
+    size_t n, capacity;
+};
+
+/* Whether all of [first, end) is in the set. */
+bool done_ranges_has(const struct done_ranges *done, uint64_t first, uint64_t end);
+/* PHEMA_ERR_RESOURCE: nothing has changed */
+PHEMA_FALLIBLE done_ranges_add(struct done_ranges *done, uint64_t first, uint64_t end,
+                               struct phema_error *err);
+PHEMA_FALLIBLE done_ranges_remove(struct done_ranges *done, uint64_t first, uint64_t end,
+                                  struct phema_error *err);
+/* Removes all that the other set does not have. */
+PHEMA_FALLIBLE done_ranges_intersect(struct done_ranges *done, const struct done_ranges *other,
+                                     struct phema_error *err);
+void done_ranges_clear(struct done_ranges *done);
+
+/* ---- resume.c ---- */
 
 /* Reads the journals of outputs [first, end) to their ends.
  *   done  out: tiles that all outputs of the pass have; their counts are added to run->result,
@@ -33,10 +59,10 @@ void journal_writer_begin_pass(struct journal_writer *writer, size_t first, size
 /* Whether a tile was done by an earlier run. */
 bool journal_writer_has(const struct journal_writer *writer, const struct tile_range *range);
 
-/* Notes that the worker has written a tile to all outputs of the pass; from any thread. The
+/* Notes that the worker has written its tile to all outputs of the pass; from any thread. The
  * worker's accounts and digests are moved out of it. */
-PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, const struct tile_range *range,
-                                   struct worker *worker, struct phema_error *err);
+PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, struct worker *worker,
+                                   struct phema_error *err);
 
 /* From the watching thread: writes all that was noted since the last time, if that is long enough
  * ago or is_last. From the first record on outputs are kept after a failure. */
