@@ -173,14 +173,26 @@ PHEMA_FALLIBLE phema_outputs_check_parts(const struct phema_plan *plan,
  * sums: [n_digests] */
 void phema_output_set_digests(struct phema_output *output, const struct phema_hash_sum *sums);
 
-/* Bytes of a file of a copy that a replaced tensor, or a chunk of one, holds. */
+/* Bytes of a file of a copy that are not the template's: of a replaced tensor, or of a chunk of one,
+ * or a checksum. */
 struct phema_extent {
     size_t file;
     uint64_t start, end;
 };
-/* The bytes of all replaced tensors, sorted by file and start; of a strided one, with its gaps.
+/* The bytes of all replaced tensors, of a strided one with its gaps, and the checksums of records;
+ * sorted by file and start.
  *   out  the caller's (free) */
 PHEMA_FALLIBLE phema_output_extents(struct phema_extent **out, size_t *n,
+                                    const struct phema_plan *plan,
+                                    const struct phema_outputs *outputs, size_t output,
+                                    const struct phema_record *records, size_t n_records,
+                                    struct phema_error *err);
+
+/* The records of the template that hold a replaced tensor and have a CRC-32, sorted by file and
+ * place. out: [n] the caller's (free), also after a failure
+ * PHEMA_ERR_FILE      the template was changed since it was opened, and is damaged
+ * PHEMA_ERR_RESOURCE  out of memory */
+PHEMA_FALLIBLE phema_output_records(struct phema_record **out, size_t *n,
                                     const struct phema_plan *plan,
                                     const struct phema_outputs *outputs, size_t output,
                                     struct phema_error *err);

@@ -1,5 +1,5 @@
-/* dcp.h - the bytes of a distributed checkpoint (docs/formats/dcp.md): pickle opcodes, the zip of a
- * piece and .metadata. Shares no code with the reader, so that one checks the other. */
+/* dcp.h - the bytes of a distributed checkpoint (docs/formats/dcp.md): the zip of a piece, and
+ * .metadata. Shares no code with the reader, so that one checks the other. */
 #ifndef OUTPUT_DCP_H
 #define OUTPUT_DCP_H
 
@@ -12,18 +12,6 @@
 
 /* A dtype in torch. NULL: torch has no such dtype. */
 const char *dcp_dtype_name(enum phema_dtype dtype);
-
-/* ---- Pickles of protocol 2 (dcp_pickle.c) ---- */
-
-void dcp_pickle_u64(struct phema_strbuf *pickle, uint64_t number);
-void dcp_pickle_text(struct phema_strbuf *pickle, const char *text, size_t size);
-void dcp_pickle_global(struct phema_strbuf *pickle, const char *module, const char *name);
-/* Around the items of a tuple. */
-void dcp_pickle_begin_tuple(struct phema_strbuf *pickle, size_t n);
-void dcp_pickle_end_tuple(struct phema_strbuf *pickle, size_t n);
-void dcp_pickle_sizes(struct phema_strbuf *pickle, const uint64_t *sizes, unsigned rank);
-
-/* ---- Pieces (dcp_piece.c) ---- */
 
 /* The zip of one tensor without its data. Its size depends on dtype and shape only. Clear bytes. */
 struct dcp_frame {
@@ -38,9 +26,7 @@ PHEMA_FALLIBLE dcp_frame_make(struct dcp_frame *frame, enum phema_dtype dtype,
                               const uint64_t *shape, unsigned rank, uint32_t crc,
                               struct phema_error *err);
 
-/* ---- .metadata (dcp_metadata.c) ---- */
-
-/* Appends the pickle.
+/* Appends the pickle .metadata.
  *   tensors     [n] as written
  *   pieces      all boxes, in the order of the tensors
  *   file_names  of the files that pieces count */

@@ -45,7 +45,7 @@ static inline struct phema_tensor output_tensor(const struct phema_plan *plan,
     return tensor;
 }
 
-/* ---- extents.c ---- */
+/* ---- copy_changes.c: what is replaced in a copy ---- */
 
 struct extent_list {
     struct phema_extent *items; /* [n] the caller's (free) */
@@ -56,8 +56,6 @@ struct extent_list {
 PHEMA_FALLIBLE extents_add(struct extent_list *list, const struct phema_tensor *tensor,
                            struct phema_error *err);
 void extents_sort(struct extent_list *list); /* by file and start */
-
-/* ---- template_names.c: names of tensors in --into ---- */
 
 /* The tensor of the template that an average replaces; or NULL. */
 const struct phema_tensor *template_find(const struct phema_checkpoint *template,

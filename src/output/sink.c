@@ -82,8 +82,6 @@ static enum phema_status write_tensor(struct sink *sink, size_t i, uint64_t firs
         atomic_fetch_add_explicit(&sink->sums[i], hash, memory_order_relaxed);
     if (sum)
         *sum += hash;
-    if (location->chunks || sink->pieces)
-        return sink_write_runs(sink, i, first, n, data, err);
     if (location->stride) {
         struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
         tensor.dtype = dtype;
@@ -91,11 +89,7 @@ static enum phema_status write_tensor(struct sink *sink, size_t i, uint64_t firs
         phema_tensor_write(sink->map + offset, &tensor, first, n, data);
         return PHEMA_OK;
     }
-    enum phema_status status =
-        phema_writer_write(sink->writers[location->file], offset, data, size, err);
-    if (!status)
-        sink_note_frames(sink, offset, size);
-    return status;
+    return sink_write_runs(sink, i, first, n, data, err);
 }
 
 /* Whether tensor b begins where a ends in the file, so that one write has the data of both. */
@@ -170,6 +164,12 @@ PHEMA_FALLIBLE sink_write_digests(struct sink *sink, const struct phema_hash_sum
                               end - first, err);
 }
 
+static bool has_checksums(const struct phema_checkpoint *template)
+{
+    const char *format = phema_checkpoint_format(template);
+    return strcmp(format, "torch-zip") == 0 || strcmp(format, "dcp") == 0;
+}
+
 uint64_t sink_finish_thread_bytes(uint64_t *n_tasks, const struct phema_outputs *outputs,
                                   size_t n_tensors)
 {
@@ -182,8 +182,8 @@ uint64_t sink_finish_thread_bytes(uint64_t *n_tasks, const struct phema_outputs 
             phema_writer_zstd_bytes(&n_frames, outputs->level, outputs->items[j].size_bytes);
         *n_tasks = n_frames > *n_tasks ? n_frames : *n_tasks;
     }
-    if (form->is_copy && outputs->m && zip_has_checksums(outputs->items[0].template)) {
-        thread_bytes = ZIP_CHECKSUMS_THREAD_BYTES;
+    if (form->is_copy && outputs->m && has_checksums(outputs->items[0].template)) {
+        thread_bytes = SINK_CHUNK_BYTES;
         *n_tasks = n_tensors;
     }
     return thread_bytes;
@@ -198,14 +198,39 @@ PHEMA_FALLIBLE sink_try_finish(const struct phema_outputs *outputs, const uint8_
     return PHEMA_OK;
 }
 
-static enum phema_status update_checksums(struct sink *sink, struct phema_error *err)
+/* ---- Files without tensors ---- */
+
+/* Of a directory, or of the part that writes the side files. */
+static enum phema_status add_side_file(struct sink *sink, size_t f, struct phema_error *err)
 {
-    struct phema_record *records = NULL;
-    size_t n = 0;
-    enum phema_status status = zip_changed_records(&records, &n, sink, err);
+    const struct phema_side_file *file = &sink->outputs->side_files[f];
+    size_t index = sink->output->n_files + f; /* in the files of a part */
+    if (file->source && sink->part)
+        return phema_writer_part_copy_file(sink->part, index, file->source, err);
+    if (file->source)
+        return phema_writer_directory_copy_file(sink->directory, file->name, file->source, err);
+    struct phema_writer *writer = NULL;
+    enum phema_status status = sink->part
+                                   ? phema_writer_part_file(&writer, sink->part, index, err)
+                                   : phema_writer_directory_add(&writer, sink->directory,
+                                                                file->name, NULL, file->size, err);
+    if (status)
+        return status;
+    status = phema_writer_write(writer, 0, file->text, file->size, err);
     if (!status)
-        status = zip_checksums_update(sink, records, n, sink->options.n_threads, err);
-    free(records);
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
+PHEMA_FALLIBLE sink_add_side_files(struct sink *sink, bool are_last, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (sink->options.part > 1)
+        return PHEMA_OK;
+    for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
+        if (sink->outputs->side_files[f].is_last == are_last)
+            status = add_side_file(sink, f, err);
     return status;
 }
 
@@ -213,8 +238,6 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 {
     if (sink->form->is_compressed)
         return sink_compress(sink, err);
-    if (sink->form->is_copy && !sink->part)
-        return update_checksums(sink, err);
     enum phema_status status = sink_finish_pieces(sink, err);
     return status || !sink->form->is_directory ? status : sink_add_side_files(sink, true, err);
 }

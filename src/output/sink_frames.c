@@ -54,7 +54,9 @@ static size_t find_frame(const struct sink *sink, uint64_t offset)
 void sink_note_frames(struct sink *sink, uint64_t offset, uint64_t size)
 {
     uint64_t end = offset + size;
-    for (size_t f = find_frame(sink, offset); sink->frame_bytes && offset < end; f++) {
+    if (!sink->frame_bytes)
+        return;
+    for (size_t f = find_frame(sink, offset); offset < end; f++) {
         uint64_t frame_end = sink->frames.ends[f] < end ? sink->frames.ends[f] : end;
         atomic_fetch_add_explicit(&sink->frame_bytes[f], frame_end - offset, memory_order_relaxed);
         offset = frame_end;

@@ -10,7 +10,7 @@
 #include "phema/writer.h"
 
 /* Data with a CRC-32 in the output: a box of a new distributed checkpoint, or a record of a copied
- * zip that several processes write. */
+ * zip. Records that one process copies are listed when all data are written. */
 struct sink_piece {
     size_t file;
     uint64_t data_at, size_bytes; /* in the file */
@@ -54,6 +54,9 @@ struct sink {
     size_t scratch_size;
 };
 
+/* Bytes that are read back at once. */
+#define SINK_CHUNK_BYTES ((size_t)1 << 20)
+
 /* PATH, two suffixes, and "/NAME" unless name is NULL; the caller's. NULL: out of memory */
 static inline char *sink_path(const char *path, const char *suffix, const char *end,
                               const char *name)
@@ -69,23 +72,12 @@ static inline char *sink_path(const char *path, const char *suffix, const char *
 PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_t first, uint64_t n,
                            uint64_t *sum, struct phema_error *err);
 
-/* Writes the side files, unless another part does: those that come last, or the others
- * (sink_files.c). */
+/* Writes the side files, unless another part does: those that come last, or the others (sink.c). */
 PHEMA_FALLIBLE sink_add_side_files(struct sink *sink, bool are_last, struct phema_error *err);
 
 /* Restores from the template what no replaced tensor holds, and of a part its share of that
  * (sink_template.c). */
 PHEMA_FALLIBLE sink_restore_template(struct sink *sink, struct phema_error *err);
-
-/* ---- sink_runs.c: elements and their places ---- */
-
-/* Writes elements [first, first + n) of tensor i to their places. */
-PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n,
-                               const void *data, struct phema_error *err);
-
-/* Reads them into data.  is_done: they count as written by this run */
-PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n, bool is_done,
-                              void *data, struct phema_error *err);
 
 /* ---- sink_frames.c: compressed outputs ---- */
 
@@ -98,7 +90,15 @@ void sink_note_frames(struct sink *sink, uint64_t offset, uint64_t size);
 /* Compresses the output; of a part the frames that no other part writes to. */
 PHEMA_FALLIBLE sink_compress(struct sink *sink, struct phema_error *err);
 
-/* ---- sink_pieces.c: data with checksums ---- */
+/* ---- sink_pieces.c: elements and their places, pieces with checksums ---- */
+
+/* Writes elements [first, first + n) of tensor i to their places. */
+PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n,
+                               const void *data, struct phema_error *err);
+
+/* Reads them into data.  is_done: they count as written by this run */
+PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n, bool is_done,
+                              void *data, struct phema_error *err);
 
 PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err);
 
@@ -106,9 +106,6 @@ PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err);
  * the pieces that hold them. */
 void sink_note_bytes(struct sink *sink, size_t file, uint64_t offset, const void *data,
                      size_t size);
-/* The same for a run of tensor i, also of a new zip. */
-void sink_note_run(struct sink *sink, size_t i, const struct phema_run *run, const void *data,
-                   size_t size);
 
 /* Writes checksums, and of new zips headers and ends, when all data of this process are written. */
 PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err);
@@ -130,26 +127,5 @@ static inline uint64_t sink_hash(const struct sink *sink, size_t i, uint64_t off
     uint64_t file = sink->output->locations[i].file; /* 16 bits distinguish enough files */
     return phema_hash_at(data, size, (offset + first) ^ file << 48);
 }
-
-/* ---- zip_checksum_update.c ---- */
-
-/* The records of the template that hold a replaced tensor and have a CRC-32, sorted by file and
- * place. out: [n] the caller's (free)
- * PHEMA_ERR_FILE      the template was changed since it was opened, and is damaged
- * PHEMA_ERR_RESOURCE  out of memory */
-PHEMA_FALLIBLE zip_changed_records(struct phema_record **out, size_t *n, const struct sink *sink,
-                                   struct phema_error *err);
-
-/* State of each thread of zip_checksums_update. */
-#define ZIP_CHECKSUMS_THREAD_BYTES ((size_t)1 << 20)
-
-/* Recomputes the CRC-32 of these records of a copy from what was written, on n_threads threads.
- * PHEMA_ERR_OUTPUT    the copy cannot be read or written
- * PHEMA_ERR_RESOURCE  out of memory */
-PHEMA_FALLIBLE zip_checksums_update(const struct sink *sink, const struct phema_record *records,
-                                    size_t n, unsigned n_threads, struct phema_error *err);
-
-/* Whether such a copy has checksums at all. */
-bool zip_has_checksums(const struct phema_checkpoint *template);
 
 #endif

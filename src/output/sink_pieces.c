@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sink_pieces.c - Data with a checksum: the zips of a new distributed checkpoint, and the records of a
- * zip that several processes copy. Data arrive in any order and from any thread: each block adds its
- * share of the CRC (phema_crc32_share). So data are read once, headers are written last, and nothing
- * but a number is held for each piece. Of a piece that several parts write, each part records its
- * share, and join adds them up. */
+/* sink_pieces.c - Elements of a tensor, written to their places in the files of an output, or read from
+ * them; and pieces of these files with a checksum: the zips of a new distributed checkpoint, and the
+ * records of a copied zip. Data arrive in any order and from any thread: each block adds its share of
+ * the CRC (phema_crc32_share). So data are read once, headers are written last, and nothing but a
+ * number is held for each piece. Of a piece that several parts write, each part records its share, and
+ * join adds them up. One process that copies a zip reads the records back instead: in them elements
+ * may be scattered, or lie on each other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +55,9 @@ void sink_note_bytes(struct sink *sink, size_t file, uint64_t offset, const void
     }
 }
 
-void sink_note_run(struct sink *sink, size_t i, const struct phema_run *run, const void *data,
-                   size_t size)
+/* Bytes of a run of tensor i, also of a new zip. */
+static void note_run(struct sink *sink, size_t i, const struct phema_run *run, const void *data,
+                     size_t size)
 {
     if (!sink->pieces)
         return;
@@ -63,6 +66,74 @@ void sink_note_run(struct sink *sink, size_t i, const struct phema_run *run, con
     else
         note_block(&sink->pieces[sink->outputs->first_piece[i] + run->chunk], run->offset, data,
                    size);
+}
+
+/* ---- Elements and their places ---- */
+
+struct transfer {
+    struct sink *sink;
+    size_t tensor;
+    uint64_t first; /* the element at data */
+    const uint8_t *written;
+    uint8_t *read; /* one of both */
+    bool is_done;  /* what was read counts as written */
+};
+
+static enum phema_status transfer_run(void *context, const struct phema_run *run,
+                                      struct phema_error *err)
+{
+    const struct transfer *transfer = context;
+    struct sink *sink = transfer->sink;
+    enum phema_dtype dtype = sink->outputs->dtypes[transfer->tensor];
+    uint64_t at = phema_dtype_bytes(dtype, run->first - transfer->first);
+    size_t size = (size_t)phema_dtype_bytes(dtype, run->n);
+    struct phema_writer *writer = sink->writers[run->file];
+    enum phema_status status =
+        transfer->read ? phema_writer_read(writer, run->offset, transfer->read + at, size, err)
+                       : phema_writer_write(writer, run->offset, transfer->written + at, size, err);
+    if (!status && transfer->read && transfer->is_done)
+        phema_writer_count(writer, run->offset, transfer->read + at, size);
+    if (!status && (transfer->written || transfer->is_done)) {
+        note_run(sink, transfer->tensor, run,
+                 transfer->read ? transfer->read + at : transfer->written + at, size);
+        sink_note_frames(sink, run->offset, size);
+    }
+    return status;
+}
+
+static enum phema_status transfer_range(struct transfer *transfer, uint64_t n,
+                                        struct phema_error *err)
+{
+    const struct sink *sink = transfer->sink;
+    size_t i = transfer->tensor;
+    const struct phema_tensor_location *location = &sink->output->locations[i];
+    struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
+    tensor.dtype = sink->outputs->dtypes[i];
+    tensor.chunks = location->chunks;
+    tensor.n_chunks = location->n_chunks;
+    if (location->chunks)
+        return phema_tensor_visit_runs(&tensor, transfer->first, n, transfer_run, transfer, err);
+    const struct phema_run all = {.file = location->file,
+                                  .offset = sink_tensor_offset(sink, i) +
+                                            phema_dtype_bytes(tensor.dtype, transfer->first),
+                                  .first = transfer->first,
+                                  .n = n};
+    return transfer_run(transfer, &all, err);
+}
+
+PHEMA_FALLIBLE sink_write_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n,
+                               const void *data, struct phema_error *err)
+{
+    struct transfer transfer = {.sink = sink, .tensor = i, .first = first, .written = data};
+    return transfer_range(&transfer, n, err);
+}
+
+PHEMA_FALLIBLE sink_read_runs(struct sink *sink, size_t i, uint64_t first, uint64_t n, bool is_done,
+                              void *data, struct phema_error *err)
+{
+    struct transfer transfer = {
+        .sink = sink, .tensor = i, .first = first, .read = data, .is_done = is_done};
+    return transfer_range(&transfer, n, err);
 }
 
 /* ---- Checksums ---- */
@@ -89,8 +160,9 @@ static enum phema_status open_new_zips(struct sink *sink, struct phema_error *er
 
 static enum phema_status open_records(struct sink *sink, struct phema_error *err)
 {
-    size_t n = 0;
-    enum phema_status status = zip_changed_records(&sink->records, &n, sink, err);
+    size_t n = 0, output = (size_t)(sink->output - sink->outputs->items);
+    enum phema_status status =
+        phema_output_records(&sink->records, &n, sink->plan, sink->outputs, output, err);
     if (status || !n)
         return status;
     status = make_pieces(sink, n, err);
@@ -100,6 +172,23 @@ static enum phema_status open_records(struct sink *sink, struct phema_error *err
         sink->pieces[p].data_at = record->offset;
         sink->pieces[p].size_bytes = record->size_bytes;
     }
+    return status;
+}
+
+/* Reads a record back from a copy that one process has made. */
+static enum phema_status read_record(const struct sink *sink, struct sink_piece *piece,
+                                     struct phema_error *err)
+{
+    uint64_t end = piece->data_at + piece->size_bytes;
+    uint8_t *chunk = malloc(SINK_CHUNK_BYTES);
+    enum phema_status status = chunk ? PHEMA_OK : phema_fail_memory(err);
+    for (uint64_t at = piece->data_at; at < end && !status; at += SINK_CHUNK_BYTES) {
+        size_t size = end - at < SINK_CHUNK_BYTES ? (size_t)(end - at) : SINK_CHUNK_BYTES;
+        status = phema_writer_read(sink->writers[piece->file], at, chunk, size, err);
+        if (!status)
+            note_block(piece, at, chunk, size);
+    }
+    free(chunk);
     return status;
 }
 
@@ -208,25 +297,37 @@ static enum phema_status write_frame(struct piece_frame *frame, const struct sin
     return status;
 }
 
-/* Pieces that one task finishes. */
+static enum phema_status finish_piece(struct piece_frame *frame, const struct sink *sink, size_t p,
+                                      struct phema_error *err)
+{
+    struct sink_piece *piece = &sink->pieces[p];
+    enum phema_status status = PHEMA_OK;
+    if (sink->records && !sink->options.n_parts)
+        status = read_record(sink, piece, err);
+    enum piece_share share = share_of(sink, p);
+    if (!status && share != PIECE_OWN && !sink->options.n_parts)
+        status = phema_fail(err, PHEMA_BUG, "%s: %llu of %llu bytes of a piece were written",
+                            sink->output->path, (unsigned long long)atomic_load(&piece->n_bytes),
+                            (unsigned long long)piece->size_bytes);
+    return status || share == PIECE_OF_OTHERS ? status : write_frame(frame, sink, p, err);
+}
+
+/* Pieces that one task finishes, which does not read them. */
 enum { PIECES_PER_TASK = 256 };
+
+static size_t pieces_per_task(const struct sink *sink)
+{
+    return sink->records && !sink->options.n_parts ? 1 : PIECES_PER_TASK;
+}
 
 static enum phema_status finish_pieces(void *context, size_t task, struct phema_error *err)
 {
     const struct sink *sink = context;
     struct piece_frame frame = {.n = 0};
-    size_t first = task * PIECES_PER_TASK, n = sink->n_pieces;
+    size_t n = pieces_per_task(sink), first = task * n;
     enum phema_status status = PHEMA_OK;
-    for (size_t p = first; p < n && p < first + PIECES_PER_TASK && !status; p++) {
-        enum piece_share share = share_of(sink, p);
-        if (share != PIECE_OWN && !sink->options.n_parts)
-            status = phema_fail(err, PHEMA_BUG, "%s: %llu of %llu bytes of a piece were written",
-                                sink->output->path,
-                                (unsigned long long)atomic_load(&sink->pieces[p].n_bytes),
-                                (unsigned long long)sink->pieces[p].size_bytes);
-        else if (share != PIECE_OF_OTHERS)
-            status = write_frame(&frame, sink, p, err);
-    }
+    for (size_t p = first; p < sink->n_pieces && p < first + n && !status; p++)
+        status = finish_piece(&frame, sink, p, err);
     clear_frame(&frame);
     return status;
 }
@@ -258,11 +359,13 @@ static enum phema_status list_shared(struct sink *sink, struct phema_error *err)
 
 PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err)
 {
-    if (!sink->pieces)
-        return PHEMA_OK;
-    size_t n_tasks = (sink->n_pieces + PIECES_PER_TASK - 1) / PIECES_PER_TASK;
-    enum phema_status status =
-        phema_parallel_try(n_tasks, sink->options.n_threads, finish_pieces, sink, err);
+    enum phema_status status = PHEMA_OK;
+    if (sink->form->is_copy && !sink->options.n_parts)
+        status = open_records(sink, err);
+    if (status || !sink->pieces)
+        return status;
+    size_t n_tasks = (sink->n_pieces + pieces_per_task(sink) - 1) / pieces_per_task(sink);
+    status = phema_parallel_try(n_tasks, sink->options.n_threads, finish_pieces, sink, err);
     return status || !sink->options.n_parts ? status : list_shared(sink, err);
 }
 

@@ -5,17 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "outputs.h"
 #include "sink_internal.h"
-
-#define CHUNK_BYTES ((uint64_t)1 << 20)
 
 struct restoring {
     struct sink *sink;
-    uint8_t *chunk;          /* [CHUNK_BYTES] */
-    size_t file;             /* index */
-    uint64_t first, end;     /* of it, this process' share */
-    struct extent_list kept; /* the bytes of all files that are not the template's */
+    uint8_t *chunk;            /* [SINK_CHUNK_BYTES] */
+    size_t file;               /* index */
+    uint64_t first, end;       /* of it, this process' share */
+    struct phema_extent *kept; /* [n_kept] the bytes of all files that are not the template's */
+    size_t n_kept;
 };
 
 /* part / n_parts of a file; no product is too large. */
@@ -33,8 +31,8 @@ static enum phema_status restore_range(const struct restoring *restoring, uint64
     struct phema_span wanted = phema_file_span(phema_checkpoint_file(sink->output->template, f));
     first = first > restoring->first ? first : restoring->first;
     end = end < restoring->end ? end : restoring->end;
-    for (uint64_t at = first; at < end; at += CHUNK_BYTES) {
-        size_t size = (size_t)(end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES);
+    for (uint64_t at = first; at < end; at += SINK_CHUNK_BYTES) {
+        size_t size = (size_t)(end - at < SINK_CHUNK_BYTES ? end - at : SINK_CHUNK_BYTES);
         const uint8_t *data = wanted.data + at;
         enum phema_status status =
             phema_writer_read(sink->writers[f], at, restoring->chunk, size, err);
@@ -54,52 +52,33 @@ static enum phema_status restore_file(struct restoring *restoring, size_t *x,
                                       struct phema_error *err)
 {
     const struct sink_options *options = &restoring->sink->options;
-    const struct extent_list *kept = &restoring->kept;
+    const struct phema_extent *kept = restoring->kept;
     uint64_t at = 0, size_bytes = restoring->sink->output->files[restoring->file].size_bytes;
     uint64_t n_parts = options->n_parts ? options->n_parts : 1;
     uint64_t part = options->n_parts ? options->part : 1;
     restoring->first = bytes_before(size_bytes, part - 1, n_parts);
     restoring->end = bytes_before(size_bytes, part, n_parts);
     enum phema_status status = PHEMA_OK;
-    for (; *x < kept->n && kept->items[*x].file == restoring->file && !status; ++*x) {
-        status = restore_range(restoring, at, kept->items[*x].start, err);
-        at = kept->items[*x].end > at ? kept->items[*x].end : at;
+    for (; *x < restoring->n_kept && kept[*x].file == restoring->file && !status; ++*x) {
+        status = restore_range(restoring, at, kept[*x].start, err);
+        at = kept[*x].end > at ? kept[*x].end : at;
     }
     return status ? status : restore_range(restoring, at, size_bytes, err);
 }
 
-/* The replaced tensors, and the checksums that change. */
-static enum phema_status list_kept(struct extent_list *list, const struct sink *sink,
-                                   struct phema_error *err)
-{
-    size_t output = (size_t)(sink->output - sink->outputs->items);
-    enum phema_status status =
-        phema_output_extents(&list->items, &list->n, sink->plan, sink->outputs, output, err);
-    if (status || !sink->records)
-        return status;
-    size_t n = list->n + PHEMA_RECORD_CRCS * sink->n_pieces;
-    struct phema_extent *items = realloc(list->items, (n + 1) * sizeof(*items));
-    if (!items)
-        return phema_fail_memory(err);
-    list->items = items;
-    for (size_t p = 0; p < sink->n_pieces; p++)
-        for (unsigned c = 0; c < sink->records[p].n_crc; c++) {
-            uint64_t at = sink->records[p].crc_at[c];
-            items[list->n++] = (struct phema_extent){sink->records[p].file, at, at + 4};
-        }
-    extents_sort(list);
-    return PHEMA_OK;
-}
-
 PHEMA_FALLIBLE sink_restore_template(struct sink *sink, struct phema_error *err)
 {
-    struct restoring restoring = {.sink = sink, .chunk = malloc((size_t)CHUNK_BYTES)};
+    struct restoring restoring = {.sink = sink, .chunk = malloc(SINK_CHUNK_BYTES)};
     size_t x = 0, n_files = phema_checkpoint_n_files(sink->output->template);
+    size_t output = (size_t)(sink->output - sink->outputs->items);
     enum phema_status status =
-        restoring.chunk ? list_kept(&restoring.kept, sink, err) : phema_fail_memory(err);
+        restoring.chunk
+            ? phema_output_extents(&restoring.kept, &restoring.n_kept, sink->plan, sink->outputs,
+                                   output, sink->records, sink->records ? sink->n_pieces : 0, err)
+            : phema_fail_memory(err);
     for (; restoring.file < n_files && !status; restoring.file++)
         status = restore_file(&restoring, &x, err);
-    free(restoring.kept.items);
+    free(restoring.kept);
     free(restoring.chunk);
     return status;
 }

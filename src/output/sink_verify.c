@@ -12,8 +12,6 @@
 #include "phema/strbuf.h"
 #include "sink_internal.h"
 
-#define CHUNK_BYTES ((size_t)1 << 20)
-
 static enum phema_status fail_different(const struct sink *sink, const char *what,
                                         struct phema_error *err)
 {
@@ -97,28 +95,20 @@ static enum phema_status grow_scratch(struct sink *sink, size_t size, struct phe
 PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_t first, uint64_t n,
                            uint64_t *sum, struct phema_error *err)
 {
-    const struct phema_tensor_location *location = &sink->output->locations[i];
     struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
     tensor.dtype = sink->outputs->dtypes[i];
+    tensor.stride = sink->output->locations[i].stride;
     size_t size = (size_t)phema_dtype_bytes(tensor.dtype, n);
     enum phema_status status = grow_scratch(sink, size, err);
     if (status)
         return status;
     const uint8_t *data = sink->scratch;
-    tensor.stride = location->stride;
-    if (location->chunks || sink->pieces)
-        status = sink_read_runs(sink, i, first, n, !sum && !sink->is_verifying, sink->scratch, err);
-    else if (location->stride)
+    if (tensor.stride)
         data = phema_tensor_read(sink->map + offset, &tensor, first, n, sink->scratch);
     else
-        status = phema_writer_read(sink->writers[location->file], offset, sink->scratch, size, err);
+        status = sink_read_runs(sink, i, first, n, !sum && !sink->is_verifying, sink->scratch, err);
     if (status)
         return status;
-    if (!sum && !sink->is_verifying) {
-        sink_note_frames(sink, offset, size);
-        if (!location->chunks && !sink->pieces)
-            phema_writer_count(sink->writers[location->file], offset, data, size);
-    }
     uint64_t hash = sink_hash(sink, i, offset, first, data, size);
     if (sum)
         *sum += hash;
@@ -143,7 +133,8 @@ static enum phema_status compare_range(struct sink *sink, struct phema_reader *r
         phema_writer_read(sink->writers[0], offset, sink->scratch, size, err);
     if (status)
         return status;
-    status = phema_reader_read(&data, reader, tensor, first, n, sink->scratch + CHUNK_BYTES, err);
+    status =
+        phema_reader_read(&data, reader, tensor, first, n, sink->scratch + SINK_CHUNK_BYTES, err);
     if (status)
         return status;
     return memcmp(data, sink->scratch, size) == 0 ? PHEMA_OK : fail_tensor(sink, i, err);
@@ -159,7 +150,7 @@ static enum phema_status compare_tensor(struct sink *sink, struct phema_reader *
         phema_checkpoint_find(checkpoint, wanted->name, wanted->name_size);
     if (!tensor || tensor->dtype != dtype || tensor->n_elems != wanted->n_elems)
         return fail_tensor(sink, i, err);
-    uint64_t step = CHUNK_BYTES * 8 / phema_dtype_bits(dtype) / 8 * 8; /* whole bytes */
+    uint64_t step = SINK_CHUNK_BYTES * 8 / phema_dtype_bits(dtype) / 8 * 8; /* whole bytes */
     enum phema_status status = PHEMA_OK;
     for (uint64_t first = 0; first < tensor->n_elems && !status; first += step) {
         uint64_t n = tensor->n_elems - first < step ? tensor->n_elems - first : step;
@@ -173,7 +164,7 @@ static enum phema_status compare_tensors(struct sink *sink,
                                          struct phema_error *err)
 {
     struct phema_reader *reader = NULL;
-    enum phema_status status = grow_scratch(sink, 2 * CHUNK_BYTES, err);
+    enum phema_status status = grow_scratch(sink, 2 * SINK_CHUNK_BYTES, err);
     if (status)
         return status;
     status = phema_reader_open(&reader, checkpoint, err);

@@ -207,14 +207,6 @@ PHEMA_FALLIBLE compare_output_tensors(struct compare_output *comparison, const s
 
 /* ---- Other bytes of a copy ---- */
 
-static int compare_extents(const void *a, const void *b)
-{
-    const struct phema_extent *left = a, *right = b;
-    if (left->file != right->file)
-        return left->file < right->file ? -1 : 1;
-    return (left->start > right->start) - (left->start < right->start);
-}
-
 static uint64_t count_bytes(const uint8_t *a, const uint8_t *b, uint64_t start, uint64_t end)
 {
     uint64_t n = 0;
@@ -223,100 +215,45 @@ static uint64_t count_bytes(const uint8_t *a, const uint8_t *b, uint64_t start, 
     return n;
 }
 
-/* Counts the wrong checksum bytes of a record whose tensors were replaced. */
-static uint64_t check_record(const struct phema_record *record, const struct phema_record *before,
-                             struct phema_span content, struct phema_span template)
-{
-    uint32_t wanted = before->crc;
-    if (!phema_record_is_switched_off(before, template))
-        wanted = phema_crc32(0, content.data + record->offset, (size_t)record->size_bytes);
-    return record->crc == wanted ? 0 : (uint64_t)4 * record->n_crc;
-}
-
-struct others {
-    struct compare_output *comparison;
-    struct phema_extent *items; /* [n] of the tensors, sorted; then of checksums */
-    size_t n;
-};
-
 static struct phema_span content_of(const struct phema_checkpoint *checkpoint, size_t f)
 {
     return phema_file_span(phema_checkpoint_file(checkpoint, f));
 }
 
-/* Whether one of the tensors begins in the record. */
-static bool holds_replaced(const struct others *others, size_t n_tensors,
-                           const struct phema_record *record)
+/* Counts the bytes of wrong checksums. Both lists are sorted; the headers of records that differ in
+ * another way are compared with the other bytes.
+ *   changed  [n_changed] records of the template whose tensors were replaced */
+static void check_records(struct compare_output *comparison, const struct phema_record *changed,
+                          size_t n_changed, const struct phema_record *records, size_t n)
 {
-    const struct phema_extent wanted = {record->file, record->offset, 0};
-    size_t low = 0, high = n_tensors; /* the first one from the record on */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare_extents(&others->items[middle], &wanted) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < n_tensors && others->items[low].file == record->file &&
-           others->items[low].start - record->offset < record->size_bytes;
-}
-
-static enum phema_status add_checksums(struct others *others, struct phema_error *err)
-{
-    struct compare_output *comparison = others->comparison;
-    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
-    struct phema_record *records = NULL, *before = NULL;
-    size_t n = 0, n_before = 0, n_tensors = others->n;
-    enum phema_status status = phema_checkpoint_records(&records, &n, comparison->checkpoint, err);
-    if (status)
-        goto end;
-    status = phema_checkpoint_records(&before, &n_before, template, err);
-    if (status)
-        goto end;
-    struct phema_extent *items =
-        realloc(others->items, (n_tensors + PHEMA_RECORD_CRCS * n + 1) * sizeof(*items));
-    if (!items) {
-        status = phema_fail_memory(err);
-        goto end;
-    }
-    others->items = items;
-    bool are_same = n == n_before; /* else the bytes between differ */
-    for (size_t r = 0; r < n && are_same; r++) {
-        are_same = records[r].offset == before[r].offset && records[r].file == before[r].file &&
-                   records[r].size_bytes == before[r].size_bytes &&
-                   records[r].n_crc == before[r].n_crc;
-        if (!are_same || !holds_replaced(others, n_tensors, &records[r]))
+    for (size_t c = 0, r = 0; c < n_changed; c++) {
+        const struct phema_record *wanted = &changed[c];
+        while (r < n && (records[r].file < wanted->file ||
+                         (records[r].file == wanted->file && records[r].offset < wanted->offset)))
+            r++;
+        if (r == n || records[r].file != wanted->file || records[r].offset != wanted->offset ||
+            records[r].size_bytes != wanted->size_bytes)
             continue;
-        size_t f = records[r].file;
-        for (unsigned c = 0; c < records[r].n_crc; c++)
-            others->items[others->n++] =
-                (struct phema_extent){f, before[r].crc_at[c], before[r].crc_at[c] + 4};
-        comparison->n_other_bytes +=
-            check_record(&records[r], &before[r], content_of(comparison->checkpoint, f),
-                         content_of(template, f));
+        struct phema_span content = content_of(comparison->checkpoint, wanted->file);
+        uint32_t crc = phema_crc32(0, content.data + wanted->offset, (size_t)wanted->size_bytes);
+        comparison->n_other_bytes += records[r].crc == crc ? 0 : (uint64_t)4 * wanted->n_crc;
     }
-end:
-    free(records);
-    free(before);
-    return status;
 }
 
 /* Counts the differing bytes outside the extents. */
-static void count_others(struct others *others)
+static void count_others(struct compare_output *comparison, const struct phema_extent *extents,
+                         size_t n_extents)
 {
-    struct compare_output *comparison = others->comparison;
     const struct phema_checkpoint *template = comparison->outputs->items[0].template;
     uint64_t *n = &comparison->n_other_bytes;
     size_t x = 0;
-    if (others->n)
-        qsort(others->items, others->n, sizeof(*others->items), compare_extents);
     for (size_t f = 0; f < phema_checkpoint_n_files(template); f++) {
         struct phema_span content = content_of(comparison->checkpoint, f);
         struct phema_span before = content_of(template, f);
         uint64_t at = 0;
-        for (; x < others->n && others->items[x].file == f; x++) {
-            *n += count_bytes(content.data, before.data, at, others->items[x].start);
-            at = others->items[x].end > at ? others->items[x].end : at;
+        for (; x < n_extents && extents[x].file == f; x++) {
+            *n += count_bytes(content.data, before.data, at, extents[x].start);
+            at = extents[x].end > at ? extents[x].end : at;
         }
         *n += count_bytes(content.data, before.data, at, content.size);
     }
@@ -324,14 +261,24 @@ static void count_others(struct others *others)
 
 static enum phema_status compare_others(struct compare_output *comparison, struct phema_error *err)
 {
-    struct others others = {.comparison = comparison};
-    enum phema_status status = phema_output_extents(&others.items, &others.n, comparison->plan,
-                                                    comparison->outputs, 0, err);
+    const struct phema_plan *plan = comparison->plan;
+    const struct phema_outputs *outputs = comparison->outputs;
+    struct phema_record *changed = NULL, *records = NULL;
+    struct phema_extent *extents = NULL;
+    size_t n_changed = 0, n = 0, n_extents = 0;
+    enum phema_status status = phema_output_records(&changed, &n_changed, plan, outputs, 0, err);
     if (!status)
-        status = add_checksums(&others, err);
+        status = phema_checkpoint_records(&records, &n, comparison->checkpoint, err);
     if (!status)
-        count_others(&others);
-    free(others.items);
+        status =
+            phema_output_extents(&extents, &n_extents, plan, outputs, 0, changed, n_changed, err);
+    if (!status) {
+        check_records(comparison, changed, n_changed, records, n);
+        count_others(comparison, extents, n_extents);
+    }
+    free(extents);
+    free(records);
+    free(changed);
     return status;
 }
 

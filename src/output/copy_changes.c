@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* template_names.c - Names of the averaged tensors in the checkpoint that is copied. They may be
- * below a key, or between a prefix and a suffix next to the tensors of the training. */
+/* copy_changes.c - What is replaced in a copy: names of tensors, their bytes, and checksums. The names
+ * in the checkpoint that is copied may be below a key, or between a prefix and a suffix next to the
+ * tensors of the training. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "outputs.h"
+#include "phema/array.h"
 #include "phema/setting.h"
+
+/* ---- Names ---- */
 
 /* The folder of one of flux_action's averages alone. */
 static const struct phema_tensor_set tensors_alone = {.prefix = "tensors.", .suffix = ""};
@@ -184,4 +189,128 @@ PHEMA_FALLIBLE template_find_set(struct draft *draft, const struct phema_checkpo
     if (found)
         return choose(draft, found, false, err);
     return find_key(draft, template, asked && strcmp(asked, ".") == 0 ? "" : asked, err);
+}
+
+/* ---- Bytes ---- */
+
+static int compare_extents(const void *a, const void *b)
+{
+    const struct phema_extent *left = a, *right = b;
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    if (left->start != right->start)
+        return left->start < right->start ? -1 : 1;
+    return (left->end > right->end) - (left->end < right->end);
+}
+
+static enum phema_status add_extent(struct extent_list *list, size_t file, uint64_t start,
+                                    uint64_t size, struct phema_error *err)
+{
+    if (!phema_array_grow(&list->items, &list->capacity, list->n, sizeof(*list->items)))
+        return phema_fail_memory(err);
+    list->items[list->n++] = (struct phema_extent){file, start, start + size};
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE extents_add(struct extent_list *list, const struct phema_tensor *tensor,
+                           struct phema_error *err)
+{
+    const struct phema_chunk whole = {.size = tensor->shape,
+                                      .stride = tensor->stride,
+                                      .file = tensor->file,
+                                      .offset = tensor->offset};
+    const struct phema_chunk *chunks = tensor->chunks ? tensor->chunks : &whole;
+    size_t n = tensor->chunks ? tensor->n_chunks : 1;
+    for (size_t c = 0; c < n; c++) {
+        const struct phema_chunk *chunk = &chunks[c];
+        uint64_t n_elems = 1; /* from the first to the last, with the gaps of strides */
+        bool is_empty = false;
+        for (unsigned d = 0; d < tensor->rank; d++) {
+            is_empty = is_empty || chunk->size[d] == 0;
+            n_elems = chunk->stride ? n_elems + (chunk->size[d] - 1) * chunk->stride[d]
+                                    : n_elems * chunk->size[d];
+        }
+        if (is_empty)
+            continue;
+        enum phema_status status = add_extent(list, chunk->file, chunk->offset,
+                                              phema_dtype_bytes(tensor->dtype, n_elems), err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
+}
+
+void extents_sort(struct extent_list *list)
+{
+    if (list->n)
+        qsort(list->items, list->n, sizeof(*list->items), compare_extents);
+}
+
+PHEMA_FALLIBLE phema_output_extents(struct phema_extent **out, size_t *n,
+                                    const struct phema_plan *plan,
+                                    const struct phema_outputs *outputs, size_t output,
+                                    const struct phema_record *records, size_t n_records,
+                                    struct phema_error *err)
+{
+    struct extent_list list = {0};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < plan->series->n_tensors && !status; i++) {
+        struct phema_tensor tensor = output_tensor(plan, outputs, &outputs->items[output], i);
+        if (outputs->is_replaced[i])
+            status = extents_add(&list, &tensor, err);
+    }
+    for (size_t r = 0; r < n_records && !status; r++)
+        for (unsigned c = 0; c < records[r].n_crc && !status; c++)
+            status = add_extent(&list, records[r].file, records[r].crc_at[c], 4, err);
+    if (status) {
+        free(list.items);
+        return status;
+    }
+    extents_sort(&list);
+    *out = list.items;
+    *n = list.n;
+    return PHEMA_OK;
+}
+
+/* ---- Checksums ---- */
+
+/* Keeps the records that hold one of the extents, and were written with checksums. Both lists are
+ * sorted. Returns how many are left. */
+static size_t keep_changed(struct phema_record *records, size_t n_records,
+                           const struct phema_extent *extents, size_t n,
+                           const struct phema_checkpoint *template)
+{
+    size_t x = 0, n_kept = 0;
+    for (size_t r = 0; r < n_records; r++) {
+        const struct phema_record *record = &records[r];
+        while (x < n && (extents[x].file < record->file ||
+                         (extents[x].file == record->file && extents[x].start < record->offset)))
+            x++;
+        bool is_changed = x < n && extents[x].file == record->file &&
+                          extents[x].start - record->offset < record->size_bytes;
+        if (is_changed &&
+            !phema_record_is_switched_off(
+                record, phema_file_span(phema_checkpoint_file(template, record->file))))
+            records[n_kept++] = *record;
+    }
+    return n_kept;
+}
+
+PHEMA_FALLIBLE phema_output_records(struct phema_record **out, size_t *n,
+                                    const struct phema_plan *plan,
+                                    const struct phema_outputs *outputs, size_t output,
+                                    struct phema_error *err)
+{
+    const struct phema_checkpoint *template = outputs->items[output].template;
+    struct phema_extent *extents = NULL;
+    size_t n_extents = 0, n_records = 0;
+    *n = 0;
+    enum phema_status status = phema_checkpoint_records(out, &n_records, template, err);
+    if (status || n_records == 0)
+        return status;
+    status = phema_output_extents(&extents, &n_extents, plan, outputs, output, NULL, 0, err);
+    if (!status)
+        *n = keep_changed(*out, n_records, extents, n_extents, template);
+    free(extents);
+    return status;
 }
