@@ -187,23 +187,18 @@ PHEMA_FALLIBLE run_publish(struct run *run, size_t pass, bool is_directory_made,
 
 /* ---- run_digest.c ---- */
 
-/* A digest of everything that determines the output's bytes. Parts use it to check that they belong
- * together; `--resume` uses it to recognise its own journal. */
+/* A digest of everything that determines an output's bytes. Parts use it to check that they belong
+ * together; `--resume` uses it to recognise its own journal. Hashed are the version, the options, and
+ * of each snapshot file the size and modification time that it had when it was opened; paths may
+ * differ between machines and are left out. Then the output's files, headers (with the weights) and
+ * sizes; for a copy its template, the replaced tensors and the provenance. */
 struct run_digest {
-    uint64_t state;
     char text[PHEMA_PART_DIGEST];
 };
 
-/* Hashes the state that all outputs share: version, options, and of each snapshot file the size and
- * modification time that it had when it was opened. Paths may differ between machines and are left
- * out. */
-struct run_digest run_digest_of_inputs(const struct phema_plan *plan,
-                                       const struct phema_synth_options *options);
-
-/* Adds one output: its files, headers (with the weights) and sizes; for a copy its template, the
- * replaced tensors and the provenance. */
-struct run_digest run_digest_of_output(const struct run_digest *inputs,
-                                       const struct phema_plan *plan,
-                                       const struct phema_outputs *outputs, size_t output);
+/* options: of a run, as run_init has changed them */
+struct run_digest run_digest_make(const struct phema_plan *plan,
+                                  const struct phema_outputs *outputs, size_t output,
+                                  const struct phema_synth_options *options);
 
 #endif

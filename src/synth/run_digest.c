@@ -10,28 +10,28 @@
 #define FNV_START 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 
-static void add_number(struct run_digest *digest, uint64_t number)
+static void add_number(uint64_t *digest, uint64_t number)
 {
     for (unsigned i = 0; i < 8; i++)
-        digest->state = (digest->state ^ (number >> 8 * i & 0xff)) * FNV_PRIME;
+        *digest = (*digest ^ (number >> 8 * i & 0xff)) * FNV_PRIME;
 }
 
 /* Hashes the size as well, to separate neighbouring fields. */
-static void add_bytes(struct run_digest *digest, const void *data, size_t size)
+static void add_bytes(uint64_t *digest, const void *data, size_t size)
 {
     const uint8_t *bytes = data;
     add_number(digest, size);
     for (size_t i = 0; i < size; i++)
-        digest->state = (digest->state ^ bytes[i]) * FNV_PRIME;
+        *digest = (*digest ^ bytes[i]) * FNV_PRIME;
 }
 
-static void add_text(struct run_digest *digest, const char *text)
+static void add_text(uint64_t *digest, const char *text)
 {
     add_bytes(digest, text ? text : "", text ? strlen(text) : 0);
 }
 
 /* As the file was when it was opened: a later change ends the run. */
-static void add_file(struct run_digest *digest, const struct phema_file *file)
+static void add_file(uint64_t *digest, const struct phema_file *file)
 {
     uint64_t size_bytes = 0;
     int64_t modified_s = 0, modified_ns = 0;
@@ -41,28 +41,27 @@ static void add_file(struct run_digest *digest, const struct phema_file *file)
     add_number(digest, (uint64_t)modified_ns);
 }
 
-struct run_digest run_digest_of_inputs(const struct phema_plan *plan,
-                                       const struct phema_synth_options *options)
+/* The state that all outputs share. */
+static void add_snapshots(uint64_t *digest, const struct phema_plan *plan,
+                          const struct phema_synth_options *options)
 {
     const struct phema_series *series = plan->series;
-    struct run_digest digest = {.state = FNV_START};
-    add_text(&digest, PHEMA_VERSION);
-    add_number(&digest, options->sums);
-    add_number(&digest, options->overflow);
+    add_text(digest, PHEMA_VERSION);
+    add_number(digest, options->sums);
+    add_number(digest, options->overflow);
     if (options->gpu.uses_blas) /* its sums depend on the number of targets */
-        add_number(&digest, plan->m);
-    add_number(&digest, series->n);
+        add_number(digest, plan->m);
+    add_number(digest, series->n);
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        add_text(&digest, series->snapshots[k].label);
+        add_text(digest, series->snapshots[k].label);
         for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint); f++)
-            add_file(&digest, phema_checkpoint_file(checkpoint, f));
+            add_file(digest, phema_checkpoint_file(checkpoint, f));
     }
-    return digest;
 }
 
 /* Hashes the template and the list of replaced tensors. */
-static void add_template(struct run_digest *digest, const struct phema_plan *plan,
+static void add_template(uint64_t *digest, const struct phema_plan *plan,
                          const struct phema_outputs *outputs, const struct phema_output *output)
 {
     for (size_t f = 0; f < phema_checkpoint_n_files(output->template); f++)
@@ -75,12 +74,13 @@ static void add_template(struct run_digest *digest, const struct phema_plan *pla
     }
 }
 
-struct run_digest run_digest_of_output(const struct run_digest *inputs,
-                                       const struct phema_plan *plan,
-                                       const struct phema_outputs *outputs, size_t output)
+struct run_digest run_digest_make(const struct phema_plan *plan,
+                                  const struct phema_outputs *outputs, size_t output,
+                                  const struct phema_synth_options *options)
 {
-    struct run_digest digest = *inputs;
+    uint64_t digest = FNV_START;
     const struct phema_output *item = &outputs->items[output];
+    add_snapshots(&digest, plan, options);
     add_number(&digest, outputs->form);
     add_number(&digest, (uint64_t)outputs->level);
     add_number(&digest, item->n_files);
@@ -91,11 +91,11 @@ struct run_digest run_digest_of_output(const struct run_digest *inputs,
     }
     for (size_t f = 0; f < outputs->n_side_files; f++) {
         add_text(&digest, outputs->side_files[f].name);
-        add_bytes(&digest, (const uint8_t *)outputs->side_files[f].text,
-                  outputs->side_files[f].size);
+        add_bytes(&digest, outputs->side_files[f].text, outputs->side_files[f].size);
     }
     if (item->template)
         add_template(&digest, plan, outputs, item);
-    (void)snprintf(digest.text, sizeof(digest.text), "%016" PRIx64, digest.state);
-    return digest;
+    struct run_digest text;
+    (void)snprintf(text.text, sizeof(text.text), "%016" PRIx64, digest);
+    return text;
 }

@@ -88,15 +88,11 @@ static enum phema_status make_directory(const struct phema_outputs *outputs, uin
 static enum phema_status open_sinks(struct run *run, const struct sink_options *options,
                                     struct phema_error *err)
 {
-    struct run_digest inputs = {0};
-    bool needs_digest = options->n_parts || options->resumes;
     enum phema_status status = PHEMA_OK;
-    if (needs_digest)
-        inputs = run_digest_of_inputs(run->plan, &run->options);
     for (size_t j = 0; j < run->outputs->m; j++) {
-        struct run_digest digest = {0};
-        if (needs_digest)
-            digest = run_digest_of_output(&inputs, run->plan, run->outputs, j);
+        struct run_digest digest = {""};
+        if (options->n_parts || options->resumes)
+            digest = run_digest_make(run->plan, run->outputs, j, &run->options);
         struct sink_options own = *options;
         own.digest = digest.text;
         status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &own, err);
@@ -317,10 +313,9 @@ PHEMA_FALLIBLE phema_synth_find_done_parts(bool *is_done, const struct phema_pla
 {
     struct run run; /* for its options, which the digest contains */
     run_init(&run, plan, outputs, options, NULL);
-    struct run_digest inputs = run_digest_of_inputs(plan, &run.options);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < outputs->m && !status; j++) {
-        struct run_digest digest = run_digest_of_output(&inputs, plan, outputs, j);
+        struct run_digest digest = run_digest_make(plan, outputs, j, &run.options);
         status = phema_writer_part_is_done(&is_done[j], outputs->items[j].path, options->part,
                                            options->n_parts, digest.text, err);
     }
@@ -333,8 +328,7 @@ PHEMA_FALLIBLE phema_synth_drop_parts(const struct phema_plan *plan, struct phem
 {
     struct run run; /* as above */
     run_init(&run, plan, outputs, options, NULL);
-    struct run_digest inputs = run_digest_of_inputs(plan, &run.options);
-    struct run_digest digest = run_digest_of_output(&inputs, plan, outputs, output);
+    struct run_digest digest = run_digest_make(plan, outputs, output, &run.options);
     return phema_writer_parts_drop(outputs->items[output].path, digest.text, err);
 }
 

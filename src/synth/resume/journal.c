@@ -13,6 +13,7 @@
 #include "input_digests.h"
 #include "phema/array.h"
 #include "phema/clock.h"
+#include "phema/packed.h"
 #include "phema/strbuf.h"
 
 /* A kill loses about a hundredth of the run, within these bounds. So journals of long runs stay
@@ -205,19 +206,39 @@ PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, struct worker 
 
 /* ---- Writing ---- */
 
-static void append_numbers(struct phema_strbuf *out, const uint64_t *numbers, size_t n)
+static void pack_head(struct phema_packer *packer, struct journal_record *head)
 {
-    for (size_t i = 0; i < n; i++)
-        phema_strbuf_append_u64(out, numbers[i]);
+    phema_pack_u64(packer, &head->tile_elems);
+    phema_pack_u64(packer, &head->n_segments);
+    phema_pack_u64(packer, &head->n_varying);
+    phema_pack_u64(packer, &head->nan_tensor);
+    phema_pack_u64(packer, &head->n_digests);
+    phema_pack_u64(packer, &head->n_unit);
+}
+
+static void pack_segment(struct phema_packer *packer, struct segment *segment)
+{
+    phema_pack_u64(packer, &segment->first);
+    phema_pack_u64(packer, &segment->end);
+    phema_pack_u64(packer, &segment->account.sum);
+    phema_pack_u64(packer, &segment->account.counts.n_nan);
+    phema_pack_u64(packer, &segment->account.counts.n_inf);
+    phema_pack_u64(packer, &segment->account.counts.n_overflow);
+}
+
+static void pack_digest(struct phema_packer *packer, struct phema_hash_sum *digest)
+{
+    phema_pack_u64(packer, &digest->low);
+    phema_pack_u64(packer, &digest->high);
 }
 
 /* The contents of one record, the same for all outputs but the accounts. */
 struct portion {
     const struct pending *pending;
     size_t first, n; /* of its segments */
-    const uint64_t *varying;
+    uint64_t *varying;
     size_t n_varying, nan_tensor;
-    const struct phema_hash_sum *digests; /* [n_digests] */
+    struct phema_hash_sum *digests; /* [n_digests] */
     size_t n_digests;
 };
 
@@ -225,27 +246,25 @@ static enum phema_status write_record(const struct journal_writer *writer, size_
                                       const struct portion *portion, struct phema_error *err)
 {
     const struct pending *pending = portion->pending;
-    const uint64_t head[HEAD_NUMBERS] = {writer->run->tiling.tile_elems,
-                                         portion->n,
-                                         portion->n_varying,
-                                         portion->nan_tensor,
-                                         portion->n_digests,
-                                         portion->n_digests ? pending->n : 0};
+    struct journal_record head = {.tile_elems = writer->run->tiling.tile_elems,
+                                  .n_segments = portion->n,
+                                  .n_varying = portion->n_varying,
+                                  .nan_tensor = portion->nan_tensor,
+                                  .n_digests = portion->n_digests,
+                                  .n_unit = portion->n_digests ? pending->n : 0};
     struct phema_strbuf text = {0};
-    append_numbers(&text, head, HEAD_NUMBERS);
+    struct phema_packer packer = {.out = &text};
+    pack_head(&packer, &head);
     for (size_t x = portion->first; x < portion->first + portion->n; x++) {
-        const struct tile_account *account = &pending->accounts[x * writer->m + j];
-        const struct phema_narrow_counts *counts = &account->counts;
-        const uint64_t segment[SEGMENT_NUMBERS] = {
-            pending->items[x].first, pending->items[x].end, account->sum,
-            counts->n_nan,           counts->n_inf,         counts->n_overflow};
-        append_numbers(&text, segment, SEGMENT_NUMBERS);
+        struct segment segment = {.first = pending->items[x].first,
+                                  .end = pending->items[x].end,
+                                  .account = pending->accounts[x * writer->m + j]};
+        pack_segment(&packer, &segment);
     }
-    append_numbers(&text, portion->varying, portion->n_varying);
-    for (size_t i = 0; i < portion->n_digests; i++) {
-        const struct phema_hash_sum *digest = &portion->digests[i];
-        append_numbers(&text, (uint64_t[]){digest->low, digest->high}, DIGEST_NUMBERS);
-    }
+    for (size_t i = 0; i < portion->n_varying; i++)
+        phema_pack_u64(&packer, &portion->varying[i]);
+    for (size_t i = 0; i < portion->n_digests; i++)
+        pack_digest(&packer, &portion->digests[i]);
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         status = phema_writer_journal_append(
@@ -344,48 +363,34 @@ PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
 
 /* ---- Reading ---- */
 
-static uint64_t number_at(struct phema_span bytes, uint64_t i)
+/* From number i of the record on. */
+static struct phema_packer numbers_at(const struct journal_record *record, uint64_t i)
 {
-    return phema_load_u64(bytes.data + 8 * i);
+    return (struct phema_packer){
+        .rest = {record->bytes.data + 8 * i, record->bytes.size - (size_t)(8 * i)}};
 }
 
 bool journal_record_open(struct journal_record *record, struct phema_span bytes)
 {
-    size_t n = bytes.size / 8;
-    if (bytes.size % 8 || n < HEAD_NUMBERS)
-        return false;
-    *record = (struct journal_record){.bytes = bytes,
-                                      .tile_elems = number_at(bytes, 0),
-                                      .n_segments = number_at(bytes, 1),
-                                      .n_varying = number_at(bytes, 2),
-                                      .nan_tensor = number_at(bytes, 3),
-                                      .n_digests = number_at(bytes, 4),
-                                      .n_unit = number_at(bytes, 5)};
-    return record->n_segments <= MAX_SEGMENTS && record->n_varying <= MAX_VARYING &&
+    *record = (struct journal_record){.bytes = bytes};
+    struct phema_packer packer = numbers_at(record, 0);
+    pack_head(&packer, record);
+    return bytes.size % 8 == 0 && !phema_pack_is_failed(&packer) &&
+           record->n_segments <= MAX_SEGMENTS && record->n_varying <= MAX_VARYING &&
            record->n_digests <= PHEMA_MAX_DIGESTS &&
            HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying +
                    record->n_digests * DIGEST_NUMBERS ==
-               n &&
+               bytes.size / 8 &&
            record->tile_elems >= BLOCK_ELEMS && record->tile_elems <= MAX_TILE_ELEMS;
-}
-
-static struct segment segment_of(const struct journal_record *record, uint64_t i)
-{
-    uint64_t at = HEAD_NUMBERS + i * SEGMENT_NUMBERS;
-    return (struct segment){.first = number_at(record->bytes, at),
-                            .end = number_at(record->bytes, at + 1),
-                            .account = {.sum = number_at(record->bytes, at + 2),
-                                        .counts = {.n_nan = number_at(record->bytes, at + 3),
-                                                   .n_inf = number_at(record->bytes, at + 4),
-                                                   .n_overflow = number_at(record->bytes, at + 5)}},
-                            .tile_elems = record->tile_elems};
 }
 
 struct phema_hash_sum journal_record_digest(const struct journal_record *record, uint64_t i)
 {
     uint64_t at = HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying;
-    return (struct phema_hash_sum){.low = number_at(record->bytes, at + i * DIGEST_NUMBERS),
-                                   .high = number_at(record->bytes, at + i * DIGEST_NUMBERS + 1)};
+    struct phema_packer packer = numbers_at(record, at + i * DIGEST_NUMBERS);
+    struct phema_hash_sum digest;
+    pack_digest(&packer, &digest);
+    return digest;
 }
 
 void journal_contents_clear(struct journal_contents *contents)
@@ -441,18 +446,19 @@ static enum phema_status add_record(struct journal_contents *contents, const str
     if (record->n_digests)
         status = begin_unit(contents, record->n_unit,
                             record->n_digests != input_digests_n_sums(run), err);
+    struct phema_packer packer = numbers_at(record, HEAD_NUMBERS);
     for (uint64_t i = 0; i < record->n_segments && !status; i++) {
-        struct segment segment = segment_of(record, i);
-        segment.unit = contents->n_units - 1;
+        struct segment segment = {.tile_elems = record->tile_elems, .unit = contents->n_units - 1};
+        pack_segment(&packer, &segment);
         contents->n_missing--; /* surplus segments make the unit torn as well */
         if (segment.first < segment.end && segment.end <= tiling_total(&run->tiling))
             status = add_segment(contents, &segment, err);
         else
             contents->is_torn[segment.unit] = true;
     }
-    for (uint64_t i = 0; i < record->n_varying; i++) {
-        uint64_t tensor =
-            number_at(record->bytes, HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + i);
+    for (uint64_t i = 0; i < record->n_varying && !status; i++) {
+        uint64_t tensor = 0;
+        phema_pack_u64(&packer, &tensor);
         if (tensor < run->plan->series->n_tensors)
             contents->varies[tensor] = true;
     }
