@@ -122,16 +122,6 @@ static enum phema_status demand_snapshots(struct demand *demand, struct phema_er
     return status;
 }
 
-/* Whether all files of the snapshots can be open at once, for reads through the page cache and past
- * it. */
-static bool may_keep_descriptors(const struct phema_series *series)
-{
-    uint64_t n = 0, limit = 0;
-    for (size_t k = 0; k < series->n; k++)
-        n += phema_checkpoint_n_files(series->snapshots[k].checkpoint);
-    return phema_raise_fd_limit(2 * n + DEMAND_DESCRIPTORS, &limit);
-}
-
 PHEMA_FALLIBLE input_io_demand(const struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
@@ -141,7 +131,12 @@ PHEMA_FALLIBLE input_io_demand(const struct run *run, struct phema_error *err)
         is_needed = !are_all_open(series->snapshots[k].checkpoint);
     if (!is_needed)
         return PHEMA_OK;
-    demand.keeps_descriptors = run->options.is_repeated && may_keep_descriptors(series);
+    uint64_t n = 0,
+             limit = 0; /* of files that are open for reads through the page cache and past it */
+    for (size_t k = 0; k < series->n; k++)
+        n += phema_checkpoint_n_files(series->snapshots[k].checkpoint);
+    demand.keeps_descriptors =
+        run->options.is_repeated && phema_raise_fd_limit(2 * n + DEMAND_DESCRIPTORS, &limit);
     enum phema_status status = demand_snapshots(&demand, err);
     for (size_t j = 0; j < run->outputs->m && !status; j++) {
         demand.checkpoint = run->outputs->items[j].template;
@@ -158,18 +153,14 @@ static size_t n_files_of(const struct phema_snapshot *snapshot)
     return phema_checkpoint_n_files(snapshot->checkpoint);
 }
 
-static uint64_t count_looks(const struct run *run)
-{
-    uint64_t n_parts = run->options.n_parts ? run->options.n_parts : 1;
-    return n_parts < MOST_LOOKS / LEAST_LOOKS ? MOST_LOOKS / n_parts : LEAST_LOOKS;
-}
-
 /* Large snapshots that are mostly not in the page cache are read past it, many requests at a time. */
 static bool is_read_ahead(const struct run *run, const struct phema_snapshot *snapshot)
 {
     if (run->options.io != PHEMA_IO_AUTO || run->maps_local)
         return false;
     uint64_t bytes = 0, cold_bytes = 0;
+    uint64_t n_parts = run->options.n_parts ? run->options.n_parts : 1;
+    uint64_t n_looks = n_parts < MOST_LOOKS / LEAST_LOOKS ? MOST_LOOKS / n_parts : LEAST_LOOKS;
     const struct phema_file *file = NULL;
     for (size_t f = 0; f < n_files_of(snapshot); f++) {
         const struct phema_file *next = phema_checkpoint_file(snapshot->checkpoint, f);
@@ -177,8 +168,7 @@ static bool is_read_ahead(const struct run *run, const struct phema_snapshot *sn
             continue;
         file = next;
         bytes += phema_file_span(file).size;
-        bool is_cached = phema_file_is_cached(file, count_looks(run));
-        cold_bytes += is_cached ? 0 : phema_file_span(file).size;
+        cold_bytes += phema_file_is_cached(file, n_looks) ? 0 : phema_file_span(file).size;
     }
     return file && bytes >= MIN_AHEAD_BYTES && cold_bytes >= bytes / 2 &&
            phema_file_can_be_direct(file);
@@ -198,7 +188,7 @@ static enum phema_io choose(struct run *run, const struct phema_snapshot *snapsh
         return PHEMA_IO_DIRECT;
     const char *network = phema_network_filesystem(phema_file_path(file));
     if (network)
-        run->filesystem = network;
+        run->result->filesystem = network;
     return run->maps_local && !network ? PHEMA_IO_MMAP : PHEMA_IO_READ;
 }
 
@@ -209,7 +199,7 @@ static uint64_t choose_all(struct run *run)
     const struct phema_series *series = run->plan->series;
     enum phema_io *io = run->ios;
     uint64_t n_descriptors = 0;
-    run->n_mapped = run->n_read = run->n_direct = 0;
+    run->result->n_mapped = run->result->n_read = run->result->n_direct = 0;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         bool is_counted = !snapshot->is_checkpoint_shared;
@@ -217,30 +207,24 @@ static uint64_t choose_all(struct run *run)
         for (size_t f = 0; f < n_files_of(snapshot); f++, io++) {
             bool is_open = phema_file_is_open(phema_checkpoint_file(snapshot->checkpoint, f));
             *io = choose(run, snapshot, f, is_ahead);
-            run->n_mapped += is_counted && is_open && *io == PHEMA_IO_MMAP;
-            run->n_read += is_counted && *io == PHEMA_IO_READ;
-            run->n_direct += is_counted && *io == PHEMA_IO_DIRECT;
+            run->result->n_mapped += is_counted && is_open && *io == PHEMA_IO_MMAP;
+            run->result->n_read += is_counted && *io == PHEMA_IO_READ;
+            run->result->n_direct += is_counted && *io == PHEMA_IO_DIRECT;
             n_descriptors += *io != PHEMA_IO_MMAP || (is_open && run->options.drops_cache);
         }
     }
-    return run->n_direct ? n_descriptors + run->options.n_threads : n_descriptors;
-}
-
-static enum phema_status alloc_ios(struct run *run, struct phema_error *err)
-{
-    const struct phema_series *series = run->plan->series;
-    size_t n = 0;
-    for (size_t k = 0; k < series->n; k++)
-        n += n_files_of(&series->snapshots[k]);
-    run->ios = run->ios ? run->ios : calloc(n + 1, sizeof(*run->ios));
-    return run->ios ? PHEMA_OK : phema_fail_memory(err);
+    return run->result->n_direct ? n_descriptors + run->options.n_threads : n_descriptors;
 }
 
 PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err)
 {
-    enum phema_status status = alloc_ios(run, err);
-    if (status)
-        return status;
+    const struct phema_series *series = run->plan->series;
+    size_t n_files = 0;
+    for (size_t k = 0; k < series->n; k++)
+        n_files += n_files_of(&series->snapshots[k]);
+    run->ios = calloc(n_files + 1, sizeof(*run->ios));
+    if (!run->ios)
+        return phema_fail_memory(err);
     uint64_t others =
         2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs, run->options.resumes) +
         PHEMA_OTHER_DESCRIPTORS;

@@ -101,7 +101,7 @@ static size_t slot_bytes(const struct run *run, size_t tile_bytes)
 {
     size_t page = PHEMA_INPUT_ALIGNMENT;
     size_t whole = (tile_bytes + page - 1) / page * page;
-    return whole + (run->n_direct ? PHEMA_INPUT_ROOM : CACHE_LINE);
+    return whole + (run->result->n_direct ? PHEMA_INPUT_ROOM : CACHE_LINE);
 }
 
 /* Raises the needs of a tile, and the memory of groups, to those of one pass. A tile has tensors of

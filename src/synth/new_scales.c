@@ -181,19 +181,13 @@ static enum phema_status read_scales(const struct run *run, float *scales, size_
     return status;
 }
 
-/* Whether the numbers of a tensor are those of the newest snapshot. */
-static bool is_copied(const struct run *run, size_t codes)
-{
-    return !run_measures(run, codes) || !atomic_load(&run->varies[codes]);
-}
-
 static enum phema_status set_scales(const struct run *run, size_t output, size_t codes,
                                     struct phema_error *err)
 {
     const struct new_scales *new_scales = run->new_scales;
     const struct phema_scaling *scaling = scaling_of(run, codes);
     size_t at = scales_at(run, output, codes);
-    if (is_copied(run, codes))
+    if (!run_measures(run, codes) || !atomic_load(&run->varies[codes])) /* it is copied */
         return read_scales(run, &new_scales->scales[at], run->plan->targets[output].newest, codes,
                            err);
     for (uint64_t s = 0; s < scaling->n_elems; s++) {

@@ -39,13 +39,13 @@ struct run {
     const struct phema_plan *plan;
     struct phema_outputs *outputs;
     struct phema_synth_options options;
-    struct phema_synth_result *result; /* counts and peaks are added to it; NULL in a forecast */
-    double start_s;                    /* phema_clock_s */
+    /* Counts and peaks are added to it; the device and how files are read are kept there. */
+    struct phema_synth_result *result;
+    double start_s; /* phema_clock_s */
     const struct phema_backend *backend;
-    struct sink **sinks;     /* [outputs->m] */
-    struct gpu_run *gpu_run; /* NULL: the CPU sums everything */
-    bool is_dry_run;         /* for a forecast: nothing is executed */
-    struct phema_device_choice device;
+    struct sink **sinks;               /* [outputs->m] */
+    struct gpu_run *gpu_run;           /* NULL: the CPU sums everything */
+    bool is_dry_run;                   /* for a forecast: nothing is executed */
     struct compare_output *comparison; /* tiles are compared with it; NULL: they are written */
     uint8_t *memory;                   /* the one tensor of the run is put there; NULL: outputs */
     struct phema_reader **readers;     /* [series->n] */
@@ -56,8 +56,6 @@ struct run {
     enum phema_read_engine engine;     /* of reads ahead of the workers */
     bool rereads;                      /* inputs, in another way than a run before */
     bool is_rereading;                 /* in a pass that reads inputs and sums nothing */
-    size_t n_mapped, n_read, n_direct; /* files */
-    const char *filesystem;            /* a network file system that forces reads, or NULL */
     uint64_t max_mapped_bytes;         /* of one snapshot, mapped before a worker releases pages */
     struct memory_budget budget;
     struct rule_state *rule_states; /* [n_rule_states] 0: tensors without a rule; r: rule r - 1 */
@@ -124,12 +122,15 @@ bool run_reads_all_ahead(const struct run *run);
  * instead of mapped. */
 bool run_is_any_copied(const struct run *run);
 
+/* Adds to the counts of the result. */
+void run_add_counts(struct run *run, const struct phema_narrow_counts *counts);
+
 /* No worker starts another job, and none waits. */
 void run_stop(struct run *run);
 
 /* ---- run_prepare.c ---- */
 
-/* result: NULL for a forecast */
+/* result: NULL where the run is not prepared */
 void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
               const struct phema_synth_options *options, struct phema_synth_result *result);
 

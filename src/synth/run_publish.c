@@ -94,14 +94,6 @@ struct syncing {
     size_t first, end; /* outputs */
 };
 
-static size_t count_files(const struct syncing *syncing)
-{
-    size_t n = 0;
-    for (size_t j = syncing->first; j < syncing->end; j++)
-        n += sink_n_synced_files(syncing->run->sinks[j]);
-    return n;
-}
-
 static void sync_file(void *context, size_t index)
 {
     const struct syncing *syncing = context;
@@ -116,7 +108,11 @@ static void sync_file(void *context, size_t index)
 static enum phema_status sync_files(void *context, struct phema_error *err)
 {
     (void)err; /* the commits report failures, in the order of the outputs */
-    phema_parallel(count_files(context), N_SYNCING, sync_file, context);
+    const struct syncing *syncing = context;
+    size_t n = 0;
+    for (size_t j = syncing->first; j < syncing->end; j++)
+        n += sink_n_synced_files(syncing->run->sinks[j]);
+    phema_parallel(n, N_SYNCING, sync_file, context);
     return PHEMA_OK;
 }
 
@@ -158,14 +154,6 @@ static enum phema_status name_output(bool *is_left, struct run *run, size_t j, s
     return status;
 }
 
-/* The first failure counts. */
-static void sync_entry_anyway(const char *path)
-{
-    struct phema_error ignored;
-    enum phema_status status = phema_writer_sync_entry(path, &ignored);
-    (void)status;
-}
-
 /* Publishes complete outputs. Where one fails, those before it are durable. */
 static enum phema_status publish_complete(struct run *run, size_t first, size_t end,
                                           struct phema_error *err)
@@ -179,8 +167,10 @@ static enum phema_status publish_complete(struct run *run, size_t first, size_t 
     for (size_t j = first; j < end && !status; j++) {
         bool is_left = false;
         status = name_output(&is_left, run, j, end, err);
-        if (status && was_left)
-            sync_entry_anyway(run->outputs->items[j - 1].path);
+        struct phema_error ignored; /* the first failure counts */
+        if (status && was_left &&
+            phema_writer_sync_entry(run->outputs->items[j - 1].path, &ignored))
+            break;
         was_left = is_left;
     }
     return status;

@@ -24,17 +24,18 @@ static bool is_any_scattered(const struct run *run)
 
 bool run_is_any_copied(const struct run *run)
 {
-    return run->n_read + run->n_direct || run->gpu_run || is_any_scattered(run);
+    return run->result->n_read + run->result->n_direct || run->gpu_run || is_any_scattered(run);
 }
 
 bool run_reads_ahead(const struct run *run)
 {
-    return run->n_direct > 0;
+    return run->result->n_direct > 0;
 }
 
 bool run_reads_all_ahead(const struct run *run)
 {
-    return run_reads_ahead(run) && run->n_read + run->n_mapped == 0 && !is_any_scattered(run);
+    return run_reads_ahead(run) && run->result->n_read + run->result->n_mapped == 0 &&
+           !is_any_scattered(run);
 }
 
 bool run_has_input(const struct run *run, size_t tensor, size_t k)
@@ -106,6 +107,13 @@ bool run_includes_tile(const struct run *run, uint64_t tile, const struct tile_r
         return true;
     /* below 2^32 both, up to tensors of 4 TiB of bytes in the smallest tiles */
     return (tile + 1) * n / n_tiles != tile * n / n_tiles;
+}
+
+void run_add_counts(struct run *run, const struct phema_narrow_counts *counts)
+{
+    run->result->n_nan += counts->n_nan;
+    run->result->n_inf += counts->n_inf;
+    run->result->n_overflow += counts->n_overflow;
 }
 
 void run_stop(struct run *run)

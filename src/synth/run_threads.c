@@ -196,9 +196,7 @@ static enum phema_status collect(struct run *run, struct worker *workers, unsign
             status = worker->status;
             *err = worker->err;
         }
-        result->n_nan += worker->counts.n_nan;
-        result->n_inf += worker->counts.n_inf;
-        result->n_overflow += worker->counts.n_overflow;
+        run_add_counts(run, &worker->counts);
         if (worker->nan_tensor < result->nan_tensor)
             result->nan_tensor = worker->nan_tensor;
         if (worker->digests)

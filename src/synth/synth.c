@@ -170,38 +170,22 @@ static void count_tensor(const struct run *run, size_t i)
         run->result->n_averaged++;
 }
 
-/* Counts the tensors of which the part holds elements, aliases included, and their written bytes.
- */
-static void count_part(const struct run *run)
-{
-    uint64_t bytes = 0;
-    for (size_t x = 0; x < run->tiling.n; x++)
-        for (size_t i = run->tiling.order[x]; i != SIZE_MAX; i = run->next_alias[i]) {
-            count_tensor(run, i);
-            bytes += phema_dtype_bytes(run->outputs->dtypes[i], tiling_n_elems(&run->tiling, x));
-        }
-    run->result->written_bytes = bytes * run->outputs->m;
-}
-
-static void count_all(const struct run *run)
-{
-    for (size_t i = 0; i < run->plan->series->n_tensors; i++)
-        count_tensor(run, i);
-    for (size_t j = 0; j < run->outputs->m; j++)
-        run->result->written_bytes += run->outputs->items[j].size_bytes;
-}
-
+/* Of a part the tensors are counted of which it holds elements, aliases included, and their written
+ * bytes. */
 static void fill_result(const struct run *run)
 {
     struct phema_synth_result *result = run->result;
-    if (run->options.n_parts)
-        count_part(run);
-    else
-        count_all(run);
-    result->n_mapped = run->n_mapped;
-    result->n_read = run->n_read;
-    result->n_direct = run->n_direct;
-    result->filesystem = run->filesystem;
+    const struct phema_outputs *outputs = run->outputs;
+    for (size_t x = 0; x < run->tiling.n && run->options.n_parts; x++)
+        for (size_t i = run->tiling.order[x]; i != SIZE_MAX; i = run->next_alias[i]) {
+            count_tensor(run, i);
+            result->written_bytes +=
+                outputs->m * phema_dtype_bytes(outputs->dtypes[i], tiling_n_elems(&run->tiling, x));
+        }
+    for (size_t i = 0; i < run->plan->series->n_tensors && !run->options.n_parts; i++)
+        count_tensor(run, i);
+    for (size_t j = 0; j < outputs->m && !run->options.n_parts; j++)
+        result->written_bytes += outputs->items[j].size_bytes;
     result->read_bytes = atomic_load(&run->done_bytes);
     result->peak_resident_bytes = phema_memory_peak_resident();
 }
@@ -295,7 +279,6 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     result->backend = phema_backend_name(run.backend);
     result->n_threads = run.budget.n_threads;
     result->n_passes = run.budget.n_passes;
-    result->device = run.device;
 
     run_clear(&run);
     phema_cleanup_remove(made_directory);
@@ -378,15 +361,6 @@ static enum phema_status make_excerpt(struct excerpt *x, const struct phema_plan
     return PHEMA_OK;
 }
 
-static enum phema_status execute_tensor(struct run *run, struct phema_error *err)
-{
-    enum phema_status status = run_prepare(run, err);
-    if (status)
-        return status;
-    status = run_pass(run, 0, err);
-    return status ? status : run_check_inputs_unchanged(run, err);
-}
-
 PHEMA_FALLIBLE phema_synth_tensor(void *data, const struct phema_plan *plan, size_t j, size_t i,
                                   enum phema_dtype dtype, const struct phema_synth_options *options,
                                   struct phema_error *err)
@@ -399,8 +373,13 @@ PHEMA_FALLIBLE phema_synth_tensor(void *data, const struct phema_plan *plan, siz
         return status;
     run_init(&run, &excerpt.plan, &excerpt.outputs, options, &result);
     run.memory = data;
-    if (excerpt.tensor.tensor.n_elems)
-        status = execute_tensor(&run, err);
+    bool is_empty = excerpt.tensor.tensor.n_elems == 0;
+    if (!is_empty)
+        status = run_prepare(&run, err);
+    if (!status && !is_empty)
+        status = run_pass(&run, 0, err);
+    if (!status && !is_empty)
+        status = run_check_inputs_unchanged(&run, err);
     run_clear(&run);
     free(excerpt.snapshots);
     return status;

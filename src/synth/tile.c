@@ -143,7 +143,7 @@ static enum phema_status sum_views(struct worker *worker, size_t g, struct phema
 static bool are_views(const struct run *run, size_t i)
 {
     const struct phema_series *series = run->plan->series;
-    if (run->n_read + run->n_direct)
+    if (run->result->n_read + run->result->n_direct)
         return false;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_tensor_location *place = &series->snapshots[k].locations[i];

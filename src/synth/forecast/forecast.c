@@ -46,28 +46,7 @@ static void fill_memory(struct phema_forecast *out, const struct run *run)
             out->peak_ram_bytes = out->stage_bytes[i];
 }
 
-static void fill_device(struct phema_forecast *out, const struct run *run)
-{
-    out->device = run->device;
-    if (!run->gpu_run)
-        return;
-    out->device.gpu_bytes = run->gpu_run->n_gpus * run->gpu_run->fit.gpu_bytes;
-    out->device.n_tile_passes = run->gpu_run->fit.n_tile_passes;
-}
-
 /* ---- Bytes ---- */
-
-static void fill_bytes(struct phema_forecast *out, const struct run *run)
-{
-    const struct phema_series *series = run->plan->series;
-    out->read_bytes = run->total_bytes;
-    out->io = run->n_direct ? "direct" : run->n_read >= run->n_mapped ? "read" : "mmap";
-    for (size_t j = 0; j < run->outputs->m; j++)
-        out->write_bytes += run->outputs->items[j].size_bytes;
-    out->is_compressed = phema_output_traits(run->outputs)->is_compressed;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        *(series->tensors[i].rule == PHEMA_RULE_COPY ? &out->n_copied : &out->n_averaged) += 1;
-}
 
 /* Uncached bytes of all snapshot files. *path: a file that is mostly uncached, or NULL. */
 static uint64_t count_cold(const struct run *run, const char **path)
@@ -148,6 +127,7 @@ static enum phema_status fill_seconds(struct phema_forecast *out, struct run *ru
 static enum phema_status fill(struct phema_forecast *out, struct run *run,
                               const struct phema_forecast_options *timing, struct phema_error *err)
 {
+    const struct phema_series *series = run->plan->series;
     enum phema_status status = run_prepare(run, err);
     if (status)
         return status;
@@ -156,9 +136,21 @@ static enum phema_status fill(struct phema_forecast *out, struct run *run,
     out->tile_elems = run->budget.tile_elems;
     out->n_threads = run->budget.n_threads;
     out->limit_bytes = run->budget.limit;
-    fill_device(out, run);
+    out->device = run->result->device;
+    if (run->gpu_run) {
+        out->device.gpu_bytes = run->gpu_run->n_gpus * run->gpu_run->fit.gpu_bytes;
+        out->device.n_tile_passes = run->gpu_run->fit.n_tile_passes;
+    }
     fill_memory(out, run);
-    fill_bytes(out, run);
+    out->read_bytes = run->total_bytes;
+    out->io = run->result->n_direct                          ? "direct"
+              : run->result->n_read >= run->result->n_mapped ? "read"
+                                                             : "mmap";
+    for (size_t j = 0; j < run->outputs->m; j++)
+        out->write_bytes += run->outputs->items[j].size_bytes;
+    out->is_compressed = phema_output_traits(run->outputs)->is_compressed;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        *(series->tensors[i].rule == PHEMA_RULE_COPY ? &out->n_copied : &out->n_averaged) += 1;
     return fill_seconds(out, run, timing, err);
 }
 
@@ -169,8 +161,9 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
                                     struct phema_error *err)
 {
     *out = (struct phema_forecast){0};
+    struct phema_synth_result result = {0};
     struct run run;
-    run_init(&run, plan, outputs, options, NULL);
+    run_init(&run, plan, outputs, options, &result);
     run.is_dry_run = true;
     enum phema_status status = fill(out, &run, timing, err);
     run_clear(&run);

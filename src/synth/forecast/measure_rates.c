@@ -16,6 +16,7 @@
 #include "phema/filesystem.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
+#include "phema/path.h"
 #include "phema/read_queue.h"
 #include "phema/writer.h"
 #include "target_groups.h"
@@ -93,17 +94,6 @@ static enum phema_accumulator main_accumulator(const struct run *run, enum phema
             return sums_need_float64(run, i) || n_fit * 2 < run->plan->m ? PHEMA_ACCUMULATE_F64
                                                                          : PHEMA_ACCUMULATE_F32;
     return PHEMA_ACCUMULATE_F64;
-}
-
-static void clear(struct trial *trial)
-{
-    if (trial->data)
-        (void)munmap(trial->data, trial->n_inputs * trial->n_tiles * trial->tile_bytes);
-    if (trial->input >= 0)
-        (void)close(trial->input);
-    if (trial->output >= 0)
-        (void)close(trial->output);
-    free(trial->weights);
 }
 
 /* Reads or writes all of it. */
@@ -188,27 +178,6 @@ struct trial_thread {
     struct phema_hash_sum digest;
 };
 
-static bool trial_thread_init(struct trial_thread *thread, const struct trial *trial)
-{
-    const struct run *run = trial->run;
-    bool reads = run->n_read + run->n_direct > 0;
-    thread->n_slots =
-        reads && run->budget.buffers.n_slots ? run->budget.buffers.n_slots : trial->n_inputs;
-    thread->sums = aligned_alloc(64, trial->n_targets * trial->tile_elems * sizeof(double));
-    thread->written = aligned_alloc(64, trial->tile_elems * sizeof(double));
-    thread->inputs = calloc(trial->n_inputs, sizeof(*thread->inputs));
-    thread->slots = reads ? malloc(thread->n_slots * trial->tile_bytes) : NULL;
-    return thread->sums && thread->written && thread->inputs && (thread->slots || !reads);
-}
-
-static void trial_thread_clear(struct trial_thread *thread)
-{
-    free(thread->sums);
-    free(thread->written);
-    free(thread->inputs);
-    free(thread->slots);
-}
-
 /* Adds tile t of inputs [first, first + n) to the sums. */
 static bool add_inputs(const struct trial *trial, struct trial_thread *thread, size_t t,
                        size_t first, size_t n, size_t row)
@@ -266,8 +235,16 @@ static void work(void *context, size_t index)
 {
     (void)index;
     struct trial *trial = context;
-    struct trial_thread thread = {0};
-    bool is_fine = trial_thread_init(&thread, trial);
+    const struct run *run = trial->run;
+    bool reads = run->result->n_read + run->result->n_direct > 0;
+    struct trial_thread thread = {
+        .n_slots =
+            reads && run->budget.buffers.n_slots ? run->budget.buffers.n_slots : trial->n_inputs,
+        .sums = aligned_alloc(64, trial->n_targets * trial->tile_elems * sizeof(double)),
+        .written = aligned_alloc(64, trial->tile_elems * sizeof(double)),
+        .inputs = calloc(trial->n_inputs, sizeof(*thread.inputs))};
+    thread.slots = reads ? malloc(thread.n_slots * trial->tile_bytes) : NULL;
+    bool is_fine = thread.sums && thread.written && thread.inputs && (thread.slots || !reads);
     while (is_fine && phema_clock_s() < trial->until_s) {
         uint64_t n = atomic_fetch_add(&trial->next, 1);
         is_fine = process_tile(trial, &thread, n % trial->n_tiles, n);
@@ -275,31 +252,33 @@ static void work(void *context, size_t index)
     }
     if (!is_fine)
         atomic_store(&trial->has_failed, true);
-    trial_thread_clear(&thread);
-}
-
-static double measure(struct trial *trial)
-{
-    unsigned n_threads = trial->run->budget.n_threads;
-    double start = phema_clock_s();
-    trial->until_s = start + MIN_SECONDS;
-    phema_parallel(n_threads, n_threads, work, trial);
-    double bytes =
-        (double)atomic_load(&trial->n_done) * (double)trial->n_inputs * (double)trial->tile_bytes;
-    return bytes / (phema_clock_s() - start);
+    free(thread.sums);
+    free(thread.written);
+    free(thread.inputs);
+    free(thread.slots);
 }
 
 PHEMA_FALLIBLE measure_sum_rate(double *inputs_per_s, const struct run *run,
                                 struct phema_error *err)
 {
     struct trial trial;
+    unsigned n_threads = run->budget.n_threads;
     enum phema_status status = make(&trial, run, err);
-    if (!status) {
-        *inputs_per_s = measure(&trial);
-        if (atomic_load(&trial.has_failed))
-            status = phema_fail_memory(err);
-    }
-    clear(&trial);
+    uint64_t bytes = trial.n_inputs * trial.tile_bytes;
+    double start = phema_clock_s();
+    trial.until_s = start + MIN_SECONDS;
+    if (!status)
+        phema_parallel(n_threads, n_threads, work, &trial);
+    *inputs_per_s = (double)trial.n_done * (double)bytes / (phema_clock_s() - start);
+    if (trial.has_failed)
+        status = phema_fail_memory(err);
+    if (trial.data)
+        (void)munmap(trial.data, bytes * trial.n_tiles);
+    if (trial.input >= 0)
+        (void)close(trial.input);
+    if (trial.output >= 0)
+        (void)close(trial.output);
+    free(trial.weights);
     return status;
 }
 
@@ -308,13 +287,7 @@ PHEMA_FALLIBLE measure_sum_rate(double *inputs_per_s, const struct run *run,
 /* Opens a nameless file in the directory of the outputs. */
 static int open_nameless(const char *output, const char *made_directory)
 {
-    const char *path = made_directory ? made_directory : output;
-    const char *slash = strrchr(path, '/');
-    while (slash && slash > path && !slash[1]) /* a trailing slash */
-        slash = memrchr(path, '/', (size_t)(slash - path));
-    char *directory = slash == path ? strdup("/")
-                      : slash       ? strndup(path, (size_t)(slash - path))
-                                    : strdup(".");
+    char *directory = phema_path_directory(made_directory ? made_directory : output);
     int descriptor = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
     free(directory);
     return descriptor;
@@ -373,20 +346,6 @@ static void fill_chunk(uint8_t *chunk)
     }
 }
 
-static enum phema_status measure_finishing(struct rates *rates, const struct run *run,
-                                           const uint8_t *chunk, struct phema_error *err)
-{
-    if (!phema_output_traits(run->outputs)->has_finish)
-        return PHEMA_OK;
-    double start = phema_clock_s();
-    enum phema_status status = sink_try_finish(run->outputs, chunk, CHUNK_BYTES, err);
-    if (status)
-        return status;
-    double alone = (double)CHUNK_BYTES / (phema_clock_s() - start);
-    rates->finish = alone * (run->budget.n_finishers ? run->budget.n_finishers : 1);
-    return PHEMA_OK;
-}
-
 static enum phema_status measure_outputs(struct rates *rates, const struct run *run,
                                          struct phema_error *err)
 {
@@ -395,7 +354,13 @@ static enum phema_status measure_outputs(struct rates *rates, const struct run *
         return phema_fail_memory(err);
     fill_chunk(chunk);
     measure_writing(rates, run, chunk);
-    enum phema_status status = measure_finishing(rates, run, chunk, err);
+    enum phema_status status = PHEMA_OK;
+    if (phema_output_traits(run->outputs)->has_finish) {
+        double start = phema_clock_s();
+        status = sink_try_finish(run->outputs, chunk, CHUNK_BYTES, err);
+        double alone = (double)CHUNK_BYTES / (phema_clock_s() - start);
+        rates->finish = alone * (run->budget.n_finishers ? run->budget.n_finishers : 1);
+    }
     free(chunk);
     return status;
 }

@@ -90,7 +90,7 @@ PHEMA_FALLIBLE gpu_fit(const struct run *run, uint64_t max_tile_elems, unsigned 
                        uint64_t n_slots, struct phema_error *err)
 {
     struct phema_gpu_demand demand = {
-        .slot_extra_bytes = run->n_direct ? PHEMA_INPUT_ROOM : 0,
+        .slot_extra_bytes = run->result->n_direct ? PHEMA_INPUT_ROOM : 0,
         .block_elems = BLOCK_ELEMS,
         .n_more_blocks = MAX_RUN_TENSORS,
         .n_slots = n_slots,

@@ -33,7 +33,7 @@ PHEMA_FALLIBLE gpu_fit(const struct run *run, uint64_t max_tile_elems, unsigned 
 
 /* ---- gpu_setup.c ---- */
 
-/* Sets run->gpu_run and run->device from the options.
+/* Sets run->gpu_run and the device of the result from the options.
  * PHEMA_ERR_RESOURCE  a requested GPU is unavailable */
 PHEMA_FALLIBLE gpu_run_choose(struct run *run, struct phema_error *err);
 void gpu_run_close(struct run *run);

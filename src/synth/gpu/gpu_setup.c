@@ -35,8 +35,8 @@ static enum phema_status make_gpu_run(struct run *run, struct phema_gpus *gpus,
     gpu_run->limit = gpus ? phema_gpus_limit(gpus) : options->memory_bytes;
     gpu_run->max_tile_elems = PHEMA_GPU_TILE_ELEMS;
     run->gpu_run = gpu_run;
-    run->device.is_gpu = true;
-    run->device.n_gpus = gpu_run->n_gpus;
+    run->result->device.is_gpu = true;
+    run->result->device.n_gpus = gpu_run->n_gpus;
     return PHEMA_OK;
 }
 
@@ -58,7 +58,7 @@ static enum phema_status open_requested(struct run *run, struct phema_error *err
     struct phema_gpus *gpus = NULL;
     bool is_known = options->memory_bytes && !options->uses_all; /* without opening the GPUs */
     if (run->is_dry_run && is_known) {
-        format_requested(&run->device, options);
+        format_requested(&run->result->device, options);
         return make_gpu_run(run, NULL, err);
     }
     enum phema_status status = phema_gpus_open(&gpus, options, err);
@@ -73,7 +73,8 @@ static enum phema_status open_requested(struct run *run, struct phema_error *err
         return phema_blame(
             err, phema_fail_in(err, status, "%scuda", phema_setting_equals(PHEMA_SET_DEVICE)),
             PHEMA_SET_DEVICE);
-    (void)snprintf(run->device.name, sizeof(run->device.name), "%s", phema_gpus_format(gpus));
+    (void)snprintf(run->result->device.name, sizeof(run->result->device.name), "%s",
+                   phema_gpus_format(gpus));
     return make_gpu_run(run, gpus, err);
 }
 
@@ -114,7 +115,7 @@ static void set_reason(struct phema_device_choice *choice, const char *why)
 /* A failure here is not one of the run: the CPU sums, and the reason is reported. */
 static enum phema_status choose_automatically(struct run *run, struct phema_error *err)
 {
-    struct phema_device_choice *choice = &run->device;
+    struct phema_device_choice *choice = &run->result->device;
     uint64_t bytes = gpu_work_bytes(run);
     struct phema_name_buffer size;
     if (!phema_gpu_may_exist()) {
@@ -152,7 +153,7 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
 
 PHEMA_FALLIBLE gpu_run_choose(struct run *run, struct phema_error *err)
 {
-    struct phema_device_choice *choice = &run->device;
+    struct phema_device_choice *choice = &run->result->device;
     *choice = (struct phema_device_choice){.name = "cpu"};
     enum phema_device_kind kind = run->options.gpu.kind;
     if (kind == PHEMA_DEVICE_CPU)
@@ -337,8 +338,8 @@ PHEMA_FALLIBLE gpu_run_start(struct run *run, struct phema_error *err)
     gpu_run->memory_profile = run->options.memory_profile;
     phema_memory_profile_note_device(gpu_run->memory_profile, usage.allocated_bytes,
                                      usage.reserved_bytes);
-    run->device.gpu_bytes = usage.allocated_bytes;
-    run->device.n_tile_passes = gpu_run->fit.n_tile_passes;
+    run->result->device.gpu_bytes = usage.allocated_bytes;
+    run->result->device.n_tile_passes = gpu_run->fit.n_tile_passes;
     return check_gpus(gpu_run, run->backend, err);
 }
 
@@ -353,7 +354,7 @@ void gpu_run_shrink(struct run *run)
     struct gpu_run *gpu_run = run->gpu_run;
     uint64_t tile = gpu_run->fit.tile_elems / 2 / BLOCK_ELEMS * BLOCK_ELEMS;
     gpu_run->max_tile_elems = tile > PHEMA_GPU_LEAST_TILE_ELEMS ? tile : PHEMA_GPU_LEAST_TILE_ELEMS;
-    (void)snprintf(run->device.note, sizeof(run->device.note),
+    (void)snprintf(run->result->device.note, sizeof(run->result->device.note),
                    "the device had no %s to give: tiles of %llu elements instead",
                    phema_size_format(&size, gpu_run->fit.gpu_bytes),
                    (unsigned long long)gpu_run->max_tile_elems);

@@ -232,21 +232,14 @@ static enum phema_status finish_group(struct worker *worker, const struct group_
     return PHEMA_OK;
 }
 
-static void list_blocks(const struct worker *worker)
-{
-    uint32_t parts = (uint32_t)components_of(worker->range.dtype);
-    for (size_t b = 0; b < worker->n_blocks; b++) {
-        const struct block *block = &worker->blocks[b];
-        worker->gpu->blocks[b] = (struct phema_cuda_block){(uint32_t)block->first * parts,
-                                                           (uint32_t)block->n_elems * parts};
-    }
-}
-
 PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, struct phema_error *err)
 {
     for (size_t g = 0; g < worker->rule->n_groups; g++)
         (void)tile_start_group(worker, g);
-    list_blocks(worker);
+    uint32_t parts = (uint32_t)components_of(worker->range.dtype);
+    for (size_t b = 0; b < worker->n_blocks; b++)
+        worker->gpu->blocks[b] = (struct phema_cuda_block){
+            (uint32_t)worker->blocks[b].first * parts, (uint32_t)worker->blocks[b].n_elems * parts};
     uint32_t n_fed = 0;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < worker->run->plan->series->n && !status && !worker->is_abandoned; k++)

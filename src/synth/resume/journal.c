@@ -351,7 +351,7 @@ PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
     enum phema_status status = PHEMA_OK;
     if (pending.n) {
         status = write_pending(writer, &pending, nan_tensor, err);
-        for (size_t j = writer->first; j < writer->end && !status && !writer->is_kept; j++)
+        for (size_t j = writer->first; j < writer->end && !writer->is_kept && !status; j++)
             sink_keep(writer->run->sinks[j], true);
         writer->is_kept = writer->is_kept || !status;
     }

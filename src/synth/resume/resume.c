@@ -206,19 +206,6 @@ static enum phema_status resume_output(struct done_ranges *done, struct resuming
     return status;
 }
 
-static void add_counts(const struct resuming *resuming)
-{
-    struct phema_synth_result *result = resuming->run->result;
-    for (size_t x = 0; x < resuming->n_segments; x++) {
-        const struct phema_narrow_counts *counts = &resuming->segments[x].account.counts;
-        if (resuming->is_dropped[resuming->segments[x].unit])
-            continue;
-        result->n_nan += counts->n_nan;
-        result->n_inf += counts->n_inf;
-        result->n_overflow += counts->n_overflow;
-    }
-}
-
 /* ---- Digests ---- */
 
 /* Adds the sums that earlier outputs lacked. has: [input_digests_n_sums] sums that are present */
@@ -330,12 +317,15 @@ PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, size_t fir
     struct done_ranges found = {0};
     enum phema_status status =
         resuming.ends ? find_done(&found, &resuming, first, end, err) : phema_fail_memory(err);
-    if (status) {
-        done_ranges_clear(&found);
-    } else {
-        add_counts(&resuming);
-        *done = found;
+    for (size_t x = 0; x < resuming.n_segments && !status; x++) {
+        const struct segment *segment = &resuming.segments[x];
+        if (!resuming.is_dropped[segment->unit])
+            run_add_counts(run, &segment->account.counts);
     }
+    if (status)
+        done_ranges_clear(&found);
+    else
+        *done = found;
     tiling_clear(&resuming.other);
     free(resuming.segments);
     free(resuming.is_dropped);
