@@ -197,6 +197,11 @@ PHEMA_FALLIBLE phema_output_records(struct phema_record **out, size_t *n,
                                     const struct phema_outputs *outputs, size_t output,
                                     struct phema_error *err);
 
+/* Tensor i as it lies in an output, without the header of its file. */
+struct phema_tensor phema_output_tensor(const struct phema_plan *plan,
+                                        const struct phema_outputs *outputs,
+                                        const struct phema_output *output, size_t i);
+
 /* Removes an output and its target from plan and outputs: it exists already. */
 void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);
 

@@ -193,6 +193,24 @@ PHEMA_FALLIBLE template_find_set(struct draft *draft, const struct phema_checkpo
 
 /* ---- Bytes ---- */
 
+struct phema_tensor phema_output_tensor(const struct phema_plan *plan,
+                                        const struct phema_outputs *outputs,
+                                        const struct phema_output *output, size_t i)
+{
+    const struct phema_tensor_location *location = &output->locations[i];
+    struct phema_tensor tensor = plan->series->tensors[i].tensor;
+    tensor.dtype = outputs->dtypes[i];
+    tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
+    tensor.offset = location->offset + output->shift;
+    tensor.stride = location->stride;
+    tensor.file = location->file;
+    tensor.chunks = location->chunks;
+    tensor.n_chunks = location->n_chunks;
+    tensor.is_compressed = false;
+    tensor.scaling = NULL;
+    return tensor;
+}
+
 static int compare_extents(const void *a, const void *b)
 {
     const struct phema_extent *left = a, *right = b;
@@ -255,7 +273,7 @@ PHEMA_FALLIBLE phema_output_extents(struct phema_extent **out, size_t *n,
     struct extent_list list = {0};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < plan->series->n_tensors && !status; i++) {
-        struct phema_tensor tensor = output_tensor(plan, outputs, &outputs->items[output], i);
+        struct phema_tensor tensor = phema_output_tensor(plan, outputs, &outputs->items[output], i);
         if (outputs->is_replaced[i])
             status = extents_add(&list, &tensor, err);
     }

@@ -44,7 +44,7 @@ PHEMA_FALLIBLE outputs_check_directory_copy(const struct draft *draft,
     enum phema_status status = check_overlap(template, err);
     for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++) {
         const struct phema_tensor tensor =
-            output_tensor(draft->plan, outputs, &outputs->items[0], i);
+            phema_output_tensor(draft->plan, outputs, &outputs->items[0], i);
         bool is_strided = tensor.stride;
         for (size_t c = 0; c < tensor.n_chunks; c++)
             is_strided = is_strided || tensor.chunks[c].stride;
@@ -163,12 +163,6 @@ static enum phema_status add_others(const struct tree *tree, const char *folder,
     return status;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct phema_side_file *)a)->name,
-                  ((const struct phema_side_file *)b)->name);
-}
-
 /* The directory that labels of files begin at; the caller's. NULL without memory */
 static char *find_root(const struct phema_checkpoint *template)
 {
@@ -208,8 +202,7 @@ PHEMA_FALLIBLE outputs_add_directory_files(struct draft *draft,
         status = add_others(&tree, "", MAX_DEPTH, err);
     phema_strbuf_clear(&change.text);
     free(root);
-    if (outputs->n_side_files > 1)
-        qsort(outputs->side_files, outputs->n_side_files, sizeof(*outputs->side_files), by_name);
+    outputs_sort_side_files(outputs);
     return status;
 }
 

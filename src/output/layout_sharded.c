@@ -114,6 +114,18 @@ PHEMA_FALLIBLE outputs_add_side_file(struct draft *draft, const char *name, char
     return PHEMA_OK;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct phema_side_file *)a)->name,
+                  ((const struct phema_side_file *)b)->name);
+}
+
+void outputs_sort_side_files(struct phema_outputs *outputs)
+{
+    if (outputs->n_side_files > 1)
+        qsort(outputs->side_files, outputs->n_side_files, sizeof(*outputs->side_files), by_name);
+}
+
 static enum phema_status add_index(struct draft *draft, const struct sharding *sharding,
                                    struct phema_error *err)
 {
@@ -177,30 +189,10 @@ static enum phema_status add_copy(struct draft *draft, const char *directory, co
     return outputs_add_side_file(draft, name, path, NULL, false, err);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct phema_side_file *)a)->name,
-                  ((const struct phema_side_file *)b)->name);
-}
-
-static enum phema_status add_copies_of(struct draft *draft, const char *directory,
-                                       const struct sharding *sharding, struct phema_error *err)
-{
-    DIR *stream = opendir(directory);
-    if (!stream)
-        return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", directory,
-                          strerror(errno));
-    enum phema_status status = PHEMA_OK;
-    for (const struct dirent *entry; !status && (entry = readdir(stream));)
-        status = add_copy(draft, directory, entry->d_name, sharding, err);
-    (void)closedir(stream);
-    return status;
-}
-
+/* Those of the directory of the newest checkpoint, or of its index. */
 static enum phema_status add_copies(struct draft *draft, const struct sharding *sharding,
                                     struct phema_error *err)
 {
-    /* the directory of the newest checkpoint, or of its index */
     const char *path = phema_file_path(phema_checkpoint_file(draft->newest, 0));
     struct stat st;
     if (stat(phema_checkpoint_path(draft->newest), &st) || !S_ISDIR(st.st_mode))
@@ -208,13 +200,19 @@ static enum phema_status add_copies(struct draft *draft, const struct sharding *
             return PHEMA_OK; /* files next to one of many snapshots are not its own */
     const char *slash = strrchr(path, '/');
     char *directory = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    DIR *stream = directory ? opendir(directory) : NULL;
+    enum phema_status status = PHEMA_OK;
     if (!directory)
-        return phema_fail_memory(err);
-    enum phema_status status = add_copies_of(draft, directory, sharding, err);
+        status = phema_fail_memory(err);
+    else if (!stream)
+        status =
+            phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", directory, strerror(errno));
+    for (const struct dirent *entry; !status && (entry = readdir(stream));)
+        status = add_copy(draft, directory, entry->d_name, sharding, err);
+    if (stream)
+        (void)closedir(stream);
     free(directory);
-    if (draft->outputs->n_side_files > 1)
-        qsort(draft->outputs->side_files, draft->outputs->n_side_files,
-              sizeof(*draft->outputs->side_files), by_name);
+    outputs_sort_side_files(draft->outputs);
     return status;
 }
 

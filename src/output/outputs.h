@@ -26,25 +26,6 @@ static inline bool outputs_is_counter(const struct phema_series_tensor *entry)
     return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
 }
 
-/* Tensor i as it lies in an output. */
-static inline struct phema_tensor output_tensor(const struct phema_plan *plan,
-                                                const struct phema_outputs *outputs,
-                                                const struct phema_output *output, size_t i)
-{
-    const struct phema_tensor_location *location = &output->locations[i];
-    struct phema_tensor tensor = plan->series->tensors[i].tensor;
-    tensor.dtype = outputs->dtypes[i];
-    tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
-    tensor.offset = location->offset + output->shift;
-    tensor.stride = location->stride;
-    tensor.file = location->file;
-    tensor.chunks = location->chunks;
-    tensor.n_chunks = location->n_chunks;
-    tensor.is_compressed = false;
-    tensor.scaling = NULL;
-    return tensor;
-}
-
 /* ---- copy_changes.c: what is replaced in a copy ---- */
 
 struct extent_list {
@@ -108,6 +89,9 @@ PHEMA_FALLIBLE outputs_add_directory_files(struct draft *draft,
 /* Fills file f of an output with the provenance (layout_distributed.c). */
 PHEMA_FALLIBLE outputs_add_provenance(struct draft *draft, struct phema_output *output, size_t f,
                                       struct phema_error *err);
+
+/* Sorts the side files by name: directories have no order (layout_sharded.c). */
+void outputs_sort_side_files(struct phema_outputs *outputs);
 
 /* Adds a file without tensors (layout_sharded.c). Owns source and text, of which one is NULL, in
  * any case. */

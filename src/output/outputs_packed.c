@@ -29,6 +29,16 @@ static const struct phema_checkpoint *checkpoint_of(size_t number, const struct 
                          : outputs->templates[number - n - 1];
 }
 
+/* An array with its length, of items of at least so many bytes; no items where it has failed. */
+static void *pack_items(struct phema_packer *packer, void *items, size_t *n, size_t least_bytes,
+                        size_t size)
+{
+    phema_pack_count(packer, n, least_bytes);
+    void *packed = phema_pack_owned_array(packer, items, *n, size);
+    *n = packed ? *n : 0;
+    return packed;
+}
+
 /* ---- One output ---- */
 
 static void pack_file(struct phema_packer *packer, struct phema_output_file *file)
@@ -75,16 +85,11 @@ static void pack_output(struct phema_packer *packer, struct phema_output *output
     phema_pack_u64(packer, &output->shift);
     pack_places(packer, output, plan, outputs);
     phema_pack_size(packer, &output->provenance_file);
-    phema_pack_count(packer, &output->n_digests, 8);
-    output->digest_offsets = phema_pack_owned_array(
-        packer, output->digest_offsets, output->n_digests, sizeof(*output->digest_offsets));
-    output->n_digests = output->digest_offsets ? output->n_digests : 0;
+    output->digest_offsets = pack_items(packer, output->digest_offsets, &output->n_digests, 8,
+                                        sizeof(*output->digest_offsets));
     for (size_t k = 0; k < output->n_digests; k++)
         phema_pack_size(packer, &output->digest_offsets[k]);
-    phema_pack_count(packer, &output->n_files, 32);
-    output->files =
-        phema_pack_owned_array(packer, output->files, output->n_files, sizeof(*output->files));
-    output->n_files = output->files ? output->n_files : 0;
+    output->files = pack_items(packer, output->files, &output->n_files, 32, sizeof(*output->files));
     for (size_t f = 0; f < output->n_files; f++)
         pack_file(packer, &output->files[f]);
     bool has_provenance = !output->n_files || output->provenance_file < output->n_files;
@@ -102,16 +107,6 @@ static void pack_side_file(struct phema_packer *packer, struct phema_side_file *
     else
         phema_pack_size(packer, &file->size);
     phema_pack_bool(packer, &file->is_last);
-}
-
-static void pack_side_files(struct phema_packer *packer, struct phema_outputs *outputs)
-{
-    phema_pack_count(packer, &outputs->n_side_files, 40);
-    outputs->side_files = phema_pack_owned_array(packer, outputs->side_files, outputs->n_side_files,
-                                                 sizeof(*outputs->side_files));
-    outputs->n_side_files = outputs->side_files ? outputs->n_side_files : 0;
-    for (size_t f = 0; f < outputs->n_side_files; f++)
-        pack_side_file(packer, &outputs->side_files[f]);
 }
 
 static void pack_piece(struct phema_packer *packer, struct phema_piece *piece,
@@ -189,7 +184,10 @@ static enum phema_status pack(struct phema_outputs *outputs, struct phema_packer
     enum phema_status status = pack_templates(packer, outputs, err);
     if (status)
         return status;
-    pack_side_files(packer, outputs);
+    outputs->side_files = pack_items(packer, outputs->side_files, &outputs->n_side_files, 40,
+                                     sizeof(*outputs->side_files));
+    for (size_t f = 0; f < outputs->n_side_files; f++)
+        pack_side_file(packer, &outputs->side_files[f]);
     pack_pieces(packer, outputs, plan->series);
     size_t m = outputs->m;
     phema_pack_count(packer, &m, 64);

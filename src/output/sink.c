@@ -83,9 +83,8 @@ static enum phema_status write_tensor(struct sink *sink, size_t i, uint64_t firs
     if (sum)
         *sum += hash;
     if (location->stride) {
-        struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
-        tensor.dtype = dtype;
-        tensor.stride = location->stride;
+        const struct phema_tensor tensor =
+            phema_output_tensor(sink->plan, sink->outputs, sink->output, i);
         phema_tensor_write(sink->map + offset, &tensor, first, n, data);
         return PHEMA_OK;
     }
@@ -272,18 +271,8 @@ static enum phema_status commit(struct phema_writer **writer, struct phema_error
     return phema_writer_commit(committed, err);
 }
 
-static enum phema_status commit_files(struct sink *sink, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < sink->output->n_files && !status; f++)
-        status = commit(&sink->writers[f], err);
-    return status;
-}
-
 static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
 {
-    if (!sink->sidecar)
-        return commit(&sink->writers[0], err);
     struct phema_writer *sidecar = sink->sidecar, *copy = sink->writers[0];
     sink->sidecar = sink->writers[0] = NULL; /* both are freed also when this fails */
     return phema_writer_commit_both(sidecar, copy, err);
@@ -303,7 +292,9 @@ static enum phema_status commit_compressed(struct sink *sink, struct phema_error
 
 static enum phema_status commit_part_or_directory(struct sink *sink, struct phema_error *err)
 {
-    enum phema_status status = commit_files(sink, err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < sink->output->n_files && !status; f++)
+        status = commit(&sink->writers[f], err);
     if (status)
         return status;
     struct phema_writer_part *part = sink->part;
@@ -314,18 +305,12 @@ static enum phema_status commit_part_or_directory(struct sink *sink, struct phem
                 : phema_writer_directory_commit(directory, err);
 }
 
-static enum phema_status publish(struct sink *sink, struct phema_error *err)
-{
-    if (sink->part || sink->directory)
-        return commit_part_or_directory(sink, err);
-    if (sink->form->is_copy)
-        return commit_copy(sink, err);
-    return sink->compressed ? commit_compressed(sink, err) : commit(&sink->writers[0], err);
-}
-
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err)
 {
-    enum phema_status status = publish(sink, err);
+    enum phema_status status = sink->part || sink->directory ? commit_part_or_directory(sink, err)
+                               : sink->sidecar               ? commit_copy(sink, err)
+                               : sink->compressed            ? commit_compressed(sink, err)
+                                                             : commit(&sink->writers[0], err);
     if (!status && sink->journal)
         phema_writer_journal_keep(sink->journal, false);
     sink_abandon(sink);

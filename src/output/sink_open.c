@@ -267,12 +267,6 @@ static enum phema_status open_directory_file(struct sink *sink, size_t f, struct
     return status ? status : write_header(sink, f, err);
 }
 
-static bool is_provenance_of(const struct sink *sink, size_t f)
-{
-    return sink->form->has_provenance_file &&
-           strcmp(sink->output->files[f].name, PHEMA_PROVENANCE_FILE) == 0;
-}
-
 /* The provenance comes first: beside it, the folders of a killed run may be removed. */
 static enum phema_status open_directory(struct sink *sink, struct phema_error *err)
 {
@@ -283,9 +277,12 @@ static enum phema_status open_directory(struct sink *sink, struct phema_error *e
     if (status)
         return status;
     for (int pass = 0; pass < 2; pass++)
-        for (size_t f = 0; f < sink->output->n_files && !status; f++)
-            if (is_provenance_of(sink, f) == (pass == 0))
+        for (size_t f = 0; f < sink->output->n_files && !status; f++) {
+            bool is_provenance = sink->form->has_provenance_file &&
+                                 strcmp(sink->output->files[f].name, PHEMA_PROVENANCE_FILE) == 0;
+            if (is_provenance == (pass == 0))
                 status = open_directory_file(sink, f, err);
+        }
     if (status)
         return status;
     status = sink_add_side_files(sink, false, err);
@@ -416,25 +413,19 @@ static enum phema_status open_files(struct sink *sink, struct phema_error *err)
     return sink->form->is_copy ? open_copy(sink, err) : open_new(sink, err);
 }
 
-static enum phema_status open_at_journal(struct sink *sink, const char *path,
-                                         struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    if (sink->options.resumes)
-        status = phema_writer_journal_look(&sink->found_journal, path, sink->digest, err);
-    if (status)
-        return status;
-    status = open_files(sink, err);
-    return status ? status : begin_journal(sink, path, err);
-}
-
 /* With the journal: "out.safetensors.journal", "out.safetensors.part-2-of-8.journal". */
 static enum phema_status open_with_journal(struct sink *sink, struct phema_error *err)
 {
     char journal[72];
     format_part(journal, sink->options.part, sink->options.n_parts, ".journal");
     char *path = sink_path(sink->output->path, journal, "", NULL);
-    enum phema_status status = path ? open_at_journal(sink, path, err) : phema_fail_memory(err);
+    enum phema_status status = path ? PHEMA_OK : phema_fail_memory(err);
+    if (!status && sink->options.resumes)
+        status = phema_writer_journal_look(&sink->found_journal, path, sink->digest, err);
+    if (!status)
+        status = open_files(sink, err);
+    if (!status)
+        status = begin_journal(sink, path, err);
     free(path);
     return status;
 }

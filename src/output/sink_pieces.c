@@ -106,14 +106,11 @@ static enum phema_status transfer_range(struct transfer *transfer, uint64_t n,
 {
     const struct sink *sink = transfer->sink;
     size_t i = transfer->tensor;
-    const struct phema_tensor_location *location = &sink->output->locations[i];
-    struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
-    tensor.dtype = sink->outputs->dtypes[i];
-    tensor.chunks = location->chunks;
-    tensor.n_chunks = location->n_chunks;
-    if (location->chunks)
+    const struct phema_tensor tensor =
+        phema_output_tensor(sink->plan, sink->outputs, sink->output, i);
+    if (tensor.chunks)
         return phema_tensor_visit_runs(&tensor, transfer->first, n, transfer_run, transfer, err);
-    const struct phema_run all = {.file = location->file,
+    const struct phema_run all = {.file = tensor.file,
                                   .offset = sink_tensor_offset(sink, i) +
                                             phema_dtype_bytes(tensor.dtype, transfer->first),
                                   .first = transfer->first,
@@ -151,9 +148,8 @@ static enum phema_status open_new_zips(struct sink *sink, struct phema_error *er
     enum phema_status status = make_pieces(sink, n, err);
     for (size_t p = 0; p < n && !status; p++) {
         const struct phema_piece *piece = &sink->outputs->pieces[p];
-        sink->pieces[p].file = piece->file;
-        sink->pieces[p].data_at = piece->data_at;
-        sink->pieces[p].size_bytes = piece->size_bytes;
+        sink->pieces[p] =
+            (struct sink_piece){piece->file, piece->data_at, piece->size_bytes, 0, 0, 0};
     }
     return status;
 }
@@ -168,9 +164,8 @@ static enum phema_status open_records(struct sink *sink, struct phema_error *err
     status = make_pieces(sink, n, err);
     for (size_t p = 0; p < n && !status; p++) {
         const struct phema_record *record = &sink->records[p];
-        sink->pieces[p].file = record->file;
-        sink->pieces[p].data_at = record->offset;
-        sink->pieces[p].size_bytes = record->size_bytes;
+        sink->pieces[p] =
+            (struct sink_piece){record->file, record->offset, record->size_bytes, 0, 0, 0};
     }
     return status;
 }

@@ -95,9 +95,8 @@ static enum phema_status grow_scratch(struct sink *sink, size_t size, struct phe
 PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_t first, uint64_t n,
                            uint64_t *sum, struct phema_error *err)
 {
-    struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
-    tensor.dtype = sink->outputs->dtypes[i];
-    tensor.stride = sink->output->locations[i].stride;
+    const struct phema_tensor tensor =
+        phema_output_tensor(sink->plan, sink->outputs, sink->output, i);
     size_t size = (size_t)phema_dtype_bytes(tensor.dtype, n);
     enum phema_status status = grow_scratch(sink, size, err);
     if (status)
@@ -176,25 +175,18 @@ static enum phema_status compare_tensors(struct sink *sink,
     return status;
 }
 
-static enum phema_status verify_at(struct sink *sink, const char *path, struct phema_error *err)
+static enum phema_status verify_compressed(struct sink *sink, struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = NULL;
-    enum phema_status status = evict_file(path, err);
-    if (status)
-        return status;
-    status = phema_checkpoint_open(&checkpoint, path, NULL, err);
+    char *path = sink_path(sink->output->path, ".partial", "", NULL);
+    enum phema_status status = path ? evict_file(path, err) : phema_fail_memory(err);
+    if (!status)
+        status = phema_checkpoint_open(&checkpoint, path, NULL, err);
     if (!status)
         status = compare_tensors(sink, checkpoint, err);
     phema_checkpoint_close(checkpoint);
-    return status == PHEMA_ERR_FILE ? PHEMA_ERR_OUTPUT : status; /* the file is this output */
-}
-
-static enum phema_status verify_compressed(struct sink *sink, struct phema_error *err)
-{
-    char *path = sink_path(sink->output->path, ".partial", "", NULL);
-    enum phema_status status = path ? verify_at(sink, path, err) : phema_fail_memory(err);
     free(path);
-    return status;
+    return status == PHEMA_ERR_FILE ? PHEMA_ERR_OUTPUT : status; /* the file is this output */
 }
 
 PHEMA_FALLIBLE sink_end_verify(struct sink *sink, struct phema_error *err)

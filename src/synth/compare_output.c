@@ -83,28 +83,6 @@ static enum phema_status check_files(const struct compare_output *comparison,
     return PHEMA_OK;
 }
 
-/* A copy has the locations of its template. */
-static enum phema_status place_tensors(struct compare_output *comparison, struct phema_error *err)
-{
-    const struct phema_series *series = comparison->plan->series;
-    const struct phema_output *output = &comparison->outputs->items[0];
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        struct phema_tensor *tensor = &comparison->tensors[i];
-        const struct phema_tensor_location *location = &output->locations[i];
-        *tensor = series->tensors[i].tensor;
-        tensor->dtype = comparison->outputs->dtypes[i];
-        tensor->size_bytes = phema_dtype_bytes(tensor->dtype, tensor->n_elems);
-        tensor->stride = location->stride;
-        tensor->offset = location->offset + output->shift;
-        tensor->file = location->file;
-        tensor->is_compressed = false;
-        tensor->chunks = location->chunks;
-        tensor->n_chunks = location->n_chunks;
-        tensor->scaling = NULL;
-    }
-    return check_files(comparison, err);
-}
-
 PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phema_plan *plan,
                                    const struct phema_outputs *outputs,
                                    const struct phema_checkpoint *checkpoint,
@@ -125,7 +103,9 @@ PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phe
     status = phema_reader_open(&comparison->reader, checkpoint, err);
     if (status)
         goto fail;
-    status = is_copy(comparison) ? place_tensors(comparison, err) : find_tensors(comparison, err);
+    for (size_t i = 0; i < n && is_copy(comparison); i++) /* the locations of its template */
+        comparison->tensors[i] = phema_output_tensor(plan, outputs, &outputs->items[0], i);
+    status = is_copy(comparison) ? check_files(comparison, err) : find_tensors(comparison, err);
     if (status)
         goto fail;
     *out = comparison;
