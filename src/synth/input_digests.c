@@ -31,7 +31,7 @@ uint64_t input_digests_bytes(const struct run *run)
 
 size_t input_digests_n_sums(const struct run *run)
 {
-    return run->input_digests ? run->input_digests->n_kinds * run->input_digests->n_snapshots : 0;
+    return run->input_digests ? n_kinds(run) * run->plan->series->n : 0;
 }
 
 uint64_t input_digests_shared_bytes(const struct run *run)
@@ -66,8 +66,6 @@ PHEMA_FALLIBLE input_digests_open(struct input_digests **out, const struct run *
     *digests =
         (struct input_digests){.add = phema_block_hasher_for_cpu(),
                                .names = calloc(series->n_tensors + 1, sizeof(*digests->names)),
-                               .n_kinds = n_kinds(run),
-                               .n_snapshots = series->n,
                                .sums = input_digests_new_sums(run)};
     if (!digests->names || !digests->sums) {
         input_digests_close(digests);
@@ -104,7 +102,7 @@ void input_digests_add(struct worker *worker, size_t k, const uint8_t *data)
     const struct tile_range *range = &worker->range;
     const struct input_digests *digests = run->input_digests;
     size_t kind = input_digests_kind(run, range->tensor);
-    struct phema_hash_sum *sum = &worker->digests[kind * digests->n_snapshots + k];
+    struct phema_hash_sum *sum = &worker->digests[kind * run->plan->series->n + k];
     for (size_t b = 0; b < worker->n_blocks;) {
         struct block slice = next_tensor(worker, &b);
         const struct phema_hash_blocks blocks = {
@@ -127,10 +125,11 @@ void input_digests_move(struct phema_hash_sum *to, struct phema_hash_sum *from, 
 
 /* ---- Of an output ---- */
 
-bool input_digests_is_input(const struct run *run, size_t output, size_t kind, size_t k)
+bool input_digests_is_input(const struct run *run, size_t output, size_t x)
 {
     const struct phema_target *target = &run->plan->targets[output];
-    if (kind == run->input_digests->n_kinds - 1)
+    size_t kind = x / run->plan->series->n, k = x % run->plan->series->n;
+    if (kind == n_kinds(run) - 1)
         return k == target->newest;
     const struct phema_solution *solution = kind ? &target->ruled[kind - 1] : &target->solution;
     return run->rule_states[kind].is_needed && solution->weights[k] != 0;
@@ -138,11 +137,9 @@ bool input_digests_is_input(const struct run *run, size_t output, size_t kind, s
 
 void input_digests_of_output(struct phema_hash_sum *out, const struct run *run, size_t output)
 {
-    const struct input_digests *digests = run->input_digests;
-    size_t n = run->outputs->items[output].n_digests;
+    size_t n = run->outputs->items[output].n_digests, n_snapshots = run->plan->series->n;
     memset(out, 0, n * sizeof(*out));
-    for (size_t kind = 0; kind < digests->n_kinds; kind++)
-        for (size_t k = 0; k < n; k++)
-            if (input_digests_is_input(run, output, kind, k))
-                phema_hash_sum_add(&out[k], &digests->sums[kind * digests->n_snapshots + k]);
+    for (size_t x = 0; x < input_digests_n_sums(run); x++)
+        if (x % n_snapshots < n && input_digests_is_input(run, output, x))
+            phema_hash_sum_add(&out[x % n_snapshots], &run->input_digests->sums[x]);
 }

@@ -11,9 +11,9 @@ struct worker;
 
 struct input_digests {
     phema_block_hasher add;
-    uint64_t *names;             /* [n_tensors] hashed */
-    size_t n_kinds, n_snapshots; /* kinds: averaged tensors by rule, then copied tensors */
-    struct phema_hash_sum *sums; /* [n_kinds * n_snapshots] of the pass */
+    uint64_t *names; /* [n_tensors] hashed */
+    /* [kinds x snapshots] of the pass; kinds are averaged tensors by rule, then copied tensors */
+    struct phema_hash_sum *sums;
 };
 
 /* Whether outputs record them, or --verify compares them, and all data are read. */
@@ -45,8 +45,8 @@ void input_digests_add(struct worker *worker, size_t k, const uint8_t *data);
 /* Adds n sums to others, and clears them. */
 void input_digests_move(struct phema_hash_sum *to, struct phema_hash_sum *from, size_t n);
 
-/* Whether an output is made from snapshot k's tensors of a kind. */
-bool input_digests_is_input(const struct run *run, size_t output, size_t kind, size_t k);
+/* Whether an output is made from the data of sum x: a snapshot's tensors of a kind. */
+bool input_digests_is_input(const struct run *run, size_t output, size_t x);
 
 /* The digests of an output's inputs: [output's n_digests] */
 void input_digests_of_output(struct phema_hash_sum *out, const struct run *run, size_t output);

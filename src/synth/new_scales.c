@@ -17,7 +17,6 @@
 struct new_scales {
     size_t *at; /* [n_tensors] of codes and scales: the first scale of the tensor; else SIZE_MAX */
     size_t n;   /* scales of an output */
-    size_t first_output;
     _Atomic uint32_t *largest; /* [outputs of a pass x n] bits of the largest float of each block */
     float *scales;             /* [outputs of a pass x n] as the dtype of the scale holds them */
 };
@@ -93,7 +92,7 @@ void new_scales_close(struct new_scales *new_scales)
 static size_t scales_at(const struct run *run, size_t output, size_t tensor)
 {
     const struct new_scales *new_scales = run->new_scales;
-    return (output - new_scales->first_output) * new_scales->n + new_scales->at[tensor];
+    return (output - run->first_output) * new_scales->n + new_scales->at[tensor];
 }
 
 /* ---- Measuring ---- */
@@ -199,21 +198,17 @@ static enum phema_status set_scales(const struct run *run, size_t output, size_t
     return PHEMA_OK;
 }
 
-void new_scales_begin(struct run *run, size_t pass)
+void new_scales_begin(struct run *run)
 {
     struct new_scales *new_scales = run->new_scales;
-    size_t end = 0;
-    run_outputs_of(run, pass, &new_scales->first_output, &end);
-    for (size_t s = 0; s < new_scales->n * (end - new_scales->first_output); s++)
+    for (size_t s = 0; s < new_scales->n * (run->end_output - run->first_output); s++)
         atomic_store_explicit(&new_scales->largest[s], 0, memory_order_relaxed);
 }
 
-PHEMA_FALLIBLE new_scales_end(struct run *run, size_t pass, struct phema_error *err)
+PHEMA_FALLIBLE new_scales_end(struct run *run, struct phema_error *err)
 {
-    size_t first = 0, end = 0;
     enum phema_status status = PHEMA_OK;
-    run_outputs_of(run, pass, &first, &end);
-    for (size_t j = first; j < end; j++)
+    for (size_t j = run->first_output; j < run->end_output; j++)
         for (size_t i = 0; i < run->plan->series->n_tensors && !status; i++)
             if (run_makes_codes(run, i))
                 status = set_scales(run, j, i, err);

@@ -19,8 +19,8 @@ void new_scales_close(struct new_scales *new_scales); /* takes NULL */
 
 /* Before and after a measuring pass. Codes that are copied, or are equal in all snapshots, keep the
  * scales of the newest snapshot, and so their bytes. */
-void new_scales_begin(struct run *run, size_t pass);
-PHEMA_FALLIBLE new_scales_end(struct run *run, size_t pass, struct phema_error *err);
+void new_scales_begin(struct run *run);
+PHEMA_FALLIBLE new_scales_end(struct run *run, struct phema_error *err);
 
 /* In a measuring pass: the numbers of a tile. row: of sums */
 void new_scales_note(const struct run *run, size_t output, const struct tile_range *range,

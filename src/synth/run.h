@@ -60,7 +60,8 @@ struct run {
     struct memory_budget budget;
     struct rule_state *rule_states; /* [n_rule_states] 0: tensors without a rule; r: rule r - 1 */
     size_t n_rule_states;
-    size_t max_groups; /* of one rule, in the pass */
+    size_t max_groups;               /* of one rule, in the pass */
+    size_t first_output, end_output; /* of the pass */
     struct tiling tiling;
     size_t *next_alias;      /* [n_tensors] next tensor of the same storage, SIZE_MAX at the end */
     _Atomic uint8_t *varies; /* [n_tensors] true when snapshots differ */
@@ -83,9 +84,6 @@ struct run {
 };
 
 /* ---- run_state.c: queries ---- */
-
-/* The outputs of a pass: [*first, *end). */
-void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *end);
 
 /* The rule of a tensor. Copies come from the newest snapshot whatever the rule. */
 const struct rule_state *run_rule_of(const struct run *run, size_t tensor);
@@ -140,7 +138,7 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
 /* Allocates GPU memory, if GPUs sum. Tiles shrink as far as that needs. */
 PHEMA_FALLIBLE run_start_gpus(struct run *run, struct phema_error *err);
 
-/* Groups and readers of a pass, from 0 to budget.n_passes - 1, after the pass before has ended. */
+/* Outputs, groups and readers of a pass, from 0 to budget.n_passes - 1, after the pass before has ended. */
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err);
 /* After the workers have ended. PHEMA_ERR_FILE: decompressed content is incomplete. */
 PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
@@ -181,10 +179,9 @@ void run_report_stage(struct run *run);
 
 /* ---- run_publish.c ---- */
 
-/* Publishes the outputs of a pass. is_directory_made: this run has made the directory of the
+/* Publishes the outputs of the pass. is_directory_made: this run has made the directory of the
  * outputs. */
-PHEMA_FALLIBLE run_publish(struct run *run, size_t pass, bool is_directory_made,
-                           struct phema_error *err);
+PHEMA_FALLIBLE run_publish(struct run *run, bool is_directory_made, struct phema_error *err);
 
 /* ---- run_digest.c ---- */
 

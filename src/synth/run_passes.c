@@ -10,17 +10,15 @@
 #include "resume/resume.h"
 
 /* Leaves out the tiles that an interrupted run has done. */
-static enum phema_status resume(struct run *run, size_t pass, struct phema_error *err)
+static enum phema_status resume(struct run *run, struct phema_error *err)
 {
     if (!run->journal)
         return PHEMA_OK;
-    size_t first = 0, end = 0;
     struct done_ranges done = {0};
-    run_outputs_of(run, pass, &first, &end);
-    enum phema_status status = resume_pass(&done, run, first, end, err);
+    enum phema_status status = resume_pass(&done, run, err);
     if (status)
         return status;
-    journal_writer_begin_pass(run->journal, first, end, &done);
+    journal_writer_begin_pass(run->journal, &done);
     uint64_t bytes = 0;
     size_t hint = 0;
     for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling); t++) {
@@ -36,12 +34,10 @@ static enum phema_status resume(struct run *run, size_t pass, struct phema_error
 PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err)
 {
     enum phema_status status = run_begin_pass(run, pass, err);
-    if (status)
-        return status;
-    status = resume(run, pass, err);
-    if (status)
-        return status;
-    status = run_process_tiles(run, err);
+    if (!status)
+        status = resume(run, err);
+    if (!status)
+        status = run_process_tiles(run, err);
     return status ? status : run_end_pass(run, err);
 }
 
@@ -65,7 +61,6 @@ PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err
     uint64_t sample = run->options.sample;
     if (!run->new_scales)
         return PHEMA_OK;
-    new_scales_begin(run, pass);
     run->journal = NULL;
     run->input_digests = NULL;
     run->options.sample = 0;
@@ -75,7 +70,7 @@ PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err
     run->journal = journal;
     run->input_digests = input_digests;
     run->options.sample = sample;
-    return status ? status : new_scales_end(run, pass, err);
+    return status ? status : new_scales_end(run, err);
 }
 
 /* ---- Rereading ---- */
@@ -84,9 +79,7 @@ PHEMA_FALLIBLE run_measure(struct run *run, size_t pass, struct phema_error *err
 static enum phema_status read_again(struct run *run, size_t pass, struct phema_error *err)
 {
     struct journal_writer *journal = run->journal;
-    size_t first, end;
-    run_outputs_of(run, pass, &first, &end);
-    run_begin_stage(run, "rereading", first);
+    run_begin_stage(run, "rereading", run->first_output);
     run->stage_total_bytes = 0; /* the last group of outputs may read less than the others */
     if (run->budget.n_passes == 1)
         run->stage_total_bytes = run->total_bytes + run->result->resumed_bytes;

@@ -218,8 +218,13 @@ PHEMA_FALLIBLE run_start_gpus(struct run *run, struct phema_error *err)
 
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err)
 {
+    size_t n = run->budget.targets_per_pass, m = run->outputs->m;
+    run->first_output = pass * n;
+    run->end_output = n < m - run->first_output ? run->first_output + n : m;
     clear_groups(run);
     atomic_store(&run->next_job, 0);
+    if (run->is_measuring)
+        new_scales_begin(run);
     if (run->input_digests)
         memset(run->input_digests->sums, 0, (size_t)input_digests_bytes(run));
     enum phema_status status = make_groups(run, pass, err);

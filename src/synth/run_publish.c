@@ -198,16 +198,13 @@ static enum phema_status publish_outputs(struct run *run, size_t first, size_t e
     return status;
 }
 
-PHEMA_FALLIBLE run_publish(struct run *run, size_t pass, bool is_directory_made,
-                           struct phema_error *err)
+PHEMA_FALLIBLE run_publish(struct run *run, bool is_directory_made, struct phema_error *err)
 {
-    size_t first = 0, end = 0;
-    run_outputs_of(run, pass, &first, &end);
     enum phema_status status = run_check_inputs_unchanged(run, err);
     if (status)
         discard(run);
     else
-        status = publish_outputs(run, first, end, err);
+        status = publish_outputs(run, run->first_output, run->end_output, err);
     if (status)
         return status;
     bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);

@@ -71,13 +71,6 @@ enum phema_overflow run_overflow(const struct run *run)
                                                              : PHEMA_OVERFLOW_INF;
 }
 
-void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *end)
-{
-    size_t n = run->budget.targets_per_pass, m = run->outputs->m;
-    *first = pass * n;
-    *end = n < m - *first ? *first + n : m;
-}
-
 struct phema_tensor run_tile_tensor(const struct run *run, size_t k, const struct tile_range *range)
 {
     struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, range->tensor);

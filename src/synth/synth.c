@@ -147,9 +147,8 @@ static enum phema_status make_outputs(struct run *run, bool is_directory_made,
             status = run_pass(run, pass, err);
         if (!status)
             status = run_reread(run, pass, err);
-        if (status)
-            return status;
-        status = run_publish(run, pass, is_directory_made, err);
+        if (!status)
+            status = run_publish(run, is_directory_made, err);
         if (status)
             return status;
     }
@@ -236,21 +235,16 @@ static enum phema_status execute(struct run *run, struct phema_cleanup_entry **m
                                  struct phema_error *err)
 {
     enum phema_status status = check_form(run->plan, run->outputs, &run->options, err);
-    if (status)
-        return status;
-    status = run_prepare(run, err);
-    if (status)
-        return status;
-    status = run_start_gpus(run, err);
-    if (status)
-        return status;
-    status = watch_files(run, err);
-    if (status)
-        return status;
-    status = make_directory(run->outputs, run->options.n_parts, made_directory, err);
-    if (status)
-        return status;
-    status = open_outputs(run, err);
+    if (!status)
+        status = run_prepare(run, err);
+    if (!status)
+        status = run_start_gpus(run, err);
+    if (!status)
+        status = watch_files(run, err);
+    if (!status)
+        status = make_directory(run->outputs, run->options.n_parts, made_directory, err);
+    if (!status)
+        status = open_outputs(run, err);
     if (status)
         return status;
     status = make_outputs(run, *made_directory != NULL, err);

@@ -33,32 +33,21 @@ static enum phema_status execute(struct phema_verification *out, struct run *run
                                  const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
     enum phema_status status = run_prepare(run, err);
-    if (status)
-        return status;
-    status = run_start_gpus(run, err);
-    if (status)
-        return status;
-    status = compare_output_open(&run->comparison, run->plan, run->outputs, checkpoint, err);
-    if (status)
-        return status;
-    status = run_measure(run, 0, err);
-    if (status)
-        return status;
-    status = run_pass(run, 0, err); /* one target needs one pass */
-    if (status)
-        return status;
-    status = run_check_inputs_unchanged(run, err);
-    if (status)
-        return status;
-    status = phema_checkpoint_check_unchanged(checkpoint, err);
-    if (status)
-        return status;
-    if (!run->options.sample) {
+    if (!status)
+        status = run_start_gpus(run, err);
+    if (!status)
+        status = compare_output_open(&run->comparison, run->plan, run->outputs, checkpoint, err);
+    if (!status)
+        status = run_measure(run, 0, err);
+    if (!status)
+        status = run_pass(run, 0, err); /* one target needs one pass */
+    if (!status)
+        status = run_check_inputs_unchanged(run, err);
+    if (!status)
+        status = phema_checkpoint_check_unchanged(checkpoint, err);
+    if (!status && !run->options.sample)
         status = compare_output_finish(run->comparison, err);
-        if (status)
-            return status;
-    }
-    return fill_result(out, run, err);
+    return status ? status : fill_result(out, run, err);
 }
 
 PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct phema_plan *plan,

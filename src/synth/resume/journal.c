@@ -52,7 +52,7 @@ struct pending {
 
 struct journal_writer {
     const struct run *run;
-    size_t first, end, m; /* outputs of the pass; m: how many */
+    size_t m; /* outputs of the pass */
     struct done_ranges done;
     pthread_mutex_t lock; /* of the next two members */
     struct pending pending;
@@ -109,16 +109,13 @@ void journal_writer_close(struct journal_writer *writer)
     free(writer);
 }
 
-void journal_writer_begin_pass(struct journal_writer *writer, size_t first, size_t end,
-                               struct done_ranges *done)
+void journal_writer_begin_pass(struct journal_writer *writer, struct done_ranges *done)
 {
     clear_pending(&writer->pending);
     done_ranges_clear(&writer->done);
     writer->done = *done;
     *done = (struct done_ranges){0};
-    writer->first = first;
-    writer->end = end;
-    writer->m = end - first;
+    writer->m = writer->run->end_output - writer->run->first_output;
     writer->nan_tensor = SIZE_MAX;
     writer->is_kept = false;
     memset(writer->is_recorded, 0, writer->run->plan->series->n_tensors);
@@ -182,25 +179,25 @@ PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, struct worker 
     const struct run *run = writer->run;
     struct tile_account *accounts = worker->accounts;
     struct noted tile = {range->position, range->position + range->n_elems, false};
-    for (size_t j = writer->first; j < writer->end; j++)
+    for (size_t j = writer->run->first_output; j < writer->run->end_output; j++)
         tile.is_counted = tile.is_counted || counts_any(&accounts[j].counts);
     size_t x = 0;
     (void)pthread_mutex_lock(&writer->lock);
     enum phema_status status = find_segment(&x, writer, &tile, err);
     for (size_t j = 0; j < writer->m && !status; j++) {
         struct tile_account *account = &writer->pending.accounts[x * writer->m + j];
-        account->sum += accounts[writer->first + j].sum;
-        counts_add(&account->counts, &accounts[writer->first + j].counts);
+        account->sum += accounts[writer->run->first_output + j].sum;
+        counts_add(&account->counts, &accounts[writer->run->first_output + j].counts);
     }
     if (worker->digests && !status) { /* of this tile only: earlier ones were moved */
-        size_t n = run->input_digests->n_snapshots;
+        size_t n = run->plan->series->n;
         size_t first = input_digests_kind(run, range->tensor) * n;
         input_digests_move(writer->pending.digests + first, worker->digests + first, n);
     }
     if (worker->nan_tensor < writer->nan_tensor)
         writer->nan_tensor = worker->nan_tensor;
     (void)pthread_mutex_unlock(&writer->lock);
-    memset(accounts + writer->first, 0, writer->m * sizeof(*accounts));
+    memset(accounts + writer->run->first_output, 0, writer->m * sizeof(*accounts));
     return status;
 }
 
@@ -268,7 +265,7 @@ static enum phema_status write_record(const struct journal_writer *writer, size_
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         status = phema_writer_journal_append(
-            sink_journal(writer->run->sinks[writer->first + j]),
+            sink_journal(writer->run->sinks[writer->run->first_output + j]),
             (struct phema_span){(const uint8_t *)text.data, text.size}, err);
     phema_strbuf_clear(&text);
     return status;
@@ -279,7 +276,7 @@ static enum phema_status write_portion(struct journal_writer *writer, const stru
 {
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < writer->m && !status; j++)
-        if (sink_journal(writer->run->sinks[writer->first + j]))
+        if (sink_journal(writer->run->sinks[writer->run->first_output + j]))
             status = write_record(writer, j, portion, err);
     return status;
 }
@@ -351,7 +348,8 @@ PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
     enum phema_status status = PHEMA_OK;
     if (pending.n) {
         status = write_pending(writer, &pending, nan_tensor, err);
-        for (size_t j = writer->first; j < writer->end && !writer->is_kept && !status; j++)
+        for (size_t j = writer->run->first_output;
+             j < writer->run->end_output && !writer->is_kept && !status; j++)
             sink_keep(writer->run->sinks[j], true);
         writer->is_kept = writer->is_kept || !status;
     }

@@ -161,16 +161,6 @@ static enum phema_status drop_torn(struct done_ranges *done, struct resuming *re
     return status;
 }
 
-static void merge_flags(struct run *run, const struct journal_contents *contents)
-{
-    for (size_t i = 0; i < run->plan->series->n_tensors; i++)
-        if (contents->varies[i])
-            atomic_store_explicit(&run->varies[i], true, memory_order_relaxed);
-    if (contents->nan_tensor < run->result->nan_tensor &&
-        contents->nan_tensor < run->plan->series->n_tensors)
-        run->result->nan_tensor = (size_t)contents->nan_tensor;
-}
-
 /* own: the finished tiles of the output */
 static enum phema_status intersect_output(struct done_ranges *done, struct done_ranges *own,
                                           struct journal_contents *contents,
@@ -180,8 +170,14 @@ static enum phema_status intersect_output(struct done_ranges *done, struct done_
     enum phema_status status = check_output(own, resuming, output, contents, err);
     if (status)
         return status;
-    if (own->n)
-        merge_flags(resuming->run, contents);
+    struct run *run = resuming->run;
+    size_t n_tensors = run->plan->series->n_tensors;
+    for (size_t i = 0; i < n_tensors && own->n; i++)
+        if (contents->varies[i])
+            atomic_store_explicit(&run->varies[i], true, memory_order_relaxed);
+    if (own->n && contents->nan_tensor < run->result->nan_tensor &&
+        contents->nan_tensor < n_tensors)
+        run->result->nan_tensor = (size_t)contents->nan_tensor;
     if (!is_first)
         return done_ranges_intersect(done, own, err);
     *done = *own;
@@ -212,10 +208,9 @@ static enum phema_status resume_output(struct done_ranges *done, struct resuming
 static void add_digests(struct run *run, size_t output, const bool *has,
                         const struct journal_record *record)
 {
-    size_t n = run->input_digests->n_snapshots;
     for (size_t x = 0; x < input_digests_n_sums(run); x++) {
         struct phema_hash_sum sum = journal_record_digest(record, x);
-        if (!has[x] && input_digests_is_input(run, output, x / n, x % n))
+        if (!has[x] && input_digests_is_input(run, output, x))
             phema_hash_sum_add(&run->input_digests->sums[x], &sum);
     }
 }
@@ -227,7 +222,6 @@ static enum phema_status read_digests(struct resuming *resuming, size_t output, 
 {
     struct run *run = resuming->run;
     struct phema_writer_journal *journal = sink_journal(run->sinks[output]);
-    size_t n_snapshots = run->input_digests->n_snapshots, n_sums = input_digests_n_sums(run);
     phema_writer_journal_again(journal);
     for (;;) {
         struct phema_span bytes;
@@ -244,14 +238,13 @@ static enum phema_status read_digests(struct resuming *resuming, size_t output, 
     if (++*unit != resuming->ends[output])
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its journal could be read once only",
                           run->outputs->items[output].path);
-    for (size_t x = 0; x < n_sums; x++)
-        has[x] = has[x] || input_digests_is_input(run, output, x / n_snapshots, x % n_snapshots);
+    for (size_t x = 0; x < input_digests_n_sums(run); x++)
+        has[x] = has[x] || input_digests_is_input(run, output, x);
     return PHEMA_OK;
 }
 
 /* Each output was made from some of the data that a run has read, of the same tiles in all. */
-static enum phema_status add_journal_digests(struct resuming *resuming, size_t first, size_t end,
-                                             struct phema_error *err)
+static enum phema_status add_journal_digests(struct resuming *resuming, struct phema_error *err)
 {
     struct run *run = resuming->run;
     size_t unit = 0;
@@ -261,7 +254,7 @@ static enum phema_status add_journal_digests(struct resuming *resuming, size_t f
     if (!has)
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
-    for (size_t j = first; j < end && !status; j++)
+    for (size_t j = run->first_output; j < run->end_output && !status; j++)
         if (sink_journal(run->sinks[j]))
             status = read_digests(resuming, j, &unit, has, err);
     free(has);
@@ -270,53 +263,53 @@ static enum phema_status add_journal_digests(struct resuming *resuming, size_t f
 
 /* Sinks note the data of tiles that are not written again, where they need them. */
 static enum phema_status accept_done_tiles(const struct done_ranges *done, struct run *run,
-                                           size_t first, size_t end, struct phema_error *err)
+                                           struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     size_t hint = 0;
-    bool are_needed = first < end && sink_needs_done_tiles(run->sinks[first]);
+    bool are_needed =
+        run->first_output < run->end_output && sink_needs_done_tiles(run->sinks[run->first_output]);
     for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && are_needed && !status; t++) {
         struct tile_range range = tiling_tile(&run->tiling, t, &hint);
         if (!done_ranges_has(done, range.position, range.position + range.n_elems))
             continue;
-        for (size_t j = first; j < end && !status; j++)
+        for (size_t j = run->first_output; j < run->end_output && !status; j++)
             status = tile_transfer(run, j, &range, NULL, NULL, err);
     }
     return status;
 }
 
 static enum phema_status find_done(struct done_ranges *done, struct resuming *resuming,
-                                   size_t first, size_t end, struct phema_error *err)
+                                   struct phema_error *err)
 {
     struct run *run = resuming->run;
     bool are_all = true;
-    for (size_t j = first; j < end; j++)
+    for (size_t j = run->first_output; j < run->end_output; j++)
         are_all = are_all && sink_start_state(run->sinks[j]) == SINK_RESUMED;
     enum phema_status status = PHEMA_OK;
-    for (size_t j = first; j < end && !status; j++)
+    for (size_t j = run->first_output; j < run->end_output && !status; j++)
         if (sink_journal(run->sinks[j]))
-            status = resume_output(done, resuming, j, j == first, are_all, err);
+            status = resume_output(done, resuming, j, j == run->first_output, are_all, err);
     if (status)
         return status;
     status = drop_torn(done, resuming, err);
     if (status)
         return status;
     if (are_all && run->input_digests) {
-        status = add_journal_digests(resuming, first, end, err);
+        status = add_journal_digests(resuming, err);
         if (status)
             return status;
     }
-    return accept_done_tiles(done, run, first, end, err);
+    return accept_done_tiles(done, run, err);
 }
 
-PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, size_t first, size_t end,
-                           struct phema_error *err)
+PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, struct phema_error *err)
 {
     struct resuming resuming = {.run = run,
                                 .ends = calloc(run->outputs->m + 1, sizeof(*resuming.ends))};
     struct done_ranges found = {0};
     enum phema_status status =
-        resuming.ends ? find_done(&found, &resuming, first, end, err) : phema_fail_memory(err);
+        resuming.ends ? find_done(&found, &resuming, err) : phema_fail_memory(err);
     for (size_t x = 0; x < resuming.n_segments && !status; x++) {
         const struct segment *segment = &resuming.segments[x];
         if (!resuming.is_dropped[segment->unit])

@@ -34,13 +34,12 @@ void done_ranges_clear(struct done_ranges *done);
 
 /* ---- resume.c ---- */
 
-/* Reads the journals of outputs [first, end) to their ends.
+/* Reads the journals of the outputs of the pass to their ends.
  *   done  out: tiles that all outputs of the pass have; their counts are added to run->result,
  *         and their varying tensors are marked in the run
  * PHEMA_ERR_OUTPUT    a journal cannot be read
  * PHEMA_ERR_RESOURCE  out of memory */
-PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, size_t first, size_t end,
-                           struct phema_error *err);
+PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, struct phema_error *err);
 
 /* ---- journal.c: writing. Workers note their tiles; the watching thread writes the journals. ---- */
 
@@ -51,10 +50,9 @@ void journal_writer_close(struct journal_writer *writer); /* takes NULL */
 /* The most memory of a run's writer. */
 uint64_t journal_writer_bytes(const struct run *run);
 
-/* Starts a pass of outputs [first, end). done: the tiles that all of them have already, which are
+/* Starts a pass of the run. done: the tiles that all of them have already, which are
  * not done again; moved into the writer. */
-void journal_writer_begin_pass(struct journal_writer *writer, size_t first, size_t end,
-                               struct done_ranges *done);
+void journal_writer_begin_pass(struct journal_writer *writer, struct done_ranges *done);
 
 /* Whether a tile was done by an earlier run. */
 bool journal_writer_has(const struct journal_writer *writer, const struct tile_range *range);
