@@ -108,10 +108,7 @@ static enum phema_status demand_snapshots(struct demand *demand, struct phema_er
     const struct run *run = demand->run;
     const struct phema_series *series = run->plan->series;
     struct tiling tiling = {.n = 0};
-    struct part_range part = {run->options.part, run->options.n_parts};
-    struct tiling_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
-    enum phema_status status =
-        tiling_make(&tiling, series, &kinds, part, BLOCK_ELEMS, BLOCK_ELEMS, 1, err);
+    enum phema_status status = run_make_tiling(&tiling, run, BLOCK_ELEMS, BLOCK_ELEMS, 1, err);
     for (size_t k = 0; k < series->n && !status; k++) {
         demand->checkpoint = series->snapshots[k].checkpoint;
         if (is_used(run->plan, k))
@@ -345,27 +342,24 @@ void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_
     }
 }
 
-static void release_extent(const struct run *run, size_t k, const struct extent *extent,
-                           bool is_last)
-{
-    const struct phema_checkpoint *checkpoint = run->plan->series->snapshots[k].checkpoint;
-    uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, extent->file)).size;
-    uint64_t start = extent->start > FOLIO_BYTES ? extent->start - FOLIO_BYTES : 0;
-    /* pages beyond the end are read next by this worker; after a job they are released as well */
-    uint64_t end = extent->end + (is_last ? FAULT_AROUND_BYTES : 0);
-    phema_reader_release(run->readers[k], extent->file, start, (end < size ? end : size) - start);
-}
-
 void input_io_evict(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_last)
 {
     const struct phema_series *series = run->plan->series;
     for (size_t k = 0; k < series->n; k++) {
         if (series->snapshots[k].is_compressed)
             continue;
+        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
         struct extent extent;
         size_t hint = 0;
-        for (uint64_t t = first_tile; next_extent(&extent, run, &t, end_tile, k, &hint);)
-            release_extent(run, k, &extent, is_last);
+        for (uint64_t t = first_tile; next_extent(&extent, run, &t, end_tile, k, &hint);) {
+            uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, extent.file)).size;
+            uint64_t start = extent.start > FOLIO_BYTES ? extent.start - FOLIO_BYTES : 0;
+            /* pages beyond the end are read next by this worker; after a job they are released as
+             * well */
+            uint64_t end = extent.end + (is_last ? FAULT_AROUND_BYTES : 0);
+            phema_reader_release(run->readers[k], extent.file, start,
+                                 (end < size ? end : size) - start);
+        }
         for (uint64_t t = first_tile; t < end_tile; t++) {
             struct tile_range range = tiling_tile(&run->tiling, t, &hint);
             const struct phema_tensor_location *place =
@@ -373,8 +367,7 @@ void input_io_evict(const struct run *run, uint64_t first_tile, uint64_t end_til
             if (phema_location_is_plain(place))
                 continue;
             struct phema_tensor tensor = phema_series_tensor_in(series, k, range.tensor);
-            phema_tensor_release(series->snapshots[k].checkpoint, &tensor, range.first,
-                                 range.n_elems);
+            phema_tensor_release(checkpoint, &tensor, range.first, range.n_elems);
         }
     }
 }

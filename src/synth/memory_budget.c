@@ -59,7 +59,7 @@ static size_t bytes_of_tile(const uint64_t *n_elems, size_t tile_elems)
     for (int d = 0; d < PHEMA_N_DTYPES; d++) {
         uint64_t n = n_elems[d] < tile_elems ? n_elems[d] : tile_elems;
         size_t bytes = (size_t)phema_dtype_bytes((enum phema_dtype)d, n);
-        most = bytes > most ? bytes : most;
+        most = larger(bytes, most);
     }
     return most;
 }
@@ -84,11 +84,6 @@ static struct demands demands_of(const struct run *run)
 }
 
 /* ---- Workers ---- */
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 static size_t rounded_up(size_t bytes)
 {
@@ -220,16 +215,14 @@ static enum phema_status size_buffers(struct memory_budget *budget, const struct
     return PHEMA_OK;
 }
 
-static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
-{
-    return (uint64_t)buffers->sums + buffers->copied + buffers->written + buffers->references +
-           buffers->digests + read_ahead_bytes(buffers->n_ahead, buffers->ahead);
-}
-
 uint64_t memory_budget_accumulate_bytes(const struct memory_budget *budget)
 {
+    const struct worker_buffers *buffers = &budget->buffers;
+    uint64_t of_thread = (uint64_t)buffers->sums + buffers->copied + buffers->written +
+                         buffers->references + buffers->digests +
+                         read_ahead_bytes(buffers->n_ahead, buffers->ahead) + BUDGET_THREAD_BYTES;
     return budget->baseline + budget->weights + budget->decoders + budget->lanes +
-           budget->n_threads * (bytes_of_buffers(&budget->buffers) + BUDGET_THREAD_BYTES);
+           budget->n_threads * of_thread;
 }
 
 uint64_t memory_budget_write_bytes(const struct memory_budget *budget)

@@ -96,6 +96,10 @@ bool run_measures(const struct run *run, size_t tensor);
 /* Whether a tensor's average, or copy, in the outputs of the pass is made from snapshot k. */
 bool run_has_input(const struct run *run, size_t tensor, size_t k);
 
+/* The tiling of the run's part (tiling_make). */
+PHEMA_FALLIBLE run_make_tiling(struct tiling *out, const struct run *run, size_t tile_elems,
+                               uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err);
+
 /* How sums beyond the range of the dtype are rounded. */
 enum phema_overflow run_overflow(const struct run *run);
 

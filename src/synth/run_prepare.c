@@ -42,20 +42,6 @@ void run_init(struct run *run, const struct phema_plan *plan, struct phema_outpu
         run->options.sums = PHEMA_SUMS_F64;
 }
 
-static void link_aliases(struct run *run)
-{
-    const struct phema_series *series = run->plan->series;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        run->next_alias[i] = SIZE_MAX;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        size_t first = series->tensors[i].same_as;
-        if (first == i)
-            continue;
-        run->next_alias[i] = run->next_alias[first];
-        run->next_alias[first] = i;
-    }
-}
-
 static enum phema_status make_rule_states(struct run *run, struct phema_error *err)
 {
     const struct phema_plan *plan = run->plan;
@@ -152,11 +138,9 @@ static enum phema_status divide_work(struct run *run, struct phema_error *err)
         return status;
     uint64_t job_bytes = MAX_MAPPED_BYTES / series->n;
     run->max_mapped_bytes = job_bytes > FAULT_AROUND_BYTES ? job_bytes - FAULT_AROUND_BYTES : 0;
-    struct part_range part = {run->options.part, run->options.n_parts};
-    struct tiling_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
-    status = tiling_make(&run->tiling, series, &kinds, part, run->budget.tile_elems,
-                         job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES,
-                         run->options.n_threads, err);
+    status = run_make_tiling(&run->tiling, run, run->budget.tile_elems,
+                             job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES,
+                             run->options.n_threads, err);
     if (status)
         return status;
     frame_jobs_size(run);
@@ -170,31 +154,34 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     enum phema_status status = input_io_demand(run, err);
     if (!status)
         status = input_io_choose(run, err);
-    if (status)
-        return status;
-    status = make_rule_states(run, err);
-    if (status)
-        return status;
-    status = gpu_run_choose(run, err);
+    if (!status)
+        status = make_rule_states(run, err);
+    if (!status)
+        status = gpu_run_choose(run, err);
     if (status)
         return status;
     run->has_frame_jobs = frame_jobs_suit(run);
     status = divide_work(run, err);
+    if (!status && !run->is_dry_run)
+        status = input_digests_open(&run->input_digests, run, err);
+    if (!status && !run->is_dry_run)
+        status = new_scales_open(&run->new_scales, run, err);
     if (status)
         return status;
-    if (!run->is_dry_run) {
-        status = input_digests_open(&run->input_digests, run, err);
-        if (!status)
-            status = new_scales_open(&run->new_scales, run, err);
-        if (status)
-            return status;
-    }
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
     run->varies = calloc(series->n_tensors + 1, sizeof(*run->varies));
     run->sinks = calloc(run->outputs->m + 1, sizeof(struct sink *));
     if (!run->next_alias || !run->varies || !run->sinks)
         return phema_fail_memory(err);
-    link_aliases(run);
+    for (size_t i = 0; i < series->n_tensors; i++)
+        run->next_alias[i] = SIZE_MAX;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        size_t first = series->tensors[i].same_as;
+        if (first == i)
+            continue;
+        run->next_alias[i] = run->next_alias[first];
+        run->next_alias[first] = i;
+    }
     return PHEMA_OK;
 }
 
@@ -203,13 +190,12 @@ PHEMA_FALLIBLE run_start_gpus(struct run *run, struct phema_error *err)
     if (!run->gpu_run)
         return PHEMA_OK;
     enum phema_status status = gpu_run_start(run, err);
-    while (status == PHEMA_NO && gpu_run_may_shrink(run)) {
+    while (status == PHEMA_NO && run->gpu_run->fit.tile_elems > PHEMA_GPU_LEAST_TILE_ELEMS) {
         gpu_run_shrink(run);
         tiling_clear(&run->tiling);
         status = divide_work(run, err);
-        if (status)
-            return status;
-        status = gpu_run_start(run, err);
+        if (!status)
+            status = gpu_run_start(run, err);
     }
     return status == PHEMA_NO
                ? phema_fail_in(err, PHEMA_ERR_RESOURCE, "even the smallest tiles do not fit")

@@ -65,6 +65,15 @@ bool run_measures(const struct run *run, size_t tensor)
            run->plan->series->tensors[tensor].rule == PHEMA_RULE_AVERAGE;
 }
 
+PHEMA_FALLIBLE run_make_tiling(struct tiling *out, const struct run *run, size_t tile_elems,
+                               uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err)
+{
+    const struct part_range part = {run->options.part, run->options.n_parts};
+    const struct tiling_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
+    return tiling_make(out, run->plan->series, &kinds, part, tile_elems, max_job_bytes, n_threads,
+                       err);
+}
+
 enum phema_overflow run_overflow(const struct run *run)
 {
     return run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE

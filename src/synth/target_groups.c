@@ -87,12 +87,6 @@ static bool sums_to_one(const struct phema_solution *solution)
     return fabs(solution->sum - 1) <= SUM_TOLERANCE;
 }
 
-static bool fits_float32(const struct phema_plan *plan, enum phema_sums sums,
-                         const struct phema_solution *solution)
-{
-    return sums_fit_float32(sums, solution->weights, plan->series->n);
-}
-
 static bool have_same_inputs(const struct phema_plan *plan, enum phema_sums sums, size_t rule,
                              size_t a, size_t b)
 {
@@ -104,7 +98,8 @@ static bool have_same_inputs(const struct phema_plan *plan, enum phema_sums sums
         if ((left->weights[k] != 0) != (right->weights[k] != 0))
             return false;
     return sums_to_one(left) == sums_to_one(right) &&
-           fits_float32(plan, sums, left) == fits_float32(plan, sums, right);
+           sums_fit_float32(sums, left->weights, plan->series->n) ==
+               sums_fit_float32(sums, right->weights, plan->series->n);
 }
 
 /* A target shares the row of the one before it if their weights are the same object. */
@@ -142,7 +137,7 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, enum 
             group->inputs[group->n_inputs++] = k;
     group->newest = plan->targets[first].newest;
     group->sums_to_one = sums_to_one(solution);
-    group->fits_float32 = fits_float32(plan, sums, solution);
+    group->fits_float32 = sums_fit_float32(sums, solution->weights, plan->series->n);
     group->weights = calloc(group->n_inputs * group->n_rows + 1, sizeof(*group->weights));
     if (!group->weights)
         return false;
@@ -188,11 +183,6 @@ PHEMA_FALLIBLE target_groups_make(struct group **out, size_t *n, const struct ph
     *out = groups;
     *n = n_groups;
     return PHEMA_OK;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
 }
 
 struct target_groups_needs target_groups_count(const struct group *groups, size_t n,

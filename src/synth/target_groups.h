@@ -24,6 +24,11 @@ struct group {
     bool fits_float32; /* float32 is precise enough for tensors that do not need float64 */
 };
 
+static inline size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Whether sums of the tensor need float64 whatever the weights are. */
 bool sums_need_float64(const struct run *run, size_t tensor);
 

@@ -41,7 +41,6 @@ void gpu_run_close(struct run *run);
 /* Allocates GPU memory and compares the GPUs' sums with the CPU's. PHEMA_NO: there is too
  * little memory */
 PHEMA_FALLIBLE gpu_run_start(struct run *run, struct phema_error *err);
-bool gpu_run_may_shrink(const struct run *run);
 void gpu_run_shrink(struct run *run);
 
 /* Input bytes per second that one thread gets summed on the GPU, for all targets. Without a

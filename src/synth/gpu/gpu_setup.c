@@ -63,47 +63,35 @@ static enum phema_status open_requested(struct run *run, struct phema_error *err
     }
     enum phema_status status = phema_gpus_open(&gpus, options, err);
     if (status && run->is_dry_run && !options->uses_all)
-        return phema_blame(
-            err,
-            phema_fail_in(
-                err, status, "%scuda: without a device %sSIZE says for how much memory to plan",
-                phema_setting_equals(PHEMA_SET_DEVICE), phema_setting_equals(PHEMA_SET_GPU_MEMORY)),
-            PHEMA_SET_DEVICE);
+        status = phema_fail_in(
+            err, status, "%scuda: without a device %sSIZE says for how much memory to plan",
+            phema_setting_equals(PHEMA_SET_DEVICE), phema_setting_equals(PHEMA_SET_GPU_MEMORY));
+    else if (status)
+        status = phema_fail_in(err, status, "%scuda", phema_setting_equals(PHEMA_SET_DEVICE));
     if (status)
-        return phema_blame(
-            err, phema_fail_in(err, status, "%scuda", phema_setting_equals(PHEMA_SET_DEVICE)),
-            PHEMA_SET_DEVICE);
+        return phema_blame(err, status, PHEMA_SET_DEVICE);
     (void)snprintf(run->result->device.name, sizeof(run->result->device.name), "%s",
                    phema_gpus_format(gpus));
     return make_gpu_run(run, gpus, err);
 }
 
-/* The CPU with all targets, and with one target, which costs no more than reading. */
-static enum phema_status measure_cpu(struct phema_gpu_rates *rates, struct run *run,
-                                     struct phema_error *err)
-{
-    enum phema_status status = memory_budget_make(&run->budget, run, err);
-    if (status)
-        return status;
-    status = measure_sum_rate(&rates->processor, run, err);
-    if (status)
-        return status;
-    run->budget.targets_per_pass = 1;
-    return measure_sum_rate(&rates->reading, run, err);
-}
-
+/* The CPU with all targets, and with one target, which costs no more than reading; and the GPU. */
 static enum phema_status measure(struct phema_gpu_rates *rates, struct run *run,
                                  struct phema_error *err)
 {
     bool is_assumed;
     struct gpu_run *gpu_run = run->gpu_run;
     run->gpu_run = NULL;
-    enum phema_status status = measure_cpu(rates, run, err);
+    enum phema_status status = memory_budget_make(&run->budget, run, err);
+    if (!status)
+        status = measure_sum_rate(&rates->processor, run, err);
+    run->budget.targets_per_pass = 1;
+    if (!status)
+        status = measure_sum_rate(&rates->reading, run, err);
     run->gpu_run = gpu_run;
-    if (status)
-        return status;
     rates->n_gpus = gpu_run->n_gpus;
-    status = memory_budget_make(&run->budget, run, err);
+    if (!status)
+        status = memory_budget_make(&run->budget, run, err);
     return status ? status : gpu_run_rate(&rates->gpu, &is_assumed, run, err);
 }
 
@@ -215,17 +203,6 @@ static void fill(struct check *check)
         check->weights[i] = (double)(int64_t)next_random(&state) * 0x1p-63;
 }
 
-static void sum_on_cpu(struct check *check, const struct phema_backend *backend)
-{
-    const uint8_t *inputs[CHECK_INPUTS];
-    for (size_t k = 0; k < check->n_inputs; k++)
-        inputs[k] = check->inputs[k];
-    struct phema_tile tile = {inputs,           check->weights, check->n_inputs,
-                              check->n_targets, check->n_elems, check->dtype};
-    memset(check->sums, 0, sizeof(check->sums));
-    phema_accumulate(backend, check->accumulator, check->sums, sizeof(check->sums[0]), &tile);
-}
-
 static enum phema_status run_job(struct check *check, struct phema_error *err)
 {
     struct phema_cuda_block block = {0, (uint32_t)check->n_elems};
@@ -262,9 +239,8 @@ static enum phema_status compare(struct check *check, const struct phema_backend
     for (size_t m = 0; m < check->n_targets; m++) {
         struct phema_narrow_counts counts = {0, 0, 0};
         enum phema_status status = phema_lane_fetch(&check->lane, m, n_bytes, 0, err);
-        if (status)
-            return status;
-        status = phema_lane_wait(&check->lane, 0, err);
+        if (!status)
+            status = phema_lane_wait(&check->lane, 0, err);
         if (status)
             return status;
         const struct phema_cuda_counts *found = &phema_lane_counts(&check->lane)[m];
@@ -294,11 +270,16 @@ static enum phema_status check_lane(struct check *check, const struct phema_back
         capacity = capacity * 8 / phema_dtype_bits(check->dtype);
         check->n_elems = capacity < CHECK_ELEMS ? (size_t)capacity : CHECK_ELEMS;
         fill(check);
-        sum_on_cpu(check, backend);
+        const uint8_t *inputs[CHECK_INPUTS];
+        for (size_t k = 0; k < check->n_inputs; k++)
+            inputs[k] = check->inputs[k];
+        struct phema_tile tile = {inputs,           check->weights, check->n_inputs,
+                                  check->n_targets, check->n_elems, check->dtype};
+        memset(check->sums, 0, sizeof(check->sums));
+        phema_accumulate(backend, check->accumulator, check->sums, sizeof(check->sums[0]), &tile);
         enum phema_status status = run_job(check, err);
-        if (status)
-            return status;
-        status = compare(check, backend, err);
+        if (!status)
+            status = compare(check, backend, err);
         if (status)
             return status;
     }
@@ -341,11 +322,6 @@ PHEMA_FALLIBLE gpu_run_start(struct run *run, struct phema_error *err)
     run->result->device.gpu_bytes = usage.allocated_bytes;
     run->result->device.n_tile_passes = gpu_run->fit.n_tile_passes;
     return check_gpus(gpu_run, run->backend, err);
-}
-
-bool gpu_run_may_shrink(const struct run *run)
-{
-    return run->gpu_run->fit.tile_elems > PHEMA_GPU_LEAST_TILE_ELEMS;
 }
 
 void gpu_run_shrink(struct run *run)

@@ -33,11 +33,8 @@ static enum phema_status tiling_of(const struct tiling **out, struct resuming *r
     *out = &resuming->other;
     if (resuming->other.tile_elems == tile_elems)
         return PHEMA_OK;
-    struct part_range part = {run->options.part, run->options.n_parts};
-    struct tiling_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
     tiling_clear(&resuming->other);
-    return tiling_make(&resuming->other, run->plan->series, &kinds, part, (size_t)tile_elems, 1, 1,
-                       err);
+    return run_make_tiling(&resuming->other, run, (size_t)tile_elems, 1, 1, err);
 }
 
 /* Unreadable segments are recomputed. Only a lack of memory is an error. */
