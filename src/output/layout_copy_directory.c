@@ -230,19 +230,6 @@ static enum phema_status add_copied_files(struct phema_output *output,
     return PHEMA_OK;
 }
 
-/* Takes the text of the change. */
-static enum phema_status add_changed_file(struct phema_output *output,
-                                          struct phema_set_change *change, struct phema_error *err)
-{
-    struct phema_output_file *file = &output->files[output->n_files++];
-    file->name = strdup(change->file);
-    file->header = (uint8_t *)change->text.data;
-    file->header_size = file->size_bytes = change->text.size;
-    output->size_bytes += file->size_bytes;
-    change->text = (struct phema_strbuf){0};
-    return file->name ? PHEMA_OK : phema_fail_memory(err);
-}
-
 PHEMA_FALLIBLE outputs_add_directory_copy(struct draft *draft, size_t j, struct phema_error *err)
 {
     struct phema_output *output = &draft->outputs->items[j];
@@ -253,8 +240,15 @@ PHEMA_FALLIBLE outputs_add_directory_copy(struct draft *draft, size_t j, struct 
     enum phema_status status = find_change(&change, draft, output->template, j, err);
     if (!status)
         status = add_copied_files(output, &change, err);
-    if (!status && change.file)
-        status = add_changed_file(output, &change, err);
+    if (!status && change.file) {
+        struct phema_output_file *file = &output->files[output->n_files++];
+        file->name = strdup(change.file);
+        file->header = (uint8_t *)change.text.data;
+        file->header_size = file->size_bytes = change.text.size;
+        output->size_bytes += file->size_bytes;
+        change.text = (struct phema_strbuf){0};
+        status = file->name ? PHEMA_OK : phema_fail_memory(err);
+    }
     phema_strbuf_clear(&change.text);
     if (status || draft->options->is_conversion)
         return status;

@@ -26,11 +26,6 @@ struct distribution {
     struct dcp_frame frame;
 };
 
-static uint64_t align(uint64_t offset)
-{
-    return offset + -offset % DCP_ALIGNMENT;
-}
-
 /* Appends a box to a file. The arrays are copied. */
 static enum phema_status add_piece(struct distribution *distribution, size_t tensor, size_t rank,
                                    const uint64_t *start, const uint64_t *size,
@@ -51,7 +46,7 @@ static enum phema_status add_piece(struct distribution *distribution, size_t ten
     enum phema_status status = dcp_frame_make(frame, whole->dtype, size, whole->rank, 0, err);
     if (status)
         return status;
-    uint64_t zip_at = align(distribution->file_bytes[rank]);
+    uint64_t used = distribution->file_bytes[rank], zip_at = used + -used % DCP_ALIGNMENT;
     outputs->pieces[distribution->n++] =
         (struct phema_piece){.tensor = tensor,
                              .file = rank,

@@ -20,15 +20,6 @@ static size_t number_of(const struct phema_checkpoint *checkpoint, const struct 
     return 0;
 }
 
-static const struct phema_checkpoint *checkpoint_of(size_t number, const struct phema_plan *plan,
-                                                    const struct phema_outputs *outputs)
-{
-    size_t n = plan->series->n;
-    return !number       ? NULL
-           : number <= n ? plan->series->snapshots[number - 1].checkpoint
-                         : outputs->templates[number - n - 1];
-}
-
 /* An array with its length, of items of at least so many bytes; no items where it has failed. */
 static void *pack_items(struct phema_packer *packer, void *items, size_t *n, size_t least_bytes,
                         size_t size)
@@ -51,29 +42,25 @@ static void pack_file(struct phema_packer *packer, struct phema_output_file *fil
     phema_pack_u64(packer, &file->size_bytes);
 }
 
-/* Which table of locations the output has: 0 that of all outputs, k + 1 that of snapshot k. */
-static size_t table_of(const struct phema_output *output, const struct phema_plan *plan,
-                       const struct phema_outputs *outputs)
-{
-    for (size_t k = 0; k < plan->series->n && output->locations != outputs->locations; k++)
-        if (plan->series->snapshots[k].locations == output->locations)
-            return k + 1;
-    return 0;
-}
-
+/* The table of locations is that of all outputs, 0, or that of snapshot k, k + 1. */
 static void pack_places(struct phema_packer *packer, struct phema_output *output,
                         const struct phema_plan *plan, const struct phema_outputs *outputs)
 {
-    bool receives = phema_pack_receives(packer);
-    size_t n = plan->series->n;
-    size_t table = receives ? 0 : table_of(output, plan, outputs);
-    size_t template = receives ? 0 : number_of(output->template, plan, outputs);
+    size_t n = plan->series->n, table = 0, template = 0;
+    if (!phema_pack_receives(packer)) {
+        for (size_t k = n; k-- > 0 && output->locations != outputs->locations;)
+            if (plan->series->snapshots[k].locations == output->locations)
+                table = k + 1;
+        template = number_of(output->template, plan, outputs);
+    }
     phema_pack_index(packer, &table, n + 1);
     phema_pack_index(packer, &template, n + outputs->n_templates + 1);
-    if (!receives)
+    if (!phema_pack_receives(packer))
         return;
     output->locations = table ? plan->series->snapshots[table - 1].locations : outputs->locations;
-    output->template = checkpoint_of(template, plan, outputs);
+    output->template = !template       ? NULL
+                       : template <= n ? plan->series->snapshots[template - 1].checkpoint
+                                       : outputs->templates[template - n - 1];
 }
 
 static void pack_output(struct phema_packer *packer, struct phema_output *output,

@@ -135,13 +135,6 @@ static enum phema_status read_rules(struct phema_provenance *provenance,
     return status;
 }
 
-/* The values of --accumulate. */
-static bool is_precision(const char *accumulator)
-{
-    return strcmp(accumulator, "auto") == 0 || strcmp(accumulator, "f64") == 0 ||
-           strcmp(accumulator, "f32") == 0;
-}
-
 static enum phema_status read_record(struct phema_provenance *provenance,
                                      const struct phema_json *record, struct phema_error *err)
 {
@@ -154,7 +147,8 @@ static enum phema_status read_record(struct phema_provenance *provenance,
     provenance->accumulator = copy_string(provenance, phema_json_get(record, "accumulate"));
     if (!provenance->program || !provenance->command || !provenance->accumulator)
         return phema_fail(err, PHEMA_ERR_FILE, "expected program, command and accumulate");
-    if (!is_precision(provenance->accumulator))
+    const char *sums = provenance->accumulator;
+    if (strcmp(sums, "auto") != 0 && strcmp(sums, "f64") != 0 && strcmp(sums, "f32") != 0)
         return phema_fail(err, PHEMA_ERR_FILE, "expected sums in auto, f64 or f32");
     provenance->time = number_or_nan(phema_json_get(target, "time"));
     provenance->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
@@ -170,10 +164,13 @@ static enum phema_status read_record(struct phema_provenance *provenance,
     return status;
 }
 
-static enum phema_status read_text(struct phema_provenance *provenance, struct phema_span text,
-                                   struct phema_error *err)
+PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
+                                      struct phema_error *err)
 {
     struct phema_json *root = NULL;
+    struct phema_provenance *provenance = calloc(1, sizeof(*provenance));
+    if (!provenance)
+        return phema_fail_memory(err);
     enum phema_status status = phema_json_parse(&root, text, err);
     if (!status) {
         /* in PATH.json the provenance is a member */
@@ -181,21 +178,12 @@ static enum phema_status read_text(struct phema_provenance *provenance, struct p
         status = read_record(provenance, member ? member : root, err);
     }
     phema_json_free(root);
-    return status ? phema_fail_in(err, status, "provenance") : PHEMA_OK;
-}
-
-PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
-                                      struct phema_error *err)
-{
-    struct phema_provenance *provenance = calloc(1, sizeof(*provenance));
-    if (!provenance)
-        return phema_fail_memory(err);
-    enum phema_status status = read_text(provenance, text, err);
-    if (status)
+    if (status) {
         phema_provenance_close(provenance);
-    else
-        *out = provenance;
-    return status;
+        return phema_fail_in(err, status, "provenance");
+    }
+    *out = provenance;
+    return PHEMA_OK;
 }
 
 /* Opens a file of provenance; NULL where it cannot be opened. */

@@ -49,18 +49,6 @@ static enum phema_status claim_name(struct phema_claims *claims, const char *pat
     return status;
 }
 
-static enum phema_status claim_files(struct phema_claims *claims,
-                                     const struct phema_outputs *outputs,
-                                     const struct phema_output *output, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < output->n_files && !status; f++)
-        status = claim_name(claims, output->path, "", output->files[f].name, err);
-    for (size_t f = 0; f < outputs->n_side_files && !status; f++)
-        status = claim_name(claims, output->path, "", outputs->side_files[f].name, err);
-    return status;
-}
-
 PHEMA_FALLIBLE sink_claim_names(const struct phema_plan *plan, const struct phema_outputs *outputs,
                                 uint64_t part, uint64_t n_parts, struct phema_error *err)
 {
@@ -83,8 +71,11 @@ PHEMA_FALLIBLE sink_claim_names(const struct phema_plan *plan, const struct phem
         }
         for (size_t x = 0; x < n && !status; x++)
             status = claim_name(claims, output->path, suffixes[x], NULL, err);
-        if (!status && phema_output_traits(outputs)->is_directory)
-            status = claim_files(claims, outputs, output, err);
+        bool is_directory = phema_output_traits(outputs)->is_directory;
+        for (size_t f = 0; f < output->n_files && is_directory && !status; f++)
+            status = claim_name(claims, output->path, "", output->files[f].name, err);
+        for (size_t f = 0; f < outputs->n_side_files && is_directory && !status; f++)
+            status = claim_name(claims, output->path, "", outputs->side_files[f].name, err);
         if (status)
             return status;
     }
@@ -373,21 +364,15 @@ static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
 
 /* ---- Resuming ---- */
 
-static bool are_all_resumed(const struct sink *sink)
-{
-    bool are_all = sink->found_journal == PHEMA_WRITER_JOURNAL_OURS;
-    for (size_t f = 0; f < sink->output->n_files && are_all && !sink->part; f++)
-        are_all = phema_writer_is_resumed(sink->writers[f]);
-    return are_all;
-}
-
 static enum phema_status begin_journal(struct sink *sink, const char *path, struct phema_error *err)
 {
     if (!sink->options.resumes) {
         phema_writer_journal_remove(path);
         return PHEMA_OK;
     }
-    bool is_resumed = are_all_resumed(sink);
+    bool is_resumed = sink->found_journal == PHEMA_WRITER_JOURNAL_OURS;
+    for (size_t f = 0; f < sink->output->n_files && is_resumed && !sink->part; f++)
+        is_resumed = phema_writer_is_resumed(sink->writers[f]);
     sink->start_state = is_resumed                                          ? SINK_RESUMED
                         : sink->found_journal == PHEMA_WRITER_JOURNAL_OTHER ? SINK_STALE
                                                                             : SINK_NEW;

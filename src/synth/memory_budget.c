@@ -128,11 +128,6 @@ static enum phema_status measure_pass(struct target_groups_needs *needs,
     return PHEMA_OK;
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Bytes of one input that are read at once, if memory allows. */
 static size_t ahead_slot_bytes(const struct memory_budget *budget)
 {
@@ -171,7 +166,8 @@ static void size_ahead(struct memory_budget *budget, const struct run *run, size
         n_reads = n_snapshots * tiling_n_tiles(&run->tiling);
     buffers->n_ahead = n_reads < n ? (size_t)n_reads : n;
     bool is_as_asked = budget->is_tight || depth;
-    n_whole = is_as_asked ? buffers->n_ahead : smaller(n_whole, buffers->n_ahead);
+    if (is_as_asked || n_whole > buffers->n_ahead)
+        n_whole = buffers->n_ahead;
     buffers->ahead = n_whole * buffers->ahead_slot;
 }
 

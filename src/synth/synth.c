@@ -189,24 +189,6 @@ static void fill_result(const struct run *run)
     result->peak_resident_bytes = phema_memory_peak_resident();
 }
 
-/* Peaks that the watching thread has missed: those of opening and solving, and short ones. */
-static void add_recorded_peaks(struct phema_synth_result *result,
-                               struct phema_memory_profile *memory_profile)
-{
-    for (int i = 0; i < PHEMA_N_STAGES && memory_profile; i++) {
-        uint64_t bytes =
-            phema_memory_profile_stage(memory_profile, (enum phema_stage)i).anonymous.peak;
-        if (bytes > result->peak_anonymous_bytes)
-            result->peak_anonymous_bytes = bytes;
-    }
-}
-
-static void append_to_message(struct phema_error *err, const char *text)
-{
-    size_t used = strlen(err->message);
-    (void)snprintf(err->message + used, sizeof(err->message) - used, "%s", text);
-}
-
 /* Reports the consequences of the failure for other parts, other outputs and a later run. */
 static void append_recovery_hint(const struct run *run, struct phema_error *err)
 {
@@ -214,18 +196,19 @@ static void append_recovery_hint(const struct run *run, struct phema_error *err)
     bool is_kept = false;
     for (size_t j = 0; j < run->outputs->m; j++)
         is_kept = is_kept || (run->sinks[j] && sink_is_kept(run->sinks[j]));
-    char text[128] = "";
+    char before[128] = "", later[128] = "";
     if (options->n_parts)
-        (void)snprintf(text, sizeof(text),
+        (void)snprintf(before, sizeof(before),
                        "; part %llu of %llu is to be run again, what the others have written stays",
                        (unsigned long long)options->part, (unsigned long long)options->n_parts);
     else if (run->n_published)
-        (void)snprintf(text, sizeof(text), "; %zu of %zu outputs were published before",
+        (void)snprintf(before, sizeof(before), "; %zu of %zu outputs were published before",
                        run->n_published, run->outputs->m);
-    append_to_message(err, text);
-    (void)snprintf(text, sizeof(text), "; %s continues", phema_setting_name(PHEMA_SET_RESUME));
     if (is_kept)
-        append_to_message(err, text);
+        (void)snprintf(later, sizeof(later), "; %s continues",
+                       phema_setting_name(PHEMA_SET_RESUME));
+    size_t used = strlen(err->message);
+    (void)snprintf(err->message + used, sizeof(err->message) - used, "%s%s", before, later);
 }
 
 /* ---- The run ---- */
@@ -278,7 +261,13 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     phema_cleanup_remove(made_directory);
     if (status && made_directory)
         (void)rmdir(outputs->made_directory);
-    add_recorded_peaks(result, options->memory_profile);
+    /* peaks that the watching thread has missed: those of opening and solving, and short ones */
+    for (int i = 0; i < PHEMA_N_STAGES && options->memory_profile; i++) {
+        uint64_t bytes =
+            phema_memory_profile_stage(options->memory_profile, (enum phema_stage)i).anonymous.peak;
+        if (bytes > result->peak_anonymous_bytes)
+            result->peak_anonymous_bytes = bytes;
+    }
     result->elapsed_s = phema_clock_s() - run.start_s;
     return status;
 }
