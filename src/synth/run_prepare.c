@@ -91,10 +91,8 @@ static enum phema_status make_groups(struct run *run, size_t pass, struct phema_
         if (status)
             return status;
         /* n_newest is the same for all */
-        status = target_groups_count_inputs(&rule->n_used, &run->n_newest, rule->groups,
-                                            rule->n_groups, run->plan->series->n, err);
-        if (status)
-            return status;
+        target_groups_count_inputs(&rule->n_used, &run->n_newest, rule->groups, rule->n_groups,
+                                   run->plan->series->n);
         run->max_groups = rule->n_groups > run->max_groups ? rule->n_groups : run->max_groups;
     }
     return PHEMA_OK;

@@ -201,28 +201,6 @@ struct target_groups_needs target_groups_count(const struct group *groups, size_
     return needs;
 }
 
-PHEMA_FALLIBLE target_groups_count_inputs(size_t *n_used, size_t *n_newest,
-                                          const struct group *groups, size_t n, size_t n_snapshots,
-                                          struct phema_error *err)
-{
-    enum { IS_USED = 1, IS_NEWEST = 2 };
-    uint8_t *flags = calloc(n_snapshots + 1, 1);
-    if (!flags)
-        return phema_fail_memory(err);
-    for (size_t g = 0; g < n; g++) {
-        flags[groups[g].newest] |= IS_NEWEST;
-        for (size_t i = 0; i < groups[g].n_inputs; i++)
-            flags[groups[g].inputs[i]] |= IS_USED;
-    }
-    *n_used = *n_newest = 0;
-    for (size_t k = 0; k < n_snapshots; k++) {
-        *n_used += (flags[k] & IS_USED) != 0;
-        *n_newest += (flags[k] & IS_NEWEST) != 0;
-    }
-    free(flags);
-    return PHEMA_OK;
-}
-
 bool group_has_input(const struct group *group, size_t k)
 {
     size_t low = 0, high = group->n_inputs; /* the first that is not below k */
@@ -234,6 +212,21 @@ bool group_has_input(const struct group *group, size_t k)
             high = middle;
     }
     return low < group->n_inputs && group->inputs[low] == k;
+}
+
+void target_groups_count_inputs(size_t *n_used, size_t *n_newest, const struct group *groups,
+                                size_t n, size_t n_snapshots)
+{
+    *n_used = *n_newest = 0;
+    for (size_t k = 0; k < n_snapshots; k++) {
+        bool is_used = false, is_newest = false;
+        for (size_t g = 0; g < n; g++) {
+            is_used = is_used || group_has_input(&groups[g], k);
+            is_newest = is_newest || groups[g].newest == k;
+        }
+        *n_used += is_used;
+        *n_newest += is_newest;
+    }
 }
 
 uint64_t target_groups_bytes(const struct group *groups, size_t n, size_t n_snapshots)

@@ -55,11 +55,9 @@ struct target_groups_needs {
 };
 struct target_groups_needs target_groups_count(const struct group *groups, size_t n,
                                                bool is_in_turn, bool needs_float64);
-/* Counts the snapshots that averages are made of, and those that copies come from.
- * PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE target_groups_count_inputs(size_t *n_used, size_t *n_newest,
-                                          const struct group *groups, size_t n, size_t n_snapshots,
-                                          struct phema_error *err);
+/* Counts the snapshots that averages are made of, and those that copies come from. */
+void target_groups_count_inputs(size_t *n_used, size_t *n_newest, const struct group *groups,
+                                size_t n, size_t n_snapshots);
 /* Whether snapshot k is an input of the group. */
 bool group_has_input(const struct group *group, size_t k);
 /* Memory of the groups. */

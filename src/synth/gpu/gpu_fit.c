@@ -52,7 +52,7 @@ static enum phema_status count_groups(struct phema_gpu_demand *demand, const str
                                                       run->options.sums, r, 0, run->plan->m, err);
         if (status)
             return status;
-        status = target_groups_count_inputs(&n_used, &n_newest, groups, n_groups, n, err);
+        target_groups_count_inputs(&n_used, &n_newest, groups, n_groups, n);
         for (size_t g = 0; g < n_groups; g++) {
             if (groups[g].n_rows > demand->n_rows)
                 demand->n_rows = groups[g].n_rows;
@@ -61,8 +61,6 @@ static enum phema_status count_groups(struct phema_gpu_demand *demand, const str
         if (n_used > demand->n_inputs)
             demand->n_inputs = n_used;
         target_groups_free(groups, n_groups);
-        if (status)
-            return status;
     }
     return PHEMA_OK;
 }
