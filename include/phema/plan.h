@@ -58,10 +58,9 @@ struct phema_series_checks {
 /* Checks a series from a sample of its tensors. The caller clears the checks.
  * PHEMA_NO            they cannot be made, and the message has the reason
  * PHEMA_ERR_FILE      a file cannot be read
- * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes (0: no limit) would be needed */
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
-                                  const struct phema_series *series, uint64_t max_ram_bytes,
-                                  struct phema_error *err);
+                                  const struct phema_series *series, struct phema_error *err);
 void phema_series_checks_clear(struct phema_series_checks *checks); /* takes the half-built */
 
 /* Writes "checks": {...}: the verdict, the largest and the median z, the reason, the suspects. */
@@ -99,7 +98,7 @@ struct phema_target {
     struct phema_solution solution; /* weights: [series->n], 0 for snapshots left out */
     /* [plan->n_rules] of the tensors that follow a rule, the same for all targets of one time;
      * weights: likewise, NULL for copies */
-    const struct phema_solution *ruled;
+    struct phema_solution *ruled;
     /* errors of weights that believe the labels; PHEMA_UNKNOWN where the labels are true */
     double label_profile_error, label_predicted_error;
     size_t n_left_out; /* snapshots later than the target */
@@ -144,18 +143,16 @@ struct phema_plan {
     struct phema_series *series;
     struct phema_target *targets; /* [m]: all averages at the first time, then at the next */
     size_t m;
-    struct phema_arena memory;       /* of the targets */
+    struct phema_arena memory;       /* of targets, weights and rules */
     struct phema_schedule *schedule; /* of the learning rate; NULL: unknown */
     struct phema_motion *motion;     /* of the parameters; NULL: not sampled, or unknown */
-    char *unmoved; /* the reason why it is unknown and metric walk replaces motion */
+    const char *unmoved; /* the reason why it is unknown and metric walk replaces motion */
     struct phema_series_checks checks;
     const char *metric; /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;
-    size_t *rule_of;              /* [n_tensors] 1 + index of the rule it follows, 0 for none */
-    struct phema_solution *ruled; /* [n_ruled] shared by the targets of a time */
-    size_t n_ruled;
+    size_t *rule_of; /* [n_tensors] 1 + index of the rule it follows, 0 for none */
 };
 
 /* Opens the series and solves for the weights. The caller frees the plan.

@@ -172,7 +172,6 @@ static void clear_output(struct phema_output *output)
 void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan, size_t output)
 {
     clear_output(&outputs->items[output]);
-    free(plan->targets[output].solution.weights);
     size_t n_after = outputs->m - output - 1;
     memmove(&outputs->items[output], &outputs->items[output + 1],
             n_after * sizeof(*outputs->items));

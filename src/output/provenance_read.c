@@ -466,15 +466,12 @@ PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *provenance,
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "the provenance has other rules or snapshots than its command");
     struct phema_target wanted = plan->targets[target];
-    plan->targets[target] = plan->targets[0]; /* freed with the other targets */
     plan->targets[0] = wanted;
-    for (; plan->m > 1; plan->m--)
-        free(plan->targets[plan->m - 1].solution.weights);
+    plan->m = 1;
     for (size_t k = 0; k < provenance->n_inputs; k++)
         wanted.solution.weights[k] = provenance->inputs[k].weight;
-    struct phema_solution *ruled = plan->n_rules ? &plan->ruled[wanted.ruled - plan->ruled] : NULL;
     for (size_t r = 0; r < plan->n_rules; r++)
         for (size_t k = 0; !plan->rules[r].is_copy && k < provenance->n_inputs; k++)
-            ruled[r].weights[k] = provenance->rules[r].weights[k];
+            wanted.ruled[r].weights[k] = provenance->rules[r].weights[k];
     return PHEMA_OK;
 }

@@ -8,8 +8,9 @@
 
 #include "phema/formats.h"
 #include "phema/memory.h"
+#include "phema/packed.h"
 #include "phema/setting.h"
-#include "series_motion.h"
+#include "series_checks.h"
 #include "solver_input.h"
 #include "targets.h"
 
@@ -122,27 +123,27 @@ static enum phema_status use_exact_weights(struct solver_input *input,
 }
 
 /* The solver has a weight for each snapshot that it sees, the plan one for each snapshot. */
-static enum phema_status store_solutions(const struct solver_input *input,
-                                         const struct phema_series *series, size_t n_considered,
+static enum phema_status store_solutions(struct phema_plan *plan, const struct solver_input *input,
                                          struct phema_target *targets, struct phema_error *err)
 {
+    const struct phema_series *series = plan->series;
     for (size_t j = 0; j < input->problem.m; j++) {
-        double *weights = calloc(series->n, sizeof(*weights));
+        double *weights = phema_arena_array(&plan->memory, series->n, sizeof(*weights));
         if (!weights)
             return phema_fail_memory(err);
         for (size_t x = 0; x < input->problem.n; x++)
             weights[input->index[x]] = input->solutions[j].weights[x];
         targets[j].solution = input->solutions[j];
         targets[j].solution.weights = weights;
-        targets[j].n_left_out = series->n - n_considered;
-        targets[j].n_repeated = n_considered - input->problem.n;
+        targets[j].n_left_out = series->n - input->n_considered;
+        targets[j].n_repeated = input->n_considered - input->problem.n;
         targets[j].newest = solver_input_count_until(series, targets[j].time) - 1;
     }
     return PHEMA_OK;
 }
 
-static enum phema_status solve_input(struct solver_input *input, const struct phema_plan *plan,
-                                     size_t n_considered, struct phema_target *targets,
+static enum phema_status solve_input(struct solver_input *input, struct phema_plan *plan,
+                                     struct phema_target *targets,
                                      const struct phema_solve_options *options,
                                      struct phema_error *err)
 {
@@ -157,11 +158,11 @@ static enum phema_status solve_input(struct solver_input *input, const struct ph
         if (status)
             return status;
     }
-    return store_solutions(input, plan->series, n_considered, targets, err);
+    return store_solutions(plan, input, targets, err);
 }
 
 /* Targets of one time share the snapshots and so the factorisation. */
-static enum phema_status solve_group(const struct phema_plan *plan, struct phema_target *targets,
+static enum phema_status solve_group(struct phema_plan *plan, struct phema_target *targets,
                                      size_t m, const struct phema_solve_options *options,
                                      struct phema_error *err)
 {
@@ -169,11 +170,12 @@ static enum phema_status solve_group(const struct phema_plan *plan, struct phema
     enum phema_status status = target_check_time(&targets[0], series, err);
     if (status)
         return status;
-    size_t n = solver_input_count_used(series, targets[0].time);
     struct solver_input input;
-    status = solver_input_build(&input, series, plan->motion, n, true, targets, m, err);
+    status =
+        solver_input_build(&input, series, plan->motion,
+                           solver_input_count_used(series, targets[0].time), true, targets, m, err);
     if (!status)
-        status = solve_input(&input, plan, n, targets, options, err);
+        status = solve_input(&input, plan, targets, options, err);
     solver_input_clear(&input);
     return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
 }
@@ -181,41 +183,45 @@ static enum phema_status solve_group(const struct phema_plan *plan, struct phema
 /* Errors that follow from wrong labels are no predictions. */
 static void forget_predictions(struct phema_plan *plan)
 {
-    const struct phema_prediction unknown = {PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN,
-                                             PHEMA_UNKNOWN, 0};
     for (size_t j = 0; j < plan->m; j++) {
-        plan->targets[j].solution.predicted = unknown;
-        plan->targets[j].label_predicted_error = PHEMA_UNKNOWN;
+        struct phema_target *target = &plan->targets[j];
+        target->solution.predicted = unknown_prediction;
+        target->label_predicted_error = PHEMA_UNKNOWN;
+        for (size_t r = 0; target->ruled && r < plan->n_rules; r++)
+            target->ruled[r].predicted = unknown_prediction;
     }
-    for (size_t r = 0; r < plan->n_ruled; r++)
-        plan->ruled[r].predicted = unknown;
 }
 
 /* The widths of rules are additional targets, solved for together with the others. */
-static enum phema_status solve_time(struct phema_plan *plan, size_t first, size_t m,
+static enum phema_status solve_time(struct phema_plan *plan, struct phema_target *targets, size_t m,
                                     const struct phema_solve_options *options,
                                     struct phema_error *err)
 {
-    struct phema_target *targets = &plan->targets[first];
-    struct phema_solution *ruled = &plan->ruled[first / m * plan->n_rules];
-    struct phema_target *columns = calloc(m + plan->n_rules, sizeof(*columns));
-    if (!columns)
+    size_t n = m, n_rules = plan->n_rules;
+    struct phema_target *columns = phema_arena_array(&plan->memory, m + n_rules, sizeof(*columns));
+    struct phema_solution *ruled =
+        n_rules ? phema_arena_array(&plan->memory, n_rules, sizeof(*ruled)) : NULL;
+    if (plan->memory.is_failed)
         return phema_fail_memory(err);
     memcpy(columns, targets, m * sizeof(*columns));
-    size_t n = m;
-    for (size_t r = 0; r < plan->n_rules; r++)
-        if (!plan->rules[r].is_copy)
-            columns[n++] = rules_column(&plan->rules[r], &targets[0]);
+    for (size_t r = 0; r < n_rules; r++) {
+        if (plan->rules[r].is_copy)
+            continue;
+        columns[n] = targets[0];
+        columns[n].sigma_rel = plan->rules[r].sigma_rel;
+        columns[n].gamma = plan->rules[r].gamma;
+        columns[n++].is_stored = false;
+    }
     enum phema_status status = solve_group(plan, columns, n, options, err);
-    memcpy(targets, columns, m * sizeof(*columns)); /* phema_plan_free frees what a failure left */
-    n = m;
-    for (size_t r = 0; r < plan->n_rules; r++)
+    if (status)
+        return status;
+    memcpy(targets, columns, m * sizeof(*columns));
+    for (size_t r = 0, x = m; r < n_rules; r++)
         if (!plan->rules[r].is_copy)
-            ruled[r] = columns[n++].solution;
+            ruled[r] = columns[x++].solution;
     for (size_t j = 0; j < m; j++)
         targets[j].ruled = ruled;
-    free(columns);
-    return status;
+    return PHEMA_OK;
 }
 
 /* The motion of the parameters is looked for whatever the metric: it improves predictions. */
@@ -227,7 +233,7 @@ static enum phema_status choose_metric(struct phema_plan *plan,
                                         [PHEMA_METRIC_PROFILE] = "profile",
                                         [PHEMA_METRIC_MOTION] = "motion"};
     bool is_wanted = solve->metric == PHEMA_METRIC_MOTION;
-    enum phema_status status = motion_find(plan, options, is_wanted, err);
+    enum phema_status status = motion_find(plan, options, err);
     if (status)
         return status;
     if (is_wanted && !plan->motion)
@@ -243,11 +249,6 @@ static enum phema_status solve_targets(struct phema_plan *plan,
     enum phema_status status = targets_make(plan, options, err);
     if (status)
         return status;
-    size_t n_ruled = plan->n_rules * (options->n_ats ? options->n_ats : 1);
-    plan->ruled = calloc(n_ruled + 1, sizeof(*plan->ruled));
-    if (!plan->ruled)
-        return phema_fail_memory(err);
-    plan->n_ruled = n_ruled;
     struct phema_solve_options solve = options->solve;
     status = choose_metric(plan, options, &solve, err);
     if (status)
@@ -258,7 +259,7 @@ static enum phema_status solve_targets(struct phema_plan *plan,
         return status;
     size_t n_widths = targets_per_time(options);
     for (size_t j = 0; j < plan->m; j += n_widths) {
-        status = solve_time(plan, j, n_widths, &solve, err);
+        status = solve_time(plan, &plan->targets[j], n_widths, &solve, err);
         if (status)
             return status;
     }
@@ -294,32 +295,6 @@ static enum phema_status read_schedule(struct phema_plan *plan,
     return status ? phema_fail_in_setting(err, status, PHEMA_SET_SCHEDULE) : PHEMA_OK;
 }
 
-static enum phema_status find_weights(struct phema_plan *plan,
-                                      const struct phema_plan_options *options,
-                                      struct phema_error *err)
-{
-    enum phema_status status = read_schedule(plan, options, err);
-    if (!status)
-        status = options->weights_file ? weights_file_use(plan, options, err)
-                                       : solve_targets(plan, options, err);
-    return status;
-}
-
-/* The solver leaves processors idle, which read the digests meanwhile. */
-static enum phema_status find_weights_and_digests(struct phema_plan *plan,
-                                                  const struct phema_plan_options *options,
-                                                  struct phema_error *err)
-{
-    struct phema_identification *identification = NULL;
-    enum phema_status status = phema_series_identify_begin(&identification, plan->series, err);
-    if (!status)
-        status = find_weights(plan, options, err);
-    if (!status)
-        return phema_series_identify_end(identification, err);
-    phema_series_identify_abandon(identification);
-    return status;
-}
-
 static enum phema_status fill_plan(struct phema_plan *plan,
                                    const struct phema_plan_options *options,
                                    struct phema_error *err)
@@ -336,8 +311,19 @@ static enum phema_status fill_plan(struct phema_plan *plan,
     status = rules_check_quantised(plan, err);
     if (status)
         return status;
-    status = options->identifies ? find_weights_and_digests(plan, options, err)
-                                 : find_weights(plan, options, err);
+    struct phema_identification *identification = NULL;
+    if (options
+            ->identifies) /* the solver leaves processors idle, which read the digests meanwhile */
+        status = phema_series_identify_begin(&identification, plan->series, err);
+    if (!status)
+        status = read_schedule(plan, options, err);
+    if (!status)
+        status = options->weights_file ? weights_file_use(plan, options, err)
+                                       : solve_targets(plan, options, err);
+    if (status)
+        phema_series_identify_abandon(identification);
+    else if (identification)
+        status = phema_series_identify_end(identification, err);
     if (!status && plan->checks.verdict == PHEMA_SERIES_WRONG)
         forget_predictions(plan);
     return status;
@@ -405,17 +391,77 @@ void phema_plan_free(struct phema_plan *plan)
 {
     if (!plan)
         return;
-    for (size_t j = 0; j < plan->m; j++)
-        free(plan->targets[j].solution.weights);
-    free(plan->targets);
     rules_clear(plan);
     if (plan->motion)
         phema_motion_clear(plan->motion);
-    free(plan->motion);
-    free(plan->unmoved);
     phema_series_checks_clear(&plan->checks);
     phema_schedule_free(plan->schedule);
     phema_series_close(plan->series);
     phema_arena_clear(&plan->memory);
     free(plan);
+}
+
+/* ---- For another process: weights and rules, not how they were found ---- */
+
+static void pack_solution(struct phema_packer *packer, struct phema_solution *solution, size_t n)
+{
+    phema_pack_double(packer, &solution->sum);
+    if (!phema_pack_presence(packer, solution->weights != NULL))
+        return;
+    solution->weights = phema_pack_array(packer, solution->weights, n, sizeof(*solution->weights));
+    for (size_t k = 0; solution->weights && k < n; k++)
+        phema_pack_double(packer, &solution->weights[k]);
+}
+
+static void pack_rules(struct phema_packer *packer, struct phema_plan *plan)
+{
+    size_t n = plan->series->n_tensors;
+    phema_pack_index(packer, &plan->n_rules, packer->rest.size + 1);
+    plan->rules = phema_pack_array(packer, plan->rules, plan->n_rules, sizeof(*plan->rules));
+    if (!plan->rules)
+        plan->n_rules = 0;
+    plan->rule_of = phema_pack_array(packer, plan->rule_of, n, sizeof(*plan->rule_of));
+    for (size_t i = 0; plan->rule_of && i < n; i++)
+        phema_pack_index(packer, &plan->rule_of[i], plan->n_rules + 1);
+}
+
+static void pack_targets(struct phema_packer *packer, struct phema_plan *plan)
+{
+    size_t n = plan->series->n;
+    phema_pack_count(packer, &plan->m, 32);
+    plan->targets = phema_pack_array(packer, plan->targets, plan->m, sizeof(*plan->targets));
+    for (size_t j = 0; j < plan->m && !phema_pack_is_failed(packer); j++) {
+        struct phema_target *target = &plan->targets[j];
+        pack_solution(packer, &target->solution, n);
+        packer->is_damaged = packer->is_damaged || !target->solution.weights;
+        phema_pack_index(packer, &target->newest, n);
+        bool is_first = phema_plan_is_first_of_time(plan, j);
+        if (j > 0)
+            phema_pack_bool(packer, &is_first);
+        target->ruled = is_first ? phema_pack_array(packer, target->ruled, plan->n_rules,
+                                                    sizeof(*target->ruled))
+                                 : target[-1].ruled;
+        for (size_t r = 0; is_first && target->ruled && r < plan->n_rules; r++)
+            pack_solution(packer, &target->ruled[r], n);
+    }
+}
+
+PHEMA_FALLIBLE phema_plan_pack(struct phema_plan **plan, struct phema_packer *packer,
+                               struct phema_error *err)
+{
+    struct phema_plan *packed = phema_pack_receives(packer) ? calloc(1, sizeof(*packed)) : *plan;
+    if (!packed)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_series_pack(&packed->series, packer, err);
+    if (!status) {
+        packer->arena = &packed->memory;
+        pack_rules(packer, packed);
+        pack_targets(packer, packed);
+        status = phema_pack_check(packer, err);
+    }
+    if (status && phema_pack_receives(packer))
+        phema_plan_free(packed);
+    else
+        *plan = packed;
+    return status;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_messages.c - sentences on the targets of a plan: remarks, and warnings that its averages may
- * not be what was asked for. What several targets have in common is said once. */
+/* plan_messages.c - what is told of a plan: records in JSON; remarks on its targets, and warnings that
+ * its averages may not be what was asked for. What several targets have in common is said once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/json.h"
 #include "phema/plan.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"
@@ -303,4 +304,112 @@ void phema_plan_write_warnings(struct phema_strbuf *out, const struct phema_plan
 {
     phema_series_write_warnings(out, plan->series, &plan->checks);
     write_sentences(out, plan, true, write_warning);
+}
+
+/* ---- Records ---- */
+
+#define FIELD(kind, rule, name, member) PHEMA_FIELD(kind, rule, name, struct phema_snapshot, member)
+
+const struct phema_field phema_snapshot_fields[] = {
+    FIELD(PATH, ALWAYS, "file", label),
+    FIELD(NUMBER, ALWAYS, "time", time),
+    FIELD(NUMBER, ALWAYS, "sigma_rel", sigma_rel),
+    FIELD(NUMBER, ALWAYS, "gamma", gamma),
+    FIELD(TEXT, ALWAYS, "profile", kind),
+    FIELD(PATH, IF_KNOWN, "spec", spec),
+    FIELD(COUNT, IF_ABOVE_1, "update_every", profile.update_every),
+    FIELD(NUMBER, IF_ABOVE_0, "reset_at", profile.reset),
+    FIELD(NUMBER, IF_ABOVE_0, "counted_from", profile.origin),
+    FIELD(TEXT, IF_KNOWN, "run", run),
+    {0},
+};
+
+#undef FIELD
+#define FIELD(kind, rule, name, member)                                                            \
+    PHEMA_FIELD(kind, rule, name, struct phema_prediction, member)
+
+const struct phema_field phema_prediction_fields[] = {
+    FIELD(NUMBER, ALWAYS, "total", total),
+    FIELD(NUMBER, ALWAYS, "profile", profile),
+    FIELD(NUMBER, ALWAYS, "rounding", rounding),
+    FIELD(NUMBER, ALWAYS, "paper_weights", paper_weights),
+    FIELD(NUMBER, IF_ABOVE_0, "initial", initial),
+    {0},
+};
+
+#undef FIELD
+#define FIELD(kind, rule, name, member) PHEMA_FIELD(kind, rule, name, struct phema_solution, member)
+
+const struct phema_field phema_solution_fields[] = {
+    FIELD(NUMBER, ALWAYS, "sum", sum),
+    FIELD(NUMBER, ALWAYS, "profile_error", profile_error),
+    FIELD(NUMBER, ALWAYS, "norm1", norm1),
+    FIELD(NUMBER, ALWAYS, "norm2", norm2),
+    FIELD(NUMBER, ALWAYS, "condition", condition),
+    FIELD(NUMBER, ALWAYS, "ridge", ridge),
+    FIELD(TEXT, ALWAYS, "solver", solver),
+    PHEMA_FIELD_OF(phema_prediction_fields, "predicted_error", struct phema_solution, predicted),
+    {0},
+};
+
+#undef FIELD
+#define FIELD(kind, rule, name, member) PHEMA_FIELD(kind, rule, name, struct phema_target, member)
+
+const struct phema_field phema_target_fields[] = {
+    FIELD(NUMBER, ALWAYS, "sigma_rel", sigma_rel),
+    FIELD(NUMBER, ALWAYS, "gamma", gamma),
+    FIELD(NUMBER, ALWAYS, "time", time),
+    FIELD(TEXT, ALWAYS, "profile", kind),
+    FIELD(PATH, IF_KNOWN, "spec", spec),
+    FIELD(NUMBER, ALWAYS, "label_profile_error", label_profile_error),
+    FIELD(NUMBER, ALWAYS, "label_predicted_error", label_predicted_error),
+    {0},
+};
+
+void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan *plan)
+{
+    const struct phema_series *series = plan->series;
+    const struct phema_motion *motion = plan->motion;
+    if (!motion)
+        return;
+    phema_json_out_open(out, "motion", '{');
+    phema_json_out_numbers(out, "ends", motion->ends, motion->n_intervals);
+    phema_json_out_numbers(out, "wander", motion->wander, motion->n_intervals);
+    phema_json_out_numbers(out, "jitter", motion->jitter, motion->n_intervals);
+    phema_json_out_number(out, "coherence", motion->coherence);
+    phema_json_out_open(out, "rounding", '[');
+    for (size_t k = 0; k < series->n; k++)
+        phema_json_out_number(out, NULL, series->snapshots[k].rounding);
+    phema_json_out_close(out, ']');
+    phema_json_out_number(out, "misfit", motion->misfit);
+    phema_json_out_close(out, '}');
+}
+
+void phema_series_checks_write(struct phema_json_out *out, const struct phema_series_checks *checks,
+                               const struct phema_series *series)
+{
+    static const char *const verdicts[] = {[PHEMA_SERIES_UNKNOWN] = "unknown",
+                                           [PHEMA_SERIES_FITS] = "fits",
+                                           [PHEMA_SERIES_DOUBTFUL] = "doubtful",
+                                           [PHEMA_SERIES_WRONG] = "wrong"};
+    phema_json_out_open(out, "checks", '{');
+    phema_json_out_string(out, "verdict", verdicts[checks->verdict]);
+    phema_json_out_number(out, "max_z", checks->verdict ? checks->max_z : PHEMA_UNKNOWN);
+    phema_json_out_number(out, "median_z", checks->verdict ? checks->median_z : PHEMA_UNKNOWN);
+    if (checks->reason)
+        phema_json_out_string(out, "reason", checks->reason);
+    else
+        phema_json_out_null(out, "reason");
+    phema_json_out_open(out, "suspects", '[');
+    for (size_t k = 0; checks->verdict > PHEMA_SERIES_FITS && k < series->n; k++) {
+        double z = checks->z ? checks->z[k] : PHEMA_UNKNOWN;
+        if (k != checks->suspect && !(z > PHEMA_SUSPECT_Z))
+            continue;
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_path(out, "file", series->snapshots[k].label);
+        phema_json_out_number(out, "z", z);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+    phema_json_out_close(out, '}');
 }

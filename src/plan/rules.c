@@ -60,13 +60,13 @@ static enum phema_status fail_form(const char *text, struct phema_error *err)
         PHEMA_SET_RULE, guess);
 }
 
-static enum phema_status read_rule(struct phema_plan_rule *rule, const char *text,
-                                   struct phema_error *err)
+static enum phema_status read_rule(struct phema_plan_rule *rule, struct phema_arena *memory,
+                                   const char *text, struct phema_error *err)
 {
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
         return fail_form(text, err);
-    rule->expression = strndup(text, (size_t)(equals - text));
+    rule->expression = phema_arena_copy(memory, text, (size_t)(equals - text));
     if (!rule->expression)
         return phema_fail_memory(err);
     enum phema_status status = read_width(rule, equals + 1, err);
@@ -79,27 +79,16 @@ PHEMA_FALLIBLE rules_read(struct phema_plan *plan, const char *const *texts, siz
     if (n > MAX_RULES)
         return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_RULE,
                                   "%zu are given, expected at most %zu", n, MAX_RULES);
-    plan->rules = calloc(n + 1, sizeof(*plan->rules));
+    plan->rules = phema_arena_array(&plan->memory, n, sizeof(*plan->rules));
     if (!plan->rules)
         return phema_fail_memory(err);
     for (size_t r = 0; r < n; r++) {
         plan->n_rules = r + 1;
-        enum phema_status status = read_rule(&plan->rules[r], texts[r], err);
+        enum phema_status status = read_rule(&plan->rules[r], &plan->memory, texts[r], err);
         if (status)
             return fail_rule(texts[r], status, err);
     }
     return PHEMA_OK;
-}
-
-struct phema_target rules_column(const struct phema_plan_rule *rule,
-                                 const struct phema_target *target)
-{
-    struct phema_target column = *target;
-    column.solution = (struct phema_solution){.weights = NULL};
-    column.sigma_rel = rule->sigma_rel;
-    column.gamma = rule->gamma;
-    column.is_stored = false;
-    return column;
 }
 
 /* ---- Matching ---- */
@@ -192,14 +181,11 @@ static enum phema_status check_ties(const struct phema_plan *plan, struct phema_
 PHEMA_FALLIBLE rules_match(struct phema_plan *plan, struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
-    plan->rule_of = calloc(series->n_tensors + 1, sizeof(*plan->rule_of));
-    bool *matches = calloc(plan->n_rules + 1, sizeof(*matches));
-    if (!plan->rule_of || !matches) {
-        free(matches);
+    plan->rule_of = phema_arena_array(&plan->memory, series->n_tensors, sizeof(*plan->rule_of));
+    bool *matches = phema_arena_array(&plan->memory, plan->n_rules, sizeof(*matches));
+    if (!plan->rule_of || !matches)
         return phema_fail_memory(err);
-    }
     enum phema_status status = choose_rules(plan, matches, err);
-    free(matches);
     if (!status)
         status = check_ties(plan, err);
     return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
@@ -265,13 +251,6 @@ PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema
 
 void rules_clear(struct phema_plan *plan)
 {
-    for (size_t r = 0; r < plan->n_rules; r++) {
+    for (size_t r = 0; r < plan->n_rules; r++)
         phema_regex_free(plan->rules[r].pattern);
-        free(plan->rules[r].expression);
-    }
-    for (size_t x = 0; x < plan->n_ruled; x++)
-        free(plan->ruled[x].weights);
-    free(plan->rules);
-    free(plan->rule_of);
-    free(plan->ruled);
 }

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* series_alternatives.c - hypotheses about all labels of a series: times that are all too early or
  * too late, a reset when the training was resumed, another setting of the trainer. */
-#include "series_hypotheses.h"
+#include "series_search.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "phema/arena.h"
 #include "phema/number.h"
 #include "phema/setting.h"
 #include "phema/sort.h"
+
+static const struct fit not_comparable = {
+    .max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN, .likelihood = -HUGE_VAL};
 
 /* ---- Times that are all too early or too late ---- */
 
@@ -31,17 +34,10 @@
 
 #define MOST_INTERVALS 4 /* that times are late or early by */
 
-/* The times are really by so much later. */
-struct shift {
-    double by;
-    double max_z, likelihood; /* likelihood -HUGE_VAL: not comparable */
-    bool is_fit;
-};
-
 /* Two power functions end at every time, each kept at every step since the beginning. */
 static bool shows_times(const struct search *search)
 {
-    const struct phema_snapshot *snapshots = search->series->snapshots;
+    const struct phema_snapshot *snapshots = search->snapshots;
     if (search->n_groups < LEAST_TIMES || search->series->n > MOST)
         return false;
     for (size_t g = 0; g < search->n_groups; g++) {
@@ -59,119 +55,90 @@ static bool shows_times(const struct search *search)
 }
 
 /* The median time between two neighbours; NaN: no memory. */
-static double find_interval(const struct search *search)
+static double find_interval(struct search *search)
 {
     size_t n = search->n_groups - 1;
-    double *intervals = calloc(n, sizeof(*intervals));
-    if (!intervals)
+    double *intervals = phema_arena_array(&search->memory, n, sizeof(*intervals));
+    if (!intervals) {
+        search->status = phema_fail_memory(search->err);
         return PHEMA_UNKNOWN;
+    }
     for (size_t g = 0; g < n; g++)
-        intervals[g] = search->series->snapshots[search->group[g + 1]].time -
-                       search->series->snapshots[search->group[g]].time;
+        intervals[g] =
+            search->snapshots[search->group[g + 1]].time - search->snapshots[search->group[g]].time;
     qsort(intervals, n, sizeof(*intervals), phema_compare_doubles);
-    double interval = intervals[n / 2];
-    free(intervals);
-    return interval;
+    return intervals[n / 2];
 }
 
-static enum phema_status rate(struct shift *out, struct search *search, double by,
-                              enum comparison comparison, struct phema_error *err)
+/* The times are really by so much later. */
+static struct fit rate_shift(struct search *search, double by, enum comparison comparison)
 {
-    *out = (struct shift){.by = by, .likelihood = -HUGE_VAL};
-    search_reset(search, 0, search->n_groups);
     struct labels *tried = &search->tried;
+    (void)search_reset(search, 0, search->n_groups);
     for (size_t k = 0; k < tried->n; k++)
         tried->profiles[k].t += by;
     if (!(tried->profiles[0].t > 0))
-        return PHEMA_OK;
-    struct fit fit;
-    enum phema_status status = by != 0 ? search_fit(&fit, tried, search, comparison, err)
-                                       : fitting_fit(&fit, &search->fitting, comparison, err);
-    if (!status && !isnan(fit.likelihood)) {
-        out->max_z = fit.max_z;
-        out->likelihood = fit.likelihood;
-        out->is_fit = fit_explains(&fit);
-    }
-    fit_clear(&fit);
-    return status;
+        return not_comparable;
+    struct fit fit = search_fit(search, by != 0 ? tried : &search->given, comparison);
+    return isnan(fit.likelihood) ? not_comparable : fit;
 }
 
-/* The number of intervals that is the likeliest; best: one of them. */
-static enum phema_status refine(struct shift *best, struct search *search, struct phema_error *err)
+/* Motion that is even within the intervals tells quickly where there is nothing to find: 0. */
+static double find_direction(struct search *search)
 {
-    double interval = best->by;
-    for (int i = 2; i <= MOST_INTERVALS; i++) {
-        struct shift shift;
-        enum phema_status status = rate(&shift, search, i * interval, COMPARE_SNAPSHOTS, err);
-        if (status || !shift.is_fit || !(shift.likelihood > best->likelihood))
-            return status;
-        *best = shift;
-    }
-    return PHEMA_OK;
-}
-
-/* Motion that is even within the intervals tells quickly where there is nothing to find. */
-static enum phema_status look(double *by, struct search *search, struct phema_error *err)
-{
-    double interval = find_interval(search);
-    if (isnan(interval))
-        return phema_fail_memory(err);
-    if (search->series->snapshots[0].time > MOST_BEFORE * interval)
-        return PHEMA_OK;
-    struct shift given, other;
-    enum phema_status status = rate(&given, search, 0, COMPARE_LIKELIHOODS, err);
-    if (!(given.likelihood > -HUGE_VAL))
-        return status;
-    for (int sign = -1; !status && sign <= 1; sign += 2) {
-        status = rate(&other, search, sign * interval, COMPARE_LIKELIHOODS, err);
-        if (other.likelihood > given.likelihood) {
-            given.likelihood = other.likelihood;
-            *by = other.by;
+    double interval = find_interval(search), by = 0;
+    if (!(search->snapshots[0].time <= MOST_BEFORE * interval))
+        return 0;
+    double best = rate_shift(search, 0, COMPARE_LIKELIHOODS).likelihood;
+    if (!(best > -HUGE_VAL))
+        return 0;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        double likelihood = rate_shift(search, sign * interval, COMPARE_LIKELIHOODS).likelihood;
+        if (likelihood > best) {
+            best = likelihood;
+            by = sign * interval;
         }
     }
-    return status;
+    return by;
 }
 
-static enum phema_status find_shift(struct shift *best, struct search *search, double by,
-                                    struct phema_error *err)
+/* Intervals that the times are late by; 0: none. direction: one of them, late or early */
+static int count_intervals(struct fit *best, struct search *search, double direction)
 {
-    struct shift given;
-    enum phema_status status = rate(&given, search, 0, COMPARE_SNAPSHOTS, err);
-    if (!status)
-        status = rate(best, search, by, COMPARE_SNAPSHOTS, err);
-    double margin = by > 0 ? MARGIN_LATER : MARGIN_EARLIER;
-    if (!status && best->is_fit && best->likelihood > given.likelihood + margin)
-        return refine(best, search, err);
-    best->by = 0;
-    return status;
+    struct fit given = rate_shift(search, 0, COMPARE_SNAPSHOTS);
+    *best = rate_shift(search, direction, COMPARE_SNAPSHOTS);
+    double margin = direction > 0 ? MARGIN_LATER : MARGIN_EARLIER;
+    if (!fit_explains(best) || !(best->likelihood > given.likelihood + margin))
+        return 0;
+    int n = 1;
+    for (; n < MOST_INTERVALS; n++) { /* the likeliest number */
+        struct fit fit = rate_shift(search, (n + 1) * direction, COMPARE_SNAPSHOTS);
+        if (!fit_explains(&fit) || !(fit.likelihood > best->likelihood))
+            break;
+        *best = fit;
+    }
+    return n;
 }
 
-enum phema_status search_shifts(bool *is_found, struct search *search, struct phema_error *err)
+bool search_shifts(struct search *search)
 {
-    *is_found = false;
-    if (!shows_times(search))
-        return PHEMA_OK;
-    struct shift best = {0};
-    double by = 0;
-    enum phema_status status = look(&by, search, err);
-    if (!status && by != 0)
-        status = find_shift(&best, search, by, err);
-    if (status || best.by == 0)
-        return status;
-    *is_found = true;
+    struct fit best;
+    double direction = shows_times(search) ? find_direction(search) : 0;
+    double by = direction != 0 ? count_intervals(&best, search, direction) * direction : 0;
+    if (by == 0)
+        return false;
     search->best = best.max_z;
     const struct phema_series *series = search->series;
     const struct phema_snapshot *first = series->snapshots, *newest = first + series->n - 1;
     double scale = (newest->named_time - first->named_time) / (newest->time - first->time);
-    double later = best.by * scale;
+    double later = by * scale;
     struct phema_name_buffer amount, offset;
     phema_strbuf_printf(search_explain(search, SIZE_MAX),
-                        "the snapshots fit times that are %s by about %s; if that is so, give %s%s",
-                        later > 0 ? "later" : "earlier", phema_number_format(&amount, fabs(later)),
-                        phema_setting_equals(PHEMA_SET_TIME_OFFSET),
-                        phema_number_format(&offset, series->time_offset + later));
-    search_set_remedy(search, PHEMA_SET_TIME_OFFSET, "%s", offset.text);
-    return PHEMA_OK;
+                        "the snapshots fit times that are %s by about %s",
+                        later > 0 ? "later" : "earlier", phema_number_format(&amount, fabs(later)));
+    search_suggest(search, PHEMA_SET_TIME_OFFSET,
+                   phema_number_format(&offset, series->time_offset + later));
+    return true;
 }
 
 /* ---- Resets ---- */
@@ -183,125 +150,93 @@ enum phema_status search_shifts(bool *is_found, struct search *search, struct ph
 #define MOST_GROUPS 6
 
 struct reset_guess {
-    double named_time, max_z, likelihood;
+    double named_time;
     bool restarts_count;
-    bool is_fit;
+    struct fit fit;
 };
 
 /* Rates the labels near a group where the averages were reset at a time before it. */
-static enum phema_status rate_reset(struct reset_guess *guess, struct search *search, size_t g,
-                                    struct phema_error *err)
+static struct fit rate_reset(struct search *search, size_t g, double named_time,
+                             bool restarts_count)
 {
-    const struct phema_reset assumed = {phema_series_clock(search->series, guess->named_time),
-                                        guess->restarts_count};
+    const struct phema_reset assumed = {phema_series_clock(search->series, named_time),
+                                        restarts_count};
     struct phema_error ignored;
-    guess->likelihood = -HUGE_VAL;
-    search_reset(search, search_near_begin(g), search_near_end(search, g));
+    (void)search_reset_near(search, g);
     for (size_t k = 0; k < search->tried.n; k++) {
         struct phema_profile *profile = &search->tried.profiles[k];
         if (profile->reset < assumed.at && phema_profile_reset(profile, &assumed, 1, &ignored))
-            return PHEMA_OK;
+            return not_comparable;
     }
     if (!(assumed.at > 0) || search->tried.n < 3)
-        return PHEMA_OK;
-    struct fit fit;
-    enum phema_status status = search_fit(&fit, &search->tried, search, COMPARE_ROUGHLY, err);
-    if (!status && !isnan(fit.max_z)) {
-        guess->max_z = fit.max_z;
-        guess->likelihood = fit.likelihood;
-        guess->is_fit = fit_explains(&fit);
-    }
-    fit_clear(&fit);
-    return status;
+        return not_comparable;
+    struct fit fit = search_fit(search, &search->tried, COMPARE_ROUGHLY);
+    return isnan(fit.max_z) ? not_comparable : fit;
 }
 
-static enum phema_status try_place(struct reset_guess *best, double named_time,
-                                   struct search *search, size_t g, struct phema_error *err)
+static void try_place(struct reset_guess *best, double named_time, struct search *search, size_t g)
 {
-    struct reset_guess guess = {.named_time = named_time, .restarts_count = best->restarts_count};
-    enum phema_status status = rate_reset(&guess, search, g, err);
-    if (!status && guess.likelihood > best->likelihood)
-        *best = guess;
-    return status;
+    struct fit fit = rate_reset(search, g, named_time, best->restarts_count);
+    if (fit.likelihood > best->fit.likelihood)
+        *best = (struct reset_guess){named_time, best->restarts_count, fit};
 }
 
 /* Between the time before a group, whose snapshots are from before the reset, and the group. Places
  * are whole numbers where there are enough. */
-static enum phema_status place_reset(struct reset_guess *best, struct search *search, size_t g,
-                                     struct phema_error *err)
+static struct reset_guess place_reset(struct search *search, size_t g, bool restarts_count)
 {
-    const struct phema_snapshot *snapshots = search->series->snapshots;
-    double begin = g ? snapshots[search->group[g] - 1].named_time : 0;
-    double end = snapshots[search->group[g]].named_time;
+    struct reset_guess best = {.restarts_count = restarts_count, .fit = not_comparable};
+    double begin = g ? search->snapshots[search->group[g] - 1].named_time : 0;
+    double end = search->snapshots[search->group[g]].named_time;
     double step = (end - begin) / N_PLACES, least = step >= 1 ? 1 : step;
-    enum phema_status status = PHEMA_OK;
-    for (int i = 0; !status && i < N_PLACES; i++)
-        status = try_place(best, begin + floor(i * step / least) * least, search, g, err);
-    while (!status && step > least && isfinite(best->likelihood)) {
+    for (int i = 0; i < N_PLACES; i++)
+        try_place(&best, begin + floor(i * step / least) * least, search, g);
+    while (!search->status && step > least && isfinite(best.fit.likelihood)) {
         step = fmax(floor(step / 2), least);
-        double middle = best->named_time;
+        double middle = best.named_time;
         if (middle - step >= begin)
-            status = try_place(best, middle - step, search, g, err);
-        if (!status && middle + step < end)
-            status = try_place(best, middle + step, search, g, err);
+            try_place(&best, middle - step, search, g);
+        if (middle + step < end)
+            try_place(&best, middle + step, search, g);
     }
-    return status;
+    return best;
 }
 
 /* The averages became copies of the parameters before a group. */
-static enum phema_status try_reset(struct search *search, size_t g, struct phema_error *err)
+static void try_reset(struct search *search, size_t g)
 {
-    struct reset_guess best = {.likelihood = -HUGE_VAL};
-    struct reset_guess counted = {.likelihood = -HUGE_VAL, .restarts_count = true};
-    enum phema_status status = place_reset(&best, search, g, err);
-    if (!status)
-        status = place_reset(&counted, search, g, err);
-    if (counted.likelihood > best.likelihood)
+    struct reset_guess best = place_reset(search, g, false);
+    struct reset_guess counted = place_reset(search, g, true);
+    if (counted.fit.likelihood > best.fit.likelihood)
         best = counted;
-    if (status || !best.is_fit || !(best.max_z < search->best))
-        return status;
-    search->best = best.max_z;
+    if (!fit_explains(&best.fit) || !(best.fit.max_z < search->best))
+        return;
+    search->best = best.fit.max_z;
     struct phema_name_buffer at;
+    char value[sizeof(at.text) + 8];
     (void)phema_number_format(&at, best.named_time);
-    phema_strbuf_printf(search_explain(search, SIZE_MAX),
-                        "the averages were reset near %s; if that is so, give %s%s%s", at.text,
-                        phema_setting_equals(PHEMA_SET_RESET_AT), at.text,
-                        best.restarts_count ? ",counter" : "");
-    search_set_remedy(search, PHEMA_SET_RESET_AT, "%s%s", at.text,
-                      best.restarts_count ? ",counter" : "");
-    return PHEMA_OK;
+    (void)snprintf(value, sizeof(value), "%s%s", at.text, best.restarts_count ? ",counter" : "");
+    phema_strbuf_printf(search_explain(search, SIZE_MAX), "the averages were reset near %s",
+                        at.text);
+    search_suggest(search, PHEMA_SET_RESET_AT, value);
 }
 
-/* The first group that does not fit the times before it; n_groups: none. */
-static enum phema_status find_onset(size_t *onset, struct search *search, const struct fit *fit,
-                                    struct phema_error *err)
+void search_resets(struct search *search, const struct fit *fit)
 {
     size_t first = 0;
     while (first < search->series->n && !(fit->z[first] > EVENT_Z))
         first++;
-    *onset = search->n_groups;
-    size_t begin = first < search->series->n ? search_group_of(search, first) : search->n_groups;
+    if (first == search->series->n)
+        return;
+    size_t begin = search_group_of(search, first);
     for (size_t g = begin; g < search->n_groups && g < begin + MOST_GROUPS; g++) {
-        double max_z = 0, ignored;
-        search_reset(search, search_near_begin(g), g + 1);
-        enum phema_status status =
-            search->tried.n < 3 ? PHEMA_OK : search_rate(&max_z, &ignored, search, err);
-        if (status)
-            return status;
-        if (isfinite(max_z))
+        struct fit fit_until;
+        (void)search_reset(search, search_near_begin(g), g + 1);
+        if (search->tried.n < 3 || search_rate(&fit_until, search))
             continue;
-        *onset = g;
-        break;
+        try_reset(search, g);
+        return;
     }
-    return PHEMA_OK;
-}
-
-enum phema_status search_resets(struct search *search, const struct fit *fit,
-                                struct phema_error *err)
-{
-    size_t g = 0;
-    enum phema_status status = find_onset(&g, search, fit, err);
-    return status || g == search->n_groups ? status : try_reset(search, g, err);
 }
 
 /* ---- Settings of trainers ---- */
@@ -311,9 +246,9 @@ static enum phema_status set_labels(struct search *search, struct phema_spec *sp
                                     struct phema_error *err)
 {
     struct labels *tried = &search->tried;
-    search_reset(search, search_newest_begin(search), search->n_groups);
+    search_reset_newest(search);
     for (size_t k = 0; k < tried->n; k++) {
-        const struct phema_snapshot *snapshot = &search->series->snapshots[tried->rows[k]];
+        const struct phema_snapshot *snapshot = &search->snapshots[tried->rows[k]];
         if (!snapshot->is_assumed)
             continue;
         enum phema_status status =
@@ -325,15 +260,9 @@ static enum phema_status set_labels(struct search *search, struct phema_spec *sp
     return PHEMA_OK;
 }
 
-/* The best setting so far. Several near ones may fit: the likeliest is meant. */
-struct best {
-    const char *text; /* NULL: none fits */
-    double max_z, likelihood;
-};
-
-static enum phema_status try_spec(struct best *best, struct search *search,
-                                  struct phema_specs *specs, const char *text,
-                                  struct phema_error *err)
+/* Whether a setting fits. */
+static bool try_spec(struct fit *fit, struct search *search, struct phema_specs *specs,
+                     const char *text)
 {
     struct phema_spec *spec = NULL;
     struct phema_error impossible = {0};
@@ -341,33 +270,27 @@ static enum phema_status try_spec(struct best *best, struct search *search,
     if (!status)
         status = set_labels(search, spec, &impossible);
     if (status == PHEMA_ERR_RESOURCE)
-        return phema_fail_memory(err);
-    if (status) /* not at these times */
-        return PHEMA_OK;
-    double max_z = 0, likelihood = 0;
-    status = search_rate(&max_z, &likelihood, search, err);
-    if (status || !isfinite(max_z))
-        return status;
-    if (!best->text || likelihood > best->likelihood)
-        *best = (struct best){text, max_z, likelihood};
-    return PHEMA_OK;
+        search->status = phema_fail_memory(search->err);
+    return !status && search_rate(fit, search); /* some are not possible at these times */
 }
 
-enum phema_status search_assumption(struct search *search, struct phema_error *err)
+void search_assumption(struct search *search)
 {
-    const char *const *usual = search->series->usual;
-    struct phema_arena arena = {0};
-    struct phema_specs specs = {.arena = &arena};
-    struct best best = {.text = NULL};
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; usual && usual[i] && !status; i++)
-        status = try_spec(&best, search, &specs, usual[i], err);
-    if (!status && best.text) {
-        search->best = best.max_z;
-        phema_strbuf_printf(search_explain(search, SIZE_MAX), "of the usual settings %s fits best",
-                            best.text);
-        search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, "%s", best.text);
+    const char *const *usual = search->series->usual, *best = NULL;
+    struct phema_specs specs = {.arena = &search->memory};
+    struct fit fit, best_fit;
+    for (size_t i = 0; usual && usual[i]; i++) {
+        /* several near ones may fit: the likeliest is meant */
+        if (!try_spec(&fit, search, &specs, usual[i]) ||
+            (best && !(fit.likelihood > best_fit.likelihood)))
+            continue;
+        best = usual[i];
+        best_fit = fit;
     }
-    phema_arena_clear(&arena);
-    return status;
+    if (!best)
+        return;
+    search->best = best_fit.max_z;
+    phema_strbuf_printf(search_explain(search, SIZE_MAX), "of the usual settings %s fits best",
+                        best);
+    search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, best);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* series_checks.c - whether snapshots are what their labels say, and what explains it if not. */
+/* series_checks.c - the motion of the parameters of a series; whether its snapshots are what their
+ * labels say, and what explains it if not. */
 #include "series_checks.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "series_hypotheses.h"
+#include "series_search.h"
 
 /* ---- Events ---- */
 
@@ -25,41 +26,30 @@
 static const double places[] = {0, 0.125, 0.25, 0.5, 0.75, 0.875};
 
 /* Fits the given labels near a group under a motion that jumps before it. */
-static enum phema_status try_jump(bool *is_found, struct search *search, size_t g, double at,
-                                  double rate, struct phema_error *err)
+static bool try_jump(struct search *search, size_t g, double at, double rate)
 {
     struct phema_schedule *jump = NULL;
-    enum phema_status status = phema_schedule_make_jump(&jump, at, rate, err);
-    if (status)
-        return status;
+    search->status = phema_schedule_make_jump(&jump, at, rate, search->err);
     size_t end = g + N_BEHIND < search->n_groups ? g + N_BEHIND : search->n_groups;
-    search_reset(search, search_near_begin(g), end);
+    (void)search_reset(search, search_near_begin(g), end);
     search->schedule = jump;
-    struct fit fit;
-    status = search_fit(&fit, &search->tried, search, COMPARE_SNAPSHOTS, err);
+    struct fit fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
     search->schedule = NULL;
     phema_schedule_free(jump);
-    *is_found = !status && fit_explains(&fit);
-    fit_clear(&fit);
-    return status;
+    return fit_explains(&fit);
 }
 
-static enum phema_status try_interval(bool *is_found, struct search *search, size_t g,
-                                      struct phema_error *err)
+static bool try_interval(struct search *search, size_t g)
 {
-    const struct phema_snapshot *snapshots = search->series->snapshots;
-    double begin = g ? snapshots[search->group[g] - 1].time : 0;
-    double length = snapshots[search->group[g]].time - begin;
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; !status && !*is_found && i < ARRAY_LEN(places); i++) {
+    double begin = g ? search->snapshots[search->group[g] - 1].time : 0;
+    double length = search->snapshots[search->group[g]].time - begin;
+    for (size_t i = 0; !search->status && i < ARRAY_LEN(places); i++) {
         double at = begin + places[i] * length;
-        if (!(at > 0))
-            continue;
-        status = try_jump(is_found, search, g, at, RISE, err);
-        if (!status && !*is_found)
-            status = try_jump(is_found, search, g, at, DROP, err);
+        if (at > 0 &&
+            (try_jump(search, g, at, RISE) || (!search->status && try_jump(search, g, at, DROP))))
+            return true;
     }
-    return status;
+    return false;
 }
 
 /* Whether all snapshots fit that a jump before a group would not be fitted to. */
@@ -73,39 +63,44 @@ static bool fits_elsewhere(const struct search *search, const struct fit *fit, s
     return true;
 }
 
-/* Begins the sentence: something happened before a group. */
-static void search_explain_event(struct search *search, size_t g, size_t suspect)
+/* The snapshot with the largest z; SIZE_MAX: all are NaN. */
+static size_t find_worst(const struct search *search)
 {
-    const struct phema_snapshot *snapshots = search->series->snapshots;
-    struct phema_strbuf *text = search_explain(search, suspect);
+    const double *z = search->checks->z;
+    size_t worst = SIZE_MAX;
+    for (size_t k = 0; k < search->series->n; k++)
+        if (!isnan(z[k]) && (worst == SIZE_MAX || z[k] > z[worst]))
+            worst = k;
+    return worst;
+}
+
+/* Begins the sentence: something happened before a group. */
+static void explain_event(struct search *search, size_t g)
+{
+    struct phema_strbuf *text = search_explain(search, find_worst(search));
     if (g == 0)
-        phema_strbuf_printf(text, "something happened before time %.10g", snapshots[0].named_time);
+        phema_strbuf_printf(text, "something happened before time %.10g",
+                            search->snapshots[0].named_time);
     else
         phema_strbuf_printf(text, "something happened between times %.10g and %.10g",
-                            snapshots[search->group[g] - 1].named_time,
-                            snapshots[search->group[g]].named_time);
+                            search->snapshots[search->group[g] - 1].named_time,
+                            search->snapshots[search->group[g]].named_time);
 }
 
 /* Whether the labels are true if the motion of the parameters jumps between two times; explains
  * the series by that. fit: of the given labels. Where the learning rate is known, jumps are not
- * looked for. PHEMA_ERR_RESOURCE */
-static enum phema_status search_events(bool *is_found, struct search *search, const struct fit *fit,
-                                       struct phema_error *err)
+ * looked for. */
+static bool search_events(struct search *search, const struct fit *fit)
 {
-    *is_found = false;
     if (search->schedule || fit->median_z > EXPLAINED_MEDIAN_Z)
-        return PHEMA_OK;
-    size_t worst = find_worst(fit->z, search->series->n);
-    size_t at = search_group_of(search, worst), first = at ? at - 1 : 0;
-    enum phema_status status = PHEMA_OK;
-    for (size_t g = first; !status && !*is_found && g <= at + 1 && g < search->n_groups; g++) {
-        if (!fits_elsewhere(search, fit, g))
-            continue;
-        status = try_interval(is_found, search, g, err);
-        if (*is_found)
-            search_explain_event(search, g, worst);
-    }
-    return status;
+        return false;
+    size_t at = search_group_of(search, find_worst(search));
+    for (size_t g = at ? at - 1 : 0; g <= at + 1 && g < search->n_groups; g++)
+        if (fits_elsewhere(search, fit, g) && try_interval(search, g)) {
+            explain_event(search, g);
+            return true;
+        }
+    return false;
 }
 
 /* ---- The verdict ---- */
@@ -117,134 +112,186 @@ static enum phema_status search_events(bool *is_found, struct search *search, co
 /* With fewer elements, z itself scatters: by 1 / sqrt(2 elements) and more. */
 #define LEAST_ELEMENTS 64
 
-static enum phema_status find_groups(struct search *search, struct phema_error *err)
-{
-    const struct phema_series *series = search->series;
-    search->group = calloc(series->n + 1, sizeof(*search->group));
-    if (!search->group || !labels_alloc(&search->tried, series->n) ||
-        !labels_alloc(&search->given, series->n))
-        return phema_fail_memory(err);
-    for (size_t k = 0; k < series->n; k++)
-        if (k == 0 || series->snapshots[k].time != series->snapshots[k - 1].time)
-            search->group[search->n_groups++] = k;
-    search->group[search->n_groups] = series->n;
-    search->given.n = series->n;
-    for (size_t k = 0; k < series->n; k++) {
-        search->given.profiles[k] = series->snapshots[k].profile;
-        search->given.rows[k] = k;
-    }
-    return PHEMA_OK;
-}
-
-static enum phema_status describe(struct search *search, struct phema_error *err)
-{
-    struct phema_series_checks *checks = search->checks;
-    if (!search->text.size) {
-        size_t worst = find_worst(checks->z, search->series->n);
-        phema_strbuf_printf(search_explain(search, SIZE_MAX),
-                            "'%s' is %.3g times as far from what the others predict as they are "
-                            "from each other",
-                            search_label(search, worst), checks->max_z);
-    }
-    checks->suspect = search->suspect;
-    checks->setting = search->setting;
-    memcpy(checks->value, search->value, sizeof(checks->value));
-    enum phema_status status = phema_strbuf_check(&search->text, err);
-    if (status)
-        return status;
-    checks->reason = search->text.data;
-    search->text = (struct phema_strbuf){0};
-    return PHEMA_OK;
-}
-
-/* Something happened in the training, before the snapshot with the largest z if nothing else is
- * known. */
-static enum phema_status describe_event(struct search *search, struct phema_error *err)
-{
-    size_t worst = find_worst(search->checks->z, search->series->n),
-           g = search_group_of(search, worst);
-    if (!search->text.size)
-        search_explain_event(search, g, worst);
-    phema_strbuf_printf(&search->text,
-                        ", a loss spike perhaps: '%s' is %.2g times as far from what the "
-                        "others predict as they are from each other",
-                        search_label(search, worst), search->checks->max_z);
-    return describe(search, err);
-}
-
 /* A snapshot most of whose tensors are off is of another training, or has another label. */
 static bool has_damaged_tensor(const struct phema_tensor_outlier *outlier)
 {
     return outlier->ratio > PHEMA_TENSOR_OUTLIER && outlier->n_outliers * 2 <= outlier->n_compared;
 }
 
-static enum phema_status describe_damage(struct search *search,
-                                         const struct phema_tensor_outlier *outlier,
-                                         struct phema_error *err)
+static void explain_damage(struct search *search, const struct phema_tensor_outlier *outlier)
 {
     const struct phema_tensor *tensor = &search->series->tensors[outlier->tensor].tensor;
     struct phema_name_buffer shown;
     struct phema_strbuf *text = search_explain(search, outlier->snapshot);
     size_t n_others = outlier->n_outliers - 1;
-    phema_strbuf_printf(text, "'%s': tensor '%s'", search_label(search, outlier->snapshot),
+    phema_strbuf_printf(text, "'%s': tensor '%s'", search->snapshots[outlier->snapshot].label,
                         phema_name_escape(&shown, tensor->name, tensor->name_size));
     if (n_others)
         phema_strbuf_printf(text, " and %zu other%s are", n_others, n_others == 1 ? "" : "s");
     phema_strbuf_printf(text, "%s not what the other snapshots predict: zeroed or damaged",
                         n_others ? "" : " is");
-    return describe(search, err);
+}
+
+/* Something happened in the training, before the snapshot with the largest z if nothing else is
+ * known. */
+static void explain_doubt(struct search *search)
+{
+    size_t worst = find_worst(search);
+    if (!search->text.size)
+        explain_event(search, search_group_of(search, worst));
+    phema_strbuf_printf(&search->text,
+                        ", a loss spike perhaps: '%s' is %.2g times as far from what the "
+                        "others predict as they are from each other",
+                        search->snapshots[worst].label, search->checks->max_z);
+}
+
+static void explain_wrong(struct search *search, const struct fit *fit)
+{
+    search->best = fit->max_z;
+    search_labels(search, fit);
+    if (!search->text.size)
+        phema_strbuf_printf(search_explain(search, SIZE_MAX),
+                            "'%s' is %.3g times as far from what the others predict as they are "
+                            "from each other",
+                            search->snapshots[find_worst(search)].label, fit->max_z);
 }
 
 /* Of labels that no snapshot contradicts for itself. */
-static enum phema_status judge_likelihood(struct search *search, const struct fit *fit,
-                                          struct phema_error *err)
+static enum phema_series_verdict judge_likelihood(struct search *search, const struct fit *fit)
 {
-    struct phema_series_checks *checks = search->checks;
-    bool is_shifted = false;
-    enum phema_status status =
-        fit->median_z < SMOOTH_MEDIAN_Z ? search_longer(search, err) : PHEMA_OK;
-    if (!status && !search->text.size)
-        status = search_shifts(&is_shifted, search, err);
-    if (status)
-        return status;
-    if (is_shifted)
-        checks->verdict = PHEMA_SERIES_WRONG;
-    else if (search->text.size || fit->max_z > EVENT_Z)
-        checks->verdict = PHEMA_SERIES_DOUBTFUL;
-    if (search->text.size)
-        return describe(search, err);
-    return fit->max_z > EVENT_Z ? describe_event(search, err) : PHEMA_OK;
+    if (fit->median_z < SMOOTH_MEDIAN_Z)
+        search_longer(search);
+    if (!search->text.size && search_shifts(search))
+        return PHEMA_SERIES_WRONG;
+    if (!search->text.size && fit->max_z > EVENT_Z)
+        explain_doubt(search);
+    return search->text.size ? PHEMA_SERIES_DOUBTFUL : PHEMA_SERIES_FITS;
 }
 
-static enum phema_status judge(struct search *search, const struct fit *fit,
-                               struct phema_error *err)
+static enum phema_series_verdict judge_labels(struct search *search, const struct fit *fit)
+{
+    if (isnan(fit->max_z))
+        return PHEMA_SERIES_UNKNOWN;
+    if (has_damaged_tensor(&fit->outlier)) {
+        explain_damage(search, &fit->outlier);
+        return PHEMA_SERIES_WRONG;
+    }
+    bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
+    if ((is_wrong || fit->max_z > EVENT_Z) && search_events(search, fit)) {
+        explain_doubt(search);
+        return PHEMA_SERIES_DOUBTFUL;
+    }
+    if (!is_wrong)
+        return judge_likelihood(search, fit);
+    explain_wrong(search, fit);
+    return PHEMA_SERIES_WRONG;
+}
+
+/* fit: of the given labels */
+static enum phema_status compare_labels(struct search *search, struct fit *fit,
+                                        struct phema_error *err)
 {
     struct phema_series_checks *checks = search->checks;
+    enum phema_status status = fitting_compare(fit, &search->fitting, COMPARE_AND_LEAVE_OUT, err);
+    if (status)
+        return status;
     checks->max_z = fit->max_z;
     checks->median_z = fit->median_z;
     memcpy(checks->z, fit->z, search->series->n * sizeof(*checks->z));
-    if (isnan(fit->max_z))
-        return PHEMA_OK;
-    checks->verdict = PHEMA_SERIES_FITS;
-    if (has_damaged_tensor(&fit->outlier)) {
-        checks->verdict = PHEMA_SERIES_WRONG;
-        return describe_damage(search, &fit->outlier, err);
+    checks->verdict = judge_labels(search, fit);
+    if (search->status || !search->text.size)
+        return search->status;
+    status = phema_strbuf_check(&search->text, err);
+    if (!status) {
+        checks->reason = search->text.data;
+        search->text = (struct phema_strbuf){0};
     }
-    bool is_loud = fit_is_wrong(fit) || fit->max_z > EVENT_Z, is_event = false;
-    enum phema_status status = is_loud ? search_events(&is_event, search, fit, err) : PHEMA_OK;
+    return status;
+}
+
+/* ---- Motion ---- */
+
+/* Norms of the snapshots of one training differ by a factor of about ten. Distances to a snapshot
+ * beyond this factor tell nothing about motion. */
+#define MOST_TIMES 1e3
+
+/* A snapshot that differs in norm from the newest by far; SIZE_MAX: none. Says so in reason. */
+static size_t find_odd(struct phema_strbuf *reason, const struct phema_series *series,
+                       const struct phema_sample *sample)
+{
+    const struct phema_snapshot *snapshots = series->snapshots;
+    const char *newest = snapshots[sample->n - 1].label;
+    size_t largest = 0, rounded = 0;
+    for (size_t k = 0; k < sample->n; k++) {
+        if (!(sample->sizes[k] > 0)) {
+            phema_strbuf_printf(reason, "'%s' is zero in all elements that were looked at",
+                                snapshots[k].label);
+            return k;
+        }
+        largest = sample->sizes[k] > sample->sizes[largest] ? k : largest;
+        rounded = sample->rounding[k] > sample->rounding[rounded] ? k : rounded;
+    }
+    if (sample->sizes[largest] > MOST_TIMES) {
+        phema_strbuf_printf(reason, "'%s' has %.3g times the norm of the newest, '%s'",
+                            snapshots[largest].label, sample->sizes[largest], newest);
+        return largest;
+    }
+    if (sample->rounding[rounded] > 1) {
+        phema_strbuf_printf(reason,
+                            "'%s', which has %.3g times the norm of the newest, '%s', is rounded "
+                            "by more than that norm",
+                            snapshots[rounded].label, sample->sizes[rounded], newest);
+        return rounded;
+    }
+    return SIZE_MAX;
+}
+
+/* PHEMA_NO: there is one; nothing can be fitted to such distances. */
+static enum phema_status check_sizes(struct phema_series_checks *checks,
+                                     const struct phema_series *series,
+                                     const struct phema_sample *sample, struct phema_error *err)
+{
+    struct phema_strbuf reason = {0};
+    size_t odd = find_odd(&reason, series, sample);
+    if (odd == SIZE_MAX)
+        return PHEMA_OK;
+    enum phema_status status = phema_strbuf_check(&reason, err);
     if (status)
         return status;
-    if (is_event) {
-        checks->verdict = PHEMA_SERIES_DOUBTFUL;
-        return describe_event(search, err);
-    }
-    if (fit_is_wrong(fit)) {
-        checks->verdict = PHEMA_SERIES_WRONG;
-        search->best = fit->max_z;
-        status = search_labels(search, fit, err);
-        return status ? status : describe(search, err);
-    }
-    return judge_likelihood(search, fit, err);
+    *checks = (struct phema_series_checks){.verdict = PHEMA_SERIES_WRONG,
+                                           .max_z = PHEMA_UNKNOWN,
+                                           .median_z = PHEMA_UNKNOWN,
+                                           .reason = reason.data,
+                                           .suspect = odd};
+    return phema_fail(err, PHEMA_NO, "%s; if it is damaged, or of another training, leave it out",
+                      reason.data);
+}
+
+static bool alloc_labels(struct labels *labels, size_t n, struct phema_arena *memory)
+{
+    labels->profiles = phema_arena_array(memory, n, sizeof(*labels->profiles));
+    labels->rows = phema_arena_array(memory, n, sizeof(*labels->rows));
+    return !memory->is_failed;
+}
+
+static enum phema_status open_search(struct search *search)
+{
+    size_t n = search->series->n;
+    search->group = phema_arena_array(&search->memory, n + 1, sizeof(*search->group));
+    search->checks->z = calloc(n + 1, sizeof(*search->checks->z));
+    if (!search->checks->z || !alloc_labels(&search->tried, n, &search->memory) ||
+        !alloc_labels(&search->given, n, &search->memory))
+        return phema_fail_memory(search->err);
+    for (size_t k = 0; k < n; k++)
+        if (k == 0 || search->snapshots[k].time != search->snapshots[k - 1].time)
+            search->group[search->n_groups++] = k;
+    search->group[search->n_groups] = n;
+    (void)search_reset(search, 0, search->n_groups);
+    memcpy(search->given.profiles, search->tried.profiles, n * sizeof(*search->given.profiles));
+    memcpy(search->given.rows, search->tried.rows, n * sizeof(*search->given.rows));
+    search->given.n = n;
+    return fitting_open(&search->fitting, &search->given, search->sample, search->schedule, false,
+                        search->err);
 }
 
 PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phema_motion *motion,
@@ -254,34 +301,30 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
                                   struct phema_error *err)
 {
     struct search search = {.series = series,
+                            .snapshots = series->snapshots,
                             .sample = sample,
                             .schedule = schedule,
                             .checks = checks,
-                            .likelihood = PHEMA_UNKNOWN};
-    struct fit fit = {0};
-    bool is_compared = is_checked && sample->n_elems >= LEAST_ELEMENTS;
-    enum comparison comparison = is_compared ? COMPARE_AND_LEAVE_OUT : COMPARE_NOTHING;
-    checks->z = calloc(series->n + 1, sizeof(*checks->z));
-    enum phema_status status = checks->z ? find_groups(&search, err) : phema_fail_memory(err);
-    if (!status)
-        status = fitting_open(&search.fitting, &search.given, sample, schedule, false, err);
-    if (!status)
-        status = fitting_fit(&fit, &search.fitting, comparison, err);
-    if (!status && is_compared)
-        status = judge(&search, &fit, err);
-    if (!status && is_compared && checks->verdict != PHEMA_SERIES_WRONG) {
-        fit_clear(&fit); /* true labels may have the likeliest motion */
-        status = fitting_fit(&fit, &search.fitting, COMPARE_NOTHING, err);
+                            .likelihood = PHEMA_UNKNOWN,
+                            .err = err};
+    struct fit fit = {.z = NULL};
+    enum phema_status status = check_sizes(checks, series, sample, err);
+    if (status)
+        return status;
+    status = open_search(&search);
+    if (!status && is_checked && sample->n_elems >= LEAST_ELEMENTS)
+        status = compare_labels(&search, &fit, err);
+    if (!status && checks->verdict != PHEMA_SERIES_WRONG) {
+        phema_motion_clear(&fit.motion); /* true labels may have the likeliest motion */
+        status = phema_motion_fitting_find(&fit.motion, search.fitting.motion,
+                                           PHEMA_MOTION_LIKELIEST, err);
     }
-    if (!status) {
+    if (status)
+        phema_motion_clear(&fit.motion);
+    else
         *motion = fit.motion;
-        fit.motion = (struct phema_motion){0};
-    }
-    fit_clear(&fit);
     fitting_close(&search.fitting);
-    labels_clear(&search.given);
-    labels_clear(&search.tried);
-    free(search.group);
+    phema_arena_clear(&search.memory);
     phema_strbuf_clear(&search.text);
     return status;
 }
@@ -291,4 +334,70 @@ void phema_series_checks_clear(struct phema_series_checks *checks)
     free(checks->z);
     free(checks->reason);
     *checks = (struct phema_series_checks){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
+}
+
+PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
+                                  const struct phema_series *series, struct phema_error *err)
+{
+    *out = (struct phema_series_checks){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
+    if (!series->has_profiles)
+        return phema_fail(err, PHEMA_NO, "the profiles of the snapshots are unknown");
+    struct phema_sample sample = {0};
+    struct phema_motion motion = {0};
+    enum phema_status status = phema_sample_read(&sample, series, 0, err);
+    if (!status)
+        status = series_checks_make(out, &motion, series, NULL, &sample, true, err);
+    phema_motion_clear(&motion);
+    phema_sample_clear(&sample);
+    if (status && out->verdict == PHEMA_SERIES_WRONG)
+        return PHEMA_OK; /* sizes alone tell */
+    if (status)
+        phema_series_checks_clear(out);
+    return status;
+}
+
+static enum phema_status sample_motion(struct phema_plan *plan,
+                                       const struct phema_plan_options *options,
+                                       struct phema_error *err)
+{
+    struct phema_series *series = plan->series;
+    struct phema_sample sample = {0};
+    struct phema_motion *motion = phema_arena_alloc(&plan->memory, sizeof(*motion));
+    if (!motion)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        phema_sample_read(&sample, series, options->series.max_ram_bytes, err);
+    if (!status)
+        status = series_checks_make(&plan->checks, motion, series, plan->schedule, &sample,
+                                    options->checks != PHEMA_CHECKS_OFF, err);
+    if (!status)
+        plan->motion = motion;
+    /* predictions of other metrics expect the rounding that the dtype has */
+    bool keeps_rounding = options->weights_file || options->solve.metric == PHEMA_METRIC_MOTION;
+    for (size_t k = 0; !status && keeps_rounding && k < series->n; k++)
+        series->snapshots[k].rounding = sample.rounding[k];
+    phema_sample_clear(&sample);
+    return status;
+}
+
+PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_options *options,
+                           struct phema_error *err)
+{
+    if (!options->series.may_be_sampled || !plan->series->has_profiles)
+        return PHEMA_OK;
+    struct phema_error why = {0};
+    enum phema_status status = sample_motion(plan, options, &why);
+    if (status && status != PHEMA_NO)
+        return phema_fail(err, status, "%s", why.message);
+    if (status) {
+        plan->unmoved = phema_arena_copy(&plan->memory, why.message, strlen(why.message));
+        if (!plan->unmoved)
+            return phema_fail_memory(err);
+    }
+    bool is_failure = options->checks == PHEMA_CHECKS_ERROR ||
+                      (options->checks == PHEMA_CHECKS_DEFAULT && plan->series->assumed);
+    if (!is_failure || plan->checks.verdict != PHEMA_SERIES_WRONG)
+        return PHEMA_OK;
+    status = phema_series_fail_wrong(plan->series, &plan->checks, err);
+    return phema_fail_in(err, status, "%s", plan->series->root);
 }

@@ -3,6 +3,7 @@
 #ifndef PLAN_SERIES_SEARCH_H
 #define PLAN_SERIES_SEARCH_H
 
+#include "phema/arena.h"
 #include "phema/plan.h"
 #include "phema/strbuf.h"
 
@@ -24,68 +25,55 @@ struct labels {
     size_t n;
 };
 
-struct fit {
-    struct phema_motion motion;
-    double *z;
-    double *largest_without; /* [n]; NULL: not asked for */
-    double max_z, median_z;  /* NaN: nothing could be compared */
-    double likelihood;       /* likewise, or of a fit that leaves out */
-    struct phema_tensor_outlier outlier;
-};
-
 enum comparison {
-    COMPARE_NOTHING,
     COMPARE_LIKELIHOODS, /* under the simplest motion; z is unknown */
     COMPARE_ROUGHLY,     /* under the simplest motion */
     COMPARE_SNAPSHOTS,
     COMPARE_AND_LEAVE_OUT
 };
 
-/* Space for n labels. False: no memory; clear all the same. */
-bool labels_alloc(struct labels *labels, size_t n);
-void labels_clear(struct labels *labels);
+struct fit {
+    struct phema_motion motion; /* the caller clears it */
+    double *z;                  /* [n] of the fitting's memory */
+    double *largest_without;    /* [n] likewise, of COMPARE_AND_LEAVE_OUT */
+    double max_z, median_z;     /* NaN: nothing could be compared */
+    double likelihood;          /* likewise, or of a fit that leaves out */
+    struct phema_tensor_outlier outlier;
+};
 
 /* One set of labels, which several fits of different kinds share. */
 struct fitting {
-    const struct labels *labels;
-    const struct phema_sample *sample;
-    double *rounding; /* [n] */
+    struct phema_problem problem; /* without a motion */
     struct phema_sample_rows rows;
     struct phema_motion_fitting *motion;
+    struct phema_arena memory;
 };
 
 /* Labels and sample are borrowed. schedule: of the learning rate; NULL: unknown. Without is_rough
- * comparisons may be of any kind.
+ * comparisons may be of any kind. Close it also after a failure.
  * PHEMA_NO            no motion can be fitted; the message has the reason
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE fitting_open(struct fitting *fitting, const struct labels *labels,
                             const struct phema_sample *sample,
                             const struct phema_schedule *schedule, bool is_rough,
                             struct phema_error *err);
-void fitting_close(struct fitting *fitting); /* takes the empty */
+void fitting_close(struct fitting *fitting);
 
-/* Clear the fit, also after a failure. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE fitting_fit(struct fit *fit, const struct fitting *fitting,
-                           enum comparison comparison, struct phema_error *err);
-
-/* All in one; failures of both. */
-PHEMA_FALLIBLE fit_labels(struct fit *fit, const struct labels *labels,
-                          const struct phema_sample *sample, const struct phema_schedule *schedule,
-                          enum comparison comparison, struct phema_error *err);
-void fit_clear(struct fit *fit);
-bool fit_is_wrong(const struct fit *fit);
+/* PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE fitting_compare(struct fit *fit, struct fitting *fitting, enum comparison comparison,
+                               struct phema_error *err);
 bool fit_explains(const struct fit *fit); /* a series that its own labels do not fit */
-
-/* The snapshot with the largest of n z; SIZE_MAX: all are NaN. */
-size_t find_worst(const double *z, size_t n);
 
 /* ---- The search ---- */
 
+/* After a failure, which is PHEMA_ERR_RESOURCE, no labels fit: check status at the end. */
 struct search {
     const struct phema_series *series;
+    const struct phema_snapshot *snapshots; /* of the series */
     const struct phema_sample *sample;
     const struct phema_schedule *schedule; /* of the learning rate; NULL: unknown */
-    struct phema_series_checks *checks;
+    struct phema_series_checks
+        *checks;   /* with suspect, setting and value of the best explanation */
     size_t *group; /* [n + 1] first snapshot of each time, then n */
     size_t n_groups;
     struct labels given;    /* the labels of the series */
@@ -94,39 +82,60 @@ struct search {
     double best; /* the largest z of the best explanation so far */
     /* the likelihood of the best; NaN: labels are rated by their largest z */
     double likelihood;
-    struct phema_strbuf text;   /* of the best */
-    size_t suspect;             /* of the best; SIZE_MAX: none alone */
-    enum phema_setting setting; /* that makes the labels the best ones, or PHEMA_SET_NONE */
-    char value[PHEMA_CHECKS_VALUE];
+    struct phema_strbuf text; /* of the best */
+    struct phema_arena memory;
+    enum phema_status status;
+    struct phema_error *err;
 };
 
-const char *search_label(const struct search *search, size_t k);
 size_t search_group_of(const struct search *search, size_t k);
 
-/* The groups near one, and the newest ones. */
+/* The groups near one. */
 size_t search_near_begin(size_t g);
 size_t search_near_end(const struct search *search, size_t g);
-size_t search_newest_begin(const struct search *search);
 
-/* Tries the labels given to the snapshots of some times; the caller changes some of them. */
-void search_reset(struct search *search, size_t first_group, size_t end_group);
+/* Tries the labels given to the snapshots of some times: of these groups, of those near one, of the
+ * newest. The caller changes some of them. Returns the first snapshot. */
+size_t search_reset(struct search *search, size_t first_group, size_t end_group);
+size_t search_reset_near(struct search *search, size_t g);
+void search_reset_newest(struct search *search);
 
-/* fit: without numbers where no series can have the labels. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE search_fit(struct fit *fit, const struct labels *labels, const struct search *search,
-                          enum comparison comparison, struct phema_error *err);
+/* Without numbers and motion where no series can have the labels. */
+struct fit search_fit(struct search *search, const struct labels *labels,
+                      enum comparison comparison);
 
-/* *max_z and *likelihood of the tried labels; HUGE_VAL and -HUGE_VAL where they do not fit.
- * PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE search_rate(double *max_z, double *likelihood, struct search *search,
-                           struct phema_error *err);
+/* Whether the tried labels fit. Their likelihood is -HUGE_VAL if snapshots are still more alike than
+ * these say. */
+bool search_rate(struct fit *fit, struct search *search);
+/* Whether the tried labels fit, and better than all before. */
+bool search_try(struct search *search);
 
-/* Whether the tried labels fit, and better than all before. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE search_try(bool *is_better, struct search *search, struct phema_error *err);
-
-/* Begins the sentence of the best explanation. */
+/* Begins the sentence of the best explanation. suspect: SIZE_MAX for no single snapshot */
 struct phema_strbuf *search_explain(struct search *search, size_t suspect);
 /* Then: a setting that gives these labels. A value that is too long is none. */
-void search_set_remedy(struct search *search, enum phema_setting setting, const char *format, ...)
-    PHEMA_PRINTF(3, 4);
+void search_set_remedy(struct search *search, enum phema_setting setting, const char *value);
+/* The same, and adds it to the sentence. */
+void search_suggest(struct search *search, enum phema_setting setting, const char *value);
+
+/* ---- series_hypotheses.c: labels of some snapshots, or all widths ---- */
+
+/* Explains a wrong series, of whose labels the fit is. */
+void search_labels(struct search *search, const struct fit *fit);
+
+/* Explains snapshots that are more alike than their labels say. */
+void search_longer(struct search *search);
+
+/* ---- series_alternatives.c: the same for all labels ---- */
+
+/* Whether times that are earlier or later by one time make the snapshots much likelier; explains
+ * the series by that. */
+bool search_shifts(struct search *search);
+
+/* Explains a series by a reset before the first time that does not fit those before it. fit: of the
+ * given labels */
+void search_resets(struct search *search, const struct fit *fit);
+
+/* Explains a wrong series by one of the usual settings of its trainer. */
+void search_assumption(struct search *search);
 
 #endif

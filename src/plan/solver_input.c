@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+const struct phema_prediction unknown_prediction = {PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN,
+                                                    PHEMA_UNKNOWN, 0};
+
 size_t solver_input_count_until(const struct phema_series *series, double time)
 {
     size_t n = 0;
@@ -33,9 +36,8 @@ static double count_updates(const struct phema_profile *profile, double t)
  * update, and from a reset to the next one, all widths are the same parameters. Snapshots between
  * two steps of a table are the same as well. Only the last of them can be solved for. Averages that
  * are updated at every step never coincide. */
-static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
+static bool repeats(const struct phema_profile *a, const struct phema_profile *b)
 {
-    const struct phema_profile *a = &first->profile, *b = &second->profile;
     if (a->shape != b->shape || a->betas != b->betas || a->reset != b->reset ||
         a->origin != b->origin)
         return false;
@@ -48,20 +50,12 @@ static bool repeats(const struct phema_snapshot *first, const struct phema_snaps
            (updates == count_updates(a, a->reset) || (a->gamma == b->gamma && a->t != b->t));
 }
 
-static bool is_repeated(const struct phema_series *series, size_t k, size_t n)
-{
-    for (size_t later = k + 1; later < n; later++)
-        if (repeats(&series->snapshots[k], &series->snapshots[later]))
-            return true;
-    return false;
-}
-
 PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema_series *series,
                                   const struct phema_motion *motion, size_t n, bool drops_repeats,
                                   const struct phema_target *targets, size_t m,
                                   struct phema_error *err)
 {
-    *input = (struct solver_input){.has_true_labels = true};
+    *input = (struct solver_input){.n_considered = n, .has_true_labels = true};
     struct phema_arena *memory = &input->memory;
     double *rounding = phema_arena_array(memory, n, sizeof(*rounding));
     struct phema_mix *mixes = phema_arena_array(memory, m, sizeof(*mixes));
@@ -69,8 +63,7 @@ PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema
     input->snapshots = phema_arena_array(memory, n, sizeof(*input->snapshots));
     input->targets = phema_arena_array(memory, m, sizeof(*input->targets));
     input->solutions = phema_arena_array(memory, m, sizeof(*input->solutions));
-    if (!rounding || !mixes || !input->index || !input->snapshots || !input->targets ||
-        !input->solutions)
+    if (memory->is_failed)
         return phema_fail_memory(err);
     input->problem = (struct phema_problem){.snapshots = input->snapshots,
                                             .rounding = rounding,
@@ -79,7 +72,11 @@ PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema
                                             .run_end = series->snapshots[series->n - 1].time,
                                             .motion = motion};
     for (size_t k = 0; k < n; k++) {
-        if (drops_repeats && is_repeated(series, k, n))
+        size_t later = k + 1;
+        while (drops_repeats && later < n &&
+               !repeats(&series->snapshots[k].profile, &series->snapshots[later].profile))
+            later++;
+        if (drops_repeats && later < n)
             continue;
         size_t x = input->problem.n++;
         input->index[x] = k;

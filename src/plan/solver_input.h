@@ -13,12 +13,15 @@ size_t solver_input_count_until(const struct phema_series *series, double time);
  * snapshots uses all snapshots, which makes it several times better (docs/solver.md). */
 size_t solver_input_count_used(const struct phema_series *series, double time);
 
+extern const struct phema_prediction unknown_prediction;
+
 struct solver_input {
     struct phema_problem problem;     /* its arrays are in memory, the motion is borrowed */
     size_t *index;                    /* [problem.n] index in the series */
     struct phema_profile *snapshots;  /* problem.snapshots */
     struct phema_profile *targets;    /* [problem.m] power functions of problem.targets */
     struct phema_solution *solutions; /* out of the solver: [problem.m] */
+    size_t n_considered;              /* snapshots of the series, with those that repeat others */
     bool has_true_labels;             /* no snapshot has an update_every above 1 or was reset */
     struct phema_arena memory;
 };

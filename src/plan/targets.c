@@ -233,7 +233,7 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
     enum phema_status status = read_specs(&specs, plan, options, err);
     if (status)
         return status;
-    plan->targets = calloc(n * n_ats, sizeof(*plan->targets));
+    plan->targets = phema_arena_array(&plan->memory, n * n_ats, sizeof(*plan->targets));
     if (!plan->targets)
         return phema_fail_memory(err);
     plan->m = n * n_ats;

@@ -52,16 +52,12 @@ PHEMA_FALLIBLE rules_match(struct phema_plan *plan, struct phema_error *err);
  * other tensors depend on which tensors are averaged. */
 void rules_mark_copies(struct phema_plan *plan);
 
-/* A copy of a target with the rule's width. */
-struct phema_target rules_column(const struct phema_plan_rule *rule,
-                                 const struct phema_target *target);
-
 /* Rules have been matched.
  * PHEMA_ERR_INPUTS  codes of a quantised tensor or their scale are averaged; the message has both
  *                   names */
 PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema_error *err);
 
-/* Frees rules and their weights. */
+/* Frees the patterns. */
 void rules_clear(struct phema_plan *plan);
 
 /* ---- weights_file.c: weights that are used as given instead of solved for ---- */

@@ -18,7 +18,7 @@
 #include "phema/mapped_file.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"
-#include "series_motion.h"
+#include "series_checks.h"
 #include "solver_input.h"
 
 /* Each has a weight for every snapshot, however short the file: 10000 targets of 8192 snapshots are
@@ -101,25 +101,25 @@ static enum phema_status find_snapshot(size_t *out, const struct phema_series *s
 
 static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct phema_error *err)
 {
-    plan->targets = calloc(m ? m : 1, sizeof(*plan->targets));
-    if (!plan->targets)
-        return phema_fail_memory(err);
     const struct phema_series *series = plan->series;
-    for (size_t j = 0; j < m; j++) {
-        struct phema_target *target = &plan->targets[j];
-        *target = (struct phema_target){.named_time = series->snapshots[series->n - 1].named_time,
-                                        .time = series->snapshots[series->n - 1].time,
-                                        .sigma_rel = PHEMA_UNKNOWN,
-                                        .gamma = PHEMA_UNKNOWN,
-                                        .newest = series->n - 1,
-                                        .label_profile_error = PHEMA_UNKNOWN,
-                                        .label_predicted_error = PHEMA_UNKNOWN};
-        target->solution.weights = calloc(series->n, sizeof(double));
-        target->solution.solver = "given";
-        plan->m = j + 1;
-        if (!target->solution.weights)
-            return phema_fail_memory(err);
-    }
+    const struct phema_snapshot *last = &series->snapshots[series->n - 1];
+    plan->targets = phema_arena_array(&plan->memory, m, sizeof(*plan->targets));
+    for (size_t j = 0; plan->targets && j < m; j++)
+        plan->targets[j] = (struct phema_target){
+            .named_time = last->named_time,
+            .time = last->time,
+            .sigma_rel = PHEMA_UNKNOWN,
+            .gamma = PHEMA_UNKNOWN,
+            .newest = series->n - 1,
+            .label_profile_error = PHEMA_UNKNOWN,
+            .label_predicted_error = PHEMA_UNKNOWN,
+            .solution = {.weights = phema_arena_array(&plan->memory, series->n, sizeof(double)),
+                         .solver = "given"}};
+    if (plan->memory.is_failed)
+        return phema_fail_memory(err);
+    plan->m = m;
+    plan->metric = "given";
+    plan->has_given_weights = true;
     return PHEMA_OK;
 }
 
@@ -164,35 +164,26 @@ static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const
     return PHEMA_OK;
 }
 
-static enum phema_status read_lines(struct phema_plan *plan, bool *is_seen, struct phema_span text,
-                                    struct phema_error *err)
+static enum phema_status read_list(struct phema_plan *plan, struct phema_span text,
+                                   struct phema_error *err)
 {
     const char *data = (const char *)text.data;
+    bool *is_seen = phema_arena_array(&plan->memory, plan->series->n, sizeof(*is_seen));
+    enum phema_status status = is_seen ? add_targets(plan, 1, err) : phema_fail_memory(err);
+    if (status)
+        return status;
     size_t number = 1;
     for (size_t at = 0; at < text.size; number++) {
         const char *newline = memchr(data + at, '\n', text.size - at);
         size_t size = newline ? (size_t)(newline - (data + at)) : text.size - at;
-        enum phema_status status = read_line(plan, is_seen, data + at, size, err);
+        status = read_line(plan, is_seen, data + at, size, err);
         if (status)
             return phema_fail_in(err, status, "line %zu", number);
         at += size + 1;
     }
-    for (size_t k = 0; k < plan->series->n; k++)
-        if (is_seen[k])
-            return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_FILE, "holds no weights");
-}
-
-static enum phema_status read_list(struct phema_plan *plan, struct phema_span text,
-                                   struct phema_error *err)
-{
-    enum phema_status status = add_targets(plan, 1, err);
-    if (status)
-        return status;
-    bool *is_seen = calloc(plan->series->n, sizeof(*is_seen));
-    status = is_seen ? read_lines(plan, is_seen, text, err) : phema_fail_memory(err);
-    free(is_seen);
-    return status;
+    return memchr(is_seen, true, plan->series->n * sizeof(*is_seen))
+               ? PHEMA_OK
+               : phema_fail(err, PHEMA_ERR_FILE, "holds no weights");
 }
 
 /* ---- The JSON of weights --json ---- */
@@ -218,9 +209,6 @@ static enum phema_status read_target(struct phema_target *target, const struct p
 {
     const struct phema_series *series = plan->series;
     const struct phema_json *weights = phema_json_get(value, "weights");
-    double *values = target->solution.weights;
-    if (!values)
-        return phema_fail_memory(err);
     if (!weights || phema_json_type(weights) != PHEMA_JSON_ARRAY || phema_json_length(weights) != n)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu weights, one for each snapshot", n);
     if (phema_json_get(value,
@@ -239,7 +227,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
                               "snapshot %zu has a weight, but is not among those of %s", i + 1,
                               series->root);
         if (indices[i] != SIZE_MAX)
-            values[indices[i]] = weight;
+            target->solution.weights[indices[i]] = weight;
     }
     if (phema_json_number(&target->time, phema_json_get(value, "time"))) {
         target->is_time_in_file = true;
@@ -279,20 +267,6 @@ static enum phema_status find_snapshots(size_t *indices, bool *is_seen,
     return PHEMA_OK;
 }
 
-static enum phema_status read_targets(struct phema_plan *plan, const struct phema_json *targets,
-                                      const size_t *indices, size_t n, struct phema_error *err)
-{
-    enum phema_status status = add_targets(plan, phema_json_length(targets), err);
-    if (status)
-        return status;
-    for (size_t j = 0; j < plan->m; j++) {
-        status = read_target(&plan->targets[j], phema_json_at(targets, j), indices, n, plan, err);
-        if (status)
-            return phema_fail_in(err, status, "target %zu", j + 1);
-    }
-    return PHEMA_OK;
-}
-
 static enum phema_status read_json(struct phema_plan *plan, const struct phema_json *root,
                                    struct phema_error *err)
 {
@@ -311,15 +285,18 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
         (!phema_json_u64(&version, phema_json_get(root, "version")) || version != 1))
         return phema_fail(err, PHEMA_ERR_FILE, "has a version that is not known; expected 1");
     size_t n = phema_json_length(snapshots);
-    size_t *indices = calloc(n ? n : 1, sizeof(*indices));
-    bool *is_seen = calloc(plan->series->n, sizeof(*is_seen));
-    enum phema_status status = indices && is_seen
-                                   ? find_snapshots(indices, is_seen, snapshots, plan, err)
-                                   : phema_fail_memory(err);
+    size_t *indices = phema_arena_array(&plan->memory, n, sizeof(*indices));
+    bool *is_seen = phema_arena_array(&plan->memory, plan->series->n, sizeof(*is_seen));
+    if (!indices || !is_seen)
+        return phema_fail_memory(err);
+    enum phema_status status = find_snapshots(indices, is_seen, snapshots, plan, err);
     if (!status)
-        status = read_targets(plan, targets, indices, n, err);
-    free(indices);
-    free(is_seen);
+        status = add_targets(plan, phema_json_length(targets), err);
+    for (size_t j = 0; !status && j < plan->m; j++) {
+        status = read_target(&plan->targets[j], phema_json_at(targets, j), indices, n, plan, err);
+        if (status)
+            return phema_fail_in(err, status, "target %zu", j + 1);
+    }
     return status;
 }
 
@@ -398,29 +375,21 @@ PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path, stru
 
 /* ---- Use ---- */
 
-static void set_norms(struct phema_solution *solution, size_t n)
-{
-    double sum = 0, norm1 = 0, squares = 0;
-    for (size_t k = 0; k < n; k++) {
-        sum += solution->weights[k];
-        norm1 += fabs(solution->weights[k]);
-        squares += solution->weights[k] * solution->weights[k];
-    }
-    solution->sum = sum;
-    solution->norm1 = norm1;
-    solution->norm2 = sqrt(squares);
-}
-
 /* Errors are known where the target and all profiles are. */
 static enum phema_status evaluate_weights(const struct phema_plan *plan,
                                           struct phema_target *target, struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
     struct phema_solution *solution = &target->solution;
-    set_norms(solution, series->n);
+    double squares = 0;
+    for (size_t k = 0; k < series->n; k++) {
+        solution->sum += solution->weights[k];
+        solution->norm1 += fabs(solution->weights[k]);
+        squares += solution->weights[k] * solution->weights[k];
+    }
+    solution->norm2 = sqrt(squares);
     solution->profile_error = solution->walk_error = solution->condition = PHEMA_UNKNOWN;
-    solution->predicted =
-        (struct phema_prediction){PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, 0};
+    solution->predicted = unknown_prediction;
     if (!target->mix.n_parts || !series->has_profiles)
         return PHEMA_OK;
     struct solver_input input;
@@ -479,7 +448,7 @@ PHEMA_FALLIBLE weights_file_use(struct phema_plan *plan, const struct phema_plan
     for (size_t j = 0; j < plan->m; j++)
         has_target |= plan->targets[j].kind != NULL;
     if (has_target) { /* the motion is for the predicted errors alone */
-        status = motion_find(plan, options, true, err);
+        status = motion_find(plan, options, err);
         if (status)
             return status;
     }
@@ -493,26 +462,15 @@ PHEMA_FALLIBLE weights_file_use(struct phema_plan *plan, const struct phema_plan
         if (status)
             return status;
     }
-    plan->metric = "given";
-    plan->has_given_weights = true;
     return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE weights_use_one(struct phema_plan *plan, struct phema_error *err)
 {
-    plan->metric = "given";
-    plan->has_given_weights = true;
-    plan->targets = calloc(1, sizeof(*plan->targets));
-    double *weights = calloc(1, sizeof(*weights));
-    if (!plan->targets || !weights) {
-        free(weights);
-        return phema_fail_memory(err);
-    }
-    plan->m = 1;
-    weights[0] = 1;
-    struct phema_target *target = &plan->targets[0];
-    target->named_time = target->time = target->sigma_rel = target->gamma = PHEMA_UNKNOWN;
-    target->solution.weights = weights;
-    target->solution.solver = "given";
-    return evaluate_weights(plan, target, err);
+    enum phema_status status = add_targets(plan, 1, err);
+    if (status)
+        return status;
+    plan->targets->solution.weights[0] = 1;
+    plan->targets->named_time = plan->targets->time = PHEMA_UNKNOWN;
+    return evaluate_weights(plan, plan->targets, err);
 }

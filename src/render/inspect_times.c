@@ -141,7 +141,7 @@ static enum phema_status check_series(struct inspect_errors *out, const struct p
                                       struct phema_error *err)
 {
     struct phema_error why = {0};
-    enum phema_status status = phema_series_check(&out->checks, series, 0, &why);
+    enum phema_status status = phema_series_check(&out->checks, series, &why);
     if (status && status != PHEMA_NO)
         return phema_fail(err, status, "%s", why.message);
     return PHEMA_OK;

@@ -62,9 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t j = 0; j < plan.m; j++)
             check_target(&plan.targets[j]);
     }
-    for (size_t j = 0; j < plan.m; j++)
-        free(plan.targets[j].solution.weights);
-    free(plan.targets);
     phema_arena_clear(&plan.memory);
     return 0;
 }

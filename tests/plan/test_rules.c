@@ -29,6 +29,12 @@ static void draft_init(struct draft *draft, const char *const *names, size_t n)
             .same_as = i};
 }
 
+static void draft_clear(struct draft *draft)
+{
+    rules_clear(&draft->plan);
+    phema_arena_clear(&draft->plan.memory);
+}
+
 static void read_rules(struct draft *draft, const char *const *texts, size_t n)
 {
     struct phema_error err = {0};
@@ -61,7 +67,7 @@ static void the_last_equals_sign_separates(void **state)
         assert_true(rule->sigma_rel == sigma_rels[r]);
         assert_near(phema_sigma_rel_from_gamma(rule->gamma), sigma_rels[r], 1e-12);
     }
-    rules_clear(&draft.plan);
+    draft_clear(&draft);
 }
 
 static void invalid_rules_are_refused(void **state)
@@ -90,7 +96,7 @@ static void invalid_rules_are_refused(void **state)
         draft_init(&draft, NULL, 0);
         const char *const texts[] = {"fine=0.1", cases[c].text};
         assert_fails(rules_read(&draft.plan, texts, 2, &err), cases[c].status, &err, cases[c].part);
-        rules_clear(&draft.plan);
+        draft_clear(&draft);
     }
 }
 
@@ -104,10 +110,10 @@ static void at_most_256_rules_are_accepted(void **state)
     struct draft draft;
     draft_init(&draft, NULL, 0);
     assert_fails(rules_read(&draft.plan, texts, 257, &err), PHEMA_ERR_USAGE, &err, "at most 256");
-    rules_clear(&draft.plan);
+    draft_clear(&draft);
     draft_init(&draft, NULL, 0);
     read_rules(&draft, texts, 256);
-    rules_clear(&draft.plan);
+    draft_clear(&draft);
 }
 
 static const char *const names[] = {"enc.attn.weight", "enc.attn.bias", "enc.mlp.weight",
@@ -138,7 +144,7 @@ static void the_first_matching_rule_is_followed(void **state)
                          i == 3 || i == 4 ? PHEMA_RULE_COPY : PHEMA_RULE_AVERAGE);
     assert_string_equal(draft.tensors[3].reason, "rule");
     assert_string_equal(draft.tensors[4].reason, "bookkeeping");
-    rules_clear(&draft.plan);
+    draft_clear(&draft);
 }
 
 static void refuse(const char *const *texts, size_t n, const char *part)
@@ -150,7 +156,7 @@ static void refuse(const char *const *texts, size_t n, const char *part)
     draft.tensors[3].same_as = 2; /* one storage */
     read_rules(&draft, texts, n);
     assert_fails(rules_match(&draft.plan, &err), PHEMA_ERR_INPUTS, &err, part);
-    rules_clear(&draft.plan);
+    draft_clear(&draft);
 }
 #define REFUSE(part, ...)                                                                          \
     refuse((const char *const[]){__VA_ARGS__},                                                     \
@@ -178,7 +184,7 @@ static void tied_tensors_follow_one_rule(void **state)
     draft.tensors[3].same_as = 2;
     read_rules(&draft, texts, 1);
     assert_ok(rules_match(&draft.plan, &err), &err);
-    rules_clear(&draft.plan);
+    draft_clear(&draft);
 }
 
 /* Weights that depend only on names and times. */
@@ -192,7 +198,7 @@ static void series_without_tensors_match_nothing(void **state)
     read_rules(&draft, texts, 1);
     assert_ok(rules_match(&draft.plan, &err), &err);
     assert_int_equal(draft.plan.rules[0].n_tensors, 0);
-    rules_clear(&draft.plan);
+    draft_clear(&draft);
 }
 
 static const char manifest[] = "{\"snapshots\": ["

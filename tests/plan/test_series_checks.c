@@ -68,6 +68,8 @@ static void check(struct phema_series_checks *checks, struct training *training)
     static double rounding[N], sizes[N], spacings[N_ELEMS];
     static size_t tensors[N_ELEMS];
     const struct phema_series series = {.snapshots = training->snapshots, .n = N};
+    for (size_t k = 0; k < N; k++)
+        sizes[k] = 1;
     struct phema_sample sample = {.n = N,
                                   .n_elems = N_ELEMS,
                                   .values = &training->values[0][0],
