@@ -76,22 +76,21 @@ static void add_others(struct design_picture *drawn, struct panel *panel)
         struct phema_error ignored = {0};
         if (!name || read_choice(&other, item, &ignored))
             continue;
-        struct series *point = panel_series(drawn->picture, panel, SERIES_POINTS,
-                                            picture_text(drawn->picture, "%s", name), 1);
-        if (!point)
-            return;
-        point->x[0] = other.x;
-        point->y[0] = other.y;
-        point->pen = (struct pen){.color = palette_color(i, n), .opacity = 1};
-        point->radius = 4;
-        point->marker = MARKER_SQUARE;
-        point->legend = picture_text(drawn->picture, "%s: %.1e", name, other.y);
+        const struct series point = {.kind = SERIES_POINTS,
+                                     .name = picture_text(drawn->picture, "%s", name),
+                                     .legend =
+                                         picture_text(drawn->picture, "%s: %.1e", name, other.y),
+                                     .pen = {.color = palette_color(i, n), .opacity = 1},
+                                     .marker = MARKER_SQUARE,
+                                     .radius = 4,
+                                     .points = &other,
+                                     .n = 1};
+        (void)panel_series(drawn->picture, panel, &point);
     }
 }
 
 static void draw_errors(struct design_picture *drawn)
 {
-    struct panel *panel = picture_panel(drawn->picture, "error", ERRORS_BOX);
     const struct choices choices = {
         .items = drawn->items,
         .n = drawn->n,
@@ -100,19 +99,20 @@ static void draw_errors(struct design_picture *drawn)
         .legend = "choices: worst error of all averages",
         .best_name = "chosen",
         .best_legend = picture_text(drawn->picture, "chosen: %.1e", drawn->items[drawn->chosen].y)};
-    if (!panel)
-        return;
-    panel_choices(drawn->picture, panel, &choices);
     double least = HUGE_VAL, most = 0;
     for (size_t i = 0; i < drawn->n; i++) {
         least = fmin(least, drawn->items[i].x);
         most = fmax(most, drawn->items[i].x);
     }
-    panel->x = (struct axis){.label = "disk of all snapshots [GiB]",
-                             .min = least / 1.3,
-                             .max = most * 1.3,
-                             .is_log = true};
-    panel->y = (struct axis){.label = "worst error", .is_log = true};
+    const struct panel shown = {.name = "error",
+                                .height = ERRORS_BOX,
+                                .x = {.label = "disk of all snapshots [GiB]",
+                                      .min = least / 1.3,
+                                      .max = most * 1.3,
+                                      .is_log = true},
+                                .y = {.label = "worst error", .is_log = true}};
+    struct panel *panel = picture_panel(drawn->picture, &shown);
+    panel_choices(drawn->picture, panel, &choices);
     add_others(drawn, panel);
     panel_fit_y(panel);
 }
@@ -124,19 +124,19 @@ static enum phema_status draw_width(struct design_picture *drawn, struct panel *
 {
     const struct phema_json *times = phema_json_get(drawn->design, "times");
     size_t n = times ? phema_json_length(times) : 0;
-    struct series *points =
-        panel_series(drawn->picture, panel, SERIES_POINTS,
-                     picture_text(drawn->picture, "sigma_rel %.4g", sigma_rel), n);
-    if (!points)
-        return PHEMA_OK; /* noted in the picture */
-    for (size_t i = 0; i < n; i++) {
-        points->y[i] = sigma_rel;
-        if (!phema_json_number(&points->x[i], phema_json_at(times, i)))
+    const struct series shown = {
+        .kind = SERIES_POINTS,
+        .name = picture_text(drawn->picture, "sigma_rel %.4g", sigma_rel),
+        .legend = picture_text(drawn->picture, "%zu snapshots of sigma_rel %.4g", n, sigma_rel),
+        .pen = {.color = palette_color(k, n_widths), .opacity = 1},
+        .radius = 3,
+        .n = n};
+    struct series *series = panel_series(drawn->picture, panel, &shown);
+    for (size_t i = 0; series && i < n; i++) {
+        series->points[i].y = sigma_rel;
+        if (!phema_json_number(&series->points[i].x, phema_json_at(times, i)))
             return fail("times that are numbers", err);
     }
-    points->pen = (struct pen){.color = palette_color(k, n_widths), .opacity = 1};
-    points->radius = 3;
-    points->legend = picture_text(drawn->picture, "%zu snapshots of sigma_rel %.4g", n, sigma_rel);
     return PHEMA_OK;
 }
 
@@ -144,14 +144,14 @@ static enum phema_status draw_times(struct design_picture *drawn, struct phema_e
 {
     const struct phema_json *widths = phema_json_get(drawn->design, "widths");
     size_t n = widths ? phema_json_length(widths) : 0;
-    struct panel *panel = picture_panel(drawn->picture, "times", TIMES_BOX);
-    if (!panel)
-        return PHEMA_OK;
-    panel->x = (struct axis){.label = picture_text(drawn->picture, "training time [%s]",
-                                                   drawn->unit ? drawn->unit : "steps"),
-                             .max = drawn->until,
-                             .has_suffixes = true};
-    panel->y = (struct axis){.label = "sigma_rel"};
+    const struct panel shown = {.name = "times",
+                                .height = TIMES_BOX,
+                                .x = {.label = picture_text(drawn->picture, "training time [%s]",
+                                                            drawn->unit ? drawn->unit : "steps"),
+                                      .max = drawn->until,
+                                      .has_suffixes = true},
+                                .y = {.label = "sigma_rel"}};
+    struct panel *panel = picture_panel(drawn->picture, &shown);
     for (size_t k = 0; k < n; k++) {
         double sigma_rel = 0;
         if (!phema_json_number(&sigma_rel, phema_json_at(widths, k)))

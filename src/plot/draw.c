@@ -16,9 +16,15 @@ static double x_at(const struct panel *panel, const struct box *box, double x)
     return box->x + box->width * axis_share(&panel->x, x);
 }
 
-static struct point point_at(const struct panel *panel, const struct box *box, double x, double y)
+static struct point point_at(const struct panel *panel, const struct box *box, struct point at)
 {
-    return (struct point){x_at(panel, box, x), y_at(panel, box, y)};
+    return (struct point){x_at(panel, box, at.x), y_at(panel, box, at.y)};
+}
+
+/* Logarithmic axes have no zero. */
+static bool is_drawn(const struct panel *panel, double y)
+{
+    return isfinite(y) && (!panel->y.is_log || y > 0);
 }
 
 static void draw_text(struct canvas *canvas, double x, double y, double size, uint32_t color,
@@ -156,10 +162,8 @@ static void draw_line(struct canvas *canvas, const struct panel *panel, const st
     struct point *points = series->drawn;
     size_t n = 0;
     for (size_t i = 0; i <= series->n; i++) {
-        bool is_there =
-            i < series->n && isfinite(series->y[i]) && (!panel->y.is_log || series->y[i] > 0);
-        if (is_there) {
-            points[n++] = point_at(panel, box, series->x[i], series->y[i]);
+        if (i < series->n && is_drawn(panel, series->points[i].y)) {
+            points[n++] = point_at(panel, box, series->points[i]);
             continue;
         }
         n = straighten(points, n);
@@ -176,9 +180,9 @@ static double spacing(const struct panel *panel, const struct series *series, co
 {
     double least = box->width;
     for (size_t i = 1; i < series->n; i++) {
-        double apart =
-            fabs(axis_share(&panel->x, series->x[i]) - axis_share(&panel->x, series->x[i - 1])) *
-            box->width;
+        double apart = fabs(axis_share(&panel->x, series->points[i].x) -
+                            axis_share(&panel->x, series->points[i - 1].x)) *
+                       box->width;
         if (apart > 0)
             least = fmin(least, apart);
     }
@@ -200,7 +204,7 @@ static void draw_stems(struct canvas *canvas, const struct panel *panel,
     double shift = column_shift(series, fmin(column, 5));
     double zero = y_at(panel, box, 0);
     for (size_t i = 0; i < series->n; i++) {
-        struct point at = point_at(panel, box, series->x[i], series->y[i]);
+        struct point at = point_at(panel, box, series->points[i]);
         at.x += shift;
         draw_segment(canvas, at.x, zero, at.x, at.y, &series->pen);
         canvas->mark(canvas, series->marker, at, radius, &series->pen);
@@ -211,8 +215,8 @@ static void draw_points(struct canvas *canvas, const struct panel *panel,
                         const struct series *series, const struct box *box)
 {
     for (size_t i = 0; i < series->n; i++)
-        if (isfinite(series->y[i]) && (!panel->y.is_log || series->y[i] > 0))
-            canvas->mark(canvas, series->marker, point_at(panel, box, series->x[i], series->y[i]),
+        if (is_drawn(panel, series->points[i].y))
+            canvas->mark(canvas, series->marker, point_at(panel, box, series->points[i]),
                          series->radius, &series->pen);
 }
 
@@ -225,10 +229,11 @@ static void draw_bars(struct canvas *canvas, const struct panel *panel, const st
     double width = fmin(category * 0.78 / (double)series->n_columns, 60);
     double zero = y_at(panel, box, 0);
     for (size_t i = 0; i < series->n; i++) {
-        if (!isfinite(series->y[i]))
+        struct point at = series->points[i];
+        if (!isfinite(at.y))
             continue;
-        double middle = box->x + category * (series->x[i] + 0.5) + column_shift(series, width);
-        double top = y_at(panel, box, series->y[i]);
+        double middle = box->x + category * (at.x + 0.5) + column_shift(series, width);
+        double top = y_at(panel, box, at.y);
         if (series->kind == SERIES_ENDS) {
             draw_segment(canvas, middle - width / 2, top, middle + width / 2, top, &series->pen);
             continue;
@@ -236,7 +241,7 @@ static void draw_bars(struct canvas *canvas, const struct panel *panel, const st
         canvas->fill(canvas, (struct box){middle - width / 2 + 1, top, width - 2, zero - top},
                      series->pen.color, series->pen.opacity);
         char value[TICKS_LABEL_SIZE];
-        (void)snprintf(value, sizeof(value), "%.3g", series->y[i]);
+        (void)snprintf(value, sizeof(value), "%.3g", at.y);
         if (series->has_values && text_width(value, SIZE_VALUE, false) <= width + 6)
             draw_text(canvas, middle, top - 4, SIZE_VALUE, COLOR_TEXT, ANCHOR_MIDDLE, value);
     }

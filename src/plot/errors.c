@@ -49,42 +49,31 @@ static double value_of(const struct curve *curve, const struct phema_plot_error 
     return value;
 }
 
-/* Without any number the curve is left out, of the CSV as well. */
-static bool has_values(const struct curve *curve, const struct phema_plot_errors *errors)
-{
-    for (size_t i = 0; i < errors->n; i++)
-        if (!isnan(value_of(curve, &errors->widths[i])))
-            return true;
-    return false;
-}
-
-/* of_targets: points on the curve, in place of all of it */
+/* Without any number the curve is left out, of the CSV as well.
+ *   of_targets  points on the curve, in place of all of it */
 static void add_curve(struct phema_picture *picture, struct panel *panel,
                       const struct phema_plot_errors *errors, const struct curve *curve,
                       bool of_targets)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < errors->n; i++)
-        n += !of_targets || errors->widths[i].is_marked;
-    struct series *series =
-        n ? panel_series(picture, panel, of_targets ? SERIES_POINTS : SERIES_LINE,
-                         of_targets ? curve->points : curve->name, n)
-          : NULL;
-    if (!series)
-        return;
-    n = 0;
-    for (size_t i = 0; i < errors->n; i++) {
+    struct point *points = phema_arena_array(&picture->arena, errors->n, sizeof(*points));
+    struct series series = {.kind = of_targets ? SERIES_POINTS : SERIES_LINE,
+                            .name = of_targets ? curve->points : curve->name,
+                            .pen = curve->pen,
+                            .marker = curve->marker,
+                            .radius = 4.5,
+                            .points = points};
+    bool has_values = false;
+    for (size_t i = 0; points && i < errors->n; i++) {
+        double value = value_of(curve, &errors->widths[i]);
+        has_values |= !isnan(value);
         if (of_targets && !errors->widths[i].is_marked)
             continue;
-        series->x[n] = errors->widths[i].sigma_rel;
-        series->y[n] = value_of(curve, &errors->widths[i]);
-        if (!of_targets && series->y[n] > 0)
-            series->legend = curve->legend;
-        n++;
+        points[series.n++] = (struct point){errors->widths[i].sigma_rel, value};
+        if (!of_targets && value > 0)
+            series.legend = curve->legend;
     }
-    series->pen = curve->pen;
-    series->marker = curve->marker;
-    series->radius = 4.5;
+    if (has_values && series.n)
+        (void)panel_series(picture, panel, &series);
 }
 
 static void add_marks(struct phema_picture *picture, struct panel *panel,
@@ -110,19 +99,19 @@ PHEMA_FALLIBLE phema_plot_errors(struct phema_picture **out, const struct phema_
     struct phema_picture *picture = picture_new(errors->title);
     if (!picture)
         return phema_fail_memory(err);
-    struct panel *panel = picture_panel(picture, "error", ERRORS_BOX);
-    if (panel) {
-        panel->note = errors->note ? picture_text(picture, "%s", errors->note) : NULL;
-        panel->x = (struct axis){.label = WIDTH_LABEL, .max = 0.3};
-        panel->y = (struct axis){.label = "relative error", .is_log = true};
-        for (size_t i = 0; i < 2 * ARRAY_LEN(curves); i++) {
-            const struct curve *curve = &curves[i % ARRAY_LEN(curves)];
-            bool of_targets = i >= ARRAY_LEN(curves);
-            if ((curve->points || !of_targets) && has_values(curve, errors))
-                add_curve(picture, panel, errors, curve, of_targets);
-        }
-        add_marks(picture, panel, errors);
-        panel_fit_y(panel);
-    }
+    const struct panel shown = {.name = "error",
+                                .note =
+                                    errors->note ? picture_text(picture, "%s", errors->note) : NULL,
+                                .height = ERRORS_BOX,
+                                .x = {.label = WIDTH_LABEL, .max = 0.3},
+                                .y = {.label = "relative error", .is_log = true}};
+    struct panel *panel = picture_panel(picture, &shown);
+    for (size_t i = 0; i < ARRAY_LEN(curves); i++)
+        add_curve(picture, panel, errors, &curves[i], false);
+    for (size_t i = 0; i < ARRAY_LEN(curves); i++)
+        if (curves[i].points)
+            add_curve(picture, panel, errors, &curves[i], true);
+    add_marks(picture, panel, errors);
+    panel_fit_y(panel);
     return picture_finish(out, picture, PHEMA_OK, err);
 }

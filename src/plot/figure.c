@@ -10,15 +10,6 @@
 
 #include "ticks.h"
 
-static void *alloc(struct phema_picture *picture, size_t n, size_t size)
-{
-    if (picture->is_failed)
-        return NULL;
-    void *memory = phema_arena_array(&picture->arena, n, size);
-    picture->is_failed = memory == NULL;
-    return memory;
-}
-
 struct phema_picture *picture_new(const char *title)
 {
     struct phema_picture *picture = calloc(1, sizeof(*picture));
@@ -33,7 +24,7 @@ struct phema_picture *picture_new(const char *title)
 PHEMA_FALLIBLE picture_finish(struct phema_picture **out, struct phema_picture *picture,
                               enum phema_status status, struct phema_error *err)
 {
-    if (!status && (!picture || picture->is_failed))
+    if (!status && (!picture || picture->arena.is_failed))
         status = phema_fail_memory(err);
     if (status) {
         phema_picture_free(picture);
@@ -67,74 +58,80 @@ char *picture_text(struct phema_picture *picture, const char *format, ...)
     if (length >= 0)
         phema_strbuf_puts_escaped(&shown, text);
     bool is_made = length >= 0 && !shown.is_failed;
+    picture->arena.is_failed |= !is_made;
     char *copy = is_made
                      ? phema_arena_copy(&picture->arena, shown.data ? shown.data : "", shown.size)
                      : NULL;
     phema_strbuf_clear(&shown);
-    picture->is_failed = picture->is_failed || !copy;
     return copy;
 }
 
-struct panel *picture_panel(struct phema_picture *picture, const char *name, double height)
+struct panel *picture_panel(struct phema_picture *picture, const struct panel *panel)
 {
-    struct panel *panel = alloc(picture, 1, sizeof(*panel));
-    if (!panel)
+    struct panel *copy = phema_arena_alloc(&picture->arena, sizeof(*copy));
+    if (!copy)
         return NULL;
-    *panel = (struct panel){.name = name, .height = height};
-    panel->series_end = &panel->series;
-    panel->marks_end = &panel->marks;
-    *picture->panels_end = panel;
-    picture->panels_end = &panel->next;
-    return panel;
+    *copy = *panel;
+    copy->series_end = &copy->series;
+    copy->marks_end = &copy->marks;
+    *picture->panels_end = copy;
+    picture->panels_end = &copy->next;
+    return copy;
 }
 
 struct series *panel_series(struct phema_picture *picture, struct panel *panel,
-                            enum series_kind kind, const char *name, size_t n)
+                            const struct series *series)
 {
-    struct series *series = alloc(picture, 1, sizeof(*series));
-    double *x = alloc(picture, n + 1, sizeof(*x));
-    double *y = alloc(picture, n + 1, sizeof(*y));
-    struct point *drawn = alloc(picture, n + 1, sizeof(*drawn));
-    if (!panel || !series || !x || !y || !drawn)
+    struct phema_arena *arena = &picture->arena;
+    size_t n = series->n;
+    struct series *copy = phema_arena_alloc(arena, sizeof(*copy));
+    struct point *points = phema_arena_array(arena, n, sizeof(*points));
+    struct point *drawn = phema_arena_array(arena, n, sizeof(*drawn));
+    if (!panel || !copy || !points || !drawn)
         return NULL;
-    *series = (struct series){.kind = kind, .name = name, .x = x, .y = y, .n = n, .drawn = drawn};
-    series->pen = (struct pen){.color = COLOR_BLACK, .width = 1.2, .opacity = 1};
-    *panel->series_end = series;
-    panel->series_end = &series->next;
-    return series;
+    if (series->points)
+        memcpy(points, series->points, n * sizeof(*points));
+    *copy = *series;
+    copy->points = points;
+    copy->drawn = drawn;
+    *panel->series_end = copy;
+    panel->series_end = &copy->next;
+    return copy;
 }
 
 void panel_choices(struct phema_picture *picture, struct panel *panel,
                    const struct choices *choices)
 {
-    struct series *line = panel_series(picture, panel, SERIES_LINE, NULL, choices->n);
-    struct series *points = panel_series(picture, panel, SERIES_POINTS, choices->name, choices->n);
-    struct series *best = panel_series(picture, panel, SERIES_POINTS, choices->best_name, 1);
-    if (!line || !points || !best)
-        return;
-    for (size_t i = 0; i < choices->n; i++) {
-        line->x[i] = points->x[i] = choices->items[i].x;
-        line->y[i] = points->y[i] = choices->items[i].y;
-    }
-    best->x[0] = choices->items[choices->best].x;
-    best->y[0] = choices->items[choices->best].y;
-    line->pen = (struct pen){.color = COLOR_BLUE, .width = 1.4, .opacity = 0.6};
-    points->pen = (struct pen){.color = COLOR_BLUE, .opacity = 1};
-    points->radius = 3.4;
-    points->legend = choices->legend;
-    best->pen = (struct pen){.color = COLOR_RED, .opacity = 1};
-    best->radius = 5.5;
-    best->marker = MARKER_DIAMOND;
-    best->legend = choices->best_legend;
+    const struct series series[] = {
+        {.pen = {.color = COLOR_BLUE, .width = 1.4, .opacity = 0.6},
+         .points = choices->items,
+         .n = choices->n},
+        {.kind = SERIES_POINTS,
+         .name = choices->name,
+         .legend = choices->legend,
+         .pen = {.color = COLOR_BLUE, .opacity = 1},
+         .radius = 3.4,
+         .points = choices->items,
+         .n = choices->n},
+        {.kind = SERIES_POINTS,
+         .name = choices->best_name,
+         .legend = choices->best_legend,
+         .pen = {.color = COLOR_RED, .opacity = 1},
+         .radius = 5.5,
+         .marker = MARKER_DIAMOND,
+         .points = &choices->items[choices->best],
+         .n = 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(series); i++)
+        (void)panel_series(picture, panel, &series[i]);
 }
 
 void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark)
 {
-    struct mark *copy = alloc(picture, 1, sizeof(*copy));
+    struct mark *copy = phema_arena_alloc(&picture->arena, sizeof(*copy));
     if (!panel || !copy)
         return;
     *copy = *mark;
-    copy->next = NULL;
     *panel->marks_end = copy;
     panel->marks_end = &copy->next;
 }
@@ -148,11 +145,13 @@ void panel_mark(struct phema_picture *picture, struct panel *panel, const struct
 
 void panel_fit_y(struct panel *panel)
 {
+    if (!panel)
+        return;
     double min = panel->y.is_log ? HUGE_VAL : 0;
     double max = panel->y.is_log ? 0 : -HUGE_VAL;
     for (const struct series *series = panel->series; series; series = series->next)
         for (size_t i = 0; i < series->n; i++) {
-            double y = series->y[i];
+            double y = series->points[i].y;
             if (!(fabs(y) < FARTHEST) || (panel->y.is_log && y < 1 / FARTHEST))
                 continue;
             min = fmin(min, y);
@@ -236,11 +235,11 @@ static void append_csv_series(struct phema_strbuf *out, const struct panel *pane
         append_csv_field(out, series->name);
         phema_strbuf_puts(out, ",");
         if (panel->x.n_categories)
-            append_csv_field(out, panel->x.categories[(size_t)series->x[i]]);
+            append_csv_field(out, panel->x.categories[(size_t)series->points[i].x]);
         else
-            append_csv_number(out, series->x[i]);
+            append_csv_number(out, series->points[i].x);
         phema_strbuf_puts(out, ",");
-        append_csv_number(out, series->y[i]);
+        append_csv_number(out, series->points[i].y);
         phema_strbuf_puts(out, "\n");
     }
 }

@@ -76,7 +76,7 @@ struct series {
     double radius;            /* of markers */
     size_t column, n_columns; /* position among series side by side at one x; n_columns 0: alone */
     bool has_values;          /* values are written above bars */
-    double *x, *y;            /* [n]; a y that is not finite interrupts a line */
+    struct point *points;     /* [n]; a y that is not finite interrupts a line */
     size_t n;
     struct point *drawn; /* [n] scratch for drawing a line */
     struct series *next;
@@ -111,23 +111,23 @@ struct panel {
 };
 
 struct phema_picture {
-    struct phema_arena arena;
-    bool is_failed; /* no memory: checked once, at the end */
+    struct phema_arena arena; /* whether it failed is checked once, at the end */
     const char *title;
     double width;
     struct panel *panels, **panels_end;
 };
 
-/* Without memory these return NULL and set is_failed. A NULL panel is allowed, and nothing is
- * added. */
+/* Without memory these return NULL. A NULL panel is allowed, and nothing is added. */
 struct phema_picture *picture_new(const char *title);
 PHEMA_FALLIBLE picture_finish(struct phema_picture **out, struct phema_picture *picture,
                               enum phema_status status, struct phema_error *err);
 char *picture_text(struct phema_picture *picture, const char *format, ...) PHEMA_PRINTF(2, 3);
-struct panel *picture_panel(struct phema_picture *picture, const char *name, double height);
-/* x and y [n], zero */
+/* Copies, without what was added to it: a panel; a series and its points, which are zero where it
+ * has none. */
+struct panel *picture_panel(struct phema_picture *picture, const struct panel *panel);
 struct series *panel_series(struct phema_picture *picture, struct panel *panel,
-                            enum series_kind kind, const char *name, size_t n);
+                            const struct series *series);
+void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark);
 /* Points on a thin line, and one of them again, as the best. */
 struct choices {
     struct point *items; /* [n] */
@@ -137,10 +137,9 @@ struct choices {
 };
 void panel_choices(struct phema_picture *picture, struct panel *panel,
                    const struct choices *choices);
-void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark);
 
 /* Sets the range of the y axis: all values of the panel's series, with 0 on a linear axis, widened
- * to round numbers. */
+ * to round numbers. Takes NULL. */
 void panel_fit_y(struct panel *panel);
 
 /* ---- Okabe and Ito's colours on white, which remain distinct in colour blindness ---- */

@@ -130,22 +130,20 @@ static void add_level(const struct reading *reading, struct panel *panel, size_t
                       size_t column, size_t n_columns, bool of_ends, double unit)
 {
     struct phema_picture *picture = reading->picture;
-    struct series *series = panel_series(
-        picture, panel, of_ends ? SERIES_ENDS : SERIES_BARS,
-        picture_text(picture, "%s %s", levels[level].key, of_ends ? "now" : "peak"), reading->n);
-    if (!series)
-        return;
-    for (size_t i = 0; i < reading->n; i++) {
+    const struct series shown = {
+        .kind = of_ends ? SERIES_ENDS : SERIES_BARS,
+        .name = picture_text(picture, "%s %s", levels[level].key, of_ends ? "now" : "peak"),
+        .legend = of_ends ? "at the end of the stage" : levels[level].legend,
+        .pen = {.color = of_ends ? COLOR_BLACK : levels[level].color, .width = 2, .opacity = 1},
+        .has_values = !of_ends,
+        .column = column,
+        .n_columns = n_columns,
+        .n = reading->n};
+    struct series *series = panel_series(picture, panel, &shown);
+    for (size_t i = 0; series && i < reading->n; i++) {
         const struct level *found = &reading->stages[i].levels[level];
-        series->x[i] = (double)i;
-        series->y[i] = (of_ends ? found->now : found->peak) / unit;
+        series->points[i] = (struct point){(double)i, (of_ends ? found->now : found->peak) / unit};
     }
-    series->legend = of_ends ? "at the end of the stage" : levels[level].legend;
-    series->pen = (struct pen){
-        .color = of_ends ? COLOR_BLACK : levels[level].color, .width = 2, .opacity = 1};
-    series->has_values = !of_ends;
-    series->column = column;
-    series->n_columns = n_columns;
 }
 
 static void add_levels(const struct reading *reading, struct panel *panel, bool of_ends,
@@ -173,8 +171,7 @@ static void add_stages(const struct reading *reading, struct axis *axis)
     struct phema_arena *arena = &reading->picture->arena;
     axis->categories = phema_arena_array(arena, reading->n, sizeof(*axis->categories));
     axis->notes = phema_arena_array(arena, reading->n, sizeof(*axis->notes));
-    reading->picture->is_failed |= !axis->categories || !axis->notes;
-    if (reading->picture->is_failed)
+    if (arena->is_failed)
         return;
     for (size_t i = 0; i < reading->n; i++) {
         axis->categories[i] = reading->stages[i].name;
@@ -187,20 +184,18 @@ static void add_stages(const struct reading *reading, struct axis *axis)
 
 static void draw(const struct reading *reading, uint64_t cap_bytes)
 {
-    struct panel *panel = picture_panel(reading->picture, "memory", MEMORY_BOX);
-    if (!panel)
-        return;
-    double unit = choose_unit(&panel->y.label, reading, cap_bytes);
+    struct panel shown = {.name = "memory", .height = MEMORY_BOX};
+    double unit = choose_unit(&shown.y.label, reading, cap_bytes);
+    add_stages(reading, &shown.x);
+    struct panel *panel = picture_panel(reading->picture, &shown);
     add_levels(reading, panel, false, unit);
     add_levels(reading, panel, true, unit);
-    add_stages(reading, &panel->x);
-    struct phema_name_buffer shown;
+    struct phema_name_buffer size;
     struct mark cap = {
         .at = (double)cap_bytes / unit,
         .pen = {.color = COLOR_RED, .width = 1.6, .opacity = 1, .dash = 6, .gap = 4}};
     if (cap_bytes) {
-        cap.label =
-            picture_text(reading->picture, "limit %s", phema_size_format(&shown, cap_bytes));
+        cap.label = picture_text(reading->picture, "limit %s", phema_size_format(&size, cap_bytes));
         panel_mark(reading->picture, panel, &cap);
     }
     panel_fit_y(panel);
@@ -217,7 +212,7 @@ PHEMA_FALLIBLE phema_plot_memory(struct phema_picture **out, const char *title,
         phema_arena_array(&reading.picture->arena, PHEMA_PLOT_MAX_STAGES, sizeof(*reading.stages));
     enum phema_status status =
         reading.stages ? read_lines(&reading, lines, err) : phema_fail_memory(err);
-    if (!status && !reading.picture->is_failed)
+    if (!status)
         draw(&reading, cap_bytes);
     return picture_finish(out, reading.picture, status, err);
 }

@@ -92,37 +92,32 @@ static enum phema_status prepare(struct work *work, struct phema_error *err)
     return PHEMA_OK;
 }
 
-static struct series *add_curve(struct work *work, struct panel *panel, const char *name,
+static struct series *add_curve(struct work *work, struct panel *panel, const struct series *shown,
                                 const double *densities, double factor)
 {
-    struct series *series = panel_series(work->picture, panel, SERIES_LINE, name, CELLS);
-    for (size_t i = 0; series && i < CELLS; i++) {
-        series->x[i] = (work->edges[i] + work->edges[i + 1]) / 2;
-        series->y[i] = densities[i] * factor;
-    }
+    struct series *series = panel_series(work->picture, panel, shown);
+    for (size_t i = 0; series && i < CELLS; i++)
+        series->points[i] =
+            (struct point){(work->edges[i] + work->edges[i + 1]) / 2, densities[i] * factor};
     return series;
 }
 
 /* A curve that ends at the profile's end: one that fell to 0 there would cross all others. */
-static struct series *add_input(struct work *work, struct panel *panel, size_t k)
+static void add_input(struct work *work, struct panel *panel, const struct series *shown, size_t k)
 {
     const struct phema_profile *profile = &work->series->snapshots[k];
-    struct series *curve = add_curve(
-        work, panel,
-        picture_text(work->picture, "input %s at %.17g", work->series->kinds[k], profile->t),
-        work->densities + k * CELLS, work->factor);
+    struct series *curve = add_curve(work, panel, shown, work->densities + k * CELLS, work->factor);
     while (curve && curve->n > 1 && work->edges[curve->n - 1] >= profile->t)
         curve->n--;
     if (!curve || profile->shape == PHEMA_SHAPE_RAW)
-        return curve;
+        return;
     size_t last = curve->n - 1; /* the profile may end within this interval */
     double part = profile->t - work->edges[last];
     double whole = work->edges[last + 1] - work->edges[last];
     if (part < whole) {
-        curve->x[last] = work->edges[last] + part / 2;
-        curve->y[last] *= whole / part;
+        curve->points[last].x = work->edges[last] + part / 2;
+        curve->points[last].y *= whole / part;
     }
-    return curve;
 }
 
 /* The newest snapshot of a kind, and every n-th one before it, each fainter than the next. */
@@ -137,15 +132,18 @@ static void add_inputs(struct work *work, struct panel *panel, size_t kind)
     for (size_t k = series->n; k-- > 0;) {
         if (work->kinds.of[k] != kind || series->snapshots[k].t > work->end || seen++ % every != 0)
             continue;
-        struct series *curve = add_input(work, panel, k);
-        if (!curve)
-            return;
-        curve->legend = every == 1 ? picture_text(work->picture, "snapshots, %s", series->kinds[k])
-                                   : picture_text(work->picture, "snapshots, %s (one of %zu)",
-                                                  series->kinds[k], every);
         double age = (double)(seen - 1) / (double)n; /* 0: the newest */
-        curve->pen = (struct pen){
-            .color = palette_color(kind, work->kinds.n), .width = 1.4, .opacity = 1 - 0.75 * age};
+        const struct series shown = {
+            .name = picture_text(work->picture, "input %s at %.17g", series->kinds[k],
+                                 series->snapshots[k].t),
+            .legend = every == 1 ? picture_text(work->picture, "snapshots, %s", series->kinds[k])
+                                 : picture_text(work->picture, "snapshots, %s (one of %zu)",
+                                                series->kinds[k], every),
+            .pen = {.color = palette_color(kind, work->kinds.n),
+                    .width = 1.4,
+                    .opacity = 1 - 0.75 * age},
+            .n = CELLS};
+        add_input(work, panel, &shown, k);
     }
 }
 
@@ -174,10 +172,10 @@ static void fit_panel(struct panel *panel, const double *wanted, const double *m
         result.min = fmax(result.min, target.min - span / 2);
         result.max = fmin(result.max, target.max + span);
     }
-    double bounds[] = {1.15 * factor * fmin(target.min, result.min),
-                       1.15 * factor * fmax(target.max, result.max)};
+    struct point bounds[] = {{0, 1.15 * factor * fmin(target.min, result.min)},
+                             {0, 1.15 * factor * fmax(target.max, result.max)}};
     struct series *all = panel->series;
-    struct series both = {.x = (double[]){0, 0}, .y = bounds, .n = ARRAY_LEN(bounds)};
+    struct series both = {.points = bounds, .n = ARRAY_LEN(bounds)};
     panel->series = &both;
     panel_fit_y(panel);
     panel->series = all;
@@ -185,13 +183,13 @@ static void fit_panel(struct panel *panel, const double *wanted, const double *m
 
 /* The same scale as the panel above, where ten times the residual fits. Otherwise the range is
  * extended for the part that the panel above shows. */
-static void fit_residual(struct panel *panel, const struct panel *above, const double *made)
+static void fit_residual(struct panel *panel, const struct panel *above, const struct series *made)
 {
     double half = (above->y.max - above->y.min) / above->height * panel->height / 2;
     const struct series *rest = panel->series;
     for (size_t i = 0; i < CELLS; i++)
-        if (made[i] >= above->y.min && made[i] <= above->y.max)
-            half = fmax(half, fabs(rest->y[i]) * 1.05);
+        if (made->points[i].y >= above->y.min && made->points[i].y <= above->y.max)
+            half = fmax(half, fabs(rest->points[i].y) * 1.05);
     panel->y.max = half;
     panel->y.min = -half;
 }
@@ -241,21 +239,28 @@ static const char *choose_factor(struct work *work, const struct densities *dens
 static bool add_result(struct work *work, struct panel *panel, struct panel *below,
                        const struct densities *densities)
 {
-    struct series *made = add_curve(work, panel, "made", densities->made, work->factor);
-    struct series *wanted = add_curve(work, panel, "target", densities->wanted, work->factor);
-    struct series *rest = add_curve(work, below, "10 x (made - target)", densities->made, 1);
+    static const struct series shown[] = {
+        {.name = "made",
+         .legend = "what the weights make",
+         .pen = {.color = COLOR_RED, .width = 2.4, .opacity = 1},
+         .n = CELLS},
+        {.name = "target",
+         .legend = "target",
+         .pen = {.color = COLOR_BLACK, .width = 1.2, .opacity = 1, .dash = 5, .gap = 4},
+         .n = CELLS},
+        {.name = "10 x (made - target)",
+         .pen = {.color = COLOR_RED, .width = 1.4, .opacity = 1},
+         .n = CELLS},
+    };
+    struct series *made = add_curve(work, panel, &shown[0], densities->made, work->factor);
+    struct series *wanted = add_curve(work, panel, &shown[1], densities->wanted, work->factor);
+    struct series *rest = add_curve(work, below, &shown[2], densities->made, 1);
     if (!made || !wanted || !rest)
         return false;
     for (size_t i = 0; i < CELLS; i++)
-        rest->y[i] = TENFOLD * work->factor * (densities->made[i] - densities->wanted[i]);
-    made->legend = "what the weights make";
-    made->pen = (struct pen){.color = COLOR_RED, .width = 2.4, .opacity = 1};
-    wanted->legend = "target";
-    wanted->pen =
-        (struct pen){.color = COLOR_BLACK, .width = 1.2, .opacity = 1, .dash = 5, .gap = 4};
-    rest->pen = (struct pen){.color = COLOR_RED, .width = 1.4, .opacity = 1};
+        rest->points[i].y = TENFOLD * work->factor * (densities->made[i] - densities->wanted[i]);
     fit_panel(panel, densities->wanted, densities->made, work->factor);
-    fit_residual(below, panel, made->y);
+    fit_residual(below, panel, made);
     return true;
 }
 
@@ -265,7 +270,7 @@ static void name_range(struct work *work, struct panel *panel)
     bool is_cut = false;
     for (const struct series *curve = panel->series; curve; curve = curve->next)
         for (size_t i = 0; i < curve->n && !is_cut; i++)
-            is_cut = curve->y[i] > panel->y.max;
+            is_cut = curve->points[i].y > panel->y.max;
     if (is_cut)
         panel->y.label =
             picture_text(work->picture, "%s, up to %.3g", panel->y.label, panel->y.max);
@@ -276,18 +281,25 @@ static enum phema_status add_target(struct work *work, const struct phema_plot_t
 {
     struct phema_picture *picture = work->picture;
     const char *title = picture_text(picture, "%s", target->title);
-    struct panel *panel = picture_panel(picture, title, DENSITY_BOX);
-    struct panel *below = picture_panel(picture, title, RESIDUAL_BOX);
     struct densities densities;
-    if (!panel || !below || !find_densities(&densities, work, target))
+    if (!find_densities(&densities, work, target))
         return phema_fail_memory(err);
-    panel->heading = title;
-    panel->note = target->note ? picture_text(picture, "%s", target->note) : NULL;
-    panel->x = (struct axis){.max = work->end, .has_suffixes = true};
-    below->x = panel->x;
-    below->x.label = picture_text(picture, "training time [%s]", work->series->unit);
-    panel->y.label = choose_factor(work, &densities);
-    below->y.label = "10 x residual";
+    const struct panel shown = {.name = title,
+                                .heading = title,
+                                .note =
+                                    target->note ? picture_text(picture, "%s", target->note) : NULL,
+                                .height = DENSITY_BOX,
+                                .x = {.max = work->end, .has_suffixes = true},
+                                .y = {.label = choose_factor(work, &densities)}};
+    const struct panel residual = {
+        .name = title,
+        .height = RESIDUAL_BOX,
+        .x = {.label = picture_text(picture, "training time [%s]", work->series->unit),
+              .max = work->end,
+              .has_suffixes = true},
+        .y = {.label = "10 x residual"}};
+    struct panel *panel = picture_panel(picture, &shown),
+                 *below = picture_panel(picture, &residual);
     for (size_t kind = 0; kind < work->kinds.n; kind++)
         add_inputs(work, panel, kind);
     if (!add_result(work, panel, below, &densities))
@@ -335,24 +347,21 @@ static void add_stems(struct phema_picture *picture, struct panel *panel,
                       const struct phema_plot_series *series, const struct kinds *kinds,
                       const double *weights, size_t kind)
 {
-    size_t n = 0;
-    for (size_t k = 0; k < series->n; k++)
-        n += kinds->of[k] == kind;
-    struct series *stems = panel_series(picture, panel, SERIES_STEMS, kinds->names[kind], n);
-    if (!stems)
-        return;
-    n = 0;
-    for (size_t k = 0; k < series->n; k++)
-        if (kinds->of[k] == kind) {
-            stems->x[n] = series->snapshots[k].t;
-            stems->y[n++] = weights[k];
-        }
-    stems->legend = picture_text(picture, "snapshots, %s", kinds->names[kind]);
-    stems->pen = (struct pen){.color = palette_color(kind, kinds->n), .width = 1.2, .opacity = 1};
-    stems->marker = (enum marker)(kind % N_MARKERS);
-    stems->radius = 3.6;
-    stems->column = kind;
-    stems->n_columns = kinds->n;
+    struct point *points = phema_arena_array(&picture->arena, series->n, sizeof(*points));
+    struct series stems = {
+        .kind = SERIES_STEMS,
+        .name = kinds->names[kind],
+        .legend = picture_text(picture, "snapshots, %s", kinds->names[kind]),
+        .pen = {.color = palette_color(kind, kinds->n), .width = 1.2, .opacity = 1},
+        .marker = (enum marker)(kind % N_MARKERS),
+        .radius = 3.6,
+        .column = kind,
+        .n_columns = kinds->n,
+        .points = points};
+    for (size_t k = 0; points && k < series->n; k++)
+        if (kinds->of[k] == kind)
+            points[stems.n++] = (struct point){series->snapshots[k].t, weights[k]};
+    (void)panel_series(picture, panel, &stems);
 }
 
 /* From 0, unless all times are late; then with a margin around them. */
@@ -376,16 +385,18 @@ static void add_weights(struct phema_picture *picture, const struct phema_plot_s
                         const struct kinds *kinds, const struct phema_plot_target *target,
                         bool is_last)
 {
-    struct panel *panel = picture_panel(picture, "", WEIGHTS_BOX);
-    if (!panel)
-        return;
-    panel->name = panel->heading = picture_text(picture, "%s", target->title);
-    panel->note = target->note ? picture_text(picture, "%s", target->note) : NULL;
-    panel->y.label = "weight";
-    panel->x.label = is_last ? picture_text(picture, "training time [%s]", series->unit) : "";
+    const char *title = picture_text(picture, "%s", target->title);
+    struct panel shown = {
+        .name = title,
+        .heading = title,
+        .note = target->note ? picture_text(picture, "%s", target->note) : NULL,
+        .height = WEIGHTS_BOX,
+        .x = {.label = is_last ? picture_text(picture, "training time [%s]", series->unit) : ""},
+        .y = {.label = "weight"}};
+    fit_x(&shown.x, series);
+    struct panel *panel = picture_panel(picture, &shown);
     for (size_t kind = 0; kind < kinds->n; kind++)
         add_stems(picture, panel, series, kinds, target->weights, kind);
-    fit_x(&panel->x, series);
     panel_fit_y(panel);
 }
 

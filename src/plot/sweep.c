@@ -158,7 +158,7 @@ static size_t find_best(const struct scores *scores, bool maximizes)
 }
 
 /* Adds a tenth of the spread around the scores; the range need not include 0. */
-static void fit(struct panel *panel, const struct scores *scores)
+static void fit_axes(struct panel *panel, const struct scores *scores)
 {
     double min = HUGE_VAL, max = -HUGE_VAL;
     for (size_t i = 0; i < scores->n; i++) {
@@ -179,24 +179,14 @@ static void fit(struct panel *panel, const struct scores *scores)
     panel->x.max = last + margin;
 }
 
-/* A dashed line across the panel, whose axes are fitted. */
-static void draw_newest(struct phema_picture *picture, struct panel *panel, double score)
-{
-    struct series *line = panel_series(picture, panel, SERIES_LINE, PHEMA_NEWEST_WIDTH, 2);
-    if (!line)
-        return;
-    line->x[0] = panel->x.min;
-    line->x[1] = panel->x.max;
-    line->y[0] = line->y[1] = score;
-    line->pen =
-        (struct pen){.color = COLOR_BLACK, .width = 1.2, .opacity = 0.6, .dash = 5, .gap = 4};
-    line->legend = picture_text(picture, "the newest snapshot as it is: score %.6g", score);
-}
-
 static void draw(struct phema_picture *picture, const struct scores *scores, size_t at,
                  bool maximizes)
 {
-    struct panel *panel = picture_panel(picture, "score", SWEEP_BOX);
+    struct panel shown = {
+        .name = "score",
+        .height = SWEEP_BOX,
+        .x = {.label = WIDTH_LABEL},
+        .y = {.label = maximizes ? "score (higher is better)" : "score (lower is better)"}};
     const struct choices choices = {.items = scores->items,
                                     .n = scores->n,
                                     .best = at,
@@ -206,14 +196,19 @@ static void draw(struct phema_picture *picture, const struct scores *scores, siz
                                     .best_legend =
                                         picture_text(picture, "best: sigma_rel %.4g, score %.6g",
                                                      scores->items[at].x, scores->items[at].y)};
-    if (!panel)
-        return;
+    fit_axes(&shown, scores);
+    struct panel *panel = picture_panel(picture, &shown);
     panel_choices(picture, panel, &choices);
-    panel->x.label = WIDTH_LABEL;
-    panel->y.label = maximizes ? "score (higher is better)" : "score (lower is better)";
-    fit(panel, scores);
-    if (!isnan(scores->newest))
-        draw_newest(picture, panel, scores->newest);
+    if (isnan(scores->newest))
+        return;
+    struct point ends[] = {{shown.x.min, scores->newest}, {shown.x.max, scores->newest}};
+    const struct series line = {
+        .name = PHEMA_NEWEST_WIDTH,
+        .legend = picture_text(picture, "the newest snapshot as it is: score %.6g", scores->newest),
+        .pen = {.color = COLOR_BLACK, .width = 1.2, .opacity = 0.6, .dash = 5, .gap = 4},
+        .points = ends,
+        .n = ARRAY_LEN(ends)};
+    (void)panel_series(picture, panel, &line);
 }
 
 PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_facts *facts,

@@ -46,7 +46,7 @@ static struct phema_picture *new_picture(void)
 {
     struct phema_picture *picture = picture_new("a picture");
     assert_non_null(picture);
-    struct panel *panel = picture_panel(picture, "panel", 200);
+    struct panel *panel = picture_panel(picture, &(struct panel){.name = "panel", .height = 200});
     assert_non_null(panel);
     panel->x = (struct axis){.label = "x", .max = 0.3};
     panel->y = (struct axis){.label = "y", .max = 1};
@@ -87,7 +87,8 @@ static void the_legend_flows_into_rows(void **state)
     (void)state;
     struct phema_picture *picture = new_picture();
     for (int i = 0; i < 12; i++) {
-        struct series *series = panel_series(picture, picture->panels, SERIES_LINE, "line", 2);
+        struct series *series =
+            panel_series(picture, picture->panels, &(const struct series){.name = "line", .n = 2});
         assert_non_null(series);
         series->legend = picture_text(picture, "what entry %d stands for", i / 2);
     }
