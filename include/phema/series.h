@@ -276,6 +276,7 @@ struct phema_sample {
                          * sqrt(mean_square) */
     double *sizes;      /* [n] rms of each snapshot's numbers, relative to sqrt(mean_square) */
     double mean_square; /* of the newest snapshot's numbers */
+    struct phema_arena memory;
 };
 
 /* Reads every snapshot once, forward. Elements that are not finite in some snapshot, or beyond

@@ -8,16 +8,11 @@
 
 struct candidate *candidates_add(struct candidate_list *candidates)
 {
-    if (candidates->n == candidates->capacity) {
-        size_t capacity = candidates->capacity ? 2 * candidates->capacity : 64;
-        struct candidate *items = phema_arena_array(candidates->arena, capacity, sizeof(*items));
-        if (!items)
-            return NULL;
-        if (candidates->n)
-            memcpy(items, candidates->items, candidates->n * sizeof(*items));
-        candidates->items = items;
-        candidates->capacity = capacity;
-    }
+    struct candidate *items =
+        phema_arena_grow(candidates->arena, candidates->items, candidates->n, sizeof(*items));
+    if (!items)
+        return NULL;
+    candidates->items = items;
     struct candidate *candidate = &candidates->items[candidates->n++];
     *candidate = (struct candidate){.named_time = PHEMA_UNKNOWN,
                                     .sigma_rel = PHEMA_UNKNOWN,

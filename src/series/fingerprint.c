@@ -68,8 +68,8 @@ static void add_some(struct windows *windows, const struct phema_series *series,
     }
 }
 
-static enum phema_status choose_windows(struct windows *windows, const struct phema_series *series,
-                                        uint64_t n_windows, struct phema_error *err)
+static void choose_windows(struct windows *windows, const struct phema_series *series,
+                           uint64_t n_windows, struct phema_arena *memory)
 {
     uint64_t n_elems = 0;
     for (size_t i = 0; i < series->n_tensors; i++)
@@ -78,9 +78,9 @@ static enum phema_status choose_windows(struct windows *windows, const struct ph
     windows->is_all = n_elems <= ALL_ELEMS;
     size_t most = windows->is_all ? (size_t)(ALL_ELEMS / WINDOW_ELEMS) + series->n_tensors
                                   : (size_t)n_windows;
-    windows->items = calloc(most, sizeof(*windows->items));
+    windows->items = phema_arena_array(memory, most, sizeof(*windows->items));
     if (!windows->items)
-        return phema_fail_memory(err);
+        return;
     if (!windows->is_all)
         add_some(windows, series, n_elems, n_windows);
     for (size_t i = 0; windows->is_all && i < series->n_tensors; i++) {
@@ -88,7 +88,6 @@ static enum phema_status choose_windows(struct windows *windows, const struct ph
         for (uint64_t first = 0; first < n; first += WINDOW_ELEMS)
             add_window(windows, i, first, n);
     }
-    return PHEMA_OK;
 }
 
 /* ---- A snapshot ---- */
@@ -100,6 +99,7 @@ struct fingerprinting {
     char listing[PHEMA_DIGEST]; /* hash of names, dtypes and shapes, which all snapshots share */
     struct part *parts;         /* [n_parts] */
     size_t n_parts;
+    struct phema_arena memory;
 };
 
 /* Some of the snapshots, by one thread. */
@@ -131,20 +131,20 @@ static enum phema_status allocate(struct fingerprinting *fingerprinting, struct 
 {
     const struct phema_series *series = fingerprinting->series;
     size_t size = (size_t)WINDOW_ELEMS * 16 + PHEMA_INPUT_ROOM; /* bytes of the widest dtype */
+    struct phema_arena *memory = &fingerprinting->memory;
     fingerprinting->n_parts = sparse_count_parts(series);
-    fingerprinting->parts = calloc(fingerprinting->n_parts, sizeof(*fingerprinting->parts));
-    enum phema_status status = fingerprinting->parts ? PHEMA_OK : phema_fail_memory(err);
+    fingerprinting->parts =
+        phema_arena_array(memory, fingerprinting->n_parts, sizeof(*fingerprinting->parts));
+    choose_windows(&fingerprinting->mapped, series, N_WINDOWS, memory);
+    choose_windows(&fingerprinting->decoded, series, N_DECODED_WINDOWS, memory);
+    enum phema_status status = memory->is_failed ? phema_fail_memory(err) : PHEMA_OK;
     for (size_t p = 0; !status && p < fingerprinting->n_parts; p++) {
         struct part *part = &fingerprinting->parts[p];
         part->fingerprinting = fingerprinting;
         part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, size);
         status = part->scratch ? phema_hash_new(&part->hash, err) : phema_fail_memory(err);
     }
-    if (status)
-        return status;
-    status = choose_windows(&fingerprinting->mapped, series, N_WINDOWS, err);
-    return status ? status
-                  : choose_windows(&fingerprinting->decoded, series, N_DECODED_WINDOWS, err);
+    return status;
 }
 
 /* Frames are decompressed from their beginning. So the first window in a frame moves to the first
@@ -264,9 +264,7 @@ static void clear(struct fingerprinting *fingerprinting)
         phema_hash_free(fingerprinting->parts[p].hash);
         free(fingerprinting->parts[p].scratch);
     }
-    free(fingerprinting->parts);
-    free(fingerprinting->mapped.items);
-    free(fingerprinting->decoded.items);
+    phema_arena_clear(&fingerprinting->memory);
 }
 
 static enum phema_status identify_all(struct fingerprinting *fingerprinting,

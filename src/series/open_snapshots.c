@@ -13,7 +13,6 @@
 #include "phema/memory.h"
 #include "phema/number.h"
 #include "phema/setting.h"
-#include "snapshot_metadata.h"
 
 /* Notes name so many tensors and count the others. */
 #define MOST_NAMED ((size_t)4)

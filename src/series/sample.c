@@ -35,6 +35,7 @@ struct sampling {
     size_t scratch_bytes;      /* for the longest run */
     struct sample_part *parts; /* [n_parts] */
     size_t n_parts;
+    struct phema_arena memory;
 };
 
 /* Consecutive snapshots, which one thread reads. */
@@ -96,33 +97,6 @@ static enum phema_status check_memory(struct sampling *sampling, uint64_t values
     return phema_memory_check(max_ram_bytes, least, what, err);
 }
 
-static bool allocate_parts(struct sampling *sampling)
-{
-    sampling->parts = calloc(sampling->n_parts, sizeof(*sampling->parts));
-    for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++) {
-        struct sample_part *part = &sampling->parts[p];
-        part->sampling = sampling;
-        part->ordered = calloc(sampling->choice.n + 1, sizeof(*part->ordered));
-        part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, sampling->scratch_bytes);
-        part->spacings = calloc(sampling->sample->n_elems + 1, sizeof(double));
-        part->largest = calloc(sampling->sample->n_elems + 1, sizeof(double));
-        if (!part->ordered || !part->scratch || !part->spacings || !part->largest)
-            return false;
-    }
-    return sampling->parts != NULL;
-}
-
-static void free_parts(struct sampling *sampling)
-{
-    for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++) {
-        free(sampling->parts[p].ordered);
-        free(sampling->parts[p].scratch);
-        free(sampling->parts[p].spacings);
-        free(sampling->parts[p].largest);
-    }
-    free(sampling->parts);
-}
-
 static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_bytes,
                                   struct phema_error *err)
 {
@@ -146,16 +120,25 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     enum phema_status status = check_memory(sampling, values, max_ram_bytes, err);
     if (status)
         return status;
-    sample->values = calloc(sample->n * sample->n_elems + 1, sizeof(double));
-    sample->rounding = calloc(sample->n + 1, sizeof(double));
-    sample->sizes = calloc(sample->n + 1, sizeof(double));
-    sample->tensors = calloc(sample->n_elems + 1, sizeof(*sample->tensors));
-    sample->spacings = calloc(sample->n_elems + 1, sizeof(*sample->spacings));
-    sampling->columns = calloc(sample->n_elems + 1, sizeof(*sampling->columns));
-    if (!sample->values || !sample->rounding || !sample->sizes || !sample->tensors ||
-        !sample->spacings || !sampling->columns || !allocate_parts(sampling))
-        return phema_fail_memory(err);
-    return PHEMA_OK;
+    struct phema_arena *kept = &sample->memory, *memory = &sampling->memory;
+    size_t n = sample->n_elems;
+    sample->values = phema_arena_array(kept, sample->n * n, sizeof(double));
+    sample->rounding = phema_arena_array(kept, sample->n, sizeof(double));
+    sample->sizes = phema_arena_array(kept, sample->n, sizeof(double));
+    sample->tensors = phema_arena_array(kept, n, sizeof(*sample->tensors));
+    sample->spacings = phema_arena_array(kept, n, sizeof(*sample->spacings));
+    sampling->columns = phema_arena_array(memory, n, sizeof(*sampling->columns));
+    sampling->parts = phema_arena_array(memory, sampling->n_parts, sizeof(*sampling->parts));
+    for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++) {
+        struct sample_part *part = &sampling->parts[p];
+        part->sampling = sampling;
+        part->ordered = phema_arena_array(memory, choice->n, sizeof(*part->ordered));
+        part->spacings = phema_arena_array(memory, n, sizeof(double));
+        part->largest = phema_arena_array(memory, n, sizeof(double));
+        part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, scratch);
+        memory->is_failed |= !part->scratch;
+    }
+    return kept->is_failed || memory->is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
 
 static void fill_columns(struct sampling *sampling)
@@ -292,13 +275,12 @@ static void keep_columns(struct sampling *sampling, const bool *is_usable, size_
 static enum phema_status drop_columns(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
-    bool *is_usable = malloc(sample->n_elems + 1);
+    bool *is_usable = phema_arena_array(&sampling->memory, sample->n_elems, sizeof(*is_usable));
     if (!is_usable)
         return phema_fail_memory(err);
     size_t empty = find_without_numbers(sample), n = find_usable(is_usable, sample);
     if (n < sample->n_elems)
         keep_columns(sampling, is_usable, n);
-    free(is_usable);
     if (empty < sample->n)
         return phema_fail(err, PHEMA_NO, "no element of snapshot '%s' that was looked at is finite",
                           sampling->series->snapshots[empty].label);
@@ -421,8 +403,9 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
     struct sampling sampling = {.series = series, .sample = &sample};
     enum phema_status status = fill_sample(&sampling, max_ram_bytes, err);
     sample_positions_clear(&sampling.choice);
-    free(sampling.columns);
-    free_parts(&sampling);
+    for (size_t p = 0; sampling.parts && p < sampling.n_parts; p++)
+        free(sampling.parts[p].scratch);
+    phema_arena_clear(&sampling.memory);
     if (status)
         phema_sample_clear(&sample);
     else
@@ -432,11 +415,7 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
 
 void phema_sample_clear(struct phema_sample *sample)
 {
-    free(sample->values);
-    free(sample->rounding);
-    free(sample->sizes);
-    free(sample->tensors);
-    free(sample->spacings);
+    phema_arena_clear(&sample->memory);
     *sample = (struct phema_sample){0};
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* select_snapshots.c - applies --run, --from, --to, --every and --last; drops outputs of synth, duplicates
  * and raw parameters. */
-#include "phema/setting.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/setting.h"
+#include "phema/sort.h"
 #include "sets.h"
-#include "snapshot_metadata.h"
 
 /* Opens files whose names lack a time or look like synth's outputs. Times are selected later. */
 static enum phema_status read_doubtful_file(struct candidate_list *candidates,
@@ -106,12 +106,6 @@ static enum phema_status check_prefixes(struct candidate_list *candidates,
     return PHEMA_OK;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* --from, --to, --every and --last select times, not files. */
 static enum phema_status select_times(struct candidate_list *candidates,
                                       const struct phema_series_options *options,
@@ -128,7 +122,7 @@ static enum phema_status select_times(struct candidate_list *candidates,
         if (!candidate->is_left_out)
             times[n++] = candidate->named_time;
     }
-    qsort(times, n, sizeof(*times), compare_doubles);
+    qsort(times, n, sizeof(*times), phema_compare_doubles);
     size_t distinct = 0;
     for (size_t i = 0; i < n; i++)
         if (i == 0 || times[i] != times[i - 1])
@@ -138,7 +132,7 @@ static enum phema_status select_times(struct candidate_list *candidates,
         if (candidate->is_left_out)
             continue;
         const double *at =
-            bsearch(&candidate->named_time, times, distinct, sizeof(*times), compare_doubles);
+            bsearch(&candidate->named_time, times, distinct, sizeof(*times), phema_compare_doubles);
         size_t age = at ? distinct - 1 - (size_t)(at - times) : 0; /* 0: the newest */
         candidate->is_left_out = (options->every && age % options->every != 0) ||
                                  (options->last && age >= options->last);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* snapshot_metadata.c - time and width from metadata and bookkeeping tensors. */
-#include "snapshot_metadata.h"
+#include "candidates.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "series_builder.h"
-#include "snapshot_metadata.h"
 
 /* ---- --input-profile ---- */
 

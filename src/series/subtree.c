@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "phema/setting.h"
-#include "snapshot_metadata.h"
 
 /* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
 static const char *inner_name(const char *name, size_t *size, const char *key)

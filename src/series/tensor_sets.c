@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "phema/setting.h"
-#include "snapshot_metadata.h"
 
 /* A checkpoint keeps a handful of averages. */
 #define MAX_SETS 64

@@ -12,7 +12,6 @@
 #include "phema/setting.h"
 #include "phema/sort.h"
 #include "phema/strbuf.h"
-#include "snapshot_metadata.h"
 
 int tensor_names_compare(const void *a, const void *b, void *table)
 {

@@ -7,7 +7,6 @@
 
 #include "phema/number.h"
 #include "sets.h"
-#include "snapshot_metadata.h"
 
 /* ---- Names of tensors ---- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The profile in a snapshot's metadata, compared with that of its name or manifest. The files are
  * headers written here by hand. */
-#include "snapshot_metadata.h"
+#include "candidates.h"
 
 #include <math.h>
 #include <stdlib.h>
