@@ -78,8 +78,8 @@ uint64_t phema_design_bytes(const struct phema_design_width *widths, size_t n_wi
     return bytes;
 }
 
-size_t candidate_count_times(const struct candidate *candidate,
-                             const struct phema_design_question *question)
+static size_t candidate_count_times(const struct candidate *candidate,
+                                    const struct phema_design_question *question)
 {
     struct phema_design_width widths[PHEMA_DESIGN_MAX_WIDTHS + 1];
     size_t n_widths = list_widths(widths, candidate, question);
@@ -93,8 +93,8 @@ size_t candidate_count_times(const struct candidate *candidate,
 }
 
 /* times [PHEMA_DESIGN_MAX_SNAPSHOTS]; false: the disk is too small */
-bool candidate_times(double *times, size_t *n, const struct candidate *candidate,
-                     const struct phema_design_question *question)
+static bool candidate_times(double *times, size_t *n, const struct candidate *candidate,
+                            const struct phema_design_question *question)
 {
     *n = candidate_count_times(candidate, question);
     if (*n == 0 || *n < times_count_ends(question))
@@ -107,7 +107,7 @@ bool candidate_times(double *times, size_t *n, const struct candidate *candidate
     return true;
 }
 
-void candidate_rate(struct candidate *candidate, const struct filter *filter)
+static void candidate_rate(struct candidate *candidate, const struct filter *filter)
 {
     double times[PHEMA_DESIGN_MAX_SNAPSHOTS];
     struct phema_design_width widths[PHEMA_DESIGN_MAX_WIDTHS + 1];

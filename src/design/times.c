@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* times.c - the times at which snapshots are stored: quantiles of a density, or multiples of an
  * interval. */
-#include "times.h"
+#include "search.h"
 
 #include <math.h>
 #include <stdlib.h>

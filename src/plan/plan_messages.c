@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_messages.c - what is told of a plan: records in JSON; remarks on its targets, and warnings that
- * its averages may not be what was asked for. What several targets have in common is said once. */
+/* plan_messages.c - what is told of a plan: records in JSON; remarks on its targets, and warnings
+ * that its averages may not be what was asked for. What several targets have in common is said
+ * once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* series_checks.h - the motion of the parameters of a series, from a sample of its tensors, and whether
- * its snapshots are what their labels say. */
+/* series_checks.h - the motion of the parameters of a series, from a sample of its tensors, and
+ * whether its snapshots are what their labels say. */
 #ifndef PLAN_SERIES_CHECKS_H
 #define PLAN_SERIES_CHECKS_H
 

@@ -114,8 +114,8 @@ static bool has_same_width(const struct phema_profile *a, const struct phema_pro
            (a->shape != PHEMA_SHAPE_EMA || a->half_life == b->half_life);
 }
 
-/* The profiles of the first time, if all times have the same profiles but for their ends; else NULL.
- * n: their number */
+/* The profiles of the first time, if all times have the same ones but for their ends; else NULL.
+ *   n  out: their number */
 static struct phema_profile *find_widths(struct search *search, size_t *n)
 {
     *n = search->group[1];

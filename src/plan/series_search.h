@@ -1,5 +1,5 @@
-/* series_search.h - how well labels fit the rows of a sample, and a search for labels that explain a
- * series. A hypothesis is another assignment of labels to rows of the sample. */
+/* series_search.h - how well labels fit the rows of a sample, and a search for labels that explain
+ * a series. A hypothesis is another assignment of labels to rows of the sample. */
 #ifndef PLAN_SERIES_SEARCH_H
 #define PLAN_SERIES_SEARCH_H
 

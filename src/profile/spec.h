@@ -64,17 +64,6 @@ struct phema_spec_term {
     size_t capacity;
 };
 
-static inline bool spec_is_merge(const struct spec_kind *kind)
-{
-    return kind->build >= BUILD_UNIFORM;
-}
-
-/* Whether a term is one average; else it is a sum of several. */
-static inline bool spec_is_average(const struct spec_kind *kind)
-{
-    return kind->build < BUILD_BEMA;
-}
-
 /* ---- spec_kinds.c ---- */
 
 /* NULL: unknown name. */

@@ -330,7 +330,7 @@ static enum phema_status parse_all(struct phema_spec *spec, const char *text,
     if (status)
         return status;
     spec->kind = minus ? "difference" : spec->terms[0].kind->name;
-    spec->is_average = !minus && spec_is_average(spec->terms[0].kind);
+    spec->is_average = !minus && spec->terms[0].kind->build < BUILD_BEMA; /* no sum of several */
     spec->is_by_gamma = !isnan(spec->gamma) && isnan(spec_value(&spec->terms[0], "sigma"));
     return format(spec, err);
 }

@@ -223,7 +223,7 @@ static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
                                      const double *times, size_t n_times, struct phema_error *err)
 {
     *n = term->kind->build == BUILD_BEMA ? BEMA_PARTS : 1;
-    if (!spec_is_merge(term->kind))
+    if (term->kind->build < BUILD_UNIFORM)
         return PHEMA_OK;
     double wanted = spec_value(term, "n");
     size_t found = count_until(times, n_times, t);
@@ -251,7 +251,7 @@ static enum phema_status add_term(struct sum *sum, struct phema_spec *spec,
         return status;
     if (term->kind->build == BUILD_BEMA)
         return add_bema(sum, spec, term, t, err);
-    if (!spec_is_merge(term->kind)) {
+    if (term->kind->build < BUILD_UNIFORM) {
         sum->factors[sum->n] = 1;
         return make_average(&sum->parts[sum->n++], spec, term, t, err);
     }

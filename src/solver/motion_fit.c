@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "motion_likelihood.h"
-#include "motion_posterior.h"
+#include "motion_work.h"
 
 #define LEAST_DISTANCES 3
 #define MOST_ROUNDING   0.75 /* of a squared distance */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* motion_intervals.c - amplitudes of the random walk and of the jitter: powers of time first, then
  * a factor for every interval (docs/numerics.md, N21 and N22). */
-#include "motion_intervals.h"
+#include "motion_work.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* motion_likelihood.c - the likelihood of windows of snapshots. The walk in an interval moves only
  * the differences of neighbours that end after its beginning. These are the last ones: a smaller
  * matrix. */
-#include "motion_likelihood.h"
+#include "motion_work.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,9 +63,13 @@ static double noise_of(const struct phema_motion_data *data, size_t i)
     return rounded * rounded;
 }
 
-/* Differences are small, and lose fewer digits than the snapshots. */
-void phema_motion_find_seen(double *seen, double *noise, double *differences,
-                            const struct phema_motion_data *data, const size_t *origins, size_t n)
+/* What the sample shows of n snapshots, and what their rounding adds to it: products of the
+ * differences of neighbours, an element, as the upper half of [n - 1 x n - 1]. Differences are
+ * small, and lose fewer digits than the snapshots.
+ *   origins      [n] of the snapshots in the data
+ *   differences  [(n - 1) x elements] scratch memory */
+static void find_seen(double *seen, double *noise, double *differences,
+                      const struct phema_motion_data *data, const size_t *origins, size_t n)
 {
     const struct phema_sample_rows *sample = data->sample;
     size_t m = n - 1;
@@ -194,8 +198,8 @@ PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
         window->n_pieces = work->n_pieces;
         window->n = n < WINDOW ? n : WINDOW;
         window->first = w * STRIDE + window->n < n ? w * STRIDE : n - window->n;
-        phema_motion_find_seen(window->seen, window->noise, differences, data,
-                               work->origins + window->first, window->n);
+        find_seen(window->seen, window->noise, differences, data, work->origins + window->first,
+                  window->n);
         find_moved(window, work);
         status = find_products(window, work, memory, err);
     }
@@ -382,7 +386,7 @@ static enum phema_status find_drift(struct drift *drift, const struct phema_moti
         phema_arena_array(&memory, drift->n * data->sample->n_elems, sizeof(*differences));
     if (!differences)
         return phema_fail_memory(err);
-    phema_motion_find_seen(drift->seen, noise, differences, data, work->origins, n);
+    find_seen(drift->seen, noise, differences, data, work->origins, n);
     phema_arena_clear(&memory);
     coherent.coherence = 1;
     enum phema_status status = model(drift->walked, work->kept, n, motion, err);

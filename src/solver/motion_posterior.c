@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* motion_posterior.c - the likeliest level and slope of log v in each interval: Fisher scoring of
  * the restricted likelihood of the sample, with a prior (docs/numerics.md, N29 to N31). */
-#include "motion_posterior.h"
+#include "motion_work.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "cholesky.h"
-#include "motion_likelihood.h"
 
 /* ---- Shapes within the intervals (docs/numerics.md, N28) ---- */
 
@@ -18,7 +17,10 @@
 #define MOST_SLOPE       5.0
 #define MOST_FIRST_SLOPE 3.0
 
-double phema_motion_limited_slope(const double *levels, size_t n, size_t k)
+/* The slope of log v within interval k of n, from the levels of all (N28): the smaller one of those
+ * to its neighbours, so none at peaks. The motion of the first interval may only fall, and that of
+ * the last only go on falling. */
+static double limited_slope(const double *levels, size_t n, size_t k)
 {
     double before = k ? levels[k] - levels[k - 1] : 0;
     double after = k + 1 < n ? levels[k + 1] - levels[k] : fmin(before, 0);
@@ -27,7 +29,8 @@ double phema_motion_limited_slope(const double *levels, size_t n, size_t k)
     return fmax(-MOST_SLOPE, fmin(MOST_SLOPE, slope));
 }
 
-double phema_motion_end_shape(size_t piece, size_t n_pieces, int power)
+/* The mean of (1 - x)^power over one of the pieces of [0, 1]. */
+static double end_shape(size_t piece, size_t n_pieces, int power)
 {
     double n = (double)n_pieces;
     double from = 1 - (double)piece / n, to = 1 - (double)(piece + 1) / n;
@@ -35,7 +38,8 @@ double phema_motion_end_shape(size_t piece, size_t n_pieces, int power)
            (power + 1);
 }
 
-size_t phema_motion_pieces_to_join(double range, size_t n_pieces)
+/* How many pieces of an interval may have one rate, where log v changes by so much in it. */
+static size_t pieces_to_join(double range, size_t n_pieces)
 {
     size_t n_steps = range < 0.25 ? 1 : range < 0.5 ? 2 : range < 1 ? 4 : n_pieces;
     return n_steps < n_pieces ? n_pieces / n_steps : 1;
@@ -44,7 +48,7 @@ size_t phema_motion_pieces_to_join(double range, size_t n_pieces)
 /* exp(slope x), x from -1/2 to 1/2, in as few steps as are fine enough. */
 static double slope_shape(size_t piece, size_t n_pieces, double slope)
 {
-    size_t n_joined = phema_motion_pieces_to_join(fabs(slope), n_pieces);
+    size_t n_joined = pieces_to_join(fabs(slope), n_pieces);
     size_t first = piece - piece % n_joined;
     double middle = (double)first + (double)n_joined / 2;
     return phema_motion_exp(slope * (middle / (double)n_pieces - 0.5));
@@ -57,7 +61,7 @@ void phema_motion_set_shape(struct phema_motion_work *work, int end_power)
         size_t interval = k / work->n_pieces, piece = k % work->n_pieces;
         work->shape[k] =
             work->known[k] * (interval + 1 == n_intervals && end_power
-                                  ? phema_motion_end_shape(piece, work->n_pieces, end_power)
+                                  ? end_shape(piece, work->n_pieces, end_power)
                                   : slope_shape(piece, work->n_pieces, work->slopes[interval]));
     }
 }
@@ -92,7 +96,7 @@ static void find_slopes(struct phema_motion_work *work, const struct phema_motio
         work->heights[k] = phema_motion_log(motion->wander[k] * mean) - work->levels[k];
     }
     for (size_t k = 0; k < n; k++)
-        work->slopes[k] = phema_motion_limited_slope(work->heights, n, k);
+        work->slopes[k] = limited_slope(work->heights, n, k);
 }
 
 void phema_motion_set_even(struct phema_motion_work *work)
@@ -180,7 +184,7 @@ static void set_rates(struct climb *climb)
         double level = climb->unknowns[2 * interval], slope = climb->unknowns[2 * interval + 1];
         climb->v[k] = work->known[k] * phema_motion_exp(level + slope * climb->places[piece]);
         if (interval + 1 == climb->n_intervals)
-            climb->v[k] *= phema_motion_end_shape(piece, work->n_pieces, climb->end_power);
+            climb->v[k] *= end_shape(piece, work->n_pieces, climb->end_power);
     }
 }
 
@@ -206,7 +210,7 @@ static void limit_slopes(struct climb *climb)
     for (size_t k = 0; k < n; k++)
         climb->smooth[k] = climb->unknowns[2 * k] - climb->work->levels[k];
     for (size_t k = 0; k < n; k++)
-        climb->slopes[k] = phema_motion_limited_slope(climb->smooth, n, k);
+        climb->slopes[k] = limited_slope(climb->smooth, n, k);
     if (climb->end_power)
         climb->slopes[n - 1] = 0;
 }
@@ -369,7 +373,7 @@ static bool mix_ends(double *rates, struct climb *climb, size_t n_ways)
 static void join_alike(double *rates, size_t n_pieces)
 {
     double range = fabs(phema_motion_log(rates[n_pieces - 1] / rates[0]));
-    size_t n_joined = phema_motion_pieces_to_join(range, n_pieces);
+    size_t n_joined = pieces_to_join(range, n_pieces);
     for (size_t first = 0; first < n_pieces; first += n_joined) {
         double mean = 0;
         for (size_t k = first; k < first + n_joined; k++)
