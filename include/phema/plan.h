@@ -218,22 +218,19 @@ void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan
 /* ---- Advice ---- */
 
 struct phema_plan_advice {
-    size_t *removed; /* [n_removed] deletable snapshots of the series, the least useful first */
-    size_t n_removed;
-    size_t n_considered; /* snapshots, without those later than the targets */
-    double error_before, error_after;
+    struct phema_advice found; /* of snapshots of the series */
+    size_t n_considered;       /* snapshots, without those later than the targets */
     struct phema_saving saving;
 };
 
 /* Which snapshots could be deleted, and how often to save, for all targets together (solver.h). The
- * caller clears the advice.
+ * caller clears what is found (phema_advice_clear).
  *   max_error  > 0
  * PHEMA_ERR_USAGE   weights were given, targets of several times
  * PHEMA_ERR_INPUTS  the snapshots do not fit their labels
  * and the failures of phema_advice_find and phema_advice_saving */
 PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phema_plan *plan,
                                  double max_error, struct phema_error *err);
-void phema_plan_advice_clear(struct phema_plan_advice *advice);
 
 /* ---- What is told of them (record.h) ---- */
 

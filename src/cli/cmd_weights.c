@@ -45,7 +45,7 @@ static enum phema_status print_advice(const struct weights_values *args,
         return status;
     report_advice(&args->common.style, plan, &advice, args->plan.max_error);
     status = print_plan(args, plan, &advice, err);
-    phema_plan_advice_clear(&advice);
+    phema_advice_clear(&advice.found);
     return status;
 }
 

@@ -312,8 +312,8 @@ static enum phema_status fill_plan(struct phema_plan *plan,
     if (status)
         return status;
     struct phema_identification *identification = NULL;
-    if (options
-            ->identifies) /* the solver leaves processors idle, which read the digests meanwhile */
+    /* the solver leaves processors idle, which read the digests meanwhile */
+    if (options->identifies)
         status = phema_series_identify_begin(&identification, plan->series, err);
     if (!status)
         status = read_schedule(plan, options, err);

@@ -159,38 +159,35 @@ void phema_series_write_warnings(struct phema_strbuf *out, const struct phema_se
 
 /* ---- Remarks ---- */
 
+/* Between two remarks of one target. */
+static struct phema_strbuf *separate(struct phema_strbuf *out)
+{
+    phema_strbuf_puts(out, out->size ? ", " : "");
+    return out;
+}
+
 /* Weights, snapshots and times of a target that are not as usual; false: all are. */
 static bool write_remarks(struct phema_strbuf *out, const struct phema_plan *plan,
                           const struct phema_target *target)
 {
     double wanted_sum = strcmp(target->kind ? target->kind : "", "difference") == 0 ? 0 : 1;
-    const char *between = "";
-    if (fabs(target->solution.sum - wanted_sum) > 1e-9) {
+    if (fabs(target->solution.sum - wanted_sum) > 1e-9)
         phema_strbuf_printf(out, "weights sum to %.9g", target->solution.sum);
-        between = ", ";
-    }
-    if (target->n_left_out) {
-        phema_strbuf_printf(out, "%s%zu later snapshot%s left out", between, target->n_left_out,
+    if (target->n_left_out)
+        phema_strbuf_printf(separate(out), "%zu later snapshot%s left out", target->n_left_out,
                             target->n_left_out == 1 ? "" : "s");
-        between = ", ";
-    }
-    if (plan->series->snapshots[target->newest].time < target->time && !plan->has_given_weights) {
-        phema_strbuf_printf(out, "%sbetween two snapshots: later ones are used", between);
-        between = ", ";
-    }
-    if (target->n_repeated) {
-        phema_strbuf_printf(out, "%s%zu snapshot%s left out that repeat%s another", between,
+    if (plan->series->snapshots[target->newest].time < target->time && !plan->has_given_weights)
+        phema_strbuf_puts(separate(out), "between two snapshots: later ones are used");
+    if (target->n_repeated)
+        phema_strbuf_printf(separate(out), "%zu snapshot%s left out that repeat%s another",
                             target->n_repeated, target->n_repeated == 1 ? "" : "s",
                             target->n_repeated == 1 ? "s" : "");
-        between = ", ";
-    }
     double initial = target->solution.predicted.initial;
     if (initial > 0)
-        phema_strbuf_printf(
-            out,
-            "%s%.2g %% are the parameters before training, which no snapshot shows: "
-            "they may add up to %.1e to the error",
-            between, 100 * initial, initial);
+        phema_strbuf_printf(separate(out),
+                            "%.2g %% are the parameters before training, which no snapshot shows: "
+                            "they may add up to %.1e to the error",
+                            100 * initial, initial);
     return out->size > 0;
 }
 

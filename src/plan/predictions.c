@@ -9,28 +9,6 @@
 
 /* ---- Advice ---- */
 
-static enum phema_status advise(struct phema_plan_advice *advice, const struct solver_input *input,
-                                double max_error, struct phema_error *err)
-{
-    struct phema_advice found;
-    enum phema_status status = phema_advice_find(&found, &input->problem, max_error, err);
-    if (status)
-        return status;
-    status = phema_advice_saving(&advice->saving, &input->problem, max_error, err);
-    if (status) {
-        phema_advice_clear(&found);
-        return status;
-    }
-    for (size_t r = 0; r < found.n_removed; r++)
-        found.removed[r] = input->index[found.removed[r]];
-    advice->removed = found.removed;
-    advice->n_removed = found.n_removed;
-    advice->n_considered = input->problem.n;
-    advice->error_before = found.error_before;
-    advice->error_after = found.error_after;
-    return PHEMA_OK;
-}
-
 PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phema_plan *plan,
                                  double max_error, struct phema_error *err)
 {
@@ -53,18 +31,19 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
         &input, series, plan->motion, solver_input_count_used(series, plan->targets[0].time), true,
         plan->targets, plan->m, err);
     if (!status)
-        status = advise(&advice, &input, max_error, err);
+        status = phema_advice_find(&advice.found, &input.problem, max_error, err);
+    if (!status)
+        status = phema_advice_saving(&advice.saving, &input.problem, max_error, err);
+    for (size_t r = 0; r < advice.found.n_removed; r++)
+        advice.found.removed[r] = input.index[advice.found.removed[r]];
+    advice.n_considered = input.problem.n;
     solver_input_clear(&input);
-    if (status)
-        return phema_fail_in(err, status, "%s", series->root);
-    *out = advice;
-    return PHEMA_OK;
-}
-
-void phema_plan_advice_clear(struct phema_plan_advice *advice)
-{
-    free(advice->removed);
-    *advice = (struct phema_plan_advice){0};
+    if (!status) {
+        *out = advice;
+        return PHEMA_OK;
+    }
+    phema_advice_clear(&advice.found);
+    return phema_fail_in(err, status, "%s", series->root);
 }
 
 /* ---- Distance of two averages ---- */

@@ -33,25 +33,39 @@ PHEMA_FALLIBLE target_check_time(const struct phema_target *target,
         phema_number_format(&to, target->time > last->time ? last->named_time : first->named_time));
 }
 
+/* The target's own copies of profiles. */
+static enum phema_status set_parts(struct phema_target *target, struct phema_plan *plan,
+                                   const struct phema_profile *parts, size_t n,
+                                   struct phema_error *err)
+{
+    struct phema_profile *own = phema_arena_array(&plan->memory, n, sizeof(*own));
+    if (!own)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        own[i] = parts[i];
+        own[i].label = target_label;
+    }
+    target->mix.parts = own;
+    target->mix.n_parts = n;
+    return PHEMA_OK;
+}
+
 /* ---- Power functions ---- */
 
 static enum phema_status set_power(struct phema_target *target, struct phema_plan *plan,
                                    struct phema_error *err)
 {
-    struct phema_profile *profile = phema_arena_alloc(&plan->memory, sizeof(*profile));
+    const struct phema_profile profile = {.gamma = target->gamma, .t = target->time};
     struct phema_strbuf text = {0};
     phema_spec_append_power(&text, target->is_by_gamma ? PHEMA_UNKNOWN : target->sigma_rel,
                             target->gamma, 1);
     char *spec = text.is_failed ? NULL : phema_arena_copy(&plan->memory, text.data, text.size);
     phema_strbuf_clear(&text);
-    if (!profile || !spec)
+    if (!spec)
         return phema_fail_memory(err);
-    *profile =
-        (struct phema_profile){.gamma = target->gamma, .t = target->time, .label = target_label};
-    target->mix = (struct phema_mix){.parts = profile, .n_parts = 1};
     target->kind = "power";
     target->spec = spec;
-    return PHEMA_OK;
+    return set_parts(target, plan, &profile, 1, err);
 }
 
 PHEMA_FALLIBLE target_resolve_width(struct phema_target *target, struct phema_plan *plan,
@@ -122,19 +136,10 @@ static enum phema_status set_spec(struct phema_target *target, struct phema_plan
     status = phema_spec_mix(&target->mix, spec, target->time, times, n, err);
     if (status)
         return status;
-    struct phema_profile *parts =
-        phema_arena_array(&plan->memory, target->mix.n_parts, sizeof(*parts));
-    if (!parts)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < target->mix.n_parts; i++) {
-        parts[i] = target->mix.parts[i];
-        parts[i].label = target_label;
-    }
-    target->mix.parts = parts;
     target->kind = spec->kind;
     target->spec = spec->canonical;
     target->file_part = spec->file_part;
-    return PHEMA_OK;
+    return set_parts(target, plan, target->mix.parts, target->mix.n_parts, err);
 }
 
 size_t phema_series_find_newest(const struct phema_series *series, double time)
@@ -156,24 +161,18 @@ static enum phema_status set_newest(struct phema_target *target, struct phema_pl
                                     struct phema_error *err)
 {
     size_t k = phema_series_find_newest(plan->series, target->time);
-    struct phema_profile *profile = phema_arena_alloc(&plan->memory, sizeof(*profile));
-    if (!profile)
-        return phema_fail_memory(err);
     struct phema_name_buffer time;
     if (k == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_TARGET,
                           PHEMA_TARGET_NEWEST ": no snapshot of %s ends at %s", plan->series->root,
                           phema_number_format(&time, target->named_time));
     const struct phema_snapshot *snapshot = &plan->series->snapshots[k];
-    *profile = snapshot->profile;
-    profile->label = target_label;
-    target->mix = (struct phema_mix){.parts = profile, .n_parts = 1};
     target->kind = snapshot->kind;
     target->spec = snapshot->spec;
     target->file_part = PHEMA_TARGET_NEWEST;
     target->is_stored = true;
     target->stored = k;
-    return PHEMA_OK;
+    return set_parts(target, plan, &snapshot->profile, 1, err);
 }
 
 PHEMA_FALLIBLE target_resolve_spec(struct phema_target *target, struct phema_plan *plan,

@@ -316,60 +316,49 @@ static enum phema_status read_text(struct phema_plan *plan, struct phema_span te
     return status;
 }
 
-/* Appends what a pipe holds until its writers have closed it. Without a writer it is empty: nothing
- * waits for one. */
-static enum phema_status drain_pipe(struct phema_strbuf *text, int descriptor,
+/* Appends what a pipe, as of --weights <(command), holds until its writers have closed it. Without a
+ * writer it is empty: nothing waits for one. */
+static enum phema_status drain_pipe(struct phema_strbuf *text, const char *path,
                                     struct phema_error *err)
 {
     char part[4096];
-    for (;;) {
-        ssize_t n = read(descriptor, part, sizeof(part));
-        if (n == 0)
-            return phema_strbuf_check(text, err);
-        if (n > 0) {
-            phema_strbuf_append(text, part, (size_t)n);
-        } else if (errno == EAGAIN) {
-            struct pollfd waiting = {.fd = descriptor, .events = POLLIN};
-            (void)poll(&waiting, 1, -1);
-        } else if (errno != EINTR) {
-            return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be read", errno);
-        }
-        if (text->size > MOST_PIPED)
-            return phema_fail(err, PHEMA_ERR_FILE, "a pipe may hold at most 64 MiB of weights");
-    }
-}
-
-/* --weights <(command) */
-static enum phema_status read_from_pipe(struct phema_plan *plan, const char *path,
-                                        struct phema_error *err)
-{
-    struct phema_strbuf text = {0};
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
-    enum phema_status status = drain_pipe(&text, descriptor, err);
+    enum phema_status status = PHEMA_OK;
+    for (ssize_t n = 1; n != 0 && !status;) {
+        n = read(descriptor, part, sizeof(part));
+        if (n > 0) {
+            phema_strbuf_append(text, part, (size_t)n);
+        } else if (n < 0 && errno == EAGAIN) {
+            struct pollfd waiting = {.fd = descriptor, .events = POLLIN};
+            (void)poll(&waiting, 1, -1);
+        } else if (n < 0 && errno != EINTR) {
+            status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be read", errno);
+        }
+        if (!status && text->size > MOST_PIPED)
+            status = phema_fail(err, PHEMA_ERR_FILE, "a pipe may hold at most 64 MiB of weights");
+    }
     (void)close(descriptor);
-    if (!status)
-        status = read_text(
-            plan, (struct phema_span){(const uint8_t *)(text.data ? text.data : ""), text.size},
-            err);
-    phema_strbuf_clear(&text);
-    return status;
+    return status ? status : phema_strbuf_check(text, err);
 }
 
 PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path, struct phema_error *err)
 {
+    struct phema_strbuf piped = {0};
     struct phema_file *file = NULL;
     struct stat st;
-    enum phema_status status;
-    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode)) {
-        status = read_from_pipe(plan, path, err);
-    } else {
-        status = phema_file_open(&file, path, err);
-        if (!status)
-            status = read_text(plan, phema_file_span(file), err);
-        phema_file_close(file);
-    }
+    bool is_pipe = stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+    enum phema_status status =
+        is_pipe ? drain_pipe(&piped, path, err) : phema_file_open(&file, path, err);
+    const char *text = piped.data ? piped.data : "";
+    if (!status)
+        status = read_text(plan,
+                           is_pipe ? (struct phema_span){(const uint8_t *)text, piped.size}
+                                   : phema_file_span(file),
+                           err);
+    phema_file_close(file);
+    phema_strbuf_clear(&piped);
     return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
 }
 

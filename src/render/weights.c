@@ -12,8 +12,8 @@
 
 static bool is_removed(const struct phema_plan_advice *advice, size_t snapshot)
 {
-    for (size_t r = 0; r < advice->n_removed; r++)
-        if (advice->removed[r] == snapshot)
+    for (size_t r = 0; r < advice->found.n_removed; r++)
+        if (advice->found.removed[r] == snapshot)
             return true;
     return false;
 }
@@ -41,16 +41,16 @@ void report_advice(const struct render_style *style, const struct phema_plan *pl
     if (style->is_quiet)
         return;
     const char *of = plan->m > 1 ? "the worst error expected" : "the error expected";
-    if (advice->error_before > max_error)
-        render_say("keep all snapshots: %s is %.1e already, above %.2g", of, advice->error_before,
-                   max_error);
-    else if (advice->n_removed == 0)
+    if (advice->found.error_before > max_error)
+        render_say("keep all snapshots: %s is %.1e already, above %.2g", of,
+                   advice->found.error_before, max_error);
+    else if (advice->found.n_removed == 0)
         render_say("keep all snapshots: %s is %.1e, and would rise above %.2g", of,
-                   advice->error_before, max_error);
+                   advice->found.error_before, max_error);
     else
         render_say("%zu of %zu snapshots can be deleted: %s rises from %.1e to %.1e, within %.2g",
-                   advice->n_removed, advice->n_considered, of, advice->error_before,
-                   advice->error_after, max_error);
+                   advice->found.n_removed, advice->n_considered, of, advice->found.error_before,
+                   advice->found.error_after, max_error);
     report_saving(plan, &advice->saving, max_error);
 }
 
@@ -67,7 +67,7 @@ void weights_write_advice(struct phema_strbuf *out, const struct phema_plan *pla
                                 phema_name_escape(&shown, label, strlen(label)));
     }
     if (!is_verbose)
-        phema_strbuf_printf(out, "keep    %zu (-v)\n", plan->series->n - advice->n_removed);
+        phema_strbuf_printf(out, "keep    %zu (-v)\n", plan->series->n - advice->found.n_removed);
 }
 
 static void write_advice_json(struct phema_json_out *out, const struct phema_plan *plan,
@@ -81,8 +81,8 @@ static void write_advice_json(struct phema_json_out *out, const struct phema_pla
         if (is_removed(advice, k))
             phema_json_out_string(out, NULL, plan->series->snapshots[k].label);
     phema_json_out_close(out, ']');
-    phema_json_out_number(out, "error_before", advice->error_before);
-    phema_json_out_number(out, "error_after", advice->error_after);
+    phema_json_out_number(out, "error_before", advice->found.error_before);
+    phema_json_out_number(out, "error_after", advice->found.error_after);
     phema_json_out_open(out, "save", '{');
     phema_json_out_u64(out, "times", saving->n_times);
     phema_json_out_u64(out, "profiles", saving->n_per_time);

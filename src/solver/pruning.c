@@ -157,23 +157,19 @@ static enum phema_status solve(struct phema_solution *solutions,
     return phema_weights_solve(solutions, problem, &options, err);
 }
 
-/* The worst predicted error of the targets with other snapshots. */
+/* The worst predicted error of the targets with other snapshots.
+ *   memory  that holds them, which may have failed; cleared */
 static enum phema_status rate(double *worst, const struct phema_problem *problem,
-                              const struct phema_profile *snapshots, const double *rounding,
-                              size_t n, struct phema_error *err)
+                              struct phema_arena *memory, struct phema_error *err)
 {
-    struct phema_solution *solutions = calloc(problem->m, sizeof(*solutions));
-    if (!solutions)
-        return phema_fail_memory(err);
-    struct phema_problem other = *problem;
-    other.snapshots = snapshots;
-    other.rounding = rounding;
-    other.n = n;
-    enum phema_status status = solve(solutions, &other, err);
-    if (!status)
+    struct phema_solution *solutions = phema_arena_array(memory, problem->m, sizeof(*solutions));
+    enum phema_status status =
+        memory->is_failed ? phema_fail_memory(err) : solve(solutions, problem, err);
+    if (!status) {
         *worst = worst_of(solutions, problem->m);
-    phema_solutions_clear(solutions, problem->m);
-    free(solutions);
+        phema_solutions_clear(solutions, problem->m);
+    }
+    phema_arena_clear(memory);
     return status;
 }
 
@@ -190,20 +186,20 @@ static bool is_removed(const struct phema_advice *advice, size_t i)
 static enum phema_status rate_rest(struct phema_advice *advice, const struct phema_problem *problem,
                                    struct phema_error *err)
 {
-    struct phema_profile *snapshots = calloc(problem->n, sizeof(*snapshots));
-    double *rounding = calloc(problem->n, sizeof(*rounding));
-    size_t n = 0;
-    for (size_t i = 0; snapshots && rounding && i < problem->n; i++) {
+    struct phema_arena memory = {0};
+    struct phema_profile *snapshots = phema_arena_array(&memory, problem->n, sizeof(*snapshots));
+    double *rounding = phema_arena_array(&memory, problem->n, sizeof(*rounding));
+    struct phema_problem rest = *problem;
+    rest.snapshots = snapshots;
+    rest.rounding = rounding;
+    rest.n = 0;
+    for (size_t i = 0; !memory.is_failed && i < problem->n; i++) {
         if (is_removed(advice, i))
             continue;
-        snapshots[n] = problem->snapshots[i];
-        rounding[n++] = problem->rounding ? problem->rounding[i] : 0;
+        snapshots[rest.n] = problem->snapshots[i];
+        rounding[rest.n++] = problem->rounding ? problem->rounding[i] : 0;
     }
-    enum phema_status status =
-        snapshots && rounding ? rate(&advice->error_after, problem, snapshots, rounding, n, err)
-                              : phema_fail_memory(err);
-    free(snapshots);
-    free(rounding);
+    enum phema_status status = rate(&advice->error_after, &rest, &memory, err);
     if (status != PHEMA_ERR_TARGET)
         return status;
     advice->error_after = HUGE_VAL;
@@ -284,9 +280,14 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
                                     struct phema_error *err)
 {
     size_t n = n_times * saving->n_families;
-    struct phema_profile *snapshots = calloc(n + 1, sizeof(*snapshots)); /* never of size 0 */
-    double *rounding = calloc(n + 1, sizeof(*rounding));
-    for (size_t i = 0; snapshots && rounding && i < n; i++) {
+    struct phema_arena memory = {0};
+    struct phema_profile *snapshots = phema_arena_array(&memory, n, sizeof(*snapshots));
+    double *rounding = phema_arena_array(&memory, n, sizeof(*rounding));
+    struct phema_problem other = *saving->problem;
+    other.snapshots = snapshots;
+    other.rounding = rounding;
+    other.n = n;
+    for (size_t i = 0; !memory.is_failed && i < n; i++) {
         struct phema_profile *snapshot = &snapshots[i];
         *snapshot = saving->families[i % saving->n_families];
         size_t nth = i / saving->n_families + 1;
@@ -298,12 +299,7 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
             snapshot->reset = snapshot->origin = 0;
         rounding[i] = saving->rounding;
     }
-    enum phema_status status = snapshots && rounding
-                                   ? rate(worst, saving->problem, snapshots, rounding, n, err)
-                                   : phema_fail_memory(err);
-    free(snapshots);
-    free(rounding);
-    return status;
+    return rate(worst, &other, &memory, err);
 }
 
 /* The fewest times that are enough, found by doubling and then by bisection. A solve that fails for
