@@ -84,18 +84,6 @@ static bool set_merge_weights(double *weights, const struct solver_input *input,
     return mix->n_parts > 0;
 }
 
-/* Sets weights [problem.n], which are 0, if the target is a snapshot as it is. */
-static bool set_stored_weight(double *weights, const struct solver_input *input,
-                              const struct phema_target *target)
-{
-    for (size_t x = 0; x < input->problem.n && target->is_stored; x++)
-        if (input->index[x] == target->stored) {
-            weights[x] = 1;
-            return true;
-        }
-    return false;
-}
-
 /* A snapshot as it is and a merge of raw snapshots have exactly the weights of their definition,
  * free of rounding and ridge, so that no other file is read. */
 static enum phema_status use_exact_weights(struct solver_input *input,
@@ -108,8 +96,12 @@ static enum phema_status use_exact_weights(struct solver_input *input,
         return phema_fail_memory(err);
     for (size_t j = 0; j < problem->m; j++) {
         memset(weights, 0, problem->n * sizeof(*weights));
-        if (!set_stored_weight(weights, input, &targets[j]) &&
-            !set_merge_weights(weights, input, &problem->targets[j]))
+        size_t x = 0;
+        while (x < problem->n && !(targets[j].is_stored && input->index[x] == targets[j].stored))
+            x++;
+        if (x < problem->n)
+            weights[x] = 1;
+        else if (!set_merge_weights(weights, input, &problem->targets[j]))
             continue;
         struct phema_problem alone = *problem;
         alone.targets = &problem->targets[j];

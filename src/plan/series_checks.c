@@ -112,12 +112,6 @@ static bool search_events(struct search *search, const struct fit *fit)
 /* With fewer elements, z itself scatters: by 1 / sqrt(2 elements) and more. */
 #define LEAST_ELEMENTS 64
 
-/* A snapshot most of whose tensors are off is of another training, or has another label. */
-static bool has_damaged_tensor(const struct phema_tensor_outlier *outlier)
-{
-    return outlier->ratio > PHEMA_TENSOR_OUTLIER && outlier->n_outliers * 2 <= outlier->n_compared;
-}
-
 static void explain_damage(struct search *search, const struct phema_tensor_outlier *outlier)
 {
     const struct phema_tensor *tensor = &search->series->tensors[outlier->tensor].tensor;
@@ -172,8 +166,10 @@ static enum phema_series_verdict judge_labels(struct search *search, const struc
 {
     if (isnan(fit->max_z))
         return PHEMA_SERIES_UNKNOWN;
-    if (has_damaged_tensor(&fit->outlier)) {
-        explain_damage(search, &fit->outlier);
+    const struct phema_tensor_outlier *outlier = &fit->outlier;
+    /* a snapshot most of whose tensors are off is of another training, or has another label */
+    if (outlier->ratio > PHEMA_TENSOR_OUTLIER && outlier->n_outliers * 2 <= outlier->n_compared) {
+        explain_damage(search, outlier);
         return PHEMA_SERIES_WRONG;
     }
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;

@@ -209,21 +209,17 @@ struct fit search_fit(struct search *search, const struct labels *labels,
     return status ? no_fit : fit;
 }
 
-/* The newest of the tried labels, under the simplest motion. */
-static bool passes_first_look(struct search *search)
+bool search_rate(struct fit *fit, struct search *search)
 {
     const struct labels *tried = &search->tried;
     size_t n = tried->n < FIRST_LOOK ? tried->n : FIRST_LOOK, first = tried->n - n;
-    struct labels newest = {tried->profiles + first, tried->rows + first, n};
-    struct fit fit = search_fit(search, &newest, COMPARE_ROUGHLY);
-    return !(fit.max_z > ROUGH_Z || fit.median_z > WRONG_MEDIAN_Z);
-}
-
-bool search_rate(struct fit *fit, struct search *search)
-{
-    if (search->tried.n < 3 || !passes_first_look(search))
+    const struct labels newest = {tried->profiles + first, tried->rows + first, n};
+    if (n < 3)
         return false;
-    *fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
+    *fit = search_fit(search, &newest, COMPARE_ROUGHLY);
+    if (fit->max_z > ROUGH_Z || fit->median_z > WRONG_MEDIAN_Z)
+        return false;
+    *fit = search_fit(search, tried, COMPARE_SNAPSHOTS);
     if (!(fit->median_z >= EXPLAINED_LEAST_MEDIAN_Z))
         fit->likelihood = -HUGE_VAL;
     return fit_explains(fit);

@@ -26,21 +26,14 @@
 #define MAX_TARGETS ((size_t)10000)
 #define MOST_PIPED  ((size_t)64 << 20)
 
-static bool is_text(const char *text, size_t text_size, const char *name, size_t size)
-{
-    return text_size == size && memcmp(text, name, size) == 0;
-}
-
 /* The path of the snapshot's file, followed by ":KEY" where the file holds several snapshots. */
 static bool is_path_of(const struct phema_snapshot *snapshot, const char *name, size_t size)
 {
-    size_t path_size = snapshot->path ? strlen(snapshot->path) : 0;
-    if (!path_size || size < path_size || memcmp(snapshot->path, name, path_size) != 0)
-        return false;
-    if (!snapshot->key)
-        return size == path_size;
-    return size == path_size + 1 + strlen(snapshot->key) && name[path_size] == ':' &&
-           memcmp(name + path_size + 1, snapshot->key, size - path_size - 1) == 0;
+    size_t path = snapshot->path ? strlen(snapshot->path) : 0;
+    if (!path || !snapshot->key)
+        return path && phema_bytes_are(name, size, snapshot->path);
+    return size > path && name[path] == ':' && phema_bytes_are(name, path, snapshot->path) &&
+           phema_bytes_are(name + path + 1, size - path - 1, snapshot->key);
 }
 
 /* The label or path of the snapshot without its ":KEY". */
@@ -48,8 +41,8 @@ static bool is_file_of(const struct phema_snapshot *snapshot, const char *name, 
 {
     size_t end = snapshot->key ? strlen(snapshot->key) + 1 : 0, label = strlen(snapshot->label);
     return end && label > end &&
-           (is_text(snapshot->label, label - end, name, size) ||
-            (snapshot->path && is_text(snapshot->path, strlen(snapshot->path), name, size)));
+           ((size == label - end && memcmp(snapshot->label, name, size) == 0) ||
+            (snapshot->path && phema_bytes_are(name, size, snapshot->path)));
 }
 
 static enum phema_status fail_ambiguous(const struct phema_series *series, const char *name,
@@ -86,8 +79,7 @@ static enum phema_status find_snapshot(size_t *out, const struct phema_series *s
     size_t n_in_file = 0;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
-        if (is_text(snapshot->label, strlen(snapshot->label), name, size) ||
-            is_path_of(snapshot, name, size)) {
+        if (phema_bytes_are(name, size, snapshot->label) || is_path_of(snapshot, name, size)) {
             *out = k;
             return PHEMA_OK;
         }

@@ -74,23 +74,18 @@ static enum phema_status read_stage(struct reading *reading, const struct phema_
     return PHEMA_OK;
 }
 
-static enum phema_status read_line(struct reading *reading, struct phema_span text,
-                                   struct phema_error *err)
-{
-    struct phema_json *line = NULL;
-    enum phema_status status = phema_json_parse(&line, text, err);
-    if (!status)
-        status = read_stage(reading, line, err);
-    phema_json_free(line);
-    return status;
-}
-
 static enum phema_status read_lines(struct reading *reading, struct phema_span text,
                                     struct phema_error *err)
 {
     for (size_t number = 1; text.size; number++) {
         struct phema_span line = phema_span_split(&text, '\n');
-        enum phema_status status = line.size ? read_line(reading, line, err) : PHEMA_OK;
+        struct phema_json *json = NULL;
+        if (!line.size)
+            continue;
+        enum phema_status status = phema_json_parse(&json, line, err);
+        if (!status)
+            status = read_stage(reading, json, err);
+        phema_json_free(json);
         if (status)
             return phema_fail_in(err, status, "line %zu", number);
     }

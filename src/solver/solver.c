@@ -97,20 +97,15 @@ static bool find_ridge(phema_quad *ridge, double *lambda, const struct problem *
     return *lambda > 0;
 }
 
-static const struct phema_gram *gram_of(const struct problem *problem)
-{
-    const struct phema_gram *const grams[] = {[PHEMA_METRIC_WALK] = &problem->grams.walk,
-                                              [PHEMA_METRIC_PROFILE] = &problem->grams.white,
-                                              [PHEMA_METRIC_MOTION] = &problem->grams.motion};
-    return grams[problem->options->metric];
-}
-
 /* ridge [n]: scratch memory */
 static enum phema_status solve_target(struct phema_solution *solution, struct phema_system *system,
                                       phema_quad *ridge, const struct problem *problem,
                                       size_t target, struct phema_error *err)
 {
     const struct phema_solve_options *options = problem->options;
+    const struct phema_gram *const grams[] = {[PHEMA_METRIC_WALK] = &problem->grams.walk,
+                                              [PHEMA_METRIC_PROFILE] = &problem->grams.white,
+                                              [PHEMA_METRIC_MOTION] = &problem->grams.motion};
     enum phema_sum sum = options->metric != PHEMA_METRIC_PROFILE ? PHEMA_SUM_KEPT
                          : options->keeps_sum                    ? PHEMA_SUM_FREE
                                                                  : PHEMA_SUM_DIVIDED;
@@ -120,8 +115,8 @@ static enum phema_status solve_target(struct phema_solution *solution, struct ph
     if (!system->gram || (options->ridge == PHEMA_RIDGE_VALUE &&
                           ridge_unit(problem, target) != ridge_unit(problem, target - 1))) {
         phema_system_close(system);
-        status = phema_system_open(system, gram_of(problem), has_ridge ? ridge : NULL, options,
-                                   PHEMA_STRICT, err);
+        status = phema_system_open(system, grams[options->metric], has_ridge ? ridge : NULL,
+                                   options, PHEMA_STRICT, err);
         if (status)
             return status;
     }
@@ -262,17 +257,6 @@ enum phema_status phema_weights_solve(struct phema_solution *solutions,
     return status;
 }
 
-static enum phema_status check_weights(const struct phema_solution *solutions, size_t n, size_t m,
-                                       struct phema_error *err)
-{
-    for (size_t k = 0; k < m; k++)
-        for (size_t i = 0; i < n; i++)
-            if (!isfinite(solutions[k].weights[i]))
-                return phema_fail(err, PHEMA_ERR_INPUTS, "expected finite weights, found %g",
-                                  solutions[k].weights[i]);
-    return PHEMA_OK;
-}
-
 /* paper: scratch memory [m] */
 static enum phema_status rate_all(struct phema_solution *rated, double *paper,
                                   const struct problem *problem, struct phema_error *err)
@@ -301,14 +285,15 @@ enum phema_status phema_weights_evaluate(struct phema_solution *solutions,
     const struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK,
                                                 .ridge = PHEMA_RIDGE_NONE};
     struct problem problem = {.given = given, .options = &options};
-    enum phema_status status = check_weights(solutions, given->n, given->m, err);
-    if (status)
-        return status;
-    status = open_problem(&problem, false, err);
-    if (status)
-        return status;
-
     size_t m = given->m;
+    for (size_t k = 0; k < m; k++)
+        for (size_t i = 0; i < given->n; i++)
+            if (!isfinite(solutions[k].weights[i]))
+                return phema_fail(err, PHEMA_ERR_INPUTS, "expected finite weights, found %g",
+                                  solutions[k].weights[i]);
+    enum phema_status status = open_problem(&problem, false, err);
+    if (status)
+        return status;
     struct phema_solution *rated = calloc(m + 1, sizeof(*rated)); /* m may be 0 */
     double *paper = make_weights(m);
     for (size_t k = 0; rated && k < m; k++)
