@@ -33,7 +33,7 @@ void candidates_note(struct candidate_list *candidates, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add_sentence(candidates->notes, format, args);
+    add_sentence(&candidates->notes, format, args);
     va_end(args);
 }
 
@@ -41,7 +41,7 @@ void candidates_warn(struct candidate_list *candidates, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add_sentence(candidates->warnings, format, args);
+    add_sentence(&candidates->warnings, format, args);
     va_end(args);
 }
 

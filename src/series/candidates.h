@@ -67,9 +67,9 @@ struct candidate_list {
     const char *unit;  /* from a manifest, or NULL */
     bool asks_for_raw; /* --input-profile raw */
     bool is_numbered;  /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
-    struct phema_strbuf *notes, *warnings; /* sentences, each ended by a NUL */
-    size_t n_outputs;                      /* left out because posthoc-ema has made them */
-    const char *output;                    /* the path of the first of them */
+    struct phema_strbuf notes, warnings; /* sentences, each ended by a NUL; the owner clears them */
+    size_t n_outputs;                    /* left out because posthoc-ema has made them */
+    const char *output;                  /* the path of the first of them */
     const char *unreadable; /* label of a directory that is left out since it is no complete
                                  * checkpoint, ... */
     const char *fault;      /* ... and why, as the end of a sentence; NULL: none */

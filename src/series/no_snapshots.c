@@ -13,7 +13,6 @@
 /* The names in a directory, read as those of snapshots. */
 struct listing {
     struct phema_arena memory;
-    struct phema_strbuf notes, warnings;
     struct candidate_list candidates;
     size_t n; /* that may be snapshots */
 };
@@ -22,9 +21,7 @@ static bool open_listing(struct listing *listing, const char *path)
 {
     struct phema_error ignored = {0};
     const struct phema_series_options options = {.snapshots = path};
-    *listing = (struct listing){.n = 0};
-    listing->candidates = (struct candidate_list){
-        .arena = &listing->memory, .notes = &listing->notes, .warnings = &listing->warnings};
+    *listing = (struct listing){.candidates = {.arena = &listing->memory}};
     if (discover_snapshots(&listing->candidates, &options, &ignored))
         return false;
     for (size_t i = 0; i < listing->candidates.n; i++)
@@ -34,8 +31,8 @@ static bool open_listing(struct listing *listing, const char *path)
 
 static void close_listing(struct listing *listing)
 {
-    phema_strbuf_clear(&listing->notes);
-    phema_strbuf_clear(&listing->warnings);
+    phema_strbuf_clear(&listing->candidates.notes);
+    phema_strbuf_clear(&listing->candidates.warnings);
     phema_arena_clear(&listing->memory);
 }
 

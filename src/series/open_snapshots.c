@@ -83,7 +83,8 @@ static enum phema_status open_file(struct series_builder *builder,
                                 "to list the tensors of the snapshots", err);
     if (status)
         return status;
-    const struct phema_strbuf *said = &builder->warnings; /* of the first of many files */
+    const struct phema_strbuf *said =
+        &builder->candidates.warnings; /* of the first of many files */
     for (size_t i = 0; i < phema_checkpoint_n_warnings(builder->checkpoint); i++) {
         const char *warning = phema_checkpoint_warning(builder->checkpoint, i);
         if (!said->size || !memmem(said->data, said->size, warning, strlen(warning)))
@@ -548,7 +549,7 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
     if (!by_name)
         return phema_fail_memory(err);
     memcpy(by_name, candidates->items, candidates->n * sizeof(*by_name));
-    size_t notes_size = builder->notes.size, warnings_size = builder->warnings.size;
+    size_t notes_size = candidates->notes.size, warnings_size = candidates->warnings.size;
     builder->opens_optional = true;
     enum phema_status status = add_candidates(builder, err);
     builder->opens_optional = false;
@@ -556,8 +557,8 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
         return status;
     reset_snapshots(builder);
     candidates->items = by_name;
-    builder->notes.size = notes_size;
-    builder->warnings.size = warnings_size;
+    candidates->notes.size = notes_size;
+    candidates->warnings.size = warnings_size;
     builder->series->unsampled = keep_text(builder, err->message);
     return builder->series->unsampled ? add_candidates(builder, err) : phema_fail_memory(err);
 }

@@ -54,9 +54,10 @@ static size_t count_sentences(const struct phema_strbuf *sentences)
 }
 
 /* The note on an assumed profile, if there is one, is the last before the warnings. */
-static enum phema_status keep_notes(struct phema_series *series, struct phema_strbuf *notes,
-                                    const struct phema_strbuf *warnings, struct phema_error *err)
+static enum phema_status keep_notes(struct phema_series *series, struct candidate_list *candidates,
+                                    struct phema_error *err)
 {
+    struct phema_strbuf *notes = &candidates->notes, *warnings = &candidates->warnings;
     if (series->assumption)
         phema_strbuf_append(notes, series->assumption, strlen(series->assumption) + 1);
     size_t n = count_sentences(notes);
@@ -103,7 +104,7 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     enum phema_status status = profile_resets_apply(builder, err);
     if (!status && series->n_tensors)
         status = tensor_table_find_tied(&builder->tensor_table, err);
-    return status ? status : keep_notes(series, &builder->notes, &builder->warnings, err);
+    return status ? status : keep_notes(series, &builder->candidates, err);
 }
 
 /* ---- Claims on the inputs ---- */
@@ -180,23 +181,18 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     struct series_builder builder = {
         .options = options,
         .series = series,
-        .candidates = {.specs = {.arena = &series->memory}},
-        .tensor_table = {.options = options, .series = series},
+        .candidates = {.arena = &builder.scratch, .specs = {.arena = &series->memory}},
+        .filter = {.sets = &builder.sets},
+        .tensor_table = {.options = options, .filter = &builder.filter, .series = series},
     };
-    builder.candidates.arena = &builder.scratch;
-    builder.candidates.notes = &builder.notes;
-    builder.candidates.warnings = &builder.warnings;
-    builder.tensor_table.filter = &builder.filter;
-    builder.filter.sets = &builder.sets;
-
     enum phema_status status = build_series(&builder, err);
 
     for (size_t i = 0; i < builder.filter.n_includes; i++)
         phema_regex_free(builder.filter.includes[i]);
     for (size_t i = 0; i < builder.filter.n_excludes; i++)
         phema_regex_free(builder.filter.excludes[i]);
-    phema_strbuf_clear(&builder.notes);
-    phema_strbuf_clear(&builder.warnings);
+    phema_strbuf_clear(&builder.candidates.notes);
+    phema_strbuf_clear(&builder.candidates.warnings);
     phema_arena_clear(&builder.scratch);
     phema_arena_clear(&builder.sets_memory);
     if (status) {

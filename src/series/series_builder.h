@@ -10,7 +10,6 @@ struct series_builder {
     const struct phema_series_options *options;
     struct phema_series *series;
     struct phema_arena scratch;
-    struct phema_strbuf notes, warnings;
     struct candidate_list candidates;
     struct tensor_filter filter;
     struct tensor_table tensor_table;

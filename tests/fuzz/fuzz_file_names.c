@@ -42,7 +42,7 @@ static void check_scan(const struct candidate_list *scan, const char *layout, si
                          scan->layout == &layout_own,
                      "what is kept says its time, or may do so inside");
     }
-    const struct phema_strbuf *notes = scan->notes;
+    const struct phema_strbuf *notes = &scan->notes;
     fuzz_require(notes->size == 0 || notes->data[notes->size - 1] == '\0', "notes are ended");
     fuzz_require(notes->size == 0 || !memchr(notes->data, '\n', notes->size),
                  "notes are one line each");
@@ -51,9 +51,7 @@ static void check_scan(const struct candidate_list *scan, const char *layout, si
 static void read_names(const char *operand, const char *layout, size_t n_lines)
 {
     struct phema_arena arena = {0};
-    struct phema_strbuf notes = {0}, warnings = {0};
-    struct candidate_list scan = {
-        .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .warnings = &warnings};
+    struct candidate_list scan = {.arena = &arena, .specs = {.arena = &arena}};
     struct phema_series_options options = {.snapshots = operand, .layout = layout};
     struct phema_error err = {0};
     enum phema_status status = discover_snapshots(&scan, &options, &err);
@@ -64,8 +62,8 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
     } else if (!is_refused) {
         fuzz_require_message(&err, operand + 1);
     }
-    phema_strbuf_clear(&notes);
-    phema_strbuf_clear(&warnings);
+    phema_strbuf_clear(&scan.notes);
+    phema_strbuf_clear(&scan.warnings);
     phema_arena_clear(&arena);
 }
 

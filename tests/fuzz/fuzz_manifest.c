@@ -58,20 +58,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *path = fuzz_store("manifest.json", data, size);
     struct phema_arena arena = {0};
-    struct phema_strbuf notes = {0}, warnings = {0};
-    struct candidate_list scan = {.arena = &arena,
-                                  .specs = {.arena = &arena},
-                                  .notes = &notes,
-                                  .warnings = &warnings,
-                                  .layout = &layout_manifest};
+    struct candidate_list scan = {
+        .arena = &arena, .specs = {.arena = &arena}, .layout = &layout_manifest};
     struct phema_error err = {0};
     bool has_files = true;
     if (manifest_read(&scan, path, &err))
         fuzz_require_message(&err, path);
     else
         has_files = check_candidates(&scan, size);
-    phema_strbuf_clear(&notes);
-    phema_strbuf_clear(&warnings);
+    phema_strbuf_clear(&scan.notes);
+    phema_strbuf_clear(&scan.warnings);
     phema_arena_clear(&arena);
     if (!has_files)
         open_series(path);

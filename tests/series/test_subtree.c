@@ -44,21 +44,17 @@ static void check(const char *items, size_t size, const char *asked, const char 
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     struct phema_arena arena = {0};
-    struct phema_strbuf notes = {0}, warnings = {0};
-    struct candidate_list scan = {.arena = &arena,
-                                  .specs = {.arena = &arena},
-                                  .notes = &notes,
-                                  .warnings = &warnings,
-                                  .layout = &layout_lightning};
+    struct candidate_list scan = {
+        .arena = &arena, .specs = {.arena = &arena}, .layout = &layout_lightning};
     struct subtree subtree;
     assert_ok(subtree_choose(&subtree, &scan, asked, checkpoint, &err), &err);
     assert_string_equal(subtree.key, key);
     if (note)
-        assert_true(notes.data && strstr(notes.data, note));
+        assert_true(scan.notes.data && strstr(scan.notes.data, note));
     else
-        assert_int_equal(notes.size, 0);
-    phema_strbuf_clear(&notes);
-    phema_strbuf_clear(&warnings);
+        assert_int_equal(scan.notes.size, 0);
+    phema_strbuf_clear(&scan.notes);
+    phema_strbuf_clear(&scan.warnings);
     phema_arena_clear(&arena);
     phema_checkpoint_close(checkpoint);
     free(path);
