@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "phema/mapped_file.h"
+#include "phema/number.h"
 #include "phema/path.h"
 #include "phema/regex.h"
 #include "phema/setting.h"
@@ -21,16 +22,10 @@
 /* A decimal number from a name; NaN when the group is empty or not a plain number. */
 static double read_number(struct phema_span text)
 {
-    char copy[64];
-    if (text.size == 0 || text.size >= sizeof(copy))
-        return PHEMA_UNKNOWN;
-    memcpy(copy, text.data, text.size);
-    copy[text.size] = '\0';
-    if (strspn(copy, "0123456789.eE+-") != text.size)
-        return PHEMA_UNKNOWN;
-    char *end = NULL;
-    double value = strtod(copy, &end);
-    return *end ? PHEMA_UNKNOWN : value;
+    double value = 0;
+    bool is_word = text.size && (memchr(text.data, 'n', text.size) || /* inf, nan */
+                                 memchr(text.data, 'N', text.size));
+    return !is_word && phema_decimal_parse(&value, text) ? value : PHEMA_UNKNOWN;
 }
 
 /* Fills in the facts of a name that the pattern fits. */

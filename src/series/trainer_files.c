@@ -214,6 +214,18 @@ PHEMA_FALLIBLE flux_state_read(struct phema_tensor_sets *sets, const struct cand
 
 /* ---- flux_action: a new average ---- */
 
+/* Copies a member, unless it has this name. */
+static bool copy_other(struct phema_json_out *out, struct phema_json_field *field, const char *name)
+{
+    size_t size = 0;
+    const char *key = phema_json_key(field, &size);
+    if (phema_bytes_are(key, size, name))
+        return false;
+    phema_json_out_key(out, key, size);
+    phema_json_out_copy(out, NULL, phema_json_value(field));
+    return true;
+}
+
 static void write_entry(struct phema_json_out *out, const struct phema_set_change *change,
                         const struct phema_json *old, double sigma_rel, double time)
 {
@@ -224,10 +236,8 @@ static void write_entry(struct phema_json_out *out, const struct phema_set_chang
          field = phema_json_next(old, field)) {
         size_t size = 0;
         const char *key = phema_json_key(field, &size);
-        if (phema_bytes_are(key, size, "sigma_rel") || phema_bytes_are(key, size, "last_step"))
-            continue;
-        phema_json_out_key(out, key, size);
-        phema_json_out_copy(out, NULL, phema_json_value(field));
+        if (!phema_bytes_are(key, size, "sigma_rel"))
+            (void)copy_other(out, field, "last_step");
     }
     phema_json_out_close(out, '}');
 }
@@ -235,18 +245,11 @@ static void write_entry(struct phema_json_out *out, const struct phema_set_chang
 static void write_emas(struct phema_json_out *out, const struct phema_set_change *change,
                        const struct phema_json *emas, double sigma_rel, double time)
 {
-    phema_json_out_open(out, NULL, '{');
+    phema_json_out_open(out, "emas", '{');
     for (struct phema_json_field *field = phema_json_first(emas); field;
-         field = phema_json_next(emas, field)) {
-        size_t size = 0;
-        const char *key = phema_json_key(field, &size);
-        if (phema_bytes_are(key, size, change->folder)) {
+         field = phema_json_next(emas, field))
+        if (!copy_other(out, field, change->folder))
             write_entry(out, change, phema_json_value(field), sigma_rel, time);
-            continue;
-        }
-        phema_json_out_key(out, key, size);
-        phema_json_out_copy(out, NULL, phema_json_value(field));
-    }
     phema_json_out_close(out, '}');
 }
 
@@ -256,15 +259,9 @@ static void write_state(struct phema_set_change *change, const struct phema_json
     struct phema_json_out out = {.text = &change->text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
     for (struct phema_json_field *field = phema_json_first(root); field;
-         field = phema_json_next(root, field)) {
-        size_t size = 0;
-        const char *key = phema_json_key(field, &size);
-        phema_json_out_key(&out, key, size);
-        if (phema_bytes_are(key, size, "emas"))
+         field = phema_json_next(root, field))
+        if (!copy_other(&out, field, "emas"))
             write_emas(&out, change, phema_json_value(field), sigma_rel, time);
-        else
-            phema_json_out_copy(&out, NULL, phema_json_value(field));
-    }
     phema_json_out_close(&out, '}');
     phema_strbuf_puts(&change->text, "\n");
 }
