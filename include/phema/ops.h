@@ -131,6 +131,10 @@ struct phema_memory_report {
 /* path: NULL for none. is_detailed: all stages are measured even so. */
 PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const char *path,
                                          bool replaces, bool is_detailed, struct phema_error *err);
+/* When all files of the run are known: PHEMA_ERR_OUTPUT where the path is one of them. */
+PHEMA_FALLIBLE phema_memory_report_claim(struct phema_memory_report *report,
+                                         const struct phema_claims *claims,
+                                         struct phema_error *err);
 /* Writes the file, also of a run that failed with status, which comes back unless writing fails. A run
  * that failed before its files were known replaces nothing. */
 enum phema_status phema_memory_report_end(struct phema_memory_report *report,

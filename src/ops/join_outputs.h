@@ -15,24 +15,38 @@ enum join_result {
 };
 
 struct join_request {
-    const char *const *paths; /* [n] */
-    size_t n;
-    struct phema_writer_options options;
+    const struct phema_synthesis *synthesis; /* of all its paths */
     const struct phema_listener *listener;
     /* Hears which process is waited for, after a second; NULL: nobody. */
     const struct phema_listener *waiting;
-    /* Called with the lock where an output is there beside parts of it: removes parts that were
-     * written after another team of processes had published the output (published_parts.h). */
-    enum phema_status (*drop)(void *context, struct phema_error *err);
-    void *context;
+    size_t n_current; /* out: outputs that are there, up to date, and now without parts */
 };
 
-/* For --part auto, after this process has made its part: publishes all paths, if the parts of all
- * processes are done and no other process has published them. */
-PHEMA_FALLIBLE join_when_done(enum join_result *result, const struct join_request *request,
+/* After this process has made its parts: publishes all paths, if the parts of all processes are done
+ * and no other process has published them. */
+PHEMA_FALLIBLE join_when_done(enum join_result *result, struct join_request *request,
                               struct phema_error *err);
 
-/* Calls drop with the lock, whatever is there. */
-PHEMA_FALLIBLE join_drop(const struct join_request *request, struct phema_error *err);
+/* After a failure, or where parts are missing: PHEMA_OK where all outputs are published and up to
+ * date, and no part of them is left. Otherwise status, and err as it is. */
+enum phema_status join_excuse(const struct phema_synthesis *synthesis,
+                              const struct phema_listener *listener, enum phema_status status,
+                              struct phema_error *err);
+/* All outputs are there: none is left to be made. */
+void join_forget(struct phema_prepared *prepared);
+
+/* ---- The same command in many processes: each makes its part ---- */
+
+/* Keeps the paths of all outputs. */
+PHEMA_FALLIBLE auto_part_keep_paths(struct phema_synthesis *synthesis, struct phema_error *err);
+/* The same, and removes those from the run whose part an earlier run has made. */
+PHEMA_FALLIBLE auto_part_skip_done(struct phema_synthesis *synthesis,
+                                   const struct phema_listener *listener, struct phema_error *err);
+/* Joins all outputs, if all their parts are done. */
+PHEMA_FALLIBLE auto_part_join(const struct phema_synthesis *synthesis,
+                              const struct phema_listener *listener, struct phema_error *err);
+/* Puts part and host before the message of a failure, and returns status. */
+enum phema_status auto_part_name_process(const struct phema_synth_options *options,
+                                         enum phema_status status, struct phema_error *err);
 
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory_report.c - the memory of each stage of a run, as JSON lines in a file. */
-#include "memory_report.h"
-
 #include "phema/json.h"
 #include "phema/memory_profile.h"
+#include "phema/ops.h"
 
 PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const char *path,
                                          bool replaces, bool is_detailed, struct phema_error *err)
@@ -13,8 +12,8 @@ PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const 
     return status ? status : phema_memory_profile_open(&out->profile, path || is_detailed, err);
 }
 
-PHEMA_FALLIBLE memory_report_claim(struct phema_memory_report *report,
-                                   const struct phema_claims *claims, struct phema_error *err)
+PHEMA_FALLIBLE phema_memory_report_claim(struct phema_memory_report *report,
+                                         const struct phema_claims *claims, struct phema_error *err)
 {
     enum phema_status status =
         report->path ? phema_claims_check(claims, report->path, err) : PHEMA_OK;

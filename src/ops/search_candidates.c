@@ -1,15 +1,164 @@
 // SPDX-License-Identifier: Apache-2.0
 /* search_candidates.c - candidates are synthesised, and removed when their scores are known. The journal
- * knows the files of a killed run; the next run uses or removes them. */
+ * knows the files of a killed run; the next run uses or removes them. A signal removes the files of a
+ * candidate until it has its score. A command that scores it may change its files or those of
+ * others. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "listener.h"
 #include "phema/checksum.h"
+#include "phema/cleanup.h"
 #include "phema/setting.h"
 #include "search_candidates.h"
+
+/* ---- The files of a candidate ---- */
+
+/* Adds path, or path/name, with the end appended. */
+static enum phema_status add_file(struct candidate *candidate, const char *name, const char *end,
+                                  bool is_directory, struct phema_error *err)
+{
+    struct candidate_file *file = &candidate->files[candidate->n_files];
+    struct phema_strbuf path = {0};
+    phema_strbuf_puts(&path, candidate->path);
+    if (name)
+        phema_strbuf_printf(&path, "/%s", name);
+    phema_strbuf_puts(&path, end);
+    enum phema_status status = phema_strbuf_check(&path, err);
+    if (!status && candidate->is_own)
+        status = phema_cleanup_add_partial(&file->entry, path.data, is_directory, err);
+    if (status) {
+        phema_strbuf_clear(&path);
+        return status;
+    }
+    file->path = path.data;
+    candidate->n_files++;
+    return PHEMA_OK;
+}
+
+/* Sets the files of output j; a signal removes those of a candidate that is_own. */
+static enum phema_status list_files(struct candidate *candidate,
+                                    const struct phema_outputs *outputs, size_t j,
+                                    struct phema_error *err)
+{
+    const struct phema_output *output = &outputs->items[j];
+    enum phema_status status = PHEMA_OK;
+    candidate->files =
+        calloc(output->n_files + outputs->n_side_files + 2, sizeof(*candidate->files));
+    if (!candidate->files)
+        return phema_fail_memory(err);
+    for (size_t f = 0; f < output->n_files && !status; f++)
+        status = add_file(candidate, output->files[f].name, "", false, err);
+    bool is_directory = phema_output_traits(outputs)->is_directory;
+    for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)
+        status = add_file(candidate, outputs->side_files[f].name, "", false, err);
+    if (!status && output->sidecar)
+        status = add_file(candidate, NULL, ".json", false, err);
+    if (status || !is_directory)
+        return status;
+    return add_file(candidate, NULL, "", true, err);
+}
+
+void candidate_keep(struct candidate *candidate)
+{
+    for (size_t i = 0; i < candidate->n_files; i++) {
+        phema_cleanup_remove(candidate->files[i].entry);
+        candidate->files[i].entry = NULL;
+    }
+}
+
+void candidate_clear(struct candidate *candidate)
+{
+    candidate_keep(candidate);
+    for (size_t i = 0; i < candidate->n_files; i++)
+        free(candidate->files[i].path);
+    free(candidate->files);
+    free(candidate->path);
+    *candidate = (struct candidate){.path = NULL};
+}
+
+/* ---- Changes ---- */
+
+/* Waits until a change gets another time: those of most filesystems have the ticks of this clock,
+ * of 10 ms at most. */
+static void wait_for_tick(const struct timespec *time)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct timespec now;
+    for (int i = 0; i < 20 && !clock_gettime(CLOCK_REALTIME_COARSE, &now) &&
+                    now.tv_sec == time->tv_sec && now.tv_nsec <= time->tv_nsec;
+         i++)
+        (void)nanosleep(&pause, NULL);
+}
+
+static void note_files(struct candidate *candidate)
+{
+    for (size_t i = 0; i < candidate->n_files; i++) {
+        struct candidate_file *file = &candidate->files[i];
+        file->made = (struct stat){0};
+        if (lstat(file->path, &file->made) == 0)
+            wait_for_tick(&file->made.st_ctim);
+    }
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* A directory may get more entries. */
+static bool is_as_made(const struct candidate_file *file)
+{
+    struct stat now;
+    const struct stat *made = &file->made;
+    bool is_there = lstat(file->path, &now) == 0;
+    if (!made->st_ino)
+        return !is_there;
+    if (!is_there || now.st_dev != made->st_dev || now.st_ino != made->st_ino ||
+        (now.st_mode & S_IFMT) != (made->st_mode & S_IFMT))
+        return false;
+    return S_ISDIR(now.st_mode) ||
+           (now.st_size == made->st_size && is_same_time(&now.st_mtim, &made->st_mtim) &&
+            is_same_time(&now.st_ctim, &made->st_ctim));
+}
+
+bool candidate_is_changed(const struct candidate *candidate)
+{
+    for (size_t i = 0; i < candidate->n_files; i++)
+        if (!is_as_made(&candidate->files[i]))
+            return true;
+    return false;
+}
+
+/* Removes the regular files in it, and the directory if it is empty then. */
+static void remove_directory(const char *path)
+{
+    DIR *stream = opendir(path);
+    if (!stream)
+        return;
+    for (const struct dirent *entry = NULL; (entry = readdir(stream));) {
+        struct stat st;
+        if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode))
+            (void)unlinkat(dirfd(stream), entry->d_name, 0);
+    }
+    (void)closedir(stream);
+    (void)rmdir(path);
+}
+
+void candidate_remove(const struct candidate *candidate)
+{
+    for (size_t i = 0; i < candidate->n_files; i++) /* a link, not the file that it names */
+        if (unlink(candidate->files[i].path) && S_ISDIR(candidate->files[i].made.st_mode))
+            remove_directory(candidate->files[i].path);
+}
+
+/* ---- Removing ---- */
 
 /* A name for a single average, which must match the names of the others. */
 #define CANDIDATE_NAME "phema-{time}-{sigma}"
@@ -20,8 +169,6 @@ static const char *file_name(const char *path)
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
-
-/* ---- Removing ---- */
 
 /* A journal may come from anywhere: each file that it names is checked before it is removed. */
 static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
@@ -44,7 +191,7 @@ static void remove_candidate(const struct searching *searching, const char *name
     if (!path.is_failed && lstat(path.data, &st) == 0 &&
         is_synthesised(path.data, &options->series.checkpoint)) {
         if (S_ISDIR(st.st_mode))
-            candidate_remove_directory(path.data);
+            remove_directory(path.data);
         else if (S_ISREG(st.st_mode) && unlink(path.data) == 0) {
             phema_strbuf_puts(&path, ".json");
             if (!path.is_failed)
@@ -191,7 +338,7 @@ static enum phema_status set_candidate(struct candidate *candidate, struct searc
     candidate->path = strdup(path);
     if (!candidate->path)
         return phema_fail_memory(err);
-    return candidate_list_files(candidate, &prepared->outputs, j, err);
+    return list_files(candidate, &prepared->outputs, j, err);
 }
 
 static enum phema_status synthesise(struct searching *searching, struct search_pass *pass,
@@ -235,7 +382,7 @@ static enum phema_status make(struct searching *searching, struct search_pass *p
     }
     status = synthesise(searching, pass, err);
     for (size_t j = 0; !status && j < pass->n; j++)
-        candidate_note_files(&pass->candidates[j]);
+        note_files(&pass->candidates[j]);
     return status;
 }
 

@@ -58,30 +58,13 @@ PHEMA_FALLIBLE search_make_again(struct searching *searching, struct candidate *
  * killed run may have made candidates that are not wanted any more. */
 void search_tidy(const struct searching *searching, bool is_end);
 
-/* ---- search_candidate_files.c ---- */
-
-/* Sets the files of output j; a signal removes those of a candidate that is_own. */
-PHEMA_FALLIBLE candidate_list_files(struct candidate *candidate,
-                                    const struct phema_outputs *outputs, size_t j,
-                                    struct phema_error *err);
 /* Call it when the candidate has its score: signals no longer remove it. */
 void candidate_keep(struct candidate *candidate);
 void candidate_clear(struct candidate *candidate);
-
-/* Notes the files as the program has made them, and whether others have changed them since: their
- * contents, attributes, or what has the name. */
-void candidate_note_files(struct candidate *candidate);
+/* Whether others have changed its files since the program made them: their contents, attributes, or
+ * what has the name. */
 bool candidate_is_changed(const struct candidate *candidate);
-
 /* Removes whatever has the names of its files. */
 void candidate_remove(const struct candidate *candidate);
-/* Removes the regular files in it, and the directory if it is empty then. */
-void candidate_remove_directory(const char *path);
-
-/* ---- search_comparison.c ---- */
-
-/* Compares the best candidate with its neighbours: of the best width those beside it, of the newest
- * snapshot the best width. */
-PHEMA_FALLIBLE search_compare(struct searching *searching, struct phema_error *err);
 
 #endif

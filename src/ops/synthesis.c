@@ -5,13 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "auto_part.h"
+#include "join_outputs.h"
 #include "listener.h"
-#include "memory_report.h"
 #include "phema/sink.h"
-#include "published_parts.h"
-#include "team_plan.h"
-#include "team_synth.h"
+#include "team_runs.h"
 
 /* ---- Before the run ---- */
 
@@ -54,8 +51,9 @@ static enum phema_status claim_memory_report(const struct phema_synthesis *synth
                                    ? sink_claim_names(prepared->plan, &prepared->outputs,
                                                       options->part, options->n_parts, err)
                                    : PHEMA_OK;
-    return status ? status
-                  : memory_report_claim(synthesis->memory, prepared->plan->series->claims, err);
+    return status
+               ? status
+               : phema_memory_report_claim(synthesis->memory, prepared->plan->series->claims, err);
 }
 
 static enum phema_status prepare(struct phema_synthesis *synthesis,
@@ -126,8 +124,8 @@ static enum phema_status make(struct phema_synthesis *synthesis,
     enum phema_status status = phema_synth_run(&synthesis->result, prepared->plan,
                                                &prepared->outputs, &prepared->options, err);
     listener_end(listener, &prepared->options);
-    if (status && synthesis->joins && !published_parts_excuse(synthesis, listener, status, err)) {
-        published_parts_forget(prepared);
+    if (status && synthesis->joins && !join_excuse(synthesis, listener, status, err)) {
+        join_forget(prepared);
         return PHEMA_OK;
     }
     if (!status && listener->made)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* team_synth.c - the processes of a team take runs of the outputs until none is left. */
-#include "team_synth.h"
+#include "team_runs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,47 @@
 #include "join_outputs.h"
 #include "listener.h"
 #include "phema/clock.h"
-#include "published_parts.h"
-#include "team_progress.h"
+
+/* ---- Runs ---- */
+
+/* Bytes of a run in one output. Runs of a large output take a second or so, and small outputs have
+ * enough of them for a slow process to take fewer. */
+#define RUN_BYTES  ((uint64_t)256 << 20)
+#define LEAST_RUN  ((uint64_t)16 << 20)
+#define FEW_RUNS   8
+#define SMALL_RUNS 64
+
+/* Headers and templates differ in size from output to output. */
+static uint64_t tensor_bytes(const struct phema_series *series, const struct phema_outputs *outputs)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        bytes += phema_dtype_bytes(outputs->dtypes[i], series->tensors[i].tensor.n_elems);
+    return bytes;
+}
+
+uint64_t team_count_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
+{
+    uint64_t bytes = tensor_bytes(plan->series, outputs);
+    uint64_t n = bytes / RUN_BYTES + (bytes % RUN_BYTES != 0), small = bytes / LEAST_RUN;
+    small = small < FEW_RUNS ? FEW_RUNS : small > SMALL_RUNS ? SMALL_RUNS : small;
+    n = n > small ? n : small;
+    return n < PHEMA_MAX_PARTS ? n : PHEMA_MAX_PARTS;
+}
+
+/* Forms of outputs that one process writes as a whole: then each output is a run. */
+static bool has_whole_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
+{
+    struct phema_error ignored = {0};
+    return phema_outputs_check_parts(plan, outputs, &ignored) != PHEMA_OK;
+}
+
+uint64_t phema_count_shares(const struct phema_plan *plan, const struct phema_outputs *outputs)
+{
+    if (!outputs->m)
+        return 0;
+    return has_whole_runs(plan, outputs) ? outputs->m : team_count_runs(plan, outputs);
+}
 
 PHEMA_FALLIBLE team_is_wanted(struct phema_synthesis *synthesis, struct phema_error *err)
 {
@@ -27,6 +66,8 @@ PHEMA_FALLIBLE team_is_wanted(struct phema_synthesis *synthesis, struct phema_er
     }
     return synthesis->is_of_team ? auto_part_keep_paths(synthesis, err) : PHEMA_OK;
 }
+
+/* ---- This process ---- */
 
 static void add_result(struct phema_synth_result *sum, const struct phema_synth_result *one)
 {
@@ -160,6 +201,8 @@ static void report_runs(const struct team_progress *progress, const uint64_t *n_
     phema_strbuf_clear(&text);
 }
 
+/* ---- All processes ---- */
+
 /* The sizes of outputs that were made as a whole, which only their processes know. */
 static void share_sizes(struct phema_outputs *outputs, const struct phema_team *team)
 {
@@ -225,18 +268,16 @@ static enum phema_status join(const struct phema_synthesis *synthesis,
     enum join_result result = JOIN_NOTHING;
     struct phema_listener brief = *listener;
     brief.joined = NULL; /* outputs are told of as those of one process */
-    struct published_parts published = {synthesis, &brief, 0};
-    struct join_request request = published_parts_request(&published);
-    request.waiting = listener;
+    struct join_request request = {synthesis, &brief, listener, 0};
     enum phema_status status = join_when_done(&result, &request, err);
-    bool is_current = published.n_current == synthesis->n_paths;
+    bool is_current = request.n_current == synthesis->n_paths;
     if (!status && !is_current &&
         (result == JOIN_WAITS || (result == JOIN_NOTHING && !may_be_joined)))
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: not all runs are there, though all were made; another command "
                             "writes the same outputs",
                             synthesis->paths[0]);
-    return published_parts_excuse(synthesis, listener, status, err);
+    return join_excuse(synthesis, listener, status, err);
 }
 
 /* Another team may have published everything while this one wrote. Rank 0 looks for all. */
@@ -249,10 +290,10 @@ static enum phema_status excuse(struct phema_synthesis *synthesis,
     if (status != PHEMA_ERR_OUTPUT)
         return status;
     if (team->rank == 0)
-        is_excused = published_parts_excuse(synthesis, listener, status, err) == PHEMA_OK;
+        is_excused = join_excuse(synthesis, listener, status, err) == PHEMA_OK;
     team->broadcast(team->context, &is_excused, sizeof(is_excused));
     if (is_excused)
-        published_parts_forget(&synthesis->prepared);
+        join_forget(&synthesis->prepared);
     return is_excused ? PHEMA_OK : status;
 }
 
@@ -266,7 +307,7 @@ PHEMA_FALLIBLE team_synth(struct phema_synthesis *synthesis, const struct phema_
     struct team_progress progress;
     *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
     enum phema_status status = PHEMA_OK;
-    bool is_whole = team_has_whole_runs(prepared->plan, outputs);
+    bool is_whole = has_whole_runs(prepared->plan, outputs);
     team_progress_init(&progress, listener, team, phema_count_shares(prepared->plan, outputs),
                        is_whole ? PHEMA_KEEPS_NOTHING : PHEMA_KEEPS_TILES);
     if (outputs->m)

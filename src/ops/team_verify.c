@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* team_verify.c - the processes of a team compare runs of an output, and add up what differs. */
-#include "team_verify.h"
+#include "team_runs.h"
 
 #include <stdlib.h>
 
 #include "phema/checksum.h"
 #include "phema/clock.h"
-#include "team_progress.h"
-#include "team_synth.h"
 
 /* What a process has found, and then all of them. Numbers of 128 bits are added up by quarters,
  * since a team adds up 64 bits without a carry. */

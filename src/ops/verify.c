@@ -8,8 +8,7 @@
 
 #include "listener.h"
 #include "phema/setting.h"
-#include "team_plan.h"
-#include "team_verify.h"
+#include "team_runs.h"
 
 /* Of a team the first process makes the plan. */
 static bool is_first(const struct phema_verifying *verifying)
