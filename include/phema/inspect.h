@@ -13,7 +13,7 @@ struct inspect_total {
     enum inspect_rule { INSPECT_AVERAGE, INSPECT_COPY, INSPECT_LEFT_OUT } rule;
     size_t first; /* tensor */
     uint64_t n_tensors, n_elems, size_bytes;
-    uint64_t n_buffer_elems; /* of n_elems, where the file says so */
+    uint64_t n_params, n_buffer_elems; /* of n_elems; buffers where the file says so */
 };
 
 struct inspect_totals {
@@ -67,11 +67,11 @@ struct inspect_gap {
 
 struct inspect_missing {
     double time;
-    size_t kind;
+    const char *kind; /* of the times */
 };
 
 struct inspect_duplicate {
-    size_t snapshot, of; /* both of one time and kind */
+    const char *label, *of; /* snapshots of one time and kind */
 };
 
 struct inspect_times {
@@ -93,7 +93,11 @@ struct inspect_times {
     struct phema_arena arena;
 };
 
-#define INSPECT_N_WIDTHS 56
+/* In thousandths: 0.0125, 0.0175, ... 0.2875 fill 56 columns. They avoid the widths of snapshots,
+ * whose errors are rounding alone and would flatten all other bars. */
+#define INSPECT_FIRST_WIDTH   12.5
+#define INSPECT_BETWEEN_WIDTH 5.0
+#define INSPECT_N_WIDTHS      56
 
 /* The predicted errors of averages of any width, and whether the snapshots fit their labels. */
 struct inspect_errors {

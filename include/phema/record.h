@@ -16,14 +16,16 @@ enum phema_field_kind {
     PHEMA_FIELD_BOOL,
     PHEMA_FIELD_TEXT,  /* const char *, or NULL: null */
     PHEMA_FIELD_PATH,  /* const char *, a text that names files */
+    PHEMA_FIELD_BYTES, /* const char *, before the member that is its size_t size: any bytes */
     PHEMA_FIELD_CHARS, /* char [] */
+    PHEMA_FIELD_NAME,  /* an enum, as a text of names */
     PHEMA_FIELD_RECORD /* a struct of a table of its own */
 };
 
 /* When a field is left out. */
 enum phema_field_rule {
     PHEMA_FIELD_ALWAYS,
-    PHEMA_FIELD_IF_KNOWN, /* not NaN, not NULL */
+    PHEMA_FIELD_IF_KNOWN, /* not NaN, not NULL, not empty BYTES */
     PHEMA_FIELD_IF_ABOVE_0,
     PHEMA_FIELD_IF_ABOVE_1
 };
@@ -34,6 +36,7 @@ struct phema_field {
     size_t offset;
     enum phema_field_rule rule;
     const struct phema_field *fields; /* of a RECORD, all of which are written */
+    const char *const *names;         /* of a NAME */
 };
 
 /* Rows of a table. */
@@ -47,6 +50,11 @@ struct phema_field {
         .name = (name_), .kind = PHEMA_FIELD_RECORD, .offset = offsetof(type, member),             \
         .fields = (fields_)                                                                        \
     }
+#define PHEMA_FIELD_NAMED(names_, name_, type, member)                                             \
+    {                                                                                              \
+        .name = (name_), .kind = PHEMA_FIELD_NAME, .offset = offsetof(type, member),               \
+        .names = (names_)                                                                          \
+    }
 
 /* Writes the fields that the view names, separated by spaces and in its order, as members of the
  * object that is open. view: NULL for all. A name that the table lacks marks the text as failed. */
@@ -56,5 +64,9 @@ void phema_record_write(struct phema_json_out *out, const struct phema_field *fi
 void phema_record_write_object(struct phema_json_out *out, const char *key,
                                const struct phema_field *fields, const char *view,
                                const void *record);
+/* An array of n such objects; size: of one */
+void phema_record_write_list(struct phema_json_out *out, const char *key,
+                             const struct phema_field *fields, const char *view,
+                             const void *records, size_t n, size_t size);
 
 #endif

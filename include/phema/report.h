@@ -64,15 +64,8 @@ void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan
 /* Weights that are smaller are printed as 0: four digits after the point. */
 #define REPORT_LEAST_WEIGHT 5e-5
 
-/* ---- inspect_times.c ---- */
+/* ---- inspect_series.c ---- */
 
-/* Two lines, or one and a table: how many snapshots, of which times and widths. */
-void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times);
-/* Remarks, and the errors to expect by width as a curve. */
-void inspect_errors_write(struct phema_strbuf *out, const struct inspect_times *times,
-                          const struct inspect_errors *errors);
-void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times,
-                              const struct inspect_errors *errors);
 /* Lines about gaps, missing and duplicate snapshots after an empty line; or no line. */
 void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times);
 /* "1024 to 4096"; "0.05, 0.1"; of a run */
@@ -82,33 +75,8 @@ void inspect_show_kinds(struct phema_strbuf *out, const struct inspect_times *ti
 /* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */
 void inspect_show_step(struct phema_name_buffer *out, double every);
 
-/* ---- inspect_totals.c ---- */
-
-/* "average", "copy" or "left-out", in JSON. */
-const char *inspect_rule_name(enum inspect_rule rule);
-
-/* "copied (buffer)" of a rule; the prefix of a component, or "(no prefix)". */
-void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total *rule);
-void inspect_show_component(struct phema_name_buffer *out, const struct inspect_total *component);
-
-/* Tables of the sums, with an empty line before each. */
-void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary);
-/* The same as members of an object. */
-void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
-
-/* ---- inspect_checkpoint.c ---- */
-
-/* The summary is of the checkpoint's tensors, or of the series'. is_inner: of several operands. */
-void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
-                              const struct inspect_summary *summary);
-void inspect_write_checkpoint_json(struct phema_json_out *out, const struct render_style *style,
-                                   const struct phema_checkpoint *checkpoint,
-                                   const struct inspect_summary *summary, bool is_inner);
-
-/* ---- inspect_series.c ---- */
-
 /* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to
- * go on with, or NULL. The text is printed as it is. */
+ * go on with, or NULL. The text is printed as it is. is_inner: of several operands. */
 void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
                           const struct inspect_design *design, const char *next, bool is_verbose);
@@ -117,6 +85,25 @@ void inspect_write_series_json(struct phema_json_out *out, const struct render_s
                                const struct inspect_times *times,
                                const struct inspect_errors *errors,
                                const struct inspect_design *design, bool is_inner);
+
+/* ---- inspect_tensors.c ---- */
+
+extern const struct phema_field inspect_total_fields[];
+
+/* "copied (buffer)" of a rule; the prefix of a component, or "(no prefix)". */
+void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total *rule);
+void inspect_show_component(struct phema_name_buffer *out, const struct inspect_total *component);
+
+/* Tables of the sums, with an empty line before each; and as members of an object. */
+void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary);
+void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
+
+/* The summary is of the checkpoint's tensors, or of the series'. */
+void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
+                              const struct inspect_summary *summary);
+void inspect_write_checkpoint_json(struct phema_json_out *out, const struct render_style *style,
+                                   const struct phema_checkpoint *checkpoint,
+                                   const struct inspect_summary *summary, bool is_inner);
 
 /* ---- design_lines.c, design_text.c, design_json.c ---- */
 

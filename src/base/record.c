@@ -18,6 +18,11 @@ static const char *text(const void *member)
     return *(const char *const *)member;
 }
 
+struct bytes {
+    const char *data;
+    size_t size;
+};
+
 static bool is_shown(const struct phema_field *field, const void *member)
 {
     double value = 0;
@@ -25,6 +30,8 @@ static bool is_shown(const struct phema_field *field, const void *member)
         return true;
     if (field->kind == PHEMA_FIELD_TEXT || field->kind == PHEMA_FIELD_PATH)
         return text(member) != NULL;
+    if (field->kind == PHEMA_FIELD_BYTES)
+        return ((const struct bytes *)member)->size > 0;
     if (field->kind == PHEMA_FIELD_NUMBER || field->kind == PHEMA_FIELD_SHORT)
         value = number(member);
     else if (field->kind == PHEMA_FIELD_COUNT)
@@ -36,6 +43,7 @@ static bool is_shown(const struct phema_field *field, const void *member)
 static void write_field(struct phema_json_out *out, const struct phema_field *field,
                         const void *member)
 {
+    struct bytes bytes;
     switch (field->kind) {
     case PHEMA_FIELD_NUMBER:
         phema_json_out_number(out, field->name, number(member));
@@ -60,6 +68,13 @@ static void write_field(struct phema_json_out *out, const struct phema_field *fi
         break;
     case PHEMA_FIELD_PATH:
         phema_json_out_path(out, field->name, text(member));
+        break;
+    case PHEMA_FIELD_BYTES:
+        bytes = *(const struct bytes *)member;
+        phema_json_out_bytes(out, field->name, bytes.data ? bytes.data : "", bytes.size);
+        break;
+    case PHEMA_FIELD_NAME:
+        phema_json_out_string(out, field->name, field->names[*(const unsigned *)member]);
         break;
     case PHEMA_FIELD_CHARS:
         phema_json_out_string(out, field->name, member);
@@ -105,4 +120,14 @@ void phema_record_write_object(struct phema_json_out *out, const char *key,
     phema_json_out_open(out, key, '{');
     phema_record_write(out, fields, view, record);
     phema_json_out_close(out, '}');
+}
+
+void phema_record_write_list(struct phema_json_out *out, const char *key,
+                             const struct phema_field *fields, const char *view,
+                             const void *records, size_t n, size_t size)
+{
+    phema_json_out_open(out, key, '[');
+    for (size_t i = 0; i < n; i++)
+        phema_record_write_object(out, NULL, fields, view, (const char *)records + i * size);
+    phema_json_out_close(out, ']');
 }

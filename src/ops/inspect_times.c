@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect_times.c - runs of equal steps, gaps, missing and duplicate snapshots. Times are compared as file
+/* inspect_times.c - runs of equal steps, gaps, missing and duplicate snapshots; errors to expect. Times are compared as file
  * names write them. */
 #include "phema/inspect.h"
 
@@ -149,7 +149,8 @@ static uint64_t find_kinds_at(struct finding *finding, size_t t)
             size_t of = k;
             while (finding->kind_of[--of] != finding->kind_of[k])
                 continue;
-            times->duplicates[times->n_duplicates++] = (struct inspect_duplicate){k, of};
+            times->duplicates[times->n_duplicates++] = (struct inspect_duplicate){
+                times->series->snapshots[k].label, times->series->snapshots[of].label};
         }
         kinds |= bit;
     }
@@ -167,7 +168,7 @@ static void find_missing(const struct finding *finding)
         for (size_t t = 0; t < times->n_times && 2 * n > times->n_times; t++)
             if (!(finding->kinds[t] >> i & 1))
                 times->missing[times->n_missing++] =
-                    (struct inspect_missing){time_at(finding, t), i};
+                    (struct inspect_missing){time_at(finding, t), times->kinds[i]};
     }
 }
 
@@ -263,4 +264,60 @@ void inspect_times_clear(struct inspect_times *times)
 {
     phema_arena_clear(&times->arena);
     *times = (struct inspect_times){0};
+}
+
+/* ---- Predicted errors ---- */
+
+/* Nothing is known where there is no sample. */
+static enum phema_status check_series(struct inspect_errors *out, const struct phema_series *series,
+                                      struct phema_error *err)
+{
+    struct phema_error why = {0};
+    enum phema_status status = phema_series_check(&out->checks, series, &why);
+    if (status && status != PHEMA_NO)
+        return phema_fail(err, status, "%s", why.message);
+    return PHEMA_OK;
+}
+
+void inspect_errors_clear(struct inspect_errors *errors)
+{
+    phema_series_checks_clear(&errors->checks);
+}
+
+static enum phema_status predict_errors(struct inspect_errors *out,
+                                        const struct phema_series *series, struct phema_error *err)
+{
+    if (out->checks.verdict == PHEMA_SERIES_WRONG) {
+        return phema_series_fail_wrong(series, &out->checks, &out->why) == PHEMA_ERR_RESOURCE
+                   ? phema_fail_memory(err)
+                   : PHEMA_OK;
+    }
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++)
+        out->widths[i] = (INSPECT_FIRST_WIDTH + (double)i * INSPECT_BETWEEN_WIDTH) / 1000;
+    enum phema_status status = phema_series_errors(out->values, &out->every, series, out->widths,
+                                                   INSPECT_N_WIDTHS, &out->why);
+    if (status == PHEMA_ERR_RESOURCE)
+        return phema_fail(err, status, "%s: %s", series->root, out->why.message);
+    if (status)
+        return PHEMA_OK;
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
+        if (!(out->values[i] > 0) || !isfinite(out->values[i]))
+            return PHEMA_OK;
+        out->least = out->values[i] < out->values[out->least] ? i : out->least;
+        out->most = out->values[i] > out->values[out->most] ? i : out->most;
+    }
+    out->is_known = true;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
+                                   struct phema_error *err)
+{
+    *out = (struct inspect_errors){.is_known = false};
+    enum phema_status status = check_series(out, series, err);
+    if (!status)
+        status = predict_errors(out, series, err);
+    if (status)
+        inspect_errors_clear(out);
+    return status;
 }

@@ -37,8 +37,8 @@ static void add_tensor(struct inspect_total *total, const struct phema_tensor *t
     total->n_tensors++;
     total->n_elems += tensor->n_elems;
     total->size_bytes += tensor->size_bytes;
-    if (tensor->kind == PHEMA_KIND_BUFFER || tensor->kind == PHEMA_KIND_ATTRIBUTE)
-        total->n_buffer_elems += tensor->n_elems;
+    bool is_buffer = tensor->kind == PHEMA_KIND_BUFFER || tensor->kind == PHEMA_KIND_ATTRIBUTE;
+    *(is_buffer ? &total->n_buffer_elems : &total->n_params) += tensor->n_elems;
 }
 
 /* ---- Dtypes ---- */

@@ -249,21 +249,6 @@ static void write_device_json(struct phema_json_out *out, const struct phema_for
     }
 }
 
-static void write_components_json(struct phema_json_out *out, const struct inspect_summary *summary)
-{
-    phema_json_out_open(out, "components", '[');
-    for (size_t i = 0; i < summary->components.n; i++) {
-        const struct inspect_total *component = &summary->components.items[i];
-        phema_json_out_open(out, NULL, '{');
-        phema_json_out_bytes(out, "prefix", component->label ? component->label : "",
-                             component->label_size);
-        phema_json_out_u64(out, "parameters", component->n_elems - component->n_buffer_elems);
-        phema_json_out_u64(out, "bytes", component->size_bytes);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
-}
-
 static void write_outputs_json(struct phema_json_out *out, const struct forecast_report *report)
 {
     phema_json_out_open(out, "outputs", '[');
@@ -334,7 +319,9 @@ void forecast_write_json(struct phema_strbuf *out, const struct forecast_report 
     write_device_json(&json, forecast);
     phema_record_write(&json, phema_forecast_fields,
                        "io passes targets_per_pass threads averaged copied cold_bytes", forecast);
-    write_components_json(&json, report->summary);
+    const struct inspect_totals *components = &report->summary->components;
+    phema_record_write_list(&json, "components", inspect_total_fields, "prefix parameters bytes",
+                            components->items, components->n, sizeof(*components->items));
     write_outputs_json(&json, report);
     write_memory_json(&json, forecast);
     write_rates_json(&json, forecast);

@@ -1,10 +1,362 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect_series.c - the snapshots of a series, its model and its runs, as text and as JSON. */
+/* inspect_series.c - the snapshots of a series, its model, its runs, and its times in 80 columns with a
+ * bar chart of the predicted errors, as text and as JSON. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "phema/render.h"
 #include "phema/report.h"
+#include "phema/terminal.h"
+
+/* ---- Times ---- */
+
+/* Longer lists are cut; JSON has all. */
+#define MOST_RUNS    16
+#define MOST_REMARKS 6
+#define RANGE_WIDTH  21
+#define KINDS_WIDTH  26
+
+#define N_LEVELS   8
+#define BAR_LABELS 15 /* columns beside the bars: the scale, and one that stays free */
+
+#define MOST_TIMES_NAMED 6
+
+void inspect_show_range(struct phema_strbuf *out, const struct inspect_run *run)
+{
+    struct phema_name_buffer from, to;
+    phema_strbuf_puts(out, phema_number_format(&from, run->from));
+    if (run->to != run->from)
+        phema_strbuf_printf(out, " to %s", phema_number_format(&to, run->to));
+}
+
+void inspect_show_kinds(struct phema_strbuf *out, const struct inspect_times *times, uint64_t kinds)
+{
+    for (size_t i = 0; i < times->n_kinds; i++)
+        if (kinds >> i & 1)
+            phema_strbuf_printf(out, "%s%s", out->size ? ", " : "", times->kinds[i]);
+}
+
+void inspect_show_step(struct phema_name_buffer *out, double every)
+{
+    (void)snprintf(out->text, sizeof(out->text), "%s", isnan(every) ? "" : "uneven");
+    if (!(every > 0))
+        return;
+    bool is_rounded = every >= 10 && fabs(every - round(every)) > 1e-6 * every;
+    (void)phema_number_format(out, is_rounded ? round(every) : every);
+    if (is_rounded) {
+        memmove(out->text + 1, out->text, strlen(out->text) + 1);
+        out->text[0] = '~';
+    }
+}
+
+static void write_run(struct phema_strbuf *out, const struct inspect_times *times,
+                      const struct inspect_run *run)
+{
+    struct phema_name_buffer every, size;
+    struct phema_strbuf range = {0}, kinds = {0};
+    inspect_show_range(&range, run);
+    inspect_show_step(&every, run->every);
+    inspect_show_kinds(&kinds, times, run->kinds);
+    if (kinds.size > KINDS_WIDTH) {
+        kinds.size = terminal_cut(kinds.data, KINDS_WIDTH - 3);
+        phema_strbuf_puts(&kinds, "...");
+    }
+    phema_strbuf_printf(out, "  %-*s %8s  %-*s %9zu %9s\n", RANGE_WIDTH,
+                        range.data ? range.data : "", every.text, KINDS_WIDTH,
+                        kinds.data ? kinds.data : "", run->n_snapshots,
+                        run->size_bytes ? phema_size_format(&size, run->size_bytes) : "-");
+    phema_strbuf_clear(&range);
+    phema_strbuf_clear(&kinds);
+}
+
+static bool has_shapes(const struct inspect_times *times)
+{
+    for (size_t i = 0; i < times->n_kinds; i++)
+        if (isnan(times->widths[i]))
+            return true;
+    return false;
+}
+
+static void write_table(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    phema_strbuf_printf(out, "  %-*s %8s  %-*s %9s %9s\n", RANGE_WIDTH,
+                        report_named_unit(times->series), "every", KINDS_WIDTH,
+                        has_shapes(times) ? "averages" : "sigma_rel", "snapshots", "size");
+    for (size_t i = 0; i < times->n_runs && i < MOST_RUNS; i++)
+        write_run(out, times, &times->runs[i]);
+    if (times->n_runs <= MOST_RUNS)
+        return;
+    struct inspect_run others = {.from = times->runs[MOST_RUNS].from,
+                                 .to = times->runs[times->n_runs - 1].to};
+    for (size_t i = MOST_RUNS; i < times->n_runs; i++) {
+        others.kinds |= times->runs[i].kinds;
+        others.n_snapshots += times->runs[i].n_snapshots;
+        others.size_bytes += times->runs[i].size_bytes;
+    }
+    write_run(out, times, &others);
+}
+
+/* ---- Problems of the series ---- */
+
+static void write_more(struct phema_strbuf *out, size_t n)
+{
+    if (n > MOST_REMARKS)
+        phema_strbuf_printf(out, "  and %zu more of these (inspect --json has all)\n",
+                            n - MOST_REMARKS);
+}
+
+void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    struct phema_name_buffer from, to, first, second;
+    if (times->n_gaps || times->n_missing || times->n_duplicates)
+        phema_strbuf_puts(out, "\n");
+    for (size_t i = 0; i < times->n_gaps && i < MOST_REMARKS; i++)
+        phema_strbuf_printf(out, "  gap: %zu time%s missing between %s and %s\n", times->gaps[i].n,
+                            times->gaps[i].n == 1 ? " is" : "s are",
+                            phema_number_format(&from, times->gaps[i].from),
+                            phema_number_format(&to, times->gaps[i].to));
+    write_more(out, times->n_gaps);
+    for (size_t i = 0; i < times->n_missing && i < MOST_REMARKS; i++)
+        phema_strbuf_printf(out, "  missing: %s at %s\n", times->missing[i].kind,
+                            phema_number_format(&from, times->missing[i].time));
+    write_more(out, times->n_missing);
+    for (size_t i = 0; i < times->n_duplicates && i < MOST_REMARKS; i++) {
+        const char *a = times->duplicates[i].of, *b = times->duplicates[i].label;
+        phema_strbuf_printf(out, "  twice: %s and %s\n", phema_name_escape(&first, a, strlen(a)),
+                            phema_name_escape(&second, b, strlen(b)));
+    }
+    write_more(out, times->n_duplicates);
+}
+
+/* ---- Predicted errors ---- */
+
+/* Every bar, or every second one where the terminal is narrow. */
+static size_t choose_stride(void)
+{
+    return terminal_columns(STDOUT_FILENO) < INSPECT_N_WIDTHS + BAR_LABELS ? 2 : 1;
+}
+
+static void write_bars(struct phema_strbuf *out, const struct inspect_errors *errors)
+{
+    static const char *const blocks[N_LEVELS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const signs[N_LEVELS] = {"_", ".", "-", ":", "=", "+", "*", "#"};
+    const char *const *shown = terminal_is_utf8() ? blocks : signs;
+    double low = log(errors->values[errors->least]), high = log(errors->values[errors->most]);
+    double size = fmax(high - low, 1e-3); /* with equal errors no bar is high */
+    phema_strbuf_printf(out, "    %.2f ", errors->widths[0]);
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i += choose_stride()) {
+        double level = (log(errors->values[i]) - low) / size * N_LEVELS;
+        size_t at = level >= N_LEVELS ? N_LEVELS - 1 : (size_t)level;
+        phema_strbuf_puts(out, shown[at]);
+    }
+    phema_strbuf_printf(out, " %.2f\n", errors->widths[INSPECT_N_WIDTHS - 1]);
+}
+
+/* The column of a width; SIZE_MAX where it has none. */
+static size_t column_of(double sigma_rel)
+{
+    double at = floor((sigma_rel * 1000 - INSPECT_FIRST_WIDTH) / INSPECT_BETWEEN_WIDTH + 0.5);
+    return at >= 0 && at < INSPECT_N_WIDTHS ? (size_t)at : SIZE_MAX;
+}
+
+/* Below the bars: a mark for each width of the snapshots. */
+static void write_marks(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    char line[INSPECT_N_WIDTHS];
+    size_t size = 0;
+    memset(line, ' ', sizeof(line));
+    for (size_t i = 0; i < times->n_kinds; i++) {
+        size_t at = column_of(times->widths[i]);
+        if (at == SIZE_MAX)
+            continue;
+        at /= choose_stride();
+        line[at] = '^';
+        size = at >= size ? at + 1 : size;
+    }
+    if (size)
+        phema_strbuf_printf(out, "         %.*s stored\n", (int)size, line);
+}
+
+static void write_verdict(struct phema_strbuf *out, const struct inspect_errors *errors)
+{
+    if (errors->every > 1)
+        render_write_wrapped(out, "  from one time in %zu; errors of all are smaller",
+                             errors->every);
+    if (errors->checks.verdict == PHEMA_SERIES_FITS)
+        render_write_wrapped(out, "  the snapshots fit their labels");
+    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
+        render_write_wrapped(out, "  %s", errors->checks.reason);
+}
+
+static void write_errors(struct phema_strbuf *out, const struct inspect_times *times,
+                         const struct inspect_errors *errors)
+{
+    if (!errors->is_known) {
+        if (errors->why.message[0])
+            render_write_wrapped(out, "  ! no error can be predicted: %s", errors->why.message);
+        return;
+    }
+    struct phema_name_buffer at;
+    const struct phema_series *series = times->series;
+    render_write_wrapped(out, "  error   at %s %s, rough: best %.0e at %.2f, worst %.0e at %.2f",
+                         phema_number_format(&at, series->snapshots[series->n - 1].named_time),
+                         report_named_unit(series), errors->values[errors->least],
+                         errors->widths[errors->least], errors->values[errors->most],
+                         errors->widths[errors->most]);
+    write_bars(out, errors);
+    write_marks(out, times);
+    write_verdict(out, errors);
+}
+
+/* "4, 8, 12, 16", or "256 to 4096, every 256" */
+static void write_range(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    const struct inspect_run *run = &times->runs[0];
+    const struct phema_series *series = times->series;
+    struct phema_name_buffer shown;
+    if (times->n_times > MOST_TIMES_NAMED) {
+        inspect_show_range(out, run);
+        phema_strbuf_printf(out, " %s", report_named_unit(series));
+        inspect_show_step(&shown, run->every);
+        phema_strbuf_printf(out, run->every > 0 ? ", every %s" : ", %s", shown.text);
+        return;
+    }
+    for (size_t k = 0; k < series->n; k++)
+        if (k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time)
+            phema_strbuf_printf(out, "%s%s", k ? ", " : "",
+                                phema_number_format(&shown, series->snapshots[k].named_time));
+    phema_strbuf_printf(out, " %s", report_named_unit(series));
+}
+
+/* One line where all times have the same averages, else a table. */
+static void write_times(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    if (times->n_runs != 1) {
+        phema_strbuf_puts(out, "\n");
+        write_table(out, times);
+        return;
+    }
+    struct phema_strbuf range = {0}, kinds = {0};
+    bool is_complete = !times->n_gaps && !times->n_missing && !times->n_duplicates;
+    write_range(&range, times);
+    inspect_show_kinds(&kinds, times, times->runs[0].kinds);
+    render_write_wrapped(out, "  times   %s; %s %s%s", range.data ? range.data : "",
+                         has_shapes(times) ? "averages" : "widths",
+                         kinds.data ? kinds.data : "unknown", is_complete ? "; complete" : "");
+    phema_strbuf_clear(&range);
+    phema_strbuf_clear(&kinds);
+}
+
+static void write_head(struct phema_strbuf *out, const struct inspect_times *times)
+{
+    const struct phema_series *series = times->series;
+    struct phema_name_buffer size;
+    bool is_own = strcmp(series->layout, "own") == 0;
+    render_write_wrapped(out, "%s: %zu snapshot%s%s%s%s%s%s", series->root, series->n,
+                         series->n == 1 ? "" : "s", is_own ? "" : " (",
+                         is_own ? "" : series->layout, is_own ? "" : ")",
+                         times->size_bytes ? ", " : "",
+                         times->size_bytes ? phema_size_format(&size, times->size_bytes) : "");
+    write_times(out, times);
+}
+
+static void write_remarks_and_errors(struct phema_strbuf *out, const struct inspect_times *times,
+                                     const struct inspect_errors *errors)
+{
+    struct phema_strbuf remarks = {0};
+    inspect_write_remarks(&remarks, times);
+    if (remarks.data)
+        phema_strbuf_append_lines(out, remarks.data, remarks.size);
+    phema_strbuf_clear(&remarks);
+    write_errors(out, times, errors);
+}
+
+/* ---- JSON ---- */
+
+static void write_runs_json(struct phema_json_out *out, const struct inspect_times *times)
+{
+    phema_json_out_open(out, "times", '[');
+    for (size_t i = 0; i < times->n_runs; i++) {
+        const struct inspect_run *run = &times->runs[i];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_number(out, "from", run->from);
+        phema_json_out_number(out, "to", run->to);
+        phema_json_out_number(out, "every", run->every > 0 ? run->every : PHEMA_UNKNOWN);
+        phema_json_out_open(out, "averages", '[');
+        for (size_t k = 0; k < times->n_kinds; k++)
+            if (run->kinds >> k & 1)
+                phema_json_out_string(out, NULL, times->kinds[k]);
+        phema_json_out_close(out, ']');
+        phema_json_out_u64(out, "snapshots", run->n_snapshots);
+        phema_json_out_u64(out, "bytes", run->size_bytes);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static const struct phema_field gap_fields[] = {
+    PHEMA_FIELD(NUMBER, ALWAYS, "after", struct inspect_gap, from),
+    PHEMA_FIELD(NUMBER, ALWAYS, "before", struct inspect_gap, to),
+    PHEMA_FIELD(COUNT, ALWAYS, "times", struct inspect_gap, n),
+    {0},
+};
+static const struct phema_field missing_fields[] = {
+    PHEMA_FIELD(NUMBER, ALWAYS, "time", struct inspect_missing, time),
+    PHEMA_FIELD(TEXT, ALWAYS, "average", struct inspect_missing, kind),
+    {0},
+};
+static const struct phema_field duplicate_fields[] = {
+    PHEMA_FIELD(PATH, ALWAYS, "file", struct inspect_duplicate, label),
+    PHEMA_FIELD(PATH, ALWAYS, "of", struct inspect_duplicate, of),
+    {0},
+};
+static const struct phema_field training_run_fields[] = {
+    PHEMA_FIELD(TEXT, ALWAYS, "run", struct phema_training_run, id),
+    PHEMA_FIELD(COUNT, ALWAYS, "snapshots", struct phema_training_run, n),
+    PHEMA_FIELD(NUMBER, ALWAYS, "from", struct phema_training_run, from),
+    PHEMA_FIELD(NUMBER, ALWAYS, "to", struct phema_training_run, to),
+    {0},
+};
+static const struct phema_field design_fields[] = {
+    PHEMA_FIELD(COUNT, ALWAYS, "planned", struct inspect_design, n_planned),
+    PHEMA_FIELD(COUNT, ALWAYS, "stored", struct inspect_design, n_stored),
+    PHEMA_FIELD(COUNT, ALWAYS, "others", struct inspect_design, n_others),
+    PHEMA_FIELD(NUMBER, ALWAYS, "next", struct inspect_design, next),
+    {0},
+};
+static const struct phema_field missed_fields[] = {
+    PHEMA_FIELD(NUMBER, ALWAYS, "time", struct inspect_missed, time),
+    PHEMA_FIELD(SHORT, ALWAYS, "sigma_rel", struct inspect_missed, sigma_rel),
+    {0},
+};
+
+static void write_times_json(struct phema_json_out *out, const struct inspect_times *times,
+                             const struct inspect_errors *errors)
+{
+    phema_json_out_u64(out, "bytes", times->size_bytes);
+    write_runs_json(out, times);
+    phema_record_write_list(out, "gaps", gap_fields, NULL, times->gaps, times->n_gaps,
+                            sizeof(*times->gaps));
+    phema_record_write_list(out, "missing", missing_fields, NULL, times->missing, times->n_missing,
+                            sizeof(*times->missing));
+    phema_record_write_list(out, "duplicates", duplicate_fields, NULL, times->duplicates,
+                            times->n_duplicates, sizeof(*times->duplicates));
+    phema_series_checks_write(out, &errors->checks, times->series);
+    if (!errors->is_known) {
+        phema_json_out_null(out, "predicted_errors");
+        return;
+    }
+    phema_json_out_open(out, "predicted_errors", '[');
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_number(out, "sigma_rel", errors->widths[i]);
+        phema_json_out_number(out, "total", errors->values[i]);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
 
 /* ---- Beside a design ---- */
 
@@ -31,24 +383,6 @@ static void write_design(struct phema_strbuf *out, const struct inspect_design *
         phema_strbuf_printf(&text, " and %zu more", design->n_missed - MOST_MISSED);
     render_write_wrapped(out, "%s", text.data ? text.data : "");
     phema_strbuf_clear(&text);
-}
-
-static void write_design_json(struct phema_json_out *out, const struct inspect_design *design)
-{
-    phema_json_out_open(out, "design", '{');
-    phema_json_out_u64(out, "planned", design->n_planned);
-    phema_json_out_u64(out, "stored", design->n_stored);
-    phema_json_out_u64(out, "others", design->n_others);
-    phema_json_out_number(out, "next", design->next);
-    phema_json_out_open(out, "missed", '[');
-    for (size_t i = 0; i < design->n_missed; i++) {
-        phema_json_out_open(out, NULL, '{');
-        phema_json_out_number(out, "time", design->missed[i].time);
-        phema_json_out_short(out, "sigma_rel", design->missed[i].sigma_rel);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
-    phema_json_out_close(out, '}');
 }
 
 /* ---- A series ---- */
@@ -135,12 +469,12 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
                           const struct inspect_times *times, const struct inspect_errors *errors,
                           const struct inspect_design *design, const char *next, bool is_verbose)
 {
-    inspect_times_write(out, times);
+    write_head(out, times);
     write_model(out, summary);
     write_runs(out, summary->series);
     if (design)
         write_design(out, design);
-    inspect_errors_write(out, times, errors);
+    write_remarks_and_errors(out, times, errors);
     if (next)
         render_write_whole(out, "next: %s", next);
     if (!is_verbose)
@@ -152,24 +486,6 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
     if (details.data)
         phema_strbuf_append_lines(out, details.data, details.size);
     phema_strbuf_clear(&details);
-}
-
-static void write_runs_json(struct phema_json_out *out, const struct phema_series *series)
-{
-    phema_json_out_open(out, "runs", '[');
-    for (size_t r = 0; r < series->n_runs; r++) {
-        const struct phema_training_run *run = &series->runs[r];
-        phema_json_out_open(out, NULL, '{');
-        if (run->id)
-            phema_json_out_string(out, "run", run->id);
-        else
-            phema_json_out_null(out, "run");
-        phema_json_out_u64(out, "snapshots", run->n);
-        phema_json_out_number(out, "from", run->from);
-        phema_json_out_number(out, "to", run->to);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
 }
 
 void inspect_write_series_json(struct phema_json_out *out, const struct render_style *style,
@@ -185,14 +501,18 @@ void inspect_write_series_json(struct phema_json_out *out, const struct render_s
     phema_json_out_path(out, "file", series->root);
     phema_json_out_string(out, "layout", series->layout);
     phema_json_out_string(out, "unit", series->unit);
-    phema_json_out_open(out, "snapshots", '[');
-    for (size_t k = 0; k < series->n; k++)
-        phema_record_write_object(out, NULL, phema_snapshot_fields, NULL, &series->snapshots[k]);
-    phema_json_out_close(out, ']');
-    write_runs_json(out, series);
-    inspect_times_write_json(out, times, errors);
-    if (design)
-        write_design_json(out, design);
+    phema_record_write_list(out, "snapshots", phema_snapshot_fields, NULL, series->snapshots,
+                            series->n, sizeof(*series->snapshots));
+    phema_record_write_list(out, "runs", training_run_fields, NULL, series->runs, series->n_runs,
+                            sizeof(*series->runs));
+    write_times_json(out, times, errors);
+    if (design) {
+        phema_json_out_open(out, "design", '{');
+        phema_record_write(out, design_fields, NULL, design);
+        phema_record_write_list(out, "missed", missed_fields, NULL, design->missed,
+                                design->n_missed, sizeof(*design->missed));
+        phema_json_out_close(out, '}');
+    }
     phema_json_out_u64(out, "tensors", series->n_tensors);
     inspect_write_summary_json(out, summary);
     render_write_warnings(out, style);

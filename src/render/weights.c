@@ -122,11 +122,9 @@ void weights_write_json(struct phema_strbuf *out, const struct render_style *sty
     struct phema_json_out json;
     render_json_begin(&json, out, true);
     phema_json_out_string(&json, "unit", plan->series->unit);
-    phema_json_out_open(&json, "snapshots", '[');
-    for (size_t k = 0; k < plan->series->n; k++)
-        phema_record_write_object(&json, NULL, phema_snapshot_fields, NULL,
-                                  &plan->series->snapshots[k]);
-    phema_json_out_close(&json, ']');
+    phema_record_write_list(&json, "snapshots", phema_snapshot_fields, NULL,
+                            plan->series->snapshots, plan->series->n,
+                            sizeof(*plan->series->snapshots));
     phema_plan_write_motion(&json, plan);
     report_checks_json(&json, style, plan);
     phema_json_out_open(&json, "targets", '[');

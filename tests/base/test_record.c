@@ -16,9 +16,14 @@ struct thing {
     unsigned small;
     bool is_set;
     const char *text, *path;
+    const char *label; /* label_size bytes */
+    size_t label_size;
+    enum color { RED, BLUE } color;
     char chars[8];
     struct inner inner;
 };
+
+static const char *const colors[] = {"red", "blue"};
 
 static const struct phema_field inner_fields[] = {
     PHEMA_FIELD(NUMBER, ALWAYS, "x", struct inner, x),
@@ -35,6 +40,8 @@ static const struct phema_field fields[] = {
     PHEMA_FIELD(BOOL, ALWAYS, "is_set", struct thing, is_set),
     PHEMA_FIELD(TEXT, ALWAYS, "text", struct thing, text),
     PHEMA_FIELD(PATH, IF_KNOWN, "path", struct thing, path),
+    PHEMA_FIELD(BYTES, IF_KNOWN, "label", struct thing, label),
+    PHEMA_FIELD_NAMED(colors, "color", struct thing, color),
     PHEMA_FIELD(CHARS, ALWAYS, "chars", struct thing, chars),
     PHEMA_FIELD_OF(inner_fields, "inner", struct thing, inner),
     {0},
@@ -61,11 +68,15 @@ static void fields_are_written_in_the_order_of_their_table(void **state)
                                 .is_set = true,
                                 .text = "a",
                                 .path = "b",
+                                .label = "dots",
+                                .label_size = 3,
+                                .color = BLUE,
                                 .chars = "c",
                                 .inner = {0.25}};
     expect(&thing, NULL,
            "{\"number\":0.5,\"known\":0.5,\"above\":0.5,\"count\":2,\"many\":2,"
-           "\"small\":3,\"is_set\":true,\"text\":\"a\",\"path\":\"b\",\"chars\":\"c\","
+           "\"small\":3,\"is_set\":true,\"text\":\"a\",\"path\":\"b\",\"label\":\"dot\","
+           "\"color\":\"blue\",\"chars\":\"c\","
            "\"inner\":{\"x\":0.25}}");
 }
 
@@ -75,7 +86,7 @@ static void unknown_fields_are_null_or_left_out(void **state)
     const struct thing thing = {.number = PHEMA_UNKNOWN, .count = 1, .inner = {0.25}};
     expect(&thing, NULL,
            "{\"number\":null,\"count\":1,\"small\":0,\"is_set\":false,\"text\":null,"
-           "\"chars\":\"\",\"inner\":{\"x\":0.25}}");
+           "\"color\":\"red\",\"chars\":\"\",\"inner\":{\"x\":0.25}}");
 }
 
 static void a_view_chooses_fields_and_their_order(void **state)
@@ -84,6 +95,18 @@ static void a_view_chooses_fields_and_their_order(void **state)
     const struct thing thing = {.number = -1, .count = 7};
     expect(&thing, "count number above", "{\"count\":7,\"number\":-1}");
     expect(&thing, "", "{}");
+}
+
+static void a_list_has_an_object_for_each_record(void **state)
+{
+    (void)state;
+    const struct thing things[] = {{.count = 7}, {.count = 8}};
+    struct phema_strbuf text = {0};
+    struct phema_json_out out = {.text = &text};
+    phema_record_write_list(&out, NULL, fields, "count", things, 2, sizeof(*things));
+    phema_record_write_list(&out, NULL, fields, NULL, NULL, 0, sizeof(*things));
+    assert_string_equal(text.data, "[{\"count\":7},{\"count\":8}],[]");
+    phema_strbuf_clear(&text);
 }
 
 static void a_view_of_an_absent_field_fails(void **state)
@@ -102,6 +125,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fields_are_written_in_the_order_of_their_table),
     cmocka_unit_test(unknown_fields_are_null_or_left_out),
     cmocka_unit_test(a_view_chooses_fields_and_their_order),
+    cmocka_unit_test(a_list_has_an_object_for_each_record),
     cmocka_unit_test(a_view_of_an_absent_field_fails),
 };
 TEST_GROUP(tests)
