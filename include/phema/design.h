@@ -24,6 +24,7 @@ enum phema_design_moving {
     PHEMA_MOVING_SEEN   /* that of another training */
 };
 #define PHEMA_N_MOVING 4 /* those that need no other training */
+extern const char *const phema_moving_names[PHEMA_N_MOVING + 1]; /* theirs, ended by NULL */
 
 struct phema_design_motion {
     enum phema_design_moving moving;

@@ -96,12 +96,14 @@ struct design_answer {
     struct phema_design_choices choices;
     struct design_other others[DESIGN_MAX_OTHERS];
     size_t n_others;
-    /* worst errors of the chosen design in other motions, and of the best one there; NaN: not
-     * found */
-    double in_motion[PHEMA_N_MOVING];
-    struct phema_design best_in_motion[PHEMA_N_MOVING];
+    /* Other motions: the worst error of the chosen design there, and the best one. */
+    struct design_motion {
+        const char *name;
+        double worst_error;
+        struct phema_design best;
+    } motions[PHEMA_N_MOVING];
+    size_t n_motions;
 };
-extern const char *const design_motion_names[PHEMA_N_MOVING];
 
 /* PHEMA_NO, with an answer: no choice is within max_error */
 PHEMA_FALLIBLE design_answer_find(struct design_answer *out, const struct design_asked *asked,

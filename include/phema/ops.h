@@ -22,6 +22,9 @@ enum phema_kept {
     PHEMA_KEEPS_PART   /* the same part is made again */
 };
 
+/* Most stages and waits are over before, and nothing is said of them. */
+#define PHEMA_SILENT_S 1.0
+
 /* Members may be NULL. They are called by the thread that called the function of ops. */
 struct phema_listener {
     void *context;

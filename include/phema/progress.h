@@ -31,17 +31,10 @@ void progress_set_farewell(struct progress *progress, const char *text);
 /* Erases the bar; another run may begin. */
 void progress_finish(struct progress *progress);
 
-/* ---- stage_watch.c ---- */
-
 /* Shows a stage and its time on stderr when it takes longer than a second, from a thread of its
  * own. NULL without memory, which the others take. Nothing else may print until it is stopped. */
 struct watch *watch_start(const struct render_style *style, const char *stage);
-void watch_begin_stage(struct watch *watch, const char *stage);
-/* How far the stage is: a bar and the time left. */
-void watch_advance(struct watch *watch, uint64_t done_bytes, uint64_t total_bytes);
 void watch_stop(struct watch *watch);
-
-/* ---- listener.c ---- */
 
 /* Shows what ops tell. Others may replace callbacks, with a struct that begins with this one. */
 struct render_listener {

@@ -35,6 +35,8 @@ void render_json_end(struct phema_json_out *out);
 /* A line on stderr, broken at words where the terminal is narrower, or at 80 columns. Names in it
  * are escaped as phema_strbuf_puts_escaped does. */
 void render_say(const char *format, ...) PHEMA_PRINTF(1, 2);
+/* The same of a text, which it clears. Nothing of one that has failed. */
+void render_say_text(struct phema_strbuf *text);
 /* The same for a line that somebody copies or a program reads: never broken. */
 void render_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* ---- Warnings ---- */
@@ -59,6 +61,8 @@ void render_say_table(struct table *table);
 
 /* Appends a paragraph for standard output: escaped, and broken at words. */
 void render_write_wrapped(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
+/* The same of a text, which it clears. */
+void render_write_text(struct phema_strbuf *out, struct phema_strbuf *text);
 /* The same for a line that somebody copies: never broken. */
 void render_write_whole(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
 /* Appends a table for standard output; clears it. The text is then printed with render_print_as_is. */

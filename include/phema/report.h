@@ -105,18 +105,14 @@ void inspect_write_checkpoint_json(struct phema_json_out *out, const struct rend
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
 
-/* ---- design_lines.c, design_text.c, design_json.c ---- */
+/* ---- design_lines.c, design_report.c ---- */
 
 /* Appends the lines that make a trainer store the design. */
 void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,
                         const struct phema_design *design);
-
+/* Each time is a multiple of the first. */
+bool design_is_even(const struct phema_design *design);
 void design_write_text(struct phema_strbuf *out, const struct design_answer *answer);
-/* "0.025, 0.173, raw" */
-void design_write_widths(struct phema_strbuf *out, const struct phema_design *design);
-/* "every 6250", "64 times, 7815 to 1000000" */
-void design_write_times(struct phema_strbuf *out, const struct phema_design *design);
-
 void design_write_json(struct phema_strbuf *out, const struct render_style *style,
                        const struct design_answer *answer);
 /* The chosen design alone, as -o writes it. */

@@ -18,7 +18,7 @@ enum {
     TABLE_KEYS = 32 /* the text of a first key stands below all keys; their cells are empty */
 };
 
-/* Starts as {.n_columns = n}. Lack of memory marks it as failed: nothing is then written. */
+/* Starts as {.n_columns = n}, or without columns where table_add_titles adds them. Lack of memory marks it as failed: nothing is then written. */
 struct table {
     size_t n_columns;
     size_t n_keys; /* first columns that each block repeats */
@@ -33,6 +33,10 @@ struct table {
 
 /* The next cell of the row; the row ends with its last column. */
 void table_add(struct table *table, unsigned flags, const char *format, ...) PHEMA_PRINTF(3, 4);
+/* Adds columns with their cells of the heading: "a|<b|~c", of which b is left and c near. */
+void table_add_titles(struct table *table, const char *titles);
+/* The next cell, without flags; clears the text. */
+void table_add_text(struct table *table, struct phema_strbuf *text);
 
 /* Appends the lines, of at most so many columns where the keys and one column fit in them.
  * indent: spaces before each line */

@@ -23,13 +23,13 @@ static enum phema_status read_wishes(struct design_wishes *out,
                                      const struct posthoc_ema_design_options *o,
                                      struct phema_error *err)
 {
-    static const char *const motions[] = {"walk", "white", "drift", "fall", NULL};
     static const enum phema_design_moving moving[] = {PHEMA_MOVING_WALK, PHEMA_MOVING_WHITE,
                                                       PHEMA_MOVING_DRIFT, PHEMA_MOVING_FALL};
     static const char *const names[] = {"f16", "f32", "bf16", NULL};
     static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_F32, PHEMA_BF16};
     size_t motion = 0, dtype = 0;
-    enum phema_status status = call_find_choice(&motion, o->motion, motions, "motion", err);
+    enum phema_status status =
+        call_find_choice(&motion, o->motion, phema_moving_names, "motion", err);
     if (!status)
         status = call_find_choice(&dtype, o->dtype, names, "dtype", err);
     if (status)

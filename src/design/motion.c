@@ -4,6 +4,8 @@
 
 #include "phema/design.h"
 
+const char *const phema_moving_names[PHEMA_N_MOVING + 1] = {"walk", "white", "drift", "fall", NULL};
+
 /* |EMA 0.05 - EMA 0.10|^2 of white noise of rate 1 in a training of length 1: A^2/(2A-1) +
  * B^2/(2B-1) - 2AB/(A+B-1) with A = 17.972, B = 7.937 (N14); 0.03 as in (N24). */
 #define WHITE_APART 2.0257

@@ -5,8 +5,6 @@
 #include "phema/clock.h"
 #include "phema/design_question.h"
 
-const char *const design_motion_names[PHEMA_N_MOVING] = {"walk", "white", "drift", "fall"};
-
 /* ---- Progress ---- */
 
 /* The search of the choices is this share of all work. */
@@ -130,7 +128,7 @@ static enum phema_status rate_motions(struct design_answer *answer, struct watch
     struct phema_design chosen = answer->choices.items[answer->choices.chosen];
     for (size_t m = 0; m < PHEMA_N_MOVING; m++) {
         struct design_asked other = *answer->asked;
-        answer->in_motion[m] = PHEMA_UNKNOWN;
+        struct design_motion *motion = &answer->motions[answer->n_motions];
         if (answer->asked->question.motion.moving == (enum phema_design_moving)m)
             continue;
         other.question.motion = other.finer.motion =
@@ -139,10 +137,13 @@ static enum phema_status rate_motions(struct design_answer *answer, struct watch
         enum phema_status status = rate(&chosen, &other, err);
         if (status)
             return status;
-        answer->in_motion[m] = chosen.worst_error;
-        status = phema_design_find(&answer->best_in_motion[m], &other.question, err);
-        if (!status)
-            status = rate(&answer->best_in_motion[m], &other, err);
+        *motion =
+            (struct design_motion){phema_moving_names[m], chosen.worst_error, {.times = NULL}};
+        status = phema_design_find(&motion->best, &other.question, err);
+        if (status)
+            return status;
+        answer->n_motions++;
+        status = rate(&motion->best, &other, err);
         if (status)
             return status;
         show(watching, 0.7 + 0.3 * (double)(m + 1) / PHEMA_N_MOVING);
@@ -188,7 +189,7 @@ void design_answer_clear(struct design_answer *answer)
     phema_design_choices_clear(&answer->choices);
     for (size_t i = 0; i < answer->n_others; i++)
         phema_design_clear(&answer->others[i].design);
-    for (size_t m = 0; m < PHEMA_N_MOVING; m++)
-        phema_design_clear(&answer->best_in_motion[m]);
-    answer->n_others = 0;
+    for (size_t m = 0; m < answer->n_motions; m++)
+        phema_design_clear(&answer->motions[m].best);
+    answer->n_others = answer->n_motions = 0;
 }

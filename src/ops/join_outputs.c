@@ -17,8 +17,6 @@
 /* A join takes seconds, and minutes where the disk is slow to sync. */
 #define LONGEST_JOIN_S 600.0
 
-/* Most joins take less. */
-#define SILENT_S 1.0
 #define PAUSE_NS 20000000
 
 PHEMA_FALLIBLE phema_join_add(struct phema_join_list *list, const char *path,
@@ -212,7 +210,7 @@ static enum phema_status take_lock(struct phema_writer_join_lock **lock, enum jo
         double waited_s = phema_clock_s() - begin_s;
         if (waited_s >= LONGEST_JOIN_S)
             return fail_held(err);
-        if (!is_said && waited_s >= SILENT_S) {
+        if (!is_said && waited_s >= PHEMA_SILENT_S) {
             listener_note(request->waiting, "waiting: %s", err->message);
             is_said = true;
         }

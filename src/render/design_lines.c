@@ -140,7 +140,7 @@ static void write_times(struct phema_strbuf *out, const struct phema_design *des
     }
 }
 
-static bool is_even(const struct phema_design *design)
+bool design_is_even(const struct phema_design *design)
 {
     for (size_t i = 0; i < design->n_times; i++)
         if (design->times[i] != design->times[0] * (double)(i + 1))
@@ -197,7 +197,7 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
         phema_strbuf_puts(out, "with open(");
         write_string(out, file);
         phema_strbuf_puts(out, ") as f: times = set(json.load(f)['times'])\n");
-    } else if (is_even(design)) {
+    } else if (design_is_even(design)) {
         phema_strbuf_printf(out, "times = range(%.0f, %.0f, %.0f)\n", interval(design),
                             design->times[design->n_times - 1] + 1, interval(design));
     } else {

@@ -151,15 +151,13 @@ static void write_work(struct phema_strbuf *out, const struct forecast_report *r
 static void write_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
 {
     struct phema_name_buffer size;
-    struct table stages = {.n_columns = 2}, parts = {.n_columns = 2};
-    table_add(&stages, TABLE_LEFT, "memory of the stages");
-    table_add(&stages, 0, "at most");
+    struct table stages = {0}, parts = {0};
+    table_add_titles(&stages, "<memory of the stages|at most");
     for (int i = 0; i < PHEMA_N_STAGES; i++) {
         table_add(&stages, 0, "%s", phema_stage_names[i]);
         table_add(&stages, 0, "%s", phema_size_format(&size, forecast->stage_bytes[i]));
     }
-    table_add(&parts, TABLE_LEFT, "memory while summing");
-    table_add(&parts, 0, "size");
+    table_add_titles(&parts, "<memory while summing|size");
     for (size_t i = 0; i < forecast->n_parts; i++) {
         table_add(&parts, 0, "%s", forecast->parts[i].label);
         table_add(&parts, 0, "%s", phema_size_format(&size, forecast->parts[i].bytes));
@@ -172,10 +170,8 @@ static void write_memory(struct phema_strbuf *out, const struct phema_forecast *
 
 static void write_outputs(struct phema_strbuf *out, const struct forecast_report *report)
 {
-    struct table table = {.n_columns = 3};
-    table_add(&table, TABLE_LEFT, "output");
-    table_add(&table, 0, "size");
-    table_add(&table, 0, "error expected");
+    struct table table = {0};
+    table_add_titles(&table, "<output|size|error expected");
     for (size_t j = 0; j < report->outputs->m; j++) {
         const struct phema_output *output = &report->outputs->items[j];
         struct phema_name_buffer size;

@@ -381,8 +381,7 @@ static void write_design(struct phema_strbuf *out, const struct inspect_design *
     }
     if (design->n_missed > MOST_MISSED)
         phema_strbuf_printf(&text, " and %zu more", design->n_missed - MOST_MISSED);
-    render_write_wrapped(out, "%s", text.data ? text.data : "");
-    phema_strbuf_clear(&text);
+    render_write_text(out, &text);
 }
 
 /* ---- A series ---- */

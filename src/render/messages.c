@@ -136,6 +136,13 @@ void render_say_whole(const char *format, ...)
     va_end(args);
 }
 
+void render_say_text(struct phema_strbuf *text)
+{
+    if (text->data && !text->is_failed)
+        render_say("%s", text->data);
+    phema_strbuf_clear(text);
+}
+
 /* ---- Warnings ---- */
 
 static bool is_said(const struct phema_strbuf *said, const char *sentence)
@@ -207,6 +214,13 @@ void render_write_wrapped(struct phema_strbuf *out, const char *format, ...)
     va_start(args, format);
     write_line(out, terminal_columns(STDOUT_FILENO), STDOUT_FILENO, format, args);
     va_end(args);
+}
+
+void render_write_text(struct phema_strbuf *out, struct phema_strbuf *text)
+{
+    render_write_wrapped(out, "%s", text->data ? text->data : "");
+    out->is_failed |= text->is_failed;
+    phema_strbuf_clear(text);
 }
 
 void render_write_whole(struct phema_strbuf *out, const char *format, ...)

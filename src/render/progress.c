@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* progress.c - a bar on a terminal, lines elsewhere. */
+/* progress.c - what is shown while ops work: a bar on a terminal, lines elsewhere; stages that take
+ * longer than a second; notes, warnings, the plan. */
+#include "phema/progress.h"
+
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "phema/cleanup.h"
-#include "phema/json.h"
-#include "phema/progress.h"
-#include "phema/render.h"
+#include "phema/clock.h"
+#include "phema/parallel.h"
 #include "phema/report.h"
 #include "phema/terminal.h"
 
@@ -249,4 +254,209 @@ void progress_finish(struct progress *progress)
     phema_cleanup_set_farewell(NULL);
     progress->n_drawn = 0;
     progress->last_s = 0;
+}
+
+/* ---- Stages ---- */
+
+/* A thread of its own draws, so that no solver has to report. */
+#define STAGE_EVERY_S 0.2
+
+struct watch {
+    struct progress progress;
+    pthread_t thread;
+    bool is_started;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    const char *stage; /* guarded by lock, as the others are */
+    uint64_t done_bytes, total_bytes;
+    bool is_over;
+    double start_s;
+};
+
+/* With the lock; returns after so many seconds, or when the plan is made. */
+static void wait_for(struct watch *watch, double seconds)
+{
+    struct timespec end;
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    double wanted = (double)end.tv_nsec * 1e-9 + seconds;
+    end.tv_sec += (time_t)wanted;
+    end.tv_nsec = (long)((wanted - (double)(time_t)wanted) * 1e9);
+    (void)pthread_cond_timedwait(&watch->wake, &watch->lock, &end);
+}
+
+static void *run_watch(void *argument)
+{
+    struct watch *watch = argument;
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->is_over) {
+        double elapsed_s = phema_clock_s() - watch->start_s;
+        if (elapsed_s >= PHEMA_SILENT_S) {
+            const struct phema_progress state = {.stage = watch->stage,
+                                                 .done_bytes = watch->done_bytes,
+                                                 .total_bytes = watch->total_bytes,
+                                                 .elapsed_s = elapsed_s};
+            progress_report(&watch->progress, &state);
+        }
+        wait_for(watch, elapsed_s < PHEMA_SILENT_S ? PHEMA_SILENT_S - elapsed_s : STAGE_EVERY_S);
+    }
+    pthread_mutex_unlock(&watch->lock);
+    return NULL;
+}
+
+struct watch *watch_start(const struct render_style *style, const char *stage)
+{
+    struct watch *watch = calloc(1, sizeof(*watch));
+    if (!watch)
+        return NULL;
+    watch->stage = stage;
+    watch->start_s = phema_clock_s();
+    progress_init(&watch->progress, style);
+    watch->progress.kept = PHEMA_WRITES_NOTHING;
+    pthread_condattr_t attributes;
+    (void)pthread_mutex_init(&watch->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&watch->wake, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    watch->is_started = watch->progress.style != PROGRESS_NONE &&
+                        phema_thread_start(&watch->thread, run_watch, watch) == 0;
+    return watch;
+}
+
+void watch_stop(struct watch *watch)
+{
+    if (!watch)
+        return;
+    pthread_mutex_lock(&watch->lock);
+    watch->is_over = true;
+    (void)pthread_cond_signal(&watch->wake);
+    pthread_mutex_unlock(&watch->lock);
+    if (watch->is_started)
+        (void)pthread_join(watch->thread, NULL);
+    (void)pthread_cond_destroy(&watch->wake);
+    (void)pthread_mutex_destroy(&watch->lock);
+    progress_finish(&watch->progress);
+    free(watch);
+}
+
+/* ---- What ops tell ---- */
+
+static void note(void *context, const char *sentence)
+{
+    const struct render_listener *listener = context;
+    if (!listener->style.is_quiet)
+        render_say("%s", sentence);
+}
+
+static void detail(void *context, const char *sentence)
+{
+    const struct render_listener *listener = context;
+    if (listener->style.is_verbose)
+        note(context, sentence);
+}
+
+static void warn(void *context, const char *sentence)
+{
+    const struct render_listener *listener = context;
+    render_warn(&listener->style, "%s", sentence);
+}
+
+static void stage(void *context, const char *name)
+{
+    struct render_listener *listener = context;
+    if (!name) {
+        watch_stop(listener->watch);
+        listener->watch = NULL;
+    } else if (listener->watch) {
+        pthread_mutex_lock(&listener->watch->lock);
+        listener->watch->stage = name;
+        pthread_mutex_unlock(&listener->watch->lock);
+    } else {
+        listener->watch = watch_start(&listener->style, name);
+    }
+}
+
+static void advance(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    struct watch *watch = ((const struct render_listener *)context)->watch;
+    if (!watch)
+        return;
+    pthread_mutex_lock(&watch->lock);
+    watch->done_bytes = done_bytes;
+    watch->total_bytes = total_bytes;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+static void begin(void *context, enum phema_kept kept)
+{
+    struct render_listener *listener = context;
+    progress_init(&listener->progress, &listener->style);
+    listener->progress.label = listener->label;
+    listener->progress.kept = kept;
+    progress_set_farewell(&listener->progress, kept == PHEMA_KEEPS_NOTHING ? "nothing was written"
+                                               : kept == PHEMA_WRITES_NOTHING
+                                                   ? ""
+                                                   : "run the same command to continue");
+}
+
+static void report(void *context, const struct phema_progress *state)
+{
+    struct render_listener *listener = context;
+    progress_report(&listener->progress, state);
+}
+
+static void end(void *context)
+{
+    struct render_listener *listener = context;
+    progress_finish(&listener->progress);
+}
+
+static void planned(void *context, const struct phema_request *request,
+                    const struct phema_plan *plan)
+{
+    const struct render_listener *listener = context;
+    const struct phema_outputs_options *naming = &request->outputs;
+    const struct render_style *style = &listener->style;
+    if (request->plan.is_conversion) {
+        report_conversion(style, plan->series);
+        return;
+    }
+    bool is_auto = !naming->has_dtype && !naming->keeps_dtypes;
+    bool is_bf16 = is_auto && phema_series_n_scaled(plan->series) > 0;
+    report_series(style, plan->series, &plan->checks);
+    report_plan(style, plan, is_bf16 ? PHEMA_BF16 : naming->dtype, naming->has_dtype || is_bf16,
+                !listener->hides_errors);
+}
+
+static void named(void *context, const struct phema_request *request,
+                  const struct phema_prepared *prepared)
+{
+    const struct render_listener *listener = context;
+    report_into(&listener->style, request->outputs.into, &prepared->outputs);
+    report_scaled(&listener->style, prepared->plan->series, &prepared->outputs);
+}
+
+void render_listen(struct render_listener *out, const struct render_style *style)
+{
+    *out = (struct render_listener){.style = *style,
+                                    .heard = {.context = out,
+                                              .note = note,
+                                              .detail = detail,
+                                              .warn = warn,
+                                              .stage = stage,
+                                              .advance = advance,
+                                              .begin = begin,
+                                              .report = report,
+                                              .end = end,
+                                              .planned = planned,
+                                              .named = named}};
+    progress_init(&out->progress, style);
+}
+
+PHEMA_FALLIBLE watch_make_plan(struct phema_plan **out, const struct render_style *style,
+                               const struct phema_plan_options *options, struct phema_error *err)
+{
+    struct render_listener listener;
+    render_listen(&listener, style);
+    return phema_plan_make_heard(out, options, &listener.heard, err);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_summary.c - on stderr: the errors to expect of targets, remarks and warnings. */
+/* report_plan.c - on stderr: the errors to expect of targets, remarks and warnings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,34 @@
 
 /* ---- Errors to expect ---- */
 
-/* Which columns the table of targets has. */
+/* Columns of the table of targets behind their errors. */
+static const struct column {
+    const char *title;
+    size_t offset;  /* of a double in a target */
+    int decimals;   /* of its mantissa; NO_MANTISSA: none */
+    bool is_detail; /* with -v; all others where a target has a value */
+} columns[] = {
+#define NO_MANTISSA    -1
+#define COLUMN(member) offsetof(struct phema_target, member)
+    {"profile", COLUMN(solution.predicted.profile), 0, true},
+    {"rounding", COLUMN(solution.predicted.rounding), 0, false},
+#define PAPER 2
+    {"paper's weights", COLUMN(solution.predicted.paper_weights), 1, false},
+    {"by the labels", COLUMN(label_predicted_error), 1, false},
+    {"gain", COLUMN(solution.norm2), NO_MANTISSA, true},
+    {"profile error", COLUMN(solution.profile_error), 1, true},
+};
+
 struct shown {
     bool has_shapes; /* targets that are no power functions */
-    bool has_rounding, has_paper, has_labels;
-    bool is_verbose;
-    int decimals; /* of sigma_rel; -1: %.6g */
+    int decimals;    /* of sigma_rel; -1: %.6g */
+    bool has[ARRAY_LEN(columns)];
 };
+
+static double value_of(const struct phema_target *target, const struct column *column)
+{
+    return *(const double *)(const void *)((const char *)target + column->offset);
+}
 
 int report_decimals(const double *values, size_t n, size_t stride)
 {
@@ -38,25 +59,26 @@ int report_decimals(const double *values, size_t n, size_t stride)
 
 static struct shown choose_columns(const struct phema_plan *plan, bool is_verbose)
 {
-    struct shown shown = {.is_verbose = is_verbose};
-    for (size_t j = 0; j < plan->m; j++) {
-        const struct phema_target *target = &plan->targets[j];
-        const struct phema_prediction *predicted = &target->solution.predicted;
-        shown.has_shapes |= isnan(target->sigma_rel);
-        shown.has_rounding |= !isnan(predicted->rounding);
-        shown.has_paper |= !isnan(predicted->paper_weights);
-        shown.has_labels |= !isnan(target->label_predicted_error);
+    struct shown shown = {.decimals = -1};
+    for (size_t c = 0; c < ARRAY_LEN(columns); c++) {
+        shown.has[c] = columns[c].is_detail && is_verbose;
+        for (size_t j = 0; j < plan->m && !columns[c].is_detail; j++)
+            shown.has[c] |= !isnan(value_of(&plan->targets[j], &columns[c]));
     }
-    shown.has_paper &= strcmp(plan->metric, "profile") != 0;
-    shown.decimals = shown.has_shapes ? -1
-                                      : report_decimals(&plan->targets[0].sigma_rel, plan->m,
-                                                        sizeof(*plan->targets));
+    shown.has[PAPER] &= strcmp(plan->metric, "profile") != 0;
+    for (size_t j = 0; j < plan->m; j++)
+        shown.has_shapes |= isnan(plan->targets[j].sigma_rel);
+    if (!shown.has_shapes)
+        shown.decimals =
+            report_decimals(&plan->targets[0].sigma_rel, plan->m, sizeof(*plan->targets));
     return shown;
 }
 
 static void add_number(struct table *table, unsigned flags, int decimals, double value)
 {
-    if (isnan(value))
+    if (decimals == NO_MANTISSA)
+        table_add(table, flags, "%.2f", value);
+    else if (isnan(value))
         table_add(table, flags, "unknown");
     else
         table_add(table, flags, "%.*e", decimals, value);
@@ -71,34 +93,12 @@ void report_add_error(struct table *table, double error)
         table_add(table, is_large ? TABLE_ALARM : 0, "%s%.1e", is_large ? "! " : "", error);
 }
 
-static void add_heading(struct table *table, const struct shown *shown)
-{
-    table_add(table, shown->has_shapes ? TABLE_LEFT : 0, "%s",
-              shown->has_shapes ? "average" : "sigma_rel");
-    table_add(table, 0, "time");
-    table_add(table, 0, "error expected");
-    table_add(table, TABLE_LEFT | TABLE_NEAR, "%s", "");
-    if (shown->is_verbose)
-        table_add(table, 0, "profile");
-    if (shown->has_rounding)
-        table_add(table, 0, "rounding");
-    if (shown->has_paper)
-        table_add(table, 0, "paper's weights");
-    if (shown->has_labels)
-        table_add(table, 0, "by the labels");
-    if (shown->is_verbose) {
-        table_add(table, 0, "gain");
-        table_add(table, 0, "profile error");
-    }
-}
-
 static void add_row(struct table *table, const struct shown *shown,
                     const struct phema_target *target)
 {
-    const struct phema_solution *solution = &target->solution;
-    const struct phema_prediction *predicted = &solution->predicted;
+    double error = target->solution.predicted.total;
     struct phema_name_buffer at;
-    bool is_large = predicted->total > REPORT_FLAGGED_ERROR;
+    bool is_large = error > REPORT_FLAGGED_ERROR;
     if (!target->kind)
         table_add(table, 0, "given weights");
     else if (isnan(target->sigma_rel))
@@ -108,20 +108,11 @@ static void add_row(struct table *table, const struct shown *shown,
     else
         table_add(table, 0, "%s%.6g", shown->has_shapes ? "sigma_rel " : "", target->sigma_rel);
     table_add(table, 0, "%s", phema_number_format(&at, target->named_time));
-    add_number(table, is_large ? TABLE_ALARM : 0, 1, predicted->total);
+    add_number(table, is_large ? TABLE_ALARM : 0, 1, error);
     table_add(table, TABLE_ALARM, "%s", is_large ? "!" : "");
-    if (shown->is_verbose)
-        add_number(table, TABLE_DIM, 0, predicted->profile);
-    if (shown->has_rounding)
-        add_number(table, TABLE_DIM, 0, predicted->rounding);
-    if (shown->has_paper)
-        add_number(table, TABLE_DIM, 1, predicted->paper_weights);
-    if (shown->has_labels)
-        add_number(table, TABLE_DIM, 1, target->label_predicted_error);
-    if (shown->is_verbose) {
-        table_add(table, TABLE_DIM, "%.2f", solution->norm2);
-        add_number(table, TABLE_DIM, 1, solution->profile_error);
-    }
+    for (size_t c = 0; c < ARRAY_LEN(columns); c++)
+        if (shown->has[c])
+            add_number(table, TABLE_DIM, columns[c].decimals, value_of(target, &columns[c]));
 }
 
 /* The target of the largest error, among those from first on; NULL: every error is unknown. */
@@ -154,11 +145,13 @@ static void say_rest(const struct phema_plan *plan, size_t first)
 static void report_table(const struct phema_plan *plan, bool is_verbose)
 {
     struct shown shown = choose_columns(plan, is_verbose);
-    struct table table = {.n_columns = 4 + (size_t)shown.has_rounding + (size_t)shown.has_paper +
-                                       (size_t)shown.has_labels + (is_verbose ? 3 : 0),
-                          .n_keys = 2};
+    struct table table = {.n_keys = 2};
     size_t n = is_verbose || plan->m <= TABLE_MOST_ROWS ? plan->m : TABLE_MOST_ROWS;
-    add_heading(&table, &shown);
+    table_add_titles(&table, shown.has_shapes ? "<average" : "sigma_rel");
+    table_add_titles(&table, "time|error expected|<~");
+    for (size_t c = 0; c < ARRAY_LEN(columns); c++)
+        if (shown.has[c])
+            table_add_titles(&table, columns[c].title);
     for (size_t j = 0; j < n; j++)
         add_row(&table, &shown, &plan->targets[j]);
     render_say_table(&table);
@@ -188,9 +181,7 @@ static void report_single(const struct phema_plan *plan, const struct phema_targ
         phema_strbuf_printf(&text, " (paper's weights: %.1e)", predicted->paper_weights);
     if (!isnan(target->label_predicted_error))
         phema_strbuf_printf(&text, " (by the labels: %.1e)", target->label_predicted_error);
-    if (text.data && !text.is_failed)
-        render_say("%s", text.data);
-    phema_strbuf_clear(&text);
+    render_say_text(&text);
 }
 
 /* The default metric is named with -v only. */

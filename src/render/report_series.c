@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* print_summary.c - on stderr: the series that was found; and the JSON of profiles, predictions,
- * snapshots and rules. */
+/* report_series.c - on stderr: the series that was found, its notes, warnings and rules. */
 #include "phema/report.h"
 
 #include <math.h>
@@ -121,9 +120,7 @@ void report_series(const struct render_style *style, const struct phema_series *
         phema_strbuf_printf(&text, " (%zu averaged)", n_averaged);
     if (series->n_tensors)
         phema_strbuf_printf(&text, ", %s each", phema_size_format(&shown, bytes));
-    if (text.data && !text.is_failed)
-        render_say("%s", text.data);
-    phema_strbuf_clear(&text);
+    render_say_text(&text);
     report_notes(style, series, checks);
 }
 

@@ -147,9 +147,7 @@ static void report_bytes(const struct phema_outputs *outputs,
             phema_size_format(&shown, (uint64_t)((double)result->read_bytes / seconds)));
     phema_strbuf_printf(&text, ", %s memory)",
                         phema_size_format(&shown, result->peak_anonymous_bytes));
-    if (text.data && !text.is_failed)
-        render_say("%s", text.data);
-    phema_strbuf_clear(&text);
+    render_say_text(&text);
 }
 
 /* To stderr: outputs, bytes, seconds, memory; and how to join parts. */
@@ -194,14 +192,19 @@ void report_device(const struct render_style *style, const struct phema_device_c
 
 /* ---- Memory of the stages ---- */
 
+static void add_level(struct table *table, const struct phema_level *level)
+{
+    const uint64_t sizes[] = {level->baseline, level->now, level->peak};
+    struct phema_name_buffer shown;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        table_add(table, 0, "%s", phema_size_format(&shown, sizes[i]));
+}
+
 /* Values that were not measured are left out. */
 void report_memory(struct phema_memory_profile *profile)
 {
-    static const char *const heads[] = {"memory", "seconds", "before",    "after",
-                                        "peak",   "mapped",  "page cache"};
-    struct table table = {.n_columns = ARRAY_LEN(heads), .n_keys = 1};
-    for (size_t i = 0; i < ARRAY_LEN(heads); i++)
-        table_add(&table, i ? 0 : TABLE_LEFT, "%s", heads[i]);
+    struct table table = {.n_keys = 1};
+    table_add_titles(&table, "<memory|seconds|before|after|peak|mapped|page cache");
     for (int i = 0; i < PHEMA_N_STAGES; i++) {
         struct phema_stage_record record = phema_memory_profile_stage(profile, (enum phema_stage)i);
         struct phema_name_buffer shown;
@@ -209,9 +212,7 @@ void report_memory(struct phema_memory_profile *profile)
             continue;
         table_add(&table, 0, "%s", phema_stage_names[i]);
         table_add(&table, 0, "%.3f", record.elapsed_s);
-        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.baseline));
-        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.now));
-        table_add(&table, 0, "%s", phema_size_format(&shown, record.anonymous.peak));
+        add_level(&table, &record.anonymous);
         table_add(&table, 0, "%s", phema_size_format(&shown, record.file.peak));
         table_add(&table, 0, "%s",
                   record.knows_cached ? phema_size_format(&shown, record.cached_bytes) : "");
@@ -219,9 +220,7 @@ void report_memory(struct phema_memory_profile *profile)
             continue;
         table_add(&table, 0, "of GPUs");
         table_add(&table, 0, "%s", "");
-        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.baseline));
-        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.now));
-        table_add(&table, 0, "%s", phema_size_format(&shown, record.device_allocated.peak));
+        add_level(&table, &record.device_allocated);
         table_add(&table, 0, "%s", "");
         table_add(&table, 0, "%s", "");
     }

@@ -51,12 +51,6 @@ static void write_point(struct phema_strbuf *out, const struct searching *search
         phema_strbuf_printf(out, " at %s", phema_number_format(&time, at->time));
 }
 
-static void say(const struct phema_strbuf *text)
-{
-    if (text->data && !text->is_failed)
-        render_say("%s", text->data);
-}
-
 static void start(void *context, const struct searching *searching, bool was_cut)
 {
     const struct search_shown *shown = context;
@@ -86,8 +80,7 @@ static void say_row(const char *number, const char *width, const char *time, con
     phema_strbuf_printf(&text, "  %11s", score);
     if (note)
         phema_strbuf_printf(&text, "  %s", note);
-    say(&text);
-    phema_strbuf_clear(&text);
+    render_say_text(&text);
 }
 
 /* "best", "took 2 min 05 s", and the reasons to doubt a score. */
@@ -148,8 +141,7 @@ static void report_wait_json(const struct searching *searching, double elapsed_s
     write_point_json(&out, &searching->scored_at);
     phema_json_out_number(&out, "elapsed_seconds", elapsed_s);
     phema_json_out_close(&out, '}');
-    say(&text);
-    phema_strbuf_clear(&text);
+    render_say_text(&text);
 }
 
 /* "pass 3, scores 9 to 12 of 23": passes are counted only, because scores decide how many
@@ -304,8 +296,7 @@ void search_report_end(const struct render_style *style, const struct searching 
                         searching->n_evaluated == 1 ? "" : "s", searching->n_passes,
                         searching->n_passes == 1 ? "" : "es");
     if (!style->is_quiet)
-        say(&text);
-    phema_strbuf_clear(&text);
+        render_say_text(&text);
     render_repeat_warnings(style);
     warn_of_errors(style, searching);
 }

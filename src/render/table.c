@@ -30,6 +30,28 @@ void table_add(struct table *table, unsigned flags, const char *format, ...)
         free(text);
 }
 
+void table_add_titles(struct table *table, const char *titles)
+{
+    for (;; titles++) {
+        unsigned flags = 0;
+        for (; *titles == '<' || *titles == '~'; titles++)
+            flags |= *titles == '<' ? TABLE_LEFT : TABLE_NEAR;
+        size_t size = strcspn(titles, "|");
+        table_add(table, flags, "%.*s", (int)size, titles);
+        table->n_columns++;
+        titles += size;
+        if (!*titles)
+            return;
+    }
+}
+
+void table_add_text(struct table *table, struct phema_strbuf *text)
+{
+    table_add(table, 0, "%s", text->data ? text->data : "");
+    table->is_failed |= text->is_failed;
+    phema_strbuf_clear(text);
+}
+
 static const char *text_of(const struct table *table, size_t row, size_t column)
 {
     return table->text.data + table->cells[row * table->n_columns + column].at;

@@ -172,8 +172,7 @@ static void add_title(struct table *table, const struct phema_plan *plan,
         phema_strbuf_puts(&title, target->kind ? target->spec : "weight");
     if (has_times(plan))
         phema_strbuf_printf(&title, " at %s", phema_number_format(&at, target->named_time));
-    table_add(table, 0, "%s", title.data ? title.data : "");
-    phema_strbuf_clear(&title);
+    table_add_text(table, &title);
 }
 
 /* What a row shows in the columns of targets and rules. */
