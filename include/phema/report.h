@@ -30,13 +30,18 @@ void report_conversion(const struct render_style *style, const struct phema_seri
 
 /* ---- report_plan.c ---- */
 
-/* Larger predictions are marked with "!". */
+/* Larger predictions are marked with "!"; smaller errors, relative to the norm of the parameters, are
+ * good enough for most uses. */
 #define REPORT_FLAGGED_ERROR 1e-3
 
 /* To stderr: the metric where it is not the default, the errors to expect (has_errors), remarks and
  * warnings. */
 void report_plan(const struct render_style *style, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype, bool has_errors);
+/* The first target of the largest or least error, among those from first on; NULL: every error is
+ * unknown. */
+const struct phema_target *report_find_error(const struct phema_plan *plan, size_t first,
+                                             bool is_least);
 /* A cell: the error to expect, "! " before a large one. */
 void report_add_error(struct table *table, double error);
 /* Digits after the point that show all values as %.6g does; -1: many, or some have an exponent or

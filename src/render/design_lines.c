@@ -6,13 +6,57 @@
 
 #include "phema/report.h"
 
-/* ---- Parts of lines ---- */
+/* Lines of trainers, in which $words are replaced as fill_template does. */
+static const char edm2[] =
+    "train_edm2.py --duration=$until --snapshot=$interval ...\n"
+    "training/training_loop.py:\n"
+    "    ema_kwargs = dict(class_name='training.phema.PowerFunctionEMA', stds=[$widths])\n";
 
-static void write_widths(struct phema_strbuf *out, const struct phema_design *design)
+static const char ema_pytorch[] =
+    "from ema_pytorch import PostHocEMA\n"
+    "ema = PostHocEMA(model, sigma_rels=($widths), update_every=1,\n"
+    "    checkpoint_every_num_steps=$interval, checkpoint_folder='ckpts',\n"
+    "    checkpoint_dtype=$dtype)\n"
+    "ema.update()  # after every step of the optimizer\n"
+    "# ema.checkpoint() after the last one, where it is no multiple\n"
+    "# later: posthoc-ema synth --update-every 1 --input-sigma $list ... ckpts\n";
+
+static const char posthoc_ema[] =
+    "from posthoc_ema import PostHocEMA\n"
+    "ema = PostHocEMA.from_model(model, 'ckpts', sigma_rels=($tuple), update_every=1,\n"
+    "    update_after_step=0, checkpoint_every=$interval, max_checkpoints=$times)\n"
+    "ema.update_(model)  # after every step of the optimizer\n"
+    "# later: posthoc-ema synth --update-every 1 --input-sigma $list ... ckpts\n";
+
+static const char torchtitan[] =
+    "# in the function that returns the Trainer.Config of the run\n"
+    "from torchtitan.components.optim.ema import EMA\n"
+    "config.checkpointer.interval = $interval\n"
+    "config.checkpointer.keep_latest_k = 0  # all of them, not the last 10\n"
+    "config.checkpointer.last_save_model_only = False  # or the last one has no average\n"
+    "config.optim.ema = EMA.Config(half_life_fractions=[$fractions], update_every_n_steps=1)\n"
+    "# later: posthoc-ema synth ... checkpoint\n";
+
+static const char lightning[] =
+    "from lightning.pytorch.callbacks import EMAWeightAveraging, ModelCheckpoint\n"
+    "callbacks = [EMAWeightAveraging(decay=$decay, update_every_n_steps=1),\n"
+    "    ModelCheckpoint(every_n_train_steps=$interval, save_top_k=-1)]\n"
+    "# later: posthoc-ema synth --input-profile lightning:decay=$decay ... checkpoints\n";
+
+/* Of averages; raw parameters are left out. */
+static void write_widths(struct phema_strbuf *out, const struct phema_design *design,
+                         const char *separator, bool as_fractions)
 {
-    for (size_t k = 0; k < design->n_widths; k++)
-        if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
-            phema_strbuf_printf(out, "%s%.9g", k ? ", " : "", design->widths[k].sigma_rel);
+    for (size_t k = 0; k < design->n_widths; k++) {
+        const struct phema_design_width *width = &design->widths[k];
+        if (width->profile.shape == PHEMA_SHAPE_RAW)
+            continue;
+        phema_strbuf_puts(out, k ? separator : "");
+        if (as_fractions) /* of a half-life: the exponent is ln 2/f - 1 (docs/numerics.md) */
+            phema_strbuf_printf(out, "%.5g", M_LN2 / (width->profile.gamma + 1));
+        else
+            phema_strbuf_printf(out, "%.9g", width->sigma_rel);
+    }
 }
 
 static double interval(const struct phema_design *design)
@@ -20,100 +64,46 @@ static double interval(const struct phema_design *design)
     return design->times[0];
 }
 
-static const char *torch_dtype(enum phema_dtype dtype)
+static void write_word(struct phema_strbuf *out, const char *word, size_t size,
+                       const struct phema_design *design, double until)
 {
-    return dtype == PHEMA_F16    ? "torch.float16"
-           : dtype == PHEMA_BF16 ? "torch.bfloat16"
-                                 : "torch.float32";
+    enum phema_dtype dtype = design->widths[0].dtype;
+#define IS(name) (size == sizeof(name) - 1 && memcmp(word, name, size) == 0)
+    if (IS("until"))
+        phema_strbuf_printf(out, "%.0f", until);
+    else if (IS("interval"))
+        phema_strbuf_printf(out, "%.0f", interval(design));
+    else if (IS("times"))
+        phema_strbuf_printf(out, "%zu", design->n_times);
+    else if (IS("dtype"))
+        phema_strbuf_puts(out, dtype == PHEMA_F16    ? "torch.float16"
+                               : dtype == PHEMA_BF16 ? "torch.bfloat16"
+                                                     : "torch.float32");
+    else if (IS("decay"))
+        phema_strbuf_printf(out, "%.9g", exp(-M_LN2 / design->widths[0].profile.half_life));
+    else
+        write_widths(out, design, IS("list") ? "," : ", ", IS("fractions"));
+    if (IS("tuple") && design->n_widths == 1)
+        phema_strbuf_puts(out, ",");
+#undef IS
 }
 
-/* ---- Lines of each trainer ---- */
-
-static void write_edm2(struct phema_strbuf *out, const struct phema_design *design,
-                       const struct design_answer *answer)
+static void fill_template(struct phema_strbuf *out, const char *text,
+                          const struct phema_design *design, double until)
 {
-    phema_strbuf_printf(out, "train_edm2.py --duration=%.0f --snapshot=%.0f ...\n",
-                        answer->asked->question.until, interval(design));
-    phema_strbuf_puts(out, "training/training_loop.py:\n    ema_kwargs = "
-                           "dict(class_name='training.phema.PowerFunctionEMA', stds=[");
-    write_widths(out, design);
-    phema_strbuf_puts(out, "])\n");
+    while (*text) {
+        size_t size = strcspn(text, "$");
+        phema_strbuf_append(out, text, size);
+        text += size;
+        if (!*text)
+            return;
+        size = strspn(++text, "abcdefghijklmnopqrstuvwxyz");
+        write_word(out, text, size, design, until);
+        text += size;
+    }
 }
 
-static void write_ema_pytorch(struct phema_strbuf *out, const struct phema_design *design,
-                              const struct design_answer *answer)
-{
-    (void)answer;
-    phema_strbuf_puts(out,
-                      "from ema_pytorch import PostHocEMA\nema = PostHocEMA(model, sigma_rels=(");
-    write_widths(out, design);
-    phema_strbuf_printf(out,
-                        "), update_every=1,\n    checkpoint_every_num_steps=%.0f, "
-                        "checkpoint_folder='ckpts',\n    checkpoint_dtype=%s)\n"
-                        "ema.update()  # after every step of the optimizer\n"
-                        "# ema.checkpoint() after the last one, where it is no multiple\n"
-                        "# later: posthoc-ema synth --update-every 1 --input-sigma ",
-                        interval(design), torch_dtype(design->widths[0].dtype));
-    for (size_t k = 0; k < design->n_widths; k++)
-        phema_strbuf_printf(out, "%s%.9g", k ? "," : "", design->widths[k].sigma_rel);
-    phema_strbuf_puts(out, " ... ckpts\n");
-}
-
-static void write_posthoc_ema(struct phema_strbuf *out, const struct phema_design *design,
-                              const struct design_answer *answer)
-{
-    (void)answer;
-    phema_strbuf_puts(out, "from posthoc_ema import PostHocEMA\n"
-                           "ema = PostHocEMA.from_model(model, 'ckpts', sigma_rels=(");
-    write_widths(out, design);
-    phema_strbuf_printf(out,
-                        "%s), update_every=1,\n    update_after_step=0, checkpoint_every=%.0f, "
-                        "max_checkpoints=%zu)\n"
-                        "ema.update_(model)  # after every step of the optimizer\n"
-                        "# later: posthoc-ema synth --update-every 1 --input-sigma ",
-                        design->n_widths == 1 ? "," : "", interval(design), design->n_times);
-    for (size_t k = 0; k < design->n_widths; k++)
-        phema_strbuf_printf(out, "%s%.9g", k ? "," : "", design->widths[k].sigma_rel);
-    phema_strbuf_puts(out, " ... ckpts\n");
-}
-
-/* A half-life of the fraction f is the exponent ln 2/f - 1 (docs/numerics.md). Keys have f. */
-static void write_torchtitan(struct phema_strbuf *out, const struct phema_design *design,
-                             const struct design_answer *answer)
-{
-    (void)answer;
-    phema_strbuf_printf(
-        out,
-        "# in the function that returns the Trainer.Config of the run\n"
-        "from torchtitan.components.optim.ema import EMA\n"
-        "config.checkpointer.interval = %.0f\n"
-        "config.checkpointer.keep_latest_k = 0  # all of them, not the last 10\n"
-        "config.checkpointer.last_save_model_only = False  # or the last one has no "
-        "average\n"
-        "config.optim.ema = EMA.Config(half_life_fractions=[",
-        interval(design));
-    for (size_t k = 0; k < design->n_widths; k++)
-        if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
-            phema_strbuf_printf(out, "%s%.5g", k ? ", " : "",
-                                M_LN2 / (design->widths[k].profile.gamma + 1));
-    phema_strbuf_puts(out, "], update_every_n_steps=1)\n"
-                           "# later: posthoc-ema synth ... checkpoint\n");
-}
-
-static void write_lightning(struct phema_strbuf *out, const struct phema_design *design,
-                            const struct design_answer *answer)
-{
-    (void)answer;
-    double decay = exp(-M_LN2 / design->widths[0].profile.half_life);
-    phema_strbuf_printf(out,
-                        "from lightning.pytorch.callbacks import EMAWeightAveraging, "
-                        "ModelCheckpoint\n"
-                        "callbacks = [EMAWeightAveraging(decay=%.9g, update_every_n_steps=1),\n"
-                        "    ModelCheckpoint(every_n_train_steps=%.0f, save_top_k=-1)]\n"
-                        "# later: posthoc-ema synth --input-profile lightning:decay=%.9g ... "
-                        "checkpoints\n",
-                        decay, interval(design), decay);
-}
+/* ---- A loop of one's own ---- */
 
 /* Strings of JSON are those of Python. */
 static void write_string(struct phema_strbuf *out, const char *text)
@@ -235,13 +225,13 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
 void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,
                         const struct phema_design *design)
 {
-    static void (*const writers[])(struct phema_strbuf *, const struct phema_design *,
-                                   const struct design_answer *) = {
-        write_loop,        write_edm2,       write_ema_pytorch,
-        write_posthoc_ema, write_torchtitan, write_lightning};
-    if (answer->asked->is_deleted) { /* it runs already, and only saves at other times */
+    static const char *const templates[] = {NULL,        edm2,       ema_pytorch,
+                                            posthoc_ema, torchtitan, lightning};
+    const struct design_wishes *wishes = answer->asked->wishes;
+    if (answer->asked->is_deleted) /* it runs already, and only saves at other times */
         write_times(out, design);
-        return;
-    }
-    writers[answer->asked->wishes->trainer](out, design, answer);
+    else if (templates[wishes->trainer])
+        fill_template(out, templates[wishes->trainer], design, answer->asked->question.until);
+    else
+        write_loop(out, design, answer);
 }

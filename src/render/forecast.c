@@ -85,17 +85,11 @@ static void write_time(struct phema_strbuf *out, const struct phema_forecast *fo
 /* The narrowest and the widest of the errors to expect. */
 static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan)
 {
-    const struct phema_target *least = NULL, *most = NULL;
+    const struct phema_target *least = report_find_error(plan, 0, true);
+    const struct phema_target *most = report_find_error(plan, 0, false);
     struct phema_strbuf from = {0}, to = {0};
     if (!plan->targets[0].kind && isnan(plan->targets[0].solution.predicted.total))
         return; /* a conversion, or weights without a target */
-    for (size_t j = 0; j < plan->m; j++) {
-        const struct phema_target *target = &plan->targets[j];
-        double error = target->solution.predicted.total;
-        least =
-            isnan(error) || (least && least->solution.predicted.total <= error) ? least : target;
-        most = isnan(error) || (most && most->solution.predicted.total >= error) ? most : target;
-    }
     if (!least) {
         render_write_wrapped(out, "error expected: unknown");
         return;

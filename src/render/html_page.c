@@ -25,41 +25,26 @@
 
 /* ---- What the page has found, as one sentence ---- */
 
-/* Averages with a smaller expected error, relative to the norm of the parameters, are good enough
- * for most uses. */
-#define GOOD_ERROR 1e-3
-
 static double error_of(const struct phema_plan *plan, size_t j)
 {
     return plan->targets[j].solution.predicted.total;
 }
 
-/* The width of the least error; SIZE_MAX: none is known. */
-static size_t find_least(const struct phema_plan *plan)
-{
-    size_t least = SIZE_MAX;
-    for (size_t j = 0; j < plan->m; j++)
-        if (!isnan(error_of(plan, j)) &&
-            (least == SIZE_MAX || error_of(plan, j) < error_of(plan, least)))
-            least = j;
-    return least;
-}
-
 /* "Averages of sigma_rel 0.04 to 0.25 have ...": the widths around the least error. */
 static void write_widths(struct phema_strbuf *out, const struct phema_plan *plan)
 {
-    size_t least = find_least(plan);
-    if (least == SIZE_MAX)
+    const struct phema_target *least = report_find_error(plan, 0, true);
+    if (!least)
         return;
-    if (error_of(plan, least) > GOOD_ERROR) {
+    if (least->solution.predicted.total > REPORT_FLAGGED_ERROR) {
         html_printf(out, "Expect large errors: the least is %.1e, at sigma_rel %.3g.",
-                    error_of(plan, least), plan->targets[least].sigma_rel);
+                    least->solution.predicted.total, least->sigma_rel);
         return;
     }
-    size_t first = least, last = least;
-    while (first > 0 && error_of(plan, first - 1) <= GOOD_ERROR)
+    size_t first = (size_t)(least - plan->targets), last = first;
+    while (first > 0 && error_of(plan, first - 1) <= REPORT_FLAGGED_ERROR)
         first--;
-    while (last + 1 < plan->m && error_of(plan, last + 1) <= GOOD_ERROR)
+    while (last + 1 < plan->m && error_of(plan, last + 1) <= REPORT_FLAGGED_ERROR)
         last++;
     html_printf(out, "Averages of sigma_rel %.3g to %.3g have an expected error below 0.1 %%.",
                 plan->targets[first].sigma_rel, plan->targets[last].sigma_rel);

@@ -115,21 +115,22 @@ static void add_row(struct table *table, const struct shown *shown,
             add_number(table, TABLE_DIM, columns[c].decimals, value_of(target, &columns[c]));
 }
 
-/* The target of the largest error, among those from first on; NULL: every error is unknown. */
-static const struct phema_target *find_worst(const struct phema_plan *plan, size_t first)
+const struct phema_target *report_find_error(const struct phema_plan *plan, size_t first,
+                                             bool is_least)
 {
-    const struct phema_target *worst = NULL;
+    const struct phema_target *found = NULL;
     for (size_t j = first; j < plan->m; j++) {
         double error = plan->targets[j].solution.predicted.total;
-        if (!isnan(error) && !(worst && worst->solution.predicted.total >= error))
-            worst = &plan->targets[j];
+        double other = found ? found->solution.predicted.total : PHEMA_UNKNOWN;
+        if (!isnan(error) && !(is_least ? other <= error : other >= error))
+            found = &plan->targets[j];
     }
-    return worst;
+    return found;
 }
 
 static void say_rest(const struct phema_plan *plan, size_t first)
 {
-    const struct phema_target *worst = find_worst(plan, first);
+    const struct phema_target *worst = report_find_error(plan, first, false);
     struct phema_strbuf name = {0};
     if (worst)
         phema_target_write_name(&name, worst);
@@ -212,7 +213,7 @@ static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_
     const struct phema_series *series = plan->series;
     double stored = series->snapshots[series->n - 1].rounding;
     double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
-    const struct phema_target *worst = find_worst(plan, 0);
+    const struct phema_target *worst = report_find_error(plan, 0, false);
     bool matters = worst && written > worst->solution.predicted.total;
     if (series->n_tensors && written > 1e-7 && (matters || is_verbose))
         render_say("  the dtype written adds an error of %.1e", written);
@@ -224,7 +225,7 @@ static void report_errors(const struct phema_plan *plan, bool is_verbose)
         report_table(plan, is_verbose);
     else
         report_single(plan, &plan->targets[0], is_verbose);
-    if (is_verbose && find_worst(plan, 0))
+    if (is_verbose && report_find_error(plan, 0, false))
         render_say(
             "  error: |made - true| / |true| over all parameters; profile error: the same of the "
             "averaging profiles, as the paper measures it");

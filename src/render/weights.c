@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* weights.c - the weights as a table and as JSON; which snapshots could be deleted. */
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "phema/report.h"
@@ -175,32 +175,25 @@ static void add_title(struct table *table, const struct phema_plan *plan,
     table_add_text(table, &title);
 }
 
-/* What a row shows in the columns of targets and rules. */
-enum row { ROW_TITLES, ROW_WEIGHTS, ROW_ERRORS };
+/* The columns behind the snapshots: each target, then at each time the rules. */
+struct column {
+    const struct phema_target *target;
+    const struct phema_solution *solution;
+    size_t rule; /* SIZE_MAX: none */
+};
 
-/* k: the snapshot of ROW_WEIGHTS */
-static void add_columns(struct table *table, const struct phema_plan *plan, enum row row, size_t k)
+/* To be freed; NULL: no memory. */
+static struct column *list_columns(size_t *n, const struct phema_plan *plan)
 {
-    for (size_t j = 0; j < plan->m; j++) {
-        const struct phema_target *target = &plan->targets[j];
-        if (row == ROW_TITLES)
-            add_title(table, plan, target);
-        else if (row == ROW_WEIGHTS)
-            add_weight(table, target->solution.weights[k]);
-        else
-            report_add_error(table, target->solution.predicted.total);
-    }
-    for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++) {
-            if (plan->rules[r].is_copy)
-                continue;
-            if (row == ROW_TITLES)
-                add_rule_title(table, plan, r);
-            else if (row == ROW_WEIGHTS)
-                add_weight(table, plan->targets[j].ruled[r].weights[k]);
-            else
-                report_add_error(table, plan->targets[j].ruled[r].predicted.total);
-        }
+    struct column *columns = calloc(plan->m * (1 + plan->n_rules), sizeof(*columns));
+    *n = columns ? plan->m : 0;
+    for (size_t j = 0; j < *n; j++)
+        columns[j] = (struct column){&plan->targets[j], &plan->targets[j].solution, SIZE_MAX};
+    for (size_t j = 0; columns && j < plan->m; j++)
+        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++)
+            if (!plan->rules[r].is_copy)
+                columns[(*n)++] = (struct column){&plan->targets[j], &plan->targets[j].ruled[r], r};
+    return columns;
 }
 
 /* How the snapshots are named: by time and width, or by time and shape; with -v by file too. */
@@ -238,37 +231,37 @@ static struct naming choose_naming(const struct phema_plan *plan, bool is_verbos
     return naming;
 }
 
-static size_t count_columns(const struct phema_plan *plan)
-{
-    size_t n = plan->m;
-    for (size_t j = 0; j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++)
-            n += !plan->rules[r].is_copy;
-    return n;
-}
-
 void weights_write_table(struct phema_strbuf *out, const struct phema_plan *plan, bool is_verbose)
 {
     const struct phema_series *series = plan->series;
     struct naming naming = choose_naming(plan, is_verbose);
-    size_t n_names = naming.has_files ? 3 : 2;
-    struct table table = {.n_columns = n_names + count_columns(plan),
-                          .n_keys = naming.has_files ? 1 : 2};
+    size_t n_names = naming.has_files ? 3 : 2, n = 0;
+    struct column *columns = list_columns(&n, plan);
+    struct table table = {
+        .n_columns = n_names + n, .n_keys = naming.has_files ? 1 : 2, .is_failed = !columns};
     size_t first = is_verbose || series->n <= TABLE_MOST_ROWS ? 0 : series->n - TABLE_MOST_ROWS;
     if (naming.has_files)
         table_add(&table, TABLE_LEFT, "file");
     table_add(&table, 0, "time");
     table_add(&table, 0, "%s", naming.has_shapes ? "profile" : "sigma_rel");
-    add_columns(&table, plan, ROW_TITLES, 0);
+    for (size_t c = 0; c < n; c++) {
+        if (columns[c].rule == SIZE_MAX)
+            add_title(&table, plan, columns[c].target);
+        else
+            add_rule_title(&table, plan, columns[c].rule);
+    }
     for (size_t k = first; k < series->n; k++) {
         add_snapshot(&table, &naming, &series->snapshots[k],
                      k > first ? &series->snapshots[k - 1] : NULL);
-        add_columns(&table, plan, ROW_WEIGHTS, k);
+        for (size_t c = 0; c < n; c++)
+            add_weight(&table, columns[c].solution->weights[k]);
     }
     table_add(&table, naming.has_files ? 0 : TABLE_KEYS, "error expected");
     for (size_t i = 1; i < n_names; i++)
         table_add(&table, 0, "%s", "");
-    add_columns(&table, plan, ROW_ERRORS, 0);
+    for (size_t c = 0; c < n; c++)
+        report_add_error(&table, columns[c].solution->predicted.total);
+    free(columns);
     render_write_table(out, &table, 2);
     if (first)
         render_write_wrapped(out, "  %zu older snapshots not shown (-v); digits: --json", first);

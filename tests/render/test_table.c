@@ -7,14 +7,9 @@
 /* The heading and n rows of a name and numbers. */
 static void fill(struct table *table)
 {
-    static const char *const heads[] = {"name", "score", "", "rounding"};
     static const char *const rows[][4] = {{"a", "0.5", "!", "2e-04"}, {"longer", "12.25", "", ""}};
-    for (size_t c = 0; c < 4; c++)
-        table_add(table,
-                  c == 0   ? TABLE_LEFT
-                  : c == 2 ? TABLE_LEFT | TABLE_NEAR
-                           : 0,
-                  "%s", heads[c]);
+    table_add_titles(table, "<name|score|<~|rounding");
+    assert_int_equal(table->n_columns, 4);
     for (size_t r = 0; r < ARRAY_LEN(rows); r++)
         for (size_t c = 0; c < 4; c++)
             table_add(table, c == 2 ? TABLE_ALARM : c == 3 ? TABLE_DIM : 0, "%s", rows[r][c]);
@@ -31,7 +26,7 @@ static void check(struct table *table, size_t n_columns, bool has_color, const c
 static void columns_are_aligned_and_lines_end_with_text(void **state)
 {
     (void)state;
-    struct table table = {.n_columns = 4, .n_keys = 1};
+    struct table table = {.n_keys = 1};
     fill(&table);
     check(&table, 80, false,
           "  name    score    rounding\n"
@@ -44,7 +39,7 @@ static void columns_are_aligned_and_lines_end_with_text(void **state)
 static void narrow_terminals_get_blocks_of_columns(void **state)
 {
     (void)state;
-    struct table table = {.n_columns = 4, .n_keys = 1};
+    struct table table = {.n_keys = 1};
     fill(&table);
     const char *blocks = "  name    score\n"
                          "  a         0.5 !\n"
@@ -61,7 +56,7 @@ static void narrow_terminals_get_blocks_of_columns(void **state)
 static void colours_do_not_change_the_alignment(void **state)
 {
     (void)state;
-    struct table table = {.n_columns = 4, .n_keys = 1};
+    struct table table = {.n_keys = 1};
     fill(&table);
     check(&table, 80, true,
           "  \033[1mname\033[0m    \033[1mscore\033[0m    \033[1mrounding\033[0m\n"
