@@ -235,6 +235,6 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
 /* ---- What is told of them (record.h) ---- */
 
 extern const struct phema_field phema_snapshot_fields[], phema_target_fields[],
-    phema_solution_fields[], phema_prediction_fields[];
+    phema_solution_fields[], phema_prediction_fields[], phema_rule_fields[];
 
 #endif

@@ -25,8 +25,8 @@ enum phema_field_kind {
 /* When a field is left out. */
 enum phema_field_rule {
     PHEMA_FIELD_ALWAYS,
-    PHEMA_FIELD_IF_KNOWN, /* not NaN, not NULL, not empty BYTES */
-    PHEMA_FIELD_IF_ABOVE_0,
+    PHEMA_FIELD_IF_KNOWN,   /* not NaN, not NULL, not empty BYTES */
+    PHEMA_FIELD_IF_ABOVE_0, /* or true */
     PHEMA_FIELD_IF_ABOVE_1
 };
 

@@ -30,6 +30,8 @@ void phema_strbuf_put_operand(struct phema_strbuf *text, const char *path);
 void phema_strbuf_puts_escaped(struct phema_strbuf *text, const char *string);
 /* The same for several lines: line feeds and tabs stay too. */
 void phema_strbuf_append_lines(struct phema_strbuf *text, const char *data, size_t size);
+/* Appends text of HTML or XML: those of <>&"' that are special become references. */
+void phema_strbuf_puts_markup(struct phema_strbuf *text, const char *string, const char *special);
 PHEMA_FALLIBLE phema_strbuf_check(const struct phema_strbuf *text, struct phema_error *err);
 
 /* A name for a message or a table: as phema_strbuf_puts_escaped, with quotes and backslashes

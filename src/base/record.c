@@ -36,6 +36,8 @@ static bool is_shown(const struct phema_field *field, const void *member)
         value = number(member);
     else if (field->kind == PHEMA_FIELD_COUNT)
         value = (double)*(const uint64_t *)member;
+    else if (field->kind == PHEMA_FIELD_BOOL)
+        value = *(const bool *)member;
     return field->rule == PHEMA_FIELD_IF_KNOWN ? !isnan(value)
                                                : value > (field->rule == PHEMA_FIELD_IF_ABOVE_1);
 }

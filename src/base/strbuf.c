@@ -124,6 +124,17 @@ void phema_strbuf_put_operand(struct phema_strbuf *text, const char *path)
     phema_strbuf_put_word(text, path);
 }
 
+void phema_strbuf_puts_markup(struct phema_strbuf *text, const char *string, const char *special)
+{
+    static const char all[] = "<>&\"'";
+    static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
+    for (; *string; string++)
+        if (strchr(special, *string))
+            phema_strbuf_puts(text, names[strchr(all, *string) - all]);
+        else
+            phema_strbuf_append(text, string, 1);
+}
+
 PHEMA_FALLIBLE phema_strbuf_check(const struct phema_strbuf *text, struct phema_error *err)
 {
     return text->is_failed ? phema_fail_memory(err) : PHEMA_OK;

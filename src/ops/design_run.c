@@ -2,7 +2,6 @@
 /* design_run.c - another training whose motion is expected, or the first part of this one: its motion, its
  * widths, and which of its snapshots to keep. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "design_run.h"
@@ -185,18 +184,16 @@ static enum phema_status order_snapshots(size_t *order, const struct design_aske
     const struct phema_series *series = asked->run->series;
     const struct phema_design_question *question = &asked->question;
     size_t n_rest = rest->n_times * rest->n_widths, n = series->n + n_rest;
-    struct phema_profile *snapshots = calloc(n, sizeof(*snapshots));
-    struct phema_profile *targets = calloc(question->n_targets, sizeof(*targets));
-    struct phema_mix *mixes = calloc(question->n_targets, sizeof(*mixes));
-    double *rounding = calloc(n, sizeof(*rounding));
-    bool *is_ordered = calloc(series->n, sizeof(*is_ordered));
+    struct phema_arena *arena = &asked->run->memory;
+    struct phema_profile *snapshots = phema_arena_array(arena, n, sizeof(*snapshots));
+    struct phema_profile *targets = phema_arena_array(arena, question->n_targets, sizeof(*targets));
+    struct phema_mix *mixes = phema_arena_array(arena, question->n_targets, sizeof(*mixes));
+    double *rounding = phema_arena_array(arena, n, sizeof(*rounding));
+    bool *is_ordered = phema_arena_array(arena, series->n, sizeof(*is_ordered));
     struct phema_advice advice = {0};
     size_t n_ordered = 0;
-    enum phema_status status = PHEMA_OK;
-    if (!snapshots || !targets || !mixes || !rounding || !is_ordered) {
-        status = phema_fail_memory(err);
-        goto end;
-    }
+    if (!snapshots || !targets || !mixes || !rounding || !is_ordered)
+        return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++) {
         snapshots[k] = series->snapshots[k].profile;
         snapshots[k].t = series->snapshots[k].time;
@@ -218,7 +215,7 @@ static enum phema_status order_snapshots(size_t *order, const struct design_aske
                                           .targets = mixes,
                                           .m = question->n_targets,
                                           .run_end = question->until};
-    status = phema_advice_find(&advice, &problem, 1, err);
+    enum phema_status status = phema_advice_find(&advice, &problem, 1, err);
     for (size_t r = 0; !status && r < advice.n_removed; r++)
         if (advice.removed[r] < series->n) {
             order[n_ordered++] = advice.removed[r];
@@ -228,13 +225,6 @@ static enum phema_status order_snapshots(size_t *order, const struct design_aske
         if (!is_ordered[k])
             order[n_ordered++] = k;
     phema_advice_clear(&advice);
-
-end:
-    free(snapshots);
-    free(targets);
-    free(mixes);
-    free(rounding);
-    free(is_ordered);
     return status;
 }
 

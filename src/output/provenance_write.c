@@ -75,13 +75,8 @@ static void write_rules(struct phema_json_out *out, const struct phema_plan *pla
         const struct phema_plan_rule *rule = &plan->rules[r];
         const struct phema_solution *solution = &target->ruled[r];
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "pattern", rule->expression);
-        phema_json_out_u64(out, "tensors", rule->n_tensors);
-        if (rule->is_copy) {
-            phema_json_out_bool(out, "copy", true);
-        } else {
-            phema_json_out_number(out, "sigma_rel", rule->sigma_rel);
-            phema_json_out_number(out, "gamma", rule->gamma);
+        phema_record_write(out, phema_rule_fields, NULL, rule);
+        if (!rule->is_copy) {
             phema_json_out_numbers(out, "weights", solution->weights,
                                    plan->series->n - target->n_left_out);
             phema_record_write(out, phema_solution_fields, "profile_error norm2", solution);

@@ -364,6 +364,16 @@ const struct phema_field phema_target_fields[] = {
     {0},
 };
 
+#undef FIELD
+#define FIELD(kind, rule, name, member)                                                            \
+    PHEMA_FIELD(kind, rule, name, struct phema_plan_rule, member)
+
+const struct phema_field phema_rule_fields[] = {
+    FIELD(TEXT, ALWAYS, "pattern", expression), FIELD(COUNT, ALWAYS, "tensors", n_tensors),
+    FIELD(BOOL, IF_ABOVE_0, "copy", is_copy),   FIELD(NUMBER, IF_KNOWN, "sigma_rel", sigma_rel),
+    FIELD(NUMBER, IF_KNOWN, "gamma", gamma),    {0},
+};
+
 void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan *plan)
 {
     const struct phema_series *series = plan->series;

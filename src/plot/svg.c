@@ -36,15 +36,10 @@ static void append(struct phema_strbuf *out, const char *text, const double *num
 /* XML forbids control characters, even as references. */
 static void append_escaped(struct phema_strbuf *out, const char *text)
 {
-    static const char special[] = "<>&\"";
-    static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;"};
     for (; *text; text++) {
-        const char *found = strchr(special, *text);
         bool is_control = (unsigned char)*text < ' ' || *text == 0x7F;
-        if (found)
-            phema_strbuf_puts(out, names[found - special]);
-        else
-            phema_strbuf_append(out, is_control ? "?" : text, 1);
+        const char shown[] = {is_control ? '?' : *text, '\0'};
+        phema_strbuf_puts_markup(out, shown, "<>&\"");
     }
 }
 

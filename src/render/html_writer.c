@@ -57,26 +57,12 @@ static const char style[] =
     "svg [stroke='#0072B2']{stroke:#3d9fdc}svg [fill='#0072B2']{fill:#3d9fdc}}\n"
     "@media print{body{background:#fff}section{break-inside:avoid}}\n";
 
-static void escape(struct phema_strbuf *out, const char *text)
-{
-    static const char special[] = "<>&\"'";
-    static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
-    while (*text) {
-        const char *found = strchr(special, *text);
-        if (found)
-            phema_strbuf_puts(out, names[found - special]);
-        else
-            phema_strbuf_append(out, text, 1);
-        text++;
-    }
-}
-
 void html_text(struct phema_strbuf *out, const char *text)
 {
     struct phema_strbuf shown = {0};
     phema_strbuf_puts_escaped(&shown, text);
     if (shown.data && !shown.is_failed)
-        escape(out, shown.data);
+        phema_strbuf_puts_markup(out, shown.data, "<>&\"'");
     out->is_failed = out->is_failed || shown.is_failed;
     phema_strbuf_clear(&shown);
 }

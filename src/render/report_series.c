@@ -271,20 +271,14 @@ void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan
     for (size_t r = 0; r < plan->n_rules; r++) {
         const struct phema_plan_rule *rule = &plan->rules[r];
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "pattern", rule->expression);
-        if (plan->series->n_tensors)
-            phema_json_out_u64(out, "tensors", rule->n_tensors);
-        if (rule->is_copy) {
-            phema_json_out_bool(out, "copy", true);
-        } else {
-            phema_json_out_number(out, "sigma_rel", rule->sigma_rel);
-            phema_json_out_number(out, "gamma", rule->gamma);
-            if (has_weights)
-                phema_json_out_numbers(out, "weights", target->ruled[r].weights, plan->series->n);
+        phema_record_write(out, phema_rule_fields,
+                           plan->series->n_tensors ? NULL : "pattern copy sigma_rel gamma", rule);
+        if (has_weights && !rule->is_copy)
+            phema_json_out_numbers(out, "weights", target->ruled[r].weights, plan->series->n);
+        if (!rule->is_copy)
             phema_record_write(out, phema_solution_fields,
                                "profile_error norm1 norm2 condition ridge predicted_error",
                                &target->ruled[r]);
-        }
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');

@@ -38,6 +38,7 @@ static const struct phema_field fields[] = {
     PHEMA_FIELD(COUNT, IF_ABOVE_1, "many", struct thing, count),
     PHEMA_FIELD(SMALL, ALWAYS, "small", struct thing, small),
     PHEMA_FIELD(BOOL, ALWAYS, "is_set", struct thing, is_set),
+    PHEMA_FIELD(BOOL, IF_ABOVE_0, "set", struct thing, is_set),
     PHEMA_FIELD(TEXT, ALWAYS, "text", struct thing, text),
     PHEMA_FIELD(PATH, IF_KNOWN, "path", struct thing, path),
     PHEMA_FIELD(BYTES, IF_KNOWN, "label", struct thing, label),
@@ -73,11 +74,12 @@ static void fields_are_written_in_the_order_of_their_table(void **state)
                                 .color = BLUE,
                                 .chars = "c",
                                 .inner = {0.25}};
-    expect(&thing, NULL,
-           "{\"number\":0.5,\"known\":0.5,\"above\":0.5,\"count\":2,\"many\":2,"
-           "\"small\":3,\"is_set\":true,\"text\":\"a\",\"path\":\"b\",\"label\":\"dot\","
-           "\"color\":\"blue\",\"chars\":\"c\","
-           "\"inner\":{\"x\":0.25}}");
+    expect(
+        &thing, NULL,
+        "{\"number\":0.5,\"known\":0.5,\"above\":0.5,\"count\":2,\"many\":2,"
+        "\"small\":3,\"is_set\":true,\"set\":true,\"text\":\"a\",\"path\":\"b\",\"label\":\"dot\","
+        "\"color\":\"blue\",\"chars\":\"c\","
+        "\"inner\":{\"x\":0.25}}");
 }
 
 static void unknown_fields_are_null_or_left_out(void **state)
