@@ -16,7 +16,7 @@ declare -A headers=(
     [output]="sink"
     [gpu]="cuda_plugin"
     [ops]="design_question inspect searching team"
-    [render]="html_page plot_data progress report table terminal"
+    [render]="progress report table terminal"
 )
 
 # module: all that it may use, which is more than CMakeLists.txt names of it

@@ -1,10 +1,11 @@
-/* report.h - what verbs report of series, plans and weights, as text and as JSON. */
+/* report.h - what verbs report of series, plans and weights, as text, JSON, pictures and HTML. */
 #ifndef PHEMA_REPORT_H
 #define PHEMA_REPORT_H
 
 #include "phema/design_question.h"
 #include "phema/inspect.h"
 #include "phema/output.h"
+#include "phema/plot.h"
 #include "phema/progress.h"
 #include "phema/searching.h"
 #include "phema/synth.h"
@@ -188,5 +189,52 @@ void report_device(const struct render_style *style, const struct phema_device_c
 /* To stderr: a table of the memory of each stage; stages whose memory grew all through. */
 void report_memory(struct phema_memory_profile *profile);
 void report_leaks(struct phema_memory_profile *profile);
+
+/* ---- plot_data.c: pictures of plans and of files that other verbs have written ---- */
+
+/* Weights of the targets, as stems; or their profiles. */
+PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan *plan,
+                            bool of_profiles, struct phema_error *err);
+
+/* Replaces the widths and exponents that are asked for with these and the widths from 0.005 to
+ * 0.2875, ascending. The list lies in the arena. */
+PHEMA_FALLIBLE plot_error_widths(struct phema_plan_options *options, struct phema_arena *arena,
+                                 struct phema_error *err);
+/* plan: of the widths of plot_error_widths; asked: the options before that */
+PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
+                           const struct phema_plan_options *asked, struct phema_error *err);
+
+/* Pictures of files that other verbs have written. is_quiet: skipped lines are not reported. */
+PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_t max_ram,
+                           struct phema_error *err);
+PHEMA_FALLIBLE plot_design(struct phema_picture **out, const char *path, struct phema_error *err);
+PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts *facts,
+                           const char *path, bool maximizes, bool is_quiet,
+                           struct phema_error *err);
+
+/* ---- html_page.c: a series and its averages as one page ---- */
+
+/* A picture as SVG, for a desk and for a phone. Empty texts: none. */
+struct html_picture {
+    struct phema_strbuf wide, narrow;
+};
+
+/* The contents of the page. */
+struct html_report {
+    const char *command, *command_tail;   /* of the page: the verb, and its words */
+    struct phema_plan *plan;              /* of the targets; NULL: none */
+    const struct phema_plan *errors_plan; /* of widths in ascending order; borrowed; NULL: none */
+    const struct phema_sweep_facts *scores_facts; /* NULL: no scores */
+    const struct phema_series *series;
+    struct inspect_summary summary; /* of no tensor where no file is open */
+    struct inspect_times times;
+    const char *title;
+    struct html_picture profiles, weights, errors, scores, memory;
+    bool is_cut; /* pictures have the first targets only */
+};
+
+/* The same report gives the same bytes. */
+void html_report_write(struct phema_strbuf *out, const struct html_report *report);
+void html_report_clear(struct html_report *report);
 
 #endif

@@ -8,7 +8,6 @@
 #include "cli.h"
 #include "phema/json.h"
 #include "phema/plot.h"
-#include "phema/plot_data.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/writer.h"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_report.c - writes a series and its averages as one self-contained HTML page. */
 #include "cli.h"
-#include "phema/html_page.h"
 #include "phema/plot.h"
-#include "phema/plot_data.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/writer.h"

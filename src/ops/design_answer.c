@@ -89,21 +89,15 @@ static void add_searched(struct design_answer *answer, const char *name, size_t 
     add_other(answer, name, phema_design_find(&design, &question, &ignored), &design);
 }
 
-static size_t count_averages(const struct phema_design *design)
-{
-    size_t n = 0;
-    for (size_t k = 0; k < design->n_widths; k++)
-        n += design->widths[k].profile.shape != PHEMA_SHAPE_RAW;
-    return n;
-}
-
 static void add_others(struct design_answer *answer, struct watching *watching)
 {
     static const char *const more[] = {"", "one width", "two widths", "three widths",
                                        "four widths"};
     const struct design_trainer *trainer = answer->asked->trainer;
     const struct phema_design *chosen = &answer->choices.items[answer->choices.chosen];
-    size_t n = count_averages(chosen);
+    size_t n = 0;
+    for (size_t k = 0; k < chosen->n_widths; k++)
+        n += chosen->widths[k].profile.shape != PHEMA_SHAPE_RAW;
     if (answer->asked->is_deleted)
         return; /* a training that has begun has no other choice */
     if (!answer->asked->question.n_fixed) {

@@ -268,17 +268,6 @@ void inspect_times_clear(struct inspect_times *times)
 
 /* ---- Predicted errors ---- */
 
-/* Nothing is known where there is no sample. */
-static enum phema_status check_series(struct inspect_errors *out, const struct phema_series *series,
-                                      struct phema_error *err)
-{
-    struct phema_error why = {0};
-    enum phema_status status = phema_series_check(&out->checks, series, &why);
-    if (status && status != PHEMA_NO)
-        return phema_fail(err, status, "%s", why.message);
-    return PHEMA_OK;
-}
-
 void inspect_errors_clear(struct inspect_errors *errors)
 {
     phema_series_checks_clear(&errors->checks);
@@ -314,8 +303,11 @@ PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phem
                                    struct phema_error *err)
 {
     *out = (struct inspect_errors){.is_known = false};
-    enum phema_status status = check_series(out, series, err);
-    if (!status)
+    struct phema_error why = {0};
+    enum phema_status status = phema_series_check(&out->checks, series, &why);
+    if (status && status != PHEMA_NO) /* nothing is known where there is no sample */
+        (void)phema_fail(err, status, "%s", why.message);
+    else
         status = predict_errors(out, series, err);
     if (status)
         inspect_errors_clear(out);

@@ -31,16 +31,6 @@ PHEMA_FALLIBLE phema_join_add(struct phema_join_list *list, const char *path,
     return status;
 }
 
-/* Of a compressed output; its size is known after that. */
-static enum phema_status compress(struct phema_writer_join *join,
-                                  const struct phema_listener *listener, struct phema_error *err)
-{
-    listener_stage(listener, "compressing");
-    enum phema_status status = phema_writer_join_compress(join, err);
-    listener_stage(listener, NULL);
-    return status;
-}
-
 /* Compares all outputs with the checksums of their parts. */
 static enum phema_status check_all(const struct phema_join_list *list,
                                    const struct phema_listener *listener, struct phema_error *err)
@@ -61,26 +51,24 @@ static enum phema_status check_all(const struct phema_join_list *list,
     return status;
 }
 
-static void tell_joined(const struct phema_listener *listener, const struct phema_writer_join *join)
-{
-    struct phema_name_buffer size;
-    listener->joined(listener->context, join);
-    listener_note(listener, "%s: %llu parts, %s", phema_writer_join_path(join),
-                  (unsigned long long)phema_writer_join_n_parts(join),
-                  phema_size_format(&size, phema_writer_join_bytes(join)));
-}
-
 PHEMA_FALLIBLE phema_join_commit(struct phema_join_list *list,
                                  const struct phema_listener *listener, struct phema_error *err)
 {
     enum phema_status status = check_all(list, listener, err);
     for (size_t i = 0; i < list->n && !status; i++) {
         struct phema_writer_join *join = list->items[i];
-        status = compress(join, listener, err);
+        struct phema_name_buffer size;
+        listener_stage(listener, "compressing"); /* the size is known after that */
+        status = phema_writer_join_compress(join, err);
+        listener_stage(listener, NULL);
         if (status)
             return status;
-        if (listener->joined)
-            tell_joined(listener, join);
+        if (listener->joined) {
+            listener->joined(listener->context, join);
+            listener_note(listener, "%s: %llu parts, %s", phema_writer_join_path(join),
+                          (unsigned long long)phema_writer_join_n_parts(join),
+                          phema_size_format(&size, phema_writer_join_bytes(join)));
+        }
         list->items[i] = NULL;
         listener_stage(listener, "storing");
         status = phema_writer_join_commit(join, err);
@@ -314,21 +302,14 @@ PHEMA_FALLIBLE auto_part_keep_paths(struct phema_synthesis *synthesis, struct ph
     return PHEMA_OK;
 }
 
-static size_t count_done(const bool *is_done, size_t m)
-{
-    size_t n = 0;
-    for (size_t j = 0; j < m; j++)
-        n += is_done[j];
-    return n;
-}
-
 static enum phema_status find_done(bool *is_done, size_t *n_done, struct phema_prepared *prepared,
                                    struct phema_error *err)
 {
     size_t m = prepared->outputs.m;
     enum phema_status status = phema_synth_find_done_parts(
         is_done, prepared->plan, &prepared->outputs, &prepared->options, err);
-    *n_done = status ? 0 : count_done(is_done, m);
+    for (size_t j = 0; j < m && !status; j++)
+        *n_done += is_done[j];
     if (prepared->options.gpu.uses_blas && *n_done < m) /* sums depend on the number of targets */
         *n_done = 0;
     return status;
@@ -373,11 +354,14 @@ PHEMA_FALLIBLE auto_part_join(const struct phema_synthesis *synthesis,
     return status;
 }
 
-enum phema_status auto_part_name_process(const struct phema_synth_options *options,
+enum phema_status auto_part_name_process(const struct phema_synthesis *synthesis,
                                          enum phema_status status, struct phema_error *err)
 {
+    const struct phema_synth_options *options = &synthesis->request.synth;
     char host[128] = "";
     struct phema_name_buffer shown;
+    if (!status || !synthesis->joins)
+        return status;
     if (gethostname(host, sizeof(host) - 1))
         host[0] = '\0';
     return phema_fail_in(err, status, "part %llu of %llu on %s", (unsigned long long)options->part,

@@ -45,8 +45,8 @@ PHEMA_FALLIBLE auto_part_skip_done(struct phema_synthesis *synthesis,
 /* Joins all outputs, if all their parts are done. */
 PHEMA_FALLIBLE auto_part_join(const struct phema_synthesis *synthesis,
                               const struct phema_listener *listener, struct phema_error *err);
-/* Puts part and host before the message of a failure, and returns status. */
-enum phema_status auto_part_name_process(const struct phema_synth_options *options,
+/* Puts part and host before the message where one of many processes failed, and returns status. */
+enum phema_status auto_part_name_process(const struct phema_synthesis *synthesis,
                                          enum phema_status status, struct phema_error *err);
 
 #endif

@@ -23,11 +23,6 @@ PHEMA_FALLIBLE phema_memory_report_claim(struct phema_memory_report *report,
     return status;
 }
 
-static uint64_t above(uint64_t value, uint64_t baseline)
-{
-    return value > baseline ? value - baseline : 0;
-}
-
 static void write_level(struct phema_json_out *out, const char *name,
                         const struct phema_level *level)
 {
@@ -36,7 +31,8 @@ static void write_level(struct phema_json_out *out, const char *name,
     phema_json_out_u64(out, "now", level->now);
     phema_json_out_u64(out, "peak", level->peak);
     phema_json_out_number(out, "delta", (double)level->now - (double)level->baseline);
-    phema_json_out_u64(out, "peak_delta", above(level->peak, level->baseline));
+    phema_json_out_u64(out, "peak_delta",
+                       level->peak > level->baseline ? level->peak - level->baseline : 0);
     phema_json_out_close(out, '}');
 }
 

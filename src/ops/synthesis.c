@@ -80,15 +80,6 @@ static enum phema_status prepare(struct phema_synthesis *synthesis,
     return status;
 }
 
-/* One of many processes says which. */
-static enum phema_status name_process(const struct phema_synthesis *synthesis,
-                                      enum phema_status status, struct phema_error *err)
-{
-    return status && synthesis->joins
-               ? auto_part_name_process(&synthesis->request.synth, status, err)
-               : status;
-}
-
 /* Rank 0 makes the plan. */
 PHEMA_FALLIBLE phema_synthesis_prepare(struct phema_synthesis *synthesis,
                                        const struct phema_listener *listener,
@@ -98,7 +89,7 @@ PHEMA_FALLIBLE phema_synthesis_prepare(struct phema_synthesis *synthesis,
     synthesis->result = (struct phema_synth_result){.part = synthesis->request.synth.part,
                                                     .n_parts = synthesis->request.synth.n_parts};
     if (!team)
-        return name_process(synthesis, prepare(synthesis, listener, err), err);
+        return auto_part_name_process(synthesis, prepare(synthesis, listener, err), err);
     enum phema_status status = PHEMA_OK;
     if (team->rank == 0) {
         status = prepare(synthesis, listener, err);
@@ -133,23 +124,18 @@ static enum phema_status make(struct phema_synthesis *synthesis,
     return status;
 }
 
-static enum phema_status run_alone(struct phema_synthesis *synthesis,
-                                   const struct phema_listener *listener, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    if (synthesis->prepared.outputs.m) /* otherwise every output is up to date */
-        status = make(synthesis, listener, err);
-    if (!status && synthesis->joins)
-        status = auto_part_join(synthesis, listener, err);
-    return name_process(synthesis, status, err);
-}
-
 PHEMA_FALLIBLE phema_synthesis_run(struct phema_synthesis *synthesis,
                                    const struct phema_listener *listener, struct phema_error *err)
 {
-    if (!synthesis->is_of_team)
-        return run_alone(synthesis, listener, err);
-    enum phema_status status = team_synth(synthesis, listener, err);
+    enum phema_status status = PHEMA_OK;
+    if (!synthesis->is_of_team) {
+        if (synthesis->prepared.outputs.m) /* otherwise every output is up to date */
+            status = make(synthesis, listener, err);
+        if (!status && synthesis->joins)
+            status = auto_part_join(synthesis, listener, err);
+        return auto_part_name_process(synthesis, status, err);
+    }
+    status = team_synth(synthesis, listener, err);
     if (!status && synthesis->prepared.outputs.m && listener->made)
         listener->made(listener->context, synthesis);
     return status;

@@ -20,18 +20,12 @@
 #define FEW_RUNS   8
 #define SMALL_RUNS 64
 
-/* Headers and templates differ in size from output to output. */
-static uint64_t tensor_bytes(const struct phema_series *series, const struct phema_outputs *outputs)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        bytes += phema_dtype_bytes(outputs->dtypes[i], series->tensors[i].tensor.n_elems);
-    return bytes;
-}
-
 uint64_t team_count_runs(const struct phema_plan *plan, const struct phema_outputs *outputs)
 {
-    uint64_t bytes = tensor_bytes(plan->series, outputs);
+    const struct phema_series *series = plan->series;
+    uint64_t bytes = 0; /* of tensors: headers and templates differ in size from output to output */
+    for (size_t i = 0; i < series->n_tensors; i++)
+        bytes += phema_dtype_bytes(outputs->dtypes[i], series->tensors[i].tensor.n_elems);
     uint64_t n = bytes / RUN_BYTES + (bytes % RUN_BYTES != 0), small = bytes / LEAST_RUN;
     small = small < FEW_RUNS ? FEW_RUNS : small > SMALL_RUNS ? SMALL_RUNS : small;
     n = n > small ? n : small;
@@ -203,13 +197,6 @@ static void report_runs(const struct team_progress *progress, const uint64_t *n_
 
 /* ---- All processes ---- */
 
-/* The sizes of outputs that were made as a whole, which only their processes know. */
-static void share_sizes(struct phema_outputs *outputs, const struct phema_team *team)
-{
-    for (size_t j = 0; j < outputs->m; j++)
-        team->sum(team->context, &outputs->items[j].size_bytes, 1);
-}
-
 /* The sizes of compressed outputs, which are known when they are joined. */
 static enum phema_status find_sizes(struct phema_synth_result *result,
                                     struct phema_outputs *outputs, struct phema_error *err)
@@ -321,9 +308,9 @@ PHEMA_FALLIBLE team_synth(struct phema_synthesis *synthesis, const struct phema_
         status = add_up(result, &progress, err);
     if (status)
         return is_whole ? status : excuse(synthesis, listener, status, err);
-    if (is_whole)
-        share_sizes(outputs, team);
-    else if (team->rank == 0)
+    for (size_t j = 0; j < outputs->m && is_whole; j++) /* only their processes know the sizes */
+        team->sum(team->context, &outputs->items[j].size_bytes, 1);
+    if (!is_whole && team->rank == 0)
         status = join(synthesis, listener, outputs->m == 0, err);
     if (!status && !is_whole && team->rank == 0)
         status = find_sizes(result, outputs, err);

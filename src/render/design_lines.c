@@ -59,11 +59,6 @@ static void write_widths(struct phema_strbuf *out, const struct phema_design *de
     }
 }
 
-static double interval(const struct phema_design *design)
-{
-    return design->times[0];
-}
-
 static void write_word(struct phema_strbuf *out, const char *word, size_t size,
                        const struct phema_design *design, double until)
 {
@@ -72,7 +67,7 @@ static void write_word(struct phema_strbuf *out, const char *word, size_t size,
     if (IS("until"))
         phema_strbuf_printf(out, "%.0f", until);
     else if (IS("interval"))
-        phema_strbuf_printf(out, "%.0f", interval(design));
+        phema_strbuf_printf(out, "%.0f", design->times[0]);
     else if (IS("times"))
         phema_strbuf_printf(out, "%zu", design->n_times);
     else if (IS("dtype"))
@@ -188,8 +183,8 @@ static void write_loop(struct phema_strbuf *out, const struct phema_design *desi
         write_string(out, file);
         phema_strbuf_puts(out, ") as f: times = set(json.load(f)['times'])\n");
     } else if (design_is_even(design)) {
-        phema_strbuf_printf(out, "times = range(%.0f, %.0f, %.0f)\n", interval(design),
-                            design->times[design->n_times - 1] + 1, interval(design));
+        phema_strbuf_printf(out, "times = range(%.0f, %.0f, %.0f)\n", design->times[0],
+                            design->times[design->n_times - 1] + 1, design->times[0]);
     } else {
         write_times(out, design);
     }

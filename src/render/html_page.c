@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* html_page.c - the sections of the page. The bytes do not depend on the time or place of
  * writing. */
-#include "phema/html_page.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -126,14 +124,6 @@ static void write_picture(struct phema_strbuf *out, const char *id, const char *
     write_layout(out, "wide", &picture->wide);
     write_layout(out, "narrow", &picture->narrow);
     phema_strbuf_puts(out, "</section>\n");
-}
-
-/* What was gained comes first. */
-static void write_gain(struct phema_strbuf *out, const struct html_report *report)
-{
-    write_picture(out, "scores", "Scores", &report->scores, "The score of each average, by width.");
-    write_picture(out, "errors", "Expected error by width", &report->errors,
-                  "How far an average made from these snapshots is from the true one.");
 }
 
 static void write_pictures(struct phema_strbuf *out, const struct html_report *report)
@@ -435,7 +425,10 @@ void html_report_write(struct phema_strbuf *out, const struct html_report *repor
 {
     html_begin(out, report->title);
     write_head(out, report);
-    write_gain(out, report);
+    /* what was gained comes first */
+    write_picture(out, "scores", "Scores", &report->scores, "The score of each average, by width.");
+    write_picture(out, "errors", "Expected error by width", &report->errors,
+                  "How far an average made from these snapshots is from the true one.");
     if (report->plan)
         write_targets(out, report);
     write_pictures(out, report);

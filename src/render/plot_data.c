@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plot_data.c - from plans, and from files that other verbs have written, to pictures of them. */
-#include "phema/plot_data.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/mapped_file.h"
 #include "phema/render.h"
 #include "phema/report.h"
+#include "phema/sort.h"
 
 /* What pictures are drawn from; is_failed when memory for a title or note ran out. */
 struct names {
@@ -150,16 +149,10 @@ PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan 
 #define LAST_WIDTH     287.5 /* below the widths that are rejected */
 #define BETWEEN_WIDTHS 2.5
 
-static int by_size(const void *a, const void *b)
-{
-    const double *first = a, *second = b;
-    return (*first > *second) - (*first < *second);
-}
-
 /* Sorts the values, each once, and returns how many are left. */
 static size_t sort_once(double *values, size_t n)
 {
-    qsort(values, n, sizeof(*values), by_size);
+    qsort(values, n, sizeof(*values), phema_compare_doubles);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (kept == 0 || values[i] != values[kept - 1])

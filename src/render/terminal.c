@@ -53,19 +53,13 @@ void terminal_set_color(enum terminal_color color)
     wanted_color = color;
 }
 
-static bool is_set(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value;
-}
-
 bool terminal_has_color(int stream)
 {
     if (wanted_color != TERMINAL_COLOR_AUTO)
         return wanted_color == TERMINAL_COLOR_ALWAYS;
-    if (is_set("NO_COLOR"))
+    const char *refused = getenv("NO_COLOR"), *forced = getenv("CLICOLOR_FORCE");
+    if (refused && *refused)
         return false;
-    const char *forced = getenv("CLICOLOR_FORCE");
     if (forced && *forced && strcmp(forced, "0") != 0)
         return true;
     return isatty(stream) && !is_dumb();

@@ -155,11 +155,6 @@ static void add_rule_title(struct table *table, const struct phema_plan *plan, s
         table_add(table, 0, "%s=%.6g", rule->expression, rule->sigma_rel);
 }
 
-static bool has_times(const struct phema_plan *plan)
-{
-    return plan->targets[0].named_time != plan->targets[plan->m - 1].named_time;
-}
-
 /* sigma_rel or the text of another shape; with its time if there are several */
 static void add_title(struct table *table, const struct phema_plan *plan,
                       const struct phema_target *target)
@@ -170,7 +165,7 @@ static void add_title(struct table *table, const struct phema_plan *plan,
         phema_strbuf_printf(&title, "%.6g", target->sigma_rel);
     else
         phema_strbuf_puts(&title, target->kind ? target->spec : "weight");
-    if (has_times(plan))
+    if (plan->targets[0].named_time != plan->targets[plan->m - 1].named_time)
         phema_strbuf_printf(&title, " at %s", phema_number_format(&at, target->named_time));
     table_add_text(table, &title);
 }
