@@ -47,8 +47,8 @@ void render_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* "warning: ..." on stderr, with --quiet as well; also a sentence of "warnings" in the JSON of the
  * result. The same sentence is said once. */
 void render_warn(const struct render_style *style, const char *format, ...) PHEMA_PRINTF(2, 3);
-/* All sentences of a text, each ended by a NUL. */
-void render_warn_all(const struct render_style *style, const struct phema_strbuf *sentences);
+/* All sentences of a text, each ended by a NUL; clears the text. */
+void render_warn_all(const struct render_style *style, struct phema_strbuf *sentences);
 /* Says the warnings so far once more, beside the result of a long run. */
 void render_repeat_warnings(const struct render_style *style);
 /* "warnings": [...], those so far. */
@@ -63,6 +63,8 @@ void render_say_table(struct table *table);
 void render_write_wrapped(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
 /* The same of a text, which it clears. */
 void render_write_text(struct phema_strbuf *out, struct phema_strbuf *text);
+/* Lines that are escaped and not broken; clears them. */
+void render_write_lines(struct phema_strbuf *out, struct phema_strbuf *lines);
 /* The same for a line that somebody copies: never broken. */
 void render_write_whole(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
 /* Appends a table for standard output; clears it. The text is then printed with render_print_as_is. */

@@ -9,7 +9,7 @@
 struct searching;
 struct candidate;
 
-/* Members may be NULL; context is that of heard. */
+/* Members of heard may be NULL; context is that of heard. */
 struct search_listener {
     struct phema_listener heard;
     /* The snapshots were compared with their labels. */

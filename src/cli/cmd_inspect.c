@@ -186,10 +186,7 @@ static void write_checkpoint(struct phema_strbuf *out, const struct phema_checkp
 {
     struct phema_strbuf text = {0};
     inspect_write_checkpoint(&text, checkpoint, summary);
-    if (text.data)
-        phema_strbuf_append_lines(out, text.data, text.size);
-    out->is_failed |= text.is_failed;
-    phema_strbuf_clear(&text);
+    render_write_lines(out, &text);
 }
 
 static enum phema_status print_checkpoint(struct phema_json_out *out,

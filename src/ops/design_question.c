@@ -88,8 +88,7 @@ static enum phema_status set_widths_wanted(const double **sigma_rels, size_t *n_
     return PHEMA_OK;
 }
 
-static enum phema_status read_profile(struct design_asked *asked, size_t at,
-                                      const struct design_wishes *wishes, const char *text,
+static enum phema_status read_profile(struct design_asked *asked, size_t at, const char *text,
                                       struct phema_profile *out, struct phema_error *err)
 {
     struct phema_spec *spec = NULL;
@@ -105,7 +104,7 @@ static enum phema_status read_profile(struct design_asked *asked, size_t at,
         return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_PROFILE,
                                   "raw parameters are no average of others; store them as they "
                                   "are at each wanted time");
-    if (wishes->after > 0 && out->length > 0)
+    if (asked->wishes->after > 0 && out->length > 0)
         return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_AFTER,
                                   "averages over a window are planned for certain times; give "
                                   "%s for '%s'",
@@ -116,9 +115,9 @@ static enum phema_status read_profile(struct design_asked *asked, size_t at,
     return PHEMA_OK;
 }
 
-static enum phema_status set_targets(struct design_asked *asked, const struct design_wishes *wishes,
-                                     struct phema_error *err)
+static enum phema_status set_targets(struct design_asked *asked, struct phema_error *err)
 {
+    const struct design_wishes *wishes = asked->wishes;
     struct phema_arena *arena = &asked->arena;
     const double *sigma_rels = NULL;
     size_t n_searched, n_shown, n_profiles = wishes->n_profiles;
@@ -154,8 +153,7 @@ static enum phema_status set_targets(struct design_asked *asked, const struct de
     for (size_t i = 0; !status && i < n_searched; i++)
         status = add_width(&searched[i], sigma_rels[i], err);
     for (size_t i = 0; !status && i < n_profiles; i++) {
-        status =
-            read_profile(asked, n_shown + i, wishes, wishes->profiles[i], &finer[n_shown + i], err);
+        status = read_profile(asked, n_shown + i, wishes->profiles[i], &finer[n_shown + i], err);
         searched[n_searched + i] = finer[n_shown + i];
     }
     asked->question.targets = searched;
@@ -177,20 +175,21 @@ static enum phema_status fail_time(enum phema_setting setting, double time, doub
         phema_number_format(&end, until), phema_number_format(&shown, time));
 }
 
-static enum phema_status set_unit(struct design_asked *asked, const struct design_wishes *wishes,
-                                  struct phema_error *err)
+static enum phema_status set_unit(struct design_asked *asked, struct phema_error *err)
 {
     const struct design_trainer *trainer = asked->trainer;
-    asked->unit = wishes->unit ? wishes->unit : trainer->unit ? trainer->unit : "steps";
+    asked->unit = asked->wishes->unit ? asked->wishes->unit
+                  : trainer->unit     ? trainer->unit
+                                      : "steps";
     return !trainer->unit || strcmp(asked->unit, trainer->unit) == 0
                ? PHEMA_OK
                : phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_UNIT, "%s counts %s, found %s",
                                     trainer->name, trainer->unit, asked->unit);
 }
 
-static enum phema_status set_times(struct design_asked *asked, const struct design_wishes *wishes,
-                                   struct phema_error *err)
+static enum phema_status set_times(struct design_asked *asked, struct phema_error *err)
 {
+    const struct design_wishes *wishes = asked->wishes;
     double until = wishes->until;
     if (isnan(until))
         return suggest_missing(err,
@@ -255,9 +254,9 @@ static enum phema_status count_elems(uint64_t *out, const char *path, struct phe
 /* Sizes of all snapshots fit 64 bits. */
 #define MOST_ELEMS ((uint64_t)1 << 50)
 
-static enum phema_status set_model(struct design_asked *asked, const struct design_wishes *wishes,
-                                   struct phema_error *err)
+static enum phema_status set_model(struct design_asked *asked, struct phema_error *err)
 {
+    const struct design_wishes *wishes = asked->wishes;
     struct phema_error ignored = {0};
     struct phema_name_buffer most;
     uint64_t size = 0;
@@ -301,9 +300,9 @@ static enum phema_status set_model(struct design_asked *asked, const struct desi
 
 /* ---- What is allowed ---- */
 
-static enum phema_status set_widths(struct design_asked *asked, const struct design_wishes *wishes,
-                                    struct phema_error *err)
+static enum phema_status set_widths(struct design_asked *asked, struct phema_error *err)
 {
+    const struct design_wishes *wishes = asked->wishes;
     const struct design_trainer *trainer = asked->trainer;
     struct phema_design_question *question = &asked->question;
     question->least_widths = trainer->least_widths;
@@ -360,9 +359,9 @@ static enum phema_status set_widths(struct design_asked *asked, const struct des
     return PHEMA_OK;
 }
 
-static enum phema_status set_dtypes(struct design_asked *asked, const struct design_wishes *wishes,
-                                    struct phema_error *err)
+static enum phema_status set_dtypes(struct design_asked *asked, struct phema_error *err)
 {
+    const struct design_wishes *wishes = asked->wishes;
     const struct design_trainer *trainer = asked->trainer;
     asked->question.dtypes = asked->dtypes;
     asked->question.n_dtypes = trainer->n_dtypes;
@@ -379,9 +378,9 @@ static enum phema_status set_dtypes(struct design_asked *asked, const struct des
     return PHEMA_OK;
 }
 
-static enum phema_status set_limits(struct design_asked *asked, const struct design_wishes *wishes,
-                                    struct phema_error *err)
+static enum phema_status set_limits(struct design_asked *asked, struct phema_error *err)
 {
+    const struct design_wishes *wishes = asked->wishes;
     struct phema_design_question *question = &asked->question;
     bool has_error = !isnan(wishes->max_error);
     if (!wishes->disk_bytes && !has_error)
@@ -408,23 +407,21 @@ static enum phema_status set_limits(struct design_asked *asked, const struct des
         phema_dtype_bytes(PHEMA_F32, asked->trainer->n_states * question->model_elems);
     question->spacing =
         asked->trainer->is_even || wishes->is_even ? PHEMA_SPACING_EVEN : PHEMA_SPACING_AUTO;
-    enum phema_status status = set_widths(asked, wishes, err);
-    return status ? status : set_dtypes(asked, wishes, err);
+    enum phema_status status = set_widths(asked, err);
+    return status ? status : set_dtypes(asked, err);
 }
 
 /* ---- Raw checkpoints ---- */
 
 /* They exist whatever is planned. A series has one dtype, so that they are rounded as snapshots
  * are; their rounding matters little beside the motion between them. */
-static enum phema_status set_raw_checkpoints(struct design_asked *asked,
-                                             const struct design_wishes *wishes,
-                                             struct phema_error *err)
+static enum phema_status set_raw_checkpoints(struct design_asked *asked, struct phema_error *err)
 {
     struct phema_design_question *question = &asked->question;
-    double every = wishes->raw_every, until = question->until;
+    double every = asked->wishes->raw_every, until = question->until;
     if (isnan(every))
         return PHEMA_OK;
-    if (wishes->keep_existing)
+    if (asked->wishes->keep_existing)
         return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_RAW_EVERY,
                                   "%s lists what there is; give one of them",
                                   phema_setting_name(PHEMA_SET_KEEP_EXISTING));
@@ -454,9 +451,10 @@ static enum phema_status set_raw_checkpoints(struct design_asked *asked,
     return PHEMA_OK;
 }
 
-static enum phema_status set_motion(struct design_asked *asked, const struct design_wishes *wishes,
+static enum phema_status set_motion(struct design_asked *asked,
                                     const struct phema_listener *listener, struct phema_error *err)
 {
+    const struct design_wishes *wishes = asked->wishes;
     bool has_run = wishes->like || wishes->keep_existing || wishes->like_plan;
     enum phema_status status = has_run ? design_use_run(asked, listener, err) : PHEMA_OK;
     if (status)
@@ -470,15 +468,14 @@ static enum phema_status set_motion(struct design_asked *asked, const struct des
 PHEMA_FALLIBLE design_ask(struct design_asked *out, const struct design_wishes *wishes,
                           const struct phema_listener *listener, struct phema_error *err)
 {
-    static enum phema_status (*const steps[])(struct design_asked *, const struct design_wishes *,
-                                              struct phema_error *) = {
+    static enum phema_status (*const steps[])(struct design_asked *, struct phema_error *) = {
         set_unit, set_times, set_model, set_limits, set_targets, set_raw_checkpoints};
     *out = (struct design_asked){.wishes = wishes, .trainer = &design_trainers[wishes->trainer]};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < ARRAY_LEN(steps) && !status; i++)
-        status = steps[i](out, wishes, err);
+        status = steps[i](out, err);
     if (!status)
-        status = set_motion(out, wishes, listener, err);
+        status = set_motion(out, listener, err);
     if (status)
         return status;
     const struct phema_profile *finer = out->finer.targets;

@@ -29,7 +29,8 @@ static enum phema_status open_run(struct design_asked *asked, enum phema_setting
         return phema_fail_in_setting(err, status, setting);
     struct phema_strbuf doubts = {0};
     phema_series_write_warnings(&doubts, asked->run->series, &asked->run->checks);
-    listener_warn_all(listener, &doubts);
+    for (size_t at = 0; at < doubts.size; at += strlen(doubts.data + at) + 1)
+        listener_warn(listener, "%s", doubts.data + at);
     phema_strbuf_clear(&doubts);
     return PHEMA_OK;
 }

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 const struct phema_listener phema_nobody = {.context = NULL};
 
@@ -41,12 +40,6 @@ void listener_warn(const struct phema_listener *listener, const char *format, ..
     va_start(args, format);
     tell(listener->warn, listener->context, format, args);
     va_end(args);
-}
-
-void listener_warn_all(const struct phema_listener *listener, const struct phema_strbuf *sentences)
-{
-    for (size_t at = 0; at < sentences->size; at += strlen(sentences->data + at) + 1)
-        listener_warn(listener, "%s", sentences->data + at);
 }
 
 void listener_stage(const struct phema_listener *listener, const char *name)

@@ -10,8 +10,6 @@ void listener_detail(const struct phema_listener *listener, const char *format, 
     PHEMA_PRINTF(2, 3);
 void listener_warn(const struct phema_listener *listener, const char *format, ...)
     PHEMA_PRINTF(2, 3);
-/* Each sentence of a text, ended by a NUL. */
-void listener_warn_all(const struct phema_listener *listener, const struct phema_strbuf *sentences);
 void listener_stage(const struct phema_listener *listener, const char *name);
 void listener_advance(const struct phema_listener *listener, uint64_t done_bytes,
                       uint64_t total_bytes);

@@ -351,13 +351,12 @@ static enum phema_status synthesise(struct searching *searching, struct search_p
     if (status || prepared->outputs.m == 0)
         return status;
     struct phema_synth_result result = {0};
-    if (listener->passing)
-        listener->passing(listener->heard.context, searching, pass->n,
-                          phema_journal_has_score(searching->journal, pass->candidates[0].at));
+    listener->passing(listener->heard.context, searching, pass->n,
+                      phema_journal_has_score(searching->journal, pass->candidates[0].at));
     listener_begin(&listener->heard, PHEMA_KEEPS_NOTHING, &prepared->options);
     status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
     listener_end(&listener->heard, &prepared->options);
-    if (!status && listener->synthesised)
+    if (!status)
         listener->synthesised(listener->heard.context, prepared->plan->series, &result);
     searching->n_passes += !status;
     return status;

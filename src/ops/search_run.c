@@ -109,8 +109,7 @@ static enum phema_status keep_checks(struct searching *searching, struct phema_p
 static enum phema_status judge(struct searching *searching, const struct phema_plan *plan,
                                struct phema_error *err)
 {
-    if (searching->listener->checked)
-        searching->listener->checked(searching->listener->heard.context, plan);
+    searching->listener->checked(searching->listener->heard.context, plan);
     if (plan->checks.verdict != PHEMA_SERIES_WRONG || searching->options->accepts_wrong)
         return PHEMA_OK;
     struct phema_error why = {0};
@@ -174,7 +173,7 @@ static enum phema_status open_journal(struct searching *searching, struct phema_
     status = phema_writer_sync_entry(searching->options->scores_path, err);
     if (!status)
         status = phema_writer_sync_entry(searching->options->directory, err);
-    if (!status && searching->listener->started)
+    if (!status)
         searching->listener->started(searching->listener->heard.context, searching, was_cut);
     return status;
 }
@@ -198,8 +197,7 @@ static enum phema_status split(char ***words, const struct search_options *optio
 static void wait(void *context, double elapsed_s)
 {
     const struct searching *searching = context;
-    if (searching->listener->waiting)
-        searching->listener->waiting(searching->listener->heard.context, searching, elapsed_s);
+    searching->listener->waiting(searching->listener->heard.context, searching, elapsed_s);
 }
 
 static enum phema_status run_command(struct phema_search_score *score, struct searching *searching,
@@ -220,7 +218,7 @@ static enum phema_status run_command(struct phema_search_score *score, struct se
         searching->listener->heard.end(searching->listener->heard.context);
     if (!status)
         status = phema_command_score(&score->score, &result.output, searching->pattern, err);
-    if (status == PHEMA_ERR_INPUTS && searching->listener->failed)
+    if (status == PHEMA_ERR_INPUTS)
         searching->listener->failed(searching->listener->heard.context, &result);
     score->seconds = result.elapsed_s;
     phema_command_clear(&result);
@@ -271,8 +269,7 @@ static enum phema_status evaluate(struct searching *searching, struct candidate 
         return status;
     candidate_keep(candidate);
     searching->n_evaluated++;
-    if (searching->listener->scored)
-        searching->listener->scored(searching->listener->heard.context, searching, &score);
+    searching->listener->scored(searching->listener->heard.context, searching, &score);
     status = remove_changed(searching, candidate, err);
     if (status)
         return status;

@@ -243,8 +243,7 @@ void design_write_text(struct phema_strbuf *out, const struct design_answer *ans
     phema_strbuf_puts(out, "\n");
     struct phema_strbuf lines = {0};
     design_write_lines(&lines, answer, chosen);
-    phema_strbuf_append_lines(out, lines.data ? lines.data : "", lines.size);
-    phema_strbuf_clear(&lines);
+    render_write_lines(out, &lines);
 }
 
 /* ---- JSON ---- */

@@ -216,9 +216,7 @@ void forecast_write_text(struct phema_strbuf *out, const struct forecast_report 
     write_memory(out, forecast);
     struct phema_strbuf summary = {0};
     inspect_write_summary(&summary, report->summary);
-    if (summary.data)
-        phema_strbuf_append_lines(out, summary.data, summary.size);
-    phema_strbuf_clear(&summary);
+    render_write_lines(out, &summary);
     if (report->has_out)
         write_outputs(out, report);
 }

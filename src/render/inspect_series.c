@@ -267,9 +267,7 @@ static void write_remarks_and_errors(struct phema_strbuf *out, const struct insp
 {
     struct phema_strbuf remarks = {0};
     inspect_write_remarks(&remarks, times);
-    if (remarks.data)
-        phema_strbuf_append_lines(out, remarks.data, remarks.size);
-    phema_strbuf_clear(&remarks);
+    render_write_lines(out, &remarks);
     write_errors(out, times, errors);
 }
 
@@ -482,9 +480,7 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
     phema_strbuf_puts(&details, "\n");
     write_snapshots(&details, summary->series);
     inspect_write_summary(&details, summary);
-    if (details.data)
-        phema_strbuf_append_lines(out, details.data, details.size);
-    phema_strbuf_clear(&details);
+    render_write_lines(out, &details);
 }
 
 void inspect_write_series_json(struct phema_json_out *out, const struct render_style *style,

@@ -172,10 +172,11 @@ void render_warn(const struct render_style *style, const char *format, ...)
     free(sentence);
 }
 
-void render_warn_all(const struct render_style *style, const struct phema_strbuf *sentences)
+void render_warn_all(const struct render_style *style, struct phema_strbuf *sentences)
 {
     for (size_t at = 0; at < sentences->size; at += strlen(sentences->data + at) + 1)
         render_warn(style, "%s", sentences->data + at);
+    phema_strbuf_clear(sentences);
 }
 
 void render_repeat_warnings(const struct render_style *style)
@@ -221,6 +222,14 @@ void render_write_text(struct phema_strbuf *out, struct phema_strbuf *text)
     render_write_wrapped(out, "%s", text->data ? text->data : "");
     out->is_failed |= text->is_failed;
     phema_strbuf_clear(text);
+}
+
+void render_write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
+{
+    if (lines->data)
+        phema_strbuf_append_lines(out, lines->data, lines->size);
+    out->is_failed |= lines->is_failed;
+    phema_strbuf_clear(lines);
 }
 
 void render_write_whole(struct phema_strbuf *out, const char *format, ...)

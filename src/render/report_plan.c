@@ -261,5 +261,4 @@ void report_plan(const struct render_style *style, const struct phema_plan *plan
     struct phema_strbuf warnings = {0};
     phema_plan_write_warnings(&warnings, plan);
     render_warn_all(style, &warnings);
-    phema_strbuf_clear(&warnings);
 }

@@ -149,7 +149,6 @@ void report_doubts(const struct render_style *style, const struct phema_series *
     struct phema_strbuf warnings = {0};
     phema_series_write_warnings(&warnings, series, checks);
     render_warn_all(style, &warnings);
-    phema_strbuf_clear(&warnings);
 }
 
 void report_elements(const struct render_style *style, const struct phema_series *series,

@@ -343,11 +343,10 @@ static void write_precision_json(struct phema_json_out *out, const struct search
 static void write_json(struct phema_strbuf *text, const struct render_style *style,
                        const struct searching *searching, const struct phema_search_best *best)
 {
-    struct phema_json_out out = {.text = text, .is_pretty = true};
+    struct phema_json_out out;
     size_t n = 0;
     const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
-    phema_json_out_open(&out, NULL, '{');
-    phema_json_out_u64(&out, "version", 1);
+    render_json_begin(&out, text, true);
     write_score_json(&out, "best", best->score, searching->best_path);
     phema_json_out_bool(&out, "is_settled", best->is_settled);
     phema_json_out_number(&out, "below", best->below);
@@ -366,8 +365,7 @@ static void write_json(struct phema_strbuf *text, const struct render_style *sty
     phema_json_out_close(&out, ']');
     phema_series_checks_write(&out, &searching->checks, &searching->labels);
     render_write_warnings(&out, style);
-    phema_json_out_close(&out, '}');
-    phema_strbuf_puts(text, "\n");
+    render_json_end(&out);
 }
 
 /* One line for `read -r sigma_rel time score path`. */
