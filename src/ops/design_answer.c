@@ -95,9 +95,8 @@ static void add_others(struct design_answer *answer, struct watching *watching)
                                        "four widths"};
     const struct design_trainer *trainer = answer->asked->trainer;
     const struct phema_design *chosen = &answer->choices.items[answer->choices.chosen];
-    size_t n = 0;
-    for (size_t k = 0; k < chosen->n_widths; k++)
-        n += chosen->widths[k].profile.shape != PHEMA_SHAPE_RAW;
+    size_t n = chosen->n_widths; /* averages: raw parameters come last */
+    n -= chosen->widths[n - 1].profile.shape == PHEMA_SHAPE_RAW;
     if (answer->asked->is_deleted)
         return; /* a training that has begun has no other choice */
     if (!answer->asked->question.n_fixed) {

@@ -305,26 +305,20 @@ static enum phema_status set_widths(struct design_asked *asked, struct phema_err
     const struct design_wishes *wishes = asked->wishes;
     const struct design_trainer *trainer = asked->trainer;
     struct phema_design_question *question = &asked->question;
-    question->least_widths = trainer->least_widths;
-    question->most_widths = trainer->most_widths;
-    if (wishes->max_widths > PHEMA_DESIGN_MAX_WIDTHS)
+    /* without a wish 3, since each is a copy of the model in the trainer's memory */
+    size_t most = wishes->max_widths ? (size_t)wishes->max_widths : 3;
+    if (most > PHEMA_DESIGN_MAX_WIDTHS)
         return phema_suggest(err,
                              phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_WIDTHS,
                                                 "expected 1 to %d, found %zu",
-                                                PHEMA_DESIGN_MAX_WIDTHS,
-                                                (size_t)wishes->max_widths),
+                                                PHEMA_DESIGN_MAX_WIDTHS, most),
                              PHEMA_SET_MAX_WIDTHS, "4");
-    if (wishes->max_widths) {
-        if (wishes->max_widths < trainer->least_widths)
-            return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_WIDTHS,
-                                      "%s keeps %zu widths or more, found %zu", trainer->name,
-                                      trainer->least_widths, (size_t)wishes->max_widths);
-        question->most_widths = wishes->max_widths < trainer->most_widths
-                                    ? (size_t)wishes->max_widths
-                                    : trainer->most_widths;
-    } else if (question->most_widths > 3) {
-        question->most_widths = 3; /* each is a copy of the model in the trainer's memory */
-    }
+    if (most < trainer->least_widths)
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_WIDTHS,
+                                  "%s keeps %zu widths or more, found %zu", trainer->name,
+                                  trainer->least_widths, most);
+    question->least_widths = trainer->least_widths;
+    question->most_widths = most < trainer->most_widths ? most : trainer->most_widths;
     size_t n = wishes->n_input_sigmas;
     if (!n)
         return PHEMA_OK;

@@ -248,16 +248,22 @@ void design_write_text(struct phema_strbuf *out, const struct design_answer *ans
 
 /* ---- JSON ---- */
 
+static const struct phema_field width_fields[] = {
+    PHEMA_FIELD(SHORT, ALWAYS, "sigma_rel", struct phema_design_width, sigma_rel),
+    PHEMA_FIELD(NUMBER, ALWAYS, "half_life", struct phema_design_width, profile.half_life),
+    PHEMA_FIELD(NUMBER, ALWAYS, "gamma", struct phema_design_width, profile.gamma),
+    {0},
+};
+
 static void write_averages_json(struct phema_json_out *out, const struct phema_design *design)
 {
     struct phema_name_buffer dtype;
-    bool has_raw = false;
+    bool has_raw = design->widths[design->n_widths - 1].profile.shape == PHEMA_SHAPE_RAW;
+    bool is_ema = design->widths[0].profile.shape == PHEMA_SHAPE_EMA;
+    size_t n = design->n_widths - has_raw;
     phema_json_out_open(out, "widths", '[');
-    for (size_t k = 0; k < design->n_widths; k++) {
-        has_raw = has_raw || design->widths[k].profile.shape == PHEMA_SHAPE_RAW;
-        if (design->widths[k].profile.shape != PHEMA_SHAPE_RAW)
-            phema_json_out_short(out, NULL, design->widths[k].sigma_rel);
-    }
+    for (size_t k = 0; k < n; k++)
+        phema_json_out_short(out, NULL, design->widths[k].sigma_rel);
     phema_json_out_close(out, ']');
     phema_json_out_bool(out, "raw", has_raw);
     phema_json_out_open(out, "times", '[');
@@ -265,20 +271,9 @@ static void write_averages_json(struct phema_json_out *out, const struct phema_d
         phema_json_out_u64(out, NULL, (uint64_t)design->times[i]);
     phema_json_out_close(out, ']');
     phema_json_out_string(out, "dtype", show_dtype(&dtype, design->widths[0].dtype));
-    phema_json_out_open(out, "averages", '[');
-    for (size_t k = 0; k < design->n_widths; k++) {
-        const struct phema_design_width *width = &design->widths[k];
-        if (width->profile.shape == PHEMA_SHAPE_RAW)
-            continue;
-        phema_json_out_open(out, NULL, '{');
-        phema_json_out_short(out, "sigma_rel", width->sigma_rel);
-        if (width->profile.shape == PHEMA_SHAPE_EMA)
-            phema_json_out_number(out, "half_life", width->profile.half_life);
-        else
-            phema_json_out_number(out, "gamma", width->profile.gamma);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
+    phema_record_write_list(out, "averages", width_fields,
+                            is_ema ? "sigma_rel half_life" : "sigma_rel gamma", design->widths, n,
+                            sizeof(*design->widths));
 }
 
 static void write_design_json(struct phema_json_out *out, const struct design_asked *asked,
