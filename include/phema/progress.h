@@ -24,7 +24,7 @@ struct progress {
 void progress_init(struct progress *progress, const struct render_style *style);
 /* context: a struct progress; for synth.h */
 void progress_report(void *context, const struct phema_progress *state);
-/* Replaces the bar, if one is drawn, with a line; NULL: no line. */
+/* Replaces the bar with a line. For PROGRESS_BAR alone. */
 void progress_line(struct progress *progress, const char *text);
 /* What a signal leaves behind, for the line that tells so: "stopped; nothing was written". */
 void progress_set_farewell(struct progress *progress, const char *text);

@@ -68,7 +68,7 @@ static void update_farewell(struct progress *progress, const struct phema_progre
 }
 
 /* Replaces the current line. The last column stays free, because some terminals wrap there. */
-static void draw_line(struct progress *progress, const char *text)
+void progress_line(struct progress *progress, const char *text)
 {
     size_t columns = terminal_columns(STDERR_FILENO) - 1;
     size_t size = terminal_cut(text, columns), n_shown = 0;
@@ -80,12 +80,6 @@ static void draw_line(struct progress *progress, const char *text)
         (void)fprintf(stderr, "\r%.*s", (int)size, text);
     (void)fflush(stderr);
     progress->n_drawn = n_shown;
-}
-
-void progress_line(struct progress *progress, const char *text)
-{
-    if (progress->style == PROGRESS_BAR && text)
-        draw_line(progress, text);
 }
 
 static void write_bar(struct phema_strbuf *out, const struct progress *progress, double share,
@@ -145,7 +139,7 @@ static void draw_stage(struct progress *progress, const struct phema_progress *s
     write_stage(&text, state);
     phema_strbuf_printf(&text, ", %s", terminal_duration(&took, state->elapsed_s));
     if (!text.is_failed)
-        draw_line(progress, text.data);
+        progress_line(progress, text.data);
     phema_strbuf_clear(&text);
 }
 
@@ -176,7 +170,7 @@ static void draw_bar(struct progress *progress, const struct phema_progress *sta
         phema_strbuf_append(&text, name.text, terminal_cut(name.text, columns - used));
     }
     if (!text.is_failed)
-        draw_line(progress, text.data);
+        progress_line(progress, text.data);
     phema_strbuf_clear(&text);
     phema_strbuf_clear(&behind);
 }

@@ -12,6 +12,9 @@
 
 /* ---- Errors to expect ---- */
 
+#define NO_MANTISSA -1
+enum { PAPER = 2 }; /* the column that says nothing of --metric profile */
+
 /* Columns of the table of targets behind their errors. */
 static const struct column {
     const char *title;
@@ -19,12 +22,10 @@ static const struct column {
     int decimals;   /* of its mantissa; NO_MANTISSA: none */
     bool is_detail; /* with -v; all others where a target has a value */
 } columns[] = {
-#define NO_MANTISSA    -1
 #define COLUMN(member) offsetof(struct phema_target, member)
     {"profile", COLUMN(solution.predicted.profile), 0, true},
     {"rounding", COLUMN(solution.predicted.rounding), 0, false},
-#define PAPER 2
-    {"paper's weights", COLUMN(solution.predicted.paper_weights), 1, false},
+    [PAPER] = {"paper's weights", COLUMN(solution.predicted.paper_weights), 1, false},
     {"by the labels", COLUMN(label_predicted_error), 1, false},
     {"gain", COLUMN(solution.norm2), NO_MANTISSA, true},
     {"profile error", COLUMN(solution.profile_error), 1, true},

@@ -200,7 +200,8 @@ static void wait(void *context, const struct searching *searching, double elapse
     if (find_best(&best, searching))
         phema_strbuf_printf(&text, "; best %s at %s", score_format(&value, best.score->score),
                             candidate_format(&width, &best.score->at));
-    progress_line(progress, text.is_failed ? NULL : text.data);
+    if (!text.is_failed)
+        progress_line(progress, text.data);
     phema_strbuf_clear(&text);
 }
 
