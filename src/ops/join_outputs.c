@@ -302,19 +302,6 @@ PHEMA_FALLIBLE auto_part_keep_paths(struct phema_synthesis *synthesis, struct ph
     return PHEMA_OK;
 }
 
-static enum phema_status find_done(bool *is_done, size_t *n_done, struct phema_prepared *prepared,
-                                   struct phema_error *err)
-{
-    size_t m = prepared->outputs.m;
-    enum phema_status status = phema_synth_find_done_parts(
-        is_done, prepared->plan, &prepared->outputs, &prepared->options, err);
-    for (size_t j = 0; j < m && !status; j++)
-        *n_done += is_done[j];
-    if (prepared->options.gpu.uses_blas && *n_done < m) /* sums depend on the number of targets */
-        *n_done = 0;
-    return status;
-}
-
 /* A part that is seen to be done here needs nothing, whether or not another process joins it now.
  * One that was joined before has no marker, and its output is found to be up to date afterwards. */
 PHEMA_FALLIBLE auto_part_skip_done(struct phema_synthesis *synthesis,
@@ -328,7 +315,12 @@ PHEMA_FALLIBLE auto_part_skip_done(struct phema_synthesis *synthesis,
     bool *is_done = calloc(m + 1, sizeof(*is_done));
     if (!is_done)
         return phema_fail_memory(err);
-    status = find_done(is_done, &n_done, prepared, err);
+    status = phema_synth_find_done_parts(is_done, prepared->plan, &prepared->outputs,
+                                         &prepared->options, err);
+    for (size_t j = 0; j < m && !status; j++)
+        n_done += is_done[j];
+    if (prepared->options.gpu.uses_blas && n_done < m) /* sums depend on the number of targets */
+        n_done = 0;
     for (size_t j = m; j-- > 0 && n_done && !status;)
         if (is_done[j])
             phema_outputs_remove(&prepared->outputs, prepared->plan, j);

@@ -14,6 +14,7 @@
 #include "listener.h"
 #include "phema/checksum.h"
 #include "phema/cleanup.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 #include "search_candidates.h"
 
@@ -162,13 +163,6 @@ void candidate_remove(const struct candidate *candidate)
 
 /* A name for a single average, which must match the names of the others. */
 #define CANDIDATE_NAME "phema-{time}-{sigma}"
-
-/* "a/b" -> "b" */
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* A journal may come from anywhere: each file that it names is checked before it is removed. */
 static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
@@ -325,7 +319,7 @@ static enum phema_status set_candidate(struct candidate *candidate, struct searc
                                        struct phema_error *err)
 {
     const struct phema_target *target = &prepared->plan->targets[j];
-    const char *path = prepared->outputs.items[j].path, *name = file_name(path);
+    const char *path = prepared->outputs.items[j].path, *name = phema_path_last_name(path);
     struct stat st;
     candidate->at = search_point_of(target);
     candidate->predicted_error = target->solution.predicted.total;
@@ -419,7 +413,7 @@ void search_pass_end(const struct searching *searching, struct search_pass *pass
         if (j >= pass->n_scored && candidate->is_own && candidate_is_changed(candidate))
             candidate_remove(candidate);
         else if (j >= pass->n_scored && candidate->is_own)
-            remove_candidate(searching, file_name(candidate->path));
+            remove_candidate(searching, phema_path_last_name(candidate->path));
         candidate_clear(candidate);
     }
     free(pass->candidates);

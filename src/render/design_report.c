@@ -317,18 +317,6 @@ static void write_sizes_json(struct phema_json_out *out,
     phema_json_out_close(out, '}');
 }
 
-static void write_others_json(struct phema_json_out *out, const struct design_answer *answer)
-{
-    phema_json_out_open(out, "others", '[');
-    for (size_t i = 0; i < answer->n_others; i++) {
-        phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "name", answer->others[i].name);
-        write_design_json(out, answer->asked, &answer->others[i].design);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
-}
-
 /* Files of --keep-existing. */
 static void write_kept_json(struct phema_json_out *out, const struct design_asked *asked)
 {
@@ -368,7 +356,14 @@ void design_write_json(struct phema_strbuf *out, const struct render_style *styl
     phema_json_out_u64(&json, "chosen", answer->choices.chosen);
     if (answer->asked->is_deleted)
         write_kept_json(&json, answer->asked);
-    write_others_json(&json, answer);
+    phema_json_out_open(&json, "others", '[');
+    for (size_t i = 0; i < answer->n_others; i++) {
+        phema_json_out_open(&json, NULL, '{');
+        phema_json_out_string(&json, "name", answer->others[i].name);
+        write_design_json(&json, answer->asked, &answer->others[i].design);
+        phema_json_out_close(&json, '}');
+    }
+    phema_json_out_close(&json, ']');
     phema_record_write_list(&json, "motions", motion_fields, NULL, answer->motions,
                             answer->n_motions, sizeof(*answer->motions));
     design_write_lines(&lines, answer, &answer->choices.items[answer->choices.chosen]);

@@ -179,17 +179,6 @@ static void write_marks(struct phema_strbuf *out, const struct inspect_times *ti
         phema_strbuf_printf(out, "         %.*s stored\n", (int)size, line);
 }
 
-static void write_verdict(struct phema_strbuf *out, const struct inspect_errors *errors)
-{
-    if (errors->every > 1)
-        render_write_wrapped(out, "  from one time in %zu; errors of all are smaller",
-                             errors->every);
-    if (errors->checks.verdict == PHEMA_SERIES_FITS)
-        render_write_wrapped(out, "  the snapshots fit their labels");
-    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
-        render_write_wrapped(out, "  %s", errors->checks.reason);
-}
-
 static void write_errors(struct phema_strbuf *out, const struct inspect_times *times,
                          const struct inspect_errors *errors)
 {
@@ -207,7 +196,13 @@ static void write_errors(struct phema_strbuf *out, const struct inspect_times *t
                          errors->widths[errors->most]);
     write_bars(out, errors);
     write_marks(out, times);
-    write_verdict(out, errors);
+    if (errors->every > 1)
+        render_write_wrapped(out, "  from one time in %zu; errors of all are smaller",
+                             errors->every);
+    if (errors->checks.verdict == PHEMA_SERIES_FITS)
+        render_write_wrapped(out, "  the snapshots fit their labels");
+    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
+        render_write_wrapped(out, "  %s", errors->checks.reason);
 }
 
 /* "4, 8, 12, 16", or "256 to 4096, every 256" */
@@ -260,15 +255,6 @@ static void write_head(struct phema_strbuf *out, const struct inspect_times *tim
                          times->size_bytes ? ", " : "",
                          times->size_bytes ? phema_size_format(&size, times->size_bytes) : "");
     write_times(out, times);
-}
-
-static void write_remarks_and_errors(struct phema_strbuf *out, const struct inspect_times *times,
-                                     const struct inspect_errors *errors)
-{
-    struct phema_strbuf remarks = {0};
-    inspect_write_remarks(&remarks, times);
-    render_write_lines(out, &remarks);
-    write_errors(out, times, errors);
 }
 
 /* ---- JSON ---- */
@@ -471,12 +457,14 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
     write_runs(out, summary->series);
     if (design)
         write_design(out, design);
-    write_remarks_and_errors(out, times, errors);
+    struct phema_strbuf remarks = {0}, details = {0};
+    inspect_write_remarks(&remarks, times);
+    render_write_lines(out, &remarks);
+    write_errors(out, times, errors);
     if (next)
         render_write_whole(out, "next: %s", next);
     if (!is_verbose)
         return;
-    struct phema_strbuf details = {0};
     phema_strbuf_puts(&details, "\n");
     write_snapshots(&details, summary->series);
     inspect_write_summary(&details, summary);

@@ -220,26 +220,20 @@ static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_
         render_say("  the dtype written adds an error of %.1e", written);
 }
 
-static void report_errors(const struct phema_plan *plan, bool is_verbose)
-{
-    if (plan->m > 1)
-        report_table(plan, is_verbose);
-    else
-        report_single(plan, &plan->targets[0], is_verbose);
-    if (is_verbose && report_find_error(plan, 0, false))
-        render_say(
-            "  error: |made - true| / |true| over all parameters; profile error: the same of the "
-            "averaging profiles, as the paper measures it");
-}
-
 static void report_targets(const struct render_style *style, const struct phema_plan *plan,
                            enum phema_dtype output_dtype, bool has_dtype, bool has_errors)
 {
     report_metric(plan, style->is_verbose);
-    if (has_errors) {
-        report_errors(plan, style->is_verbose);
+    if (has_errors && plan->m > 1)
+        report_table(plan, style->is_verbose);
+    else if (has_errors)
+        report_single(plan, &plan->targets[0], style->is_verbose);
+    if (has_errors && style->is_verbose && report_find_error(plan, 0, false))
+        render_say(
+            "  error: |made - true| / |true| over all parameters; profile error: the same of the "
+            "averaging profiles, as the paper measures it");
+    if (has_errors)
         report_dtype(plan, output_dtype, has_dtype, style->is_verbose);
-    }
     struct phema_strbuf remarks = {0};
     phema_plan_write_remarks(&remarks, plan);
     for (size_t at = 0; at < remarks.size && !remarks.is_failed;

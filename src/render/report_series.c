@@ -224,39 +224,26 @@ void report_checks_json(struct phema_json_out *out, const struct render_style *s
 
 /* ---- Rules: tensors with a width of their own ---- */
 
-/* The largest predicted error over all times. */
-static const struct phema_solution *worst_of(const struct phema_plan *plan, size_t r)
-{
-    const struct phema_solution *worst = &plan->targets[0].ruled[r];
-    for (size_t j = 1; j < plan->m; j++)
-        if (plan->targets[j].ruled[r].predicted.total > worst->predicted.total)
-            worst = &plan->targets[j].ruled[r];
-    return worst;
-}
-
-static void write_width(struct phema_strbuf *out, const struct phema_plan_rule *rule)
-{
-    phema_strbuf_puts(out, "rule '");
-    phema_strbuf_puts_escaped(out, rule->expression);
-    phema_strbuf_puts(out, "' (");
-    if (rule->is_copy)
-        phema_strbuf_puts(out, "copied from the newest)");
-    else
-        phema_strbuf_printf(out, "sigma_rel %.6g)", rule->sigma_rel);
-}
-
 void report_rules(struct phema_strbuf *out, const struct phema_plan *plan)
 {
     for (size_t r = 0; r < plan->n_rules; r++) {
         const struct phema_plan_rule *rule = &plan->rules[r];
-        const struct phema_solution *worst = worst_of(plan, r);
+        double worst = plan->targets[0].ruled[r].predicted.total; /* over all times */
+        for (size_t j = 1; j < plan->m; j++)
+            if (plan->targets[j].ruled[r].predicted.total > worst)
+                worst = plan->targets[j].ruled[r].predicted.total;
         if (rule->n_tensors)
             phema_strbuf_printf(out, "%zu tensor%s ", rule->n_tensors,
                                 rule->n_tensors == 1 ? " follows" : "s follow");
-        write_width(out, rule);
-        if (!rule->is_copy && !isnan(worst->predicted.total))
-            phema_strbuf_printf(out, ": error expected %.1e%s", worst->predicted.total,
-                                worst->predicted.total > REPORT_FLAGGED_ERROR ? " !" : "");
+        phema_strbuf_puts(out, "rule '");
+        phema_strbuf_puts_escaped(out, rule->expression);
+        if (rule->is_copy)
+            phema_strbuf_puts(out, "' (copied from the newest)");
+        else
+            phema_strbuf_printf(out, "' (sigma_rel %.6g)", rule->sigma_rel);
+        if (!rule->is_copy && !isnan(worst))
+            phema_strbuf_printf(out, ": error expected %.1e%s", worst,
+                                worst > REPORT_FLAGGED_ERROR ? " !" : "");
         phema_strbuf_puts(out, "\n");
     }
 }
