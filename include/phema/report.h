@@ -59,10 +59,8 @@ void report_scaled(const struct render_style *style, const struct phema_series *
 void report_into(const struct render_style *style, const char *into,
                  const struct phema_outputs *outputs);
 
-/* Lines: how many tensors follow each rule, and the error to expect of them. Nothing without rules.
- */
+/* Lines: how many tensors follow each rule, and the error to expect of them. */
 void report_rules(struct phema_strbuf *out, const struct phema_plan *plan);
-
 /* A member of the object of a target: "rules", an object for each, with its weights or without. */
 void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
                        const struct phema_target *target, bool has_weights);
@@ -95,7 +93,6 @@ void inspect_write_series_json(struct phema_json_out *out, const struct render_s
 /* ---- inspect_tensors.c ---- */
 
 extern const struct phema_field inspect_total_fields[];
-
 /* "copied (buffer)" of a rule; the prefix of a component, or "(no prefix)". */
 void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total *rule);
 void inspect_show_component(struct phema_name_buffer *out, const struct inspect_total *component);
@@ -195,7 +192,6 @@ void report_leaks(struct phema_memory_profile *profile);
 /* Weights of the targets, as stems; or their profiles. */
 PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan *plan,
                             bool of_profiles, struct phema_error *err);
-
 /* Replaces the widths and exponents that are asked for with these and the widths from 0.005 to
  * 0.2875, ascending. The list lies in the arena. */
 PHEMA_FALLIBLE plot_error_widths(struct phema_plan_options *options, struct phema_arena *arena,
@@ -203,8 +199,7 @@ PHEMA_FALLIBLE plot_error_widths(struct phema_plan_options *options, struct phem
 /* plan: of the widths of plot_error_widths; asked: the options before that */
 PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
                            const struct phema_plan_options *asked, struct phema_error *err);
-
-/* Pictures of files that other verbs have written. is_quiet: skipped lines are not reported. */
+/* is_quiet: skipped lines are not reported. */
 PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_t max_ram,
                            struct phema_error *err);
 PHEMA_FALLIBLE plot_design(struct phema_picture **out, const char *path, struct phema_error *err);
