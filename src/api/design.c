@@ -3,9 +3,8 @@
 #include "phema/design_question.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "plan.h"
+#include "api.h"
 
 struct posthoc_ema_design {
     struct design_wishes wishes;

@@ -1,58 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options.c - copies the options of a series and writes them as options of the command. */
-#include "phema/setting.h"
-#include "plan.h"
+/* options.c - the options of a series: the caller's become those of series.h, copied, and written
+ * as options of the command. */
+#include "api.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+static const char *const use_names[] = {
+    [PHEMA_USE_ALL] = "all", [PHEMA_USE_AVERAGES] = "averages", [PHEMA_USE_RAW] = "raw", NULL};
+
+#define TO(member)             offsetof(struct phema_series_options, member)
+#define FROM(member)           offsetof(struct posthoc_ema_series_options, member)
+#define VALUE(member)          TO(member), FROM(member), 0, 0
+#define ITEMS(member, n_items) TO(member), FROM(member), TO(n_items), FROM(n_items)
+
+/* In the order of the command. Numbers that are 0 or infinite are not given. */
+static const struct member {
+    enum phema_setting setting;
+    enum { TEXT, TEXTS, NUMBER, NUMBERS, COUNT, USE } kind;
+    size_t to, from;     /* offsets in our struct and in the caller's */
+    size_t n_to, n_from; /* of lists: those of their numbers of items */
+} members[] = {
+    {PHEMA_SET_LAYOUT, TEXT, VALUE(layout)},
+    {PHEMA_SET_NAME_REGEX, TEXT, VALUE(name_regex)},
+    {PHEMA_SET_UNIT, TEXT, VALUE(unit)},
+    {PHEMA_SET_KEY, TEXT, VALUE(key)},
+    {PHEMA_SET_INPUT_SIGMA, NUMBERS, ITEMS(input_sigmas, n_input_sigmas)},
+    {PHEMA_SET_INPUT_PROFILE, TEXTS, ITEMS(input_profiles, n_input_profiles)},
+    {PHEMA_SET_UPDATE_EVERY, COUNT, VALUE(update_every)},
+    {PHEMA_SET_RESET_AT, TEXTS, ITEMS(resets, n_resets)},
+    {PHEMA_SET_TIME_OFFSET, NUMBER, VALUE(time_offset)},
+    {PHEMA_SET_RUN, TEXT, VALUE(run)},
+    {PHEMA_SET_USE, USE, VALUE(use)},
+    {PHEMA_SET_FROM, NUMBER, VALUE(from)},
+    {PHEMA_SET_TO, NUMBER, VALUE(to)},
+    {PHEMA_SET_EVERY, COUNT, VALUE(every)},
+    {PHEMA_SET_LAST, COUNT, VALUE(last)},
+    {PHEMA_SET_INCLUDE, TEXTS, ITEMS(includes, n_includes)},
+    {PHEMA_SET_EXCLUDE, TEXTS, ITEMS(excludes, n_excludes)},
+    {PHEMA_SET_ALLOW_GLOBAL, TEXTS, TO(checkpoint.allow_globals), FROM(allow_globals),
+     TO(checkpoint.n_allow_globals), FROM(n_allow_globals)},
+};
 
 /* ---- Copies ---- */
 
-bool api_keep_text(struct phema_arena *arena, const char **text)
+void api_keep_text(struct phema_arena *arena, const char **text)
 {
-    if (!*text)
-        return true;
-    *text = phema_arena_copy(arena, *text, strlen(*text));
-    return *text != NULL;
+    if (*text)
+        *text = phema_arena_copy(arena, *text, strlen(*text));
 }
 
-bool api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t n)
+void api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t n)
 {
     const char **copy = phema_arena_array(arena, n + 1, sizeof(*copy));
-    bool is_kept = copy != NULL;
-    for (size_t i = 0; is_kept && i < n; i++) {
+    for (size_t i = 0; copy && i < n; i++) {
         copy[i] = (*texts)[i];
-        is_kept = api_keep_text(arena, &copy[i]);
+        api_keep_text(arena, &copy[i]);
     }
     *texts = copy;
-    return is_kept;
 }
 
-static bool copy_numbers(struct phema_arena *arena, const double **numbers, size_t n)
+static void keep_numbers(struct phema_arena *arena, const double **numbers, size_t n)
 {
     double *copy = phema_arena_array(arena, n + 1, sizeof(*copy));
     if (copy && n)
         memcpy(copy, *numbers, n * sizeof(*copy));
     *numbers = copy;
-    return copy != NULL;
 }
 
-static enum phema_status copy_to_arena(struct api_options *kept, struct phema_error *err)
+PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *kept,
+                                struct phema_error *err)
 {
-    struct phema_arena *arena = &kept->arena;
-    struct phema_series_options *o = &kept->options;
-    bool is_kept =
-        api_keep_text(arena, &o->snapshots) && api_keep_text(arena, &o->layout) &&
-        api_keep_text(arena, &o->name_regex) && api_keep_text(arena, &o->unit) &&
-        api_keep_text(arena, &o->key) && copy_numbers(arena, &o->input_sigmas, o->n_input_sigmas) &&
-        api_keep_texts(arena, &o->input_profiles, o->n_input_profiles) &&
-        api_keep_texts(arena, &o->includes, o->n_includes) &&
-        api_keep_texts(arena, &o->excludes, o->n_excludes) &&
-        api_keep_texts(arena, &o->checkpoint.allow_globals, o->checkpoint.n_allow_globals) &&
-        api_keep_texts(arena, &o->resets, o->n_resets) && api_keep_text(arena, &o->run) &&
-        api_keep_text(arena, &kept->command);
-    return is_kept ? PHEMA_OK : phema_fail_memory(err);
+    copy->options = kept->options;
+    copy->command = kept->command;
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        const struct member *member = &members[i];
+        char *options = (char *)&copy->options;
+        void *at = options + member->to;
+        const size_t *n = (const size_t *)(options + member->n_to); /* of a list */
+        if (member->kind == TEXT)
+            api_keep_text(&copy->arena, at);
+        else if (member->kind == TEXTS)
+            api_keep_texts(&copy->arena, at, *n);
+        else if (member->kind == NUMBERS)
+            keep_numbers(&copy->arena, at, *n);
+    }
+    api_keep_text(&copy->arena, &copy->options.snapshots);
+    api_keep_text(&copy->arena, &copy->command);
+    return copy->arena.is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
 
 /* ---- The same options on the command line ---- */
@@ -65,57 +100,43 @@ void api_options_add(struct phema_strbuf *command, enum phema_setting setting, c
     phema_strbuf_put_word(command, value);
 }
 
-static void add_number(struct phema_strbuf *command, enum phema_setting setting, double value)
+static void add_numbers(struct phema_strbuf *command, enum phema_setting setting,
+                        const double *values, size_t n)
 {
     struct phema_name_buffer shown;
-    phema_strbuf_printf(command, " %s %s", phema_setting_dashed(setting),
-                        phema_number_format(&shown, value));
-}
-
-static void add_texts(struct phema_strbuf *command, enum phema_setting setting,
-                      const char *const *texts, size_t n)
-{
+    if (n)
+        phema_strbuf_printf(command, " %s ", phema_setting_dashed(setting));
     for (size_t i = 0; i < n; i++)
-        api_options_add(command, setting, texts[i]);
+        phema_strbuf_printf(command, "%s%s", i ? "," : "", phema_number_format(&shown, values[i]));
 }
 
-static const char *const use_names[] = {
-    [PHEMA_USE_ALL] = "all", [PHEMA_USE_AVERAGES] = "averages", [PHEMA_USE_RAW] = "raw", NULL};
-
-static void write_command(struct phema_strbuf *out, const struct phema_series_options *o)
+static void add_member(struct phema_strbuf *command, const struct member *member,
+                       const struct phema_series_options *options)
 {
-    struct phema_name_buffer shown;
-    api_options_add(out, PHEMA_SET_LAYOUT, o->layout);
-    api_options_add(out, PHEMA_SET_NAME_REGEX, o->name_regex);
-    api_options_add(out, PHEMA_SET_UNIT, o->unit);
-    api_options_add(out, PHEMA_SET_KEY, o->key);
-    for (size_t i = 0; i < o->n_input_sigmas; i++)
-        phema_strbuf_printf(out, "%s%s%s", i ? "," : " ",
-                            i ? "" : phema_setting_dashed(PHEMA_SET_INPUT_SIGMA),
-                            phema_number_format(&shown, o->input_sigmas[i]));
-    add_texts(out, PHEMA_SET_INPUT_PROFILE, o->input_profiles, o->n_input_profiles);
-    if (o->update_every)
-        add_number(out, PHEMA_SET_UPDATE_EVERY, (double)o->update_every);
-    add_texts(out, PHEMA_SET_RESET_AT, o->resets, o->n_resets);
-    if (o->time_offset != 0)
-        add_number(out, PHEMA_SET_TIME_OFFSET, o->time_offset);
-    api_options_add(out, PHEMA_SET_RUN, o->run);
-    if (o->use)
-        api_options_add(out, PHEMA_SET_USE, use_names[o->use]);
-    if (isfinite(o->from))
-        add_number(out, PHEMA_SET_FROM, o->from);
-    if (isfinite(o->to))
-        add_number(out, PHEMA_SET_TO, o->to);
-    if (o->every)
-        add_number(out, PHEMA_SET_EVERY, (double)o->every);
-    if (o->last)
-        add_number(out, PHEMA_SET_LAST, (double)o->last);
-    add_texts(out, PHEMA_SET_INCLUDE, o->includes, o->n_includes);
-    add_texts(out, PHEMA_SET_EXCLUDE, o->excludes, o->n_excludes);
-    add_texts(out, PHEMA_SET_ALLOW_GLOBAL, o->checkpoint.allow_globals,
-              o->checkpoint.n_allow_globals);
-    phema_strbuf_puts(out, " ");
-    phema_strbuf_put_operand(out, o->snapshots);
+    const void *at = (const char *)options + member->to;
+    const size_t *n = (const void *)((const char *)options + member->n_to); /* of a list */
+    double number = 0;
+    switch (member->kind) {
+    case TEXT:
+        api_options_add(command, member->setting, *(const char *const *)at);
+        break;
+    case TEXTS:
+        for (size_t i = 0; i < *n; i++)
+            api_options_add(command, member->setting, (*(const char *const *const *)at)[i]);
+        break;
+    case NUMBERS:
+        add_numbers(command, member->setting, *(const double *const *)at, *n);
+        break;
+    case NUMBER:
+    case COUNT:
+        number = member->kind == NUMBER ? *(const double *)at : (double)*(const uint64_t *)at;
+        if (number != 0 && isfinite(number))
+            add_numbers(command, member->setting, &number, 1);
+        break;
+    case USE:
+        api_options_add(command, member->setting, options->use ? use_names[options->use] : NULL);
+        break;
+    }
 }
 
 /* ---- Options ---- */
@@ -124,13 +145,15 @@ static enum phema_status convert(struct phema_series_options *out, const char *s
                                  const struct posthoc_ema_series_options *given,
                                  struct phema_error *err)
 {
+    static const size_t sizes[] = {
+        [TEXT] = sizeof(char *),    [TEXTS] = sizeof(void *),   [NUMBER] = sizeof(double),
+        [NUMBERS] = sizeof(void *), [COUNT] = sizeof(uint64_t), [USE] = 0};
     struct posthoc_ema_series_options o;
+    size_t use = 0;
     enum phema_status status =
         call_read_struct(&o, sizeof(o), given, "posthoc_ema_series_options", err);
-    if (status)
-        return status;
-    size_t use = 0;
-    status = call_find_choice(&use, o.use, use_names, "use", err);
+    if (!status)
+        status = call_find_choice(&use, o.use, use_names, "use", err);
     if (status)
         return status;
     if (!isfinite(o.time_offset))
@@ -143,32 +166,17 @@ static enum phema_status convert(struct phema_series_options *out, const char *s
         if (phema_gamma_from_sigma_rel(&unused, o.input_sigmas[i], err))
             return phema_fail_in_setting(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_SIGMA);
     }
-    *out = (struct phema_series_options){
-        .snapshots = snapshots,
-        .layout = o.layout,
-        .name_regex = o.name_regex,
-        .unit = o.unit,
-        .key = o.key,
-        .input_sigmas = o.input_sigmas,
-        .n_input_sigmas = o.n_input_sigmas,
-        .input_profiles = o.input_profiles,
-        .n_input_profiles = o.n_input_profiles,
-        .update_every = o.update_every,
-        .resets = o.resets,
-        .n_resets = o.n_resets,
-        .time_offset = o.time_offset,
-        .use = (int)use,
-        .from = o.from != 0 ? o.from : -HUGE_VAL,
-        .to = o.to != 0 ? o.to : HUGE_VAL,
-        .every = o.every,
-        .last = o.last,
-        .run = o.run,
-        .includes = o.includes,
-        .n_includes = o.n_includes,
-        .excludes = o.excludes,
-        .n_excludes = o.n_excludes,
-        .checkpoint = {.allow_globals = o.allow_globals, .n_allow_globals = o.n_allow_globals},
-    };
+    *out = (struct phema_series_options){.snapshots = snapshots, .use = (int)use};
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        const struct member *member = &members[i];
+        memcpy((char *)out + member->to, (const char *)&o + member->from, sizes[member->kind]);
+        if (member->n_to)
+            memcpy((char *)out + member->n_to, (const char *)&o + member->n_from, sizeof(size_t));
+    }
+    if (o.from == 0)
+        out->from = -HUGE_VAL;
+    if (o.to == 0)
+        out->to = HUGE_VAL;
     return PHEMA_OK;
 }
 
@@ -176,28 +184,19 @@ PHEMA_FALLIBLE api_options_keep(struct api_options *kept, const char *snapshots,
                                 const struct posthoc_ema_series_options *given,
                                 struct phema_error *err)
 {
-    enum phema_status status = convert(&kept->options, snapshots, given, err);
+    struct api_options borrowed = {.command = NULL};
+    enum phema_status status = convert(&borrowed.options, snapshots, given, err);
     if (status)
         return status;
     struct phema_strbuf command = {0};
-    write_command(&command, &kept->options);
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        add_member(&command, &members[i], &borrowed.options);
+    phema_strbuf_puts(&command, " ");
+    phema_strbuf_put_operand(&command, snapshots);
     status = phema_strbuf_check(&command, err);
-    kept->command = command.data;
+    borrowed.command = command.data;
     if (!status)
-        status = copy_to_arena(kept, err);
+        status = api_options_copy(kept, &borrowed, err);
     phema_strbuf_clear(&command);
     return status;
-}
-
-PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *kept,
-                                struct phema_error *err)
-{
-    copy->options = kept->options;
-    copy->command = kept->command;
-    return copy_to_arena(copy, err);
-}
-
-void api_options_clear(struct api_options *kept)
-{
-    phema_arena_clear(&kept->arena);
 }

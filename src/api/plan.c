@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan.c - handles of series and plans: snapshots, targets and their weights. */
-#include "plan.h"
+#include "api.h"
 #include "phema/ops.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ void posthoc_ema_series_close(struct posthoc_ema_series *series)
     if (!series)
         return;
     phema_series_close(series->series);
-    api_options_clear(&series->series_options);
+    phema_arena_clear(&series->series_options.arena);
     free(series);
 }
 
@@ -107,42 +107,22 @@ enum posthoc_ema_status posthoc_ema_series_snapshot(const struct posthoc_ema_ser
 
 /* ---- Plans ---- */
 
-/* Copies the options that provenance records; borrows the others. */
-static enum phema_status copy_options(struct posthoc_ema_plan *plan,
-                                      const struct posthoc_ema_plan_options *o,
-                                      struct phema_error *err)
-{
-    struct phema_arena *arena = &plan->series_options.arena;
-    plan->metric = o->metric;
-    plan->schedule = o->schedule;
-    plan->rules = o->rules;
-    plan->n_rules = o->n_rules;
-    plan->max_ram_bytes = o->max_ram_bytes;
-    bool is_kept = api_keep_text(arena, &plan->metric) && api_keep_text(arena, &plan->schedule) &&
-                   api_keep_texts(arena, &plan->rules, plan->n_rules);
-    return is_kept ? PHEMA_OK : phema_fail_memory(err);
-}
-
 static enum phema_status keep_warnings(struct posthoc_ema_plan *plan, struct phema_error *err)
 {
     struct phema_arena *arena = &plan->series_options.arena;
     struct phema_strbuf text = {0};
     phema_plan_write_warnings(&text, plan->plan);
     enum phema_status status = phema_strbuf_check(&text, err);
-    size_t n = 0, i = 0;
     for (size_t at = 0; !status && at < text.size; at += strlen(text.data + at) + 1)
-        n++;
-    plan->warnings = phema_arena_array(arena, n + 1, sizeof(*plan->warnings));
-    const char *kept = n ? phema_arena_copy(arena, text.data, text.size) : "";
+        plan->n_warnings++;
+    plan->warnings = phema_arena_array(arena, plan->n_warnings + 1, sizeof(*plan->warnings));
+    const char *sentence = text.data;
+    for (size_t i = 0; plan->warnings && i < plan->n_warnings; i++) {
+        plan->warnings[i] = phema_arena_copy(arena, sentence, strlen(sentence));
+        sentence += strlen(sentence) + 1;
+    }
     phema_strbuf_clear(&text);
-    if (status)
-        return status;
-    if (!plan->warnings || !kept)
-        return phema_fail_memory(err);
-    for (; i < n; i++, kept += strlen(kept) + 1)
-        plan->warnings[i] = kept;
-    plan->n_warnings = n;
-    return PHEMA_OK;
+    return status || !arena->is_failed ? status : phema_fail_memory(err);
 }
 
 static enum phema_status make_plan(struct posthoc_ema_plan *plan,
@@ -150,7 +130,7 @@ static enum phema_status make_plan(struct posthoc_ema_plan *plan,
                                    const struct posthoc_ema_plan_options *given,
                                    struct phema_error *err)
 {
-    static const char *const names[] = {"motion", "walk", "profile", NULL};
+    static const char *const metric_names[] = {"motion", "walk", "profile", NULL};
     static const enum phema_metric metrics[] = {PHEMA_METRIC_MOTION, PHEMA_METRIC_WALK,
                                                 PHEMA_METRIC_PROFILE};
     static const char *const check_names[] = {"warn", "error", "off", NULL};
@@ -158,21 +138,27 @@ static enum phema_status make_plan(struct posthoc_ema_plan *plan,
                                                    PHEMA_CHECKS_OFF};
     size_t metric = 0, checks = 0;
     struct posthoc_ema_plan_options o;
+    struct phema_arena *arena = &plan->series_options.arena;
     enum phema_status status =
         call_read_struct(&o, sizeof(o), given, "posthoc_ema_plan_options", err);
-    if (status)
-        return status;
-    status = call_find_choice(&metric, o.metric, names, "metric", err);
+    if (!status)
+        status = call_find_choice(&metric, o.metric, metric_names, "metric", err);
     if (!status)
         status = call_find_choice(&checks, o.checks, check_names, "checks", err);
+    if (!status)
+        status = api_options_copy(&plan->series_options, &series->series_options, err);
     if (status)
         return status;
-    status = api_options_copy(&plan->series_options, &series->series_options, err);
-    if (status)
-        return status;
-    status = copy_options(plan, &o, err);
-    if (status)
-        return status;
+    plan->metric = o.metric;
+    plan->schedule = o.schedule;
+    plan->rules = o.rules;
+    plan->n_rules = o.n_rules;
+    plan->max_ram_bytes = o.max_ram_bytes;
+    api_keep_text(arena, &plan->metric);
+    api_keep_text(arena, &plan->schedule);
+    api_keep_texts(arena, &plan->rules, plan->n_rules);
+    if (arena->is_failed)
+        return phema_fail_memory(err);
     struct phema_plan_options options = {
         .series = plan->series_options.options,
         .sigma_rels = o.sigma_rels,
@@ -219,7 +205,7 @@ void posthoc_ema_plan_free(struct posthoc_ema_plan *plan)
         return;
     phema_outputs_clear(&plan->outputs);
     phema_plan_free(plan->plan);
-    api_options_clear(&plan->series_options);
+    phema_arena_clear(&plan->series_options.arena);
     free(plan);
 }
 
@@ -260,13 +246,17 @@ enum posthoc_ema_status posthoc_ema_plan_snapshot(const struct posthoc_ema_plan 
     return call_end(&call, status, error);
 }
 
-static enum phema_status describe_target(struct posthoc_ema_target *out,
-                                         const struct phema_plan *plan, size_t j,
-                                         struct phema_error *err)
+enum posthoc_ema_status posthoc_ema_plan_target(const struct posthoc_ema_plan *plan, size_t j,
+                                                struct posthoc_ema_target *target,
+                                                struct posthoc_ema_error *error)
 {
-    if (j >= plan->m)
-        return phema_fail(err, PHEMA_ERR_USAGE, "target %zu: there are %zu, from 0", j, plan->m);
-    const struct phema_target *t = &plan->targets[j];
+    struct call call = call_begin();
+    if (j >= plan->plan->m)
+        return call_end(&call,
+                        phema_fail(&call.err, PHEMA_ERR_USAGE, "target %zu: there are %zu, from 0",
+                                   j, plan->plan->m),
+                        error);
+    const struct phema_target *t = &plan->plan->targets[j];
     struct posthoc_ema_target known = {
         .named_time = t->named_time,
         .time = t->time,
@@ -279,15 +269,8 @@ static enum phema_status describe_target(struct posthoc_ema_target *out,
         .norm1 = t->solution.norm1,
         .norm2 = t->solution.norm2,
     };
-    return call_fill_struct(out, &known, sizeof(known), "posthoc_ema_target", err);
-}
-
-enum posthoc_ema_status posthoc_ema_plan_target(const struct posthoc_ema_plan *plan, size_t j,
-                                                struct posthoc_ema_target *target,
-                                                struct posthoc_ema_error *error)
-{
-    struct call call = call_begin();
-    enum phema_status status = describe_target(target, plan->plan, j, &call.err);
+    enum phema_status status =
+        call_fill_struct(target, &known, sizeof(known), "posthoc_ema_target", &call.err);
     return call_end(&call, status, error);
 }
 

@@ -752,6 +752,10 @@ class Options(Case):
             with series.plan(0.08, schedule="linear") as plan:
                 plan.run(self.dir / "options.safetensors")
         phema("verify", "-q", "options.safetensors", cwd=self.dir)
+        ema_pytorch = SOURCE / "fixtures/ema_pytorch/snapshots"
+        with ph.open(ema_pytorch, input_sigma=[0.05, 0.28], update_every=5) as series, series.plan(0.1) as plan:
+            plan.run(self.dir / "sigmas.pt")
+        phema("verify", "-q", "sigmas.pt", cwd=self.dir)
         with self.assertRaises(ph.UsageError):
             ph.open(self.run_dir, use="both")
 

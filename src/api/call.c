@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* api_call.c - entry and exit of every public call. */
-#include "api_call.h"
+/* call.c - entry and exit of every public call. */
+#include "api.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "phema/cleanup.h"
-#include "phema/setting.h"
-#include "phema/strbuf.h"
 
 /* Messages name settings as arguments. */
 const bool phema_settings_are_options = false;
