@@ -16,52 +16,10 @@
 #include "phema/terminal.h"
 #include "remedy/remedy.h"
 
-#define ADDRESS(name) &cli_##name,
-static const struct cli_verb *const cli_verbs[] = {CLI_VERBS(ADDRESS) NULL};
-
 static const char *verb_name(const void *table, size_t index)
 {
     const struct cli_verb *const *verbs = table;
     return verbs[index] ? verbs[index]->name : NULL;
-}
-
-static const struct cli_verb *find_verb(const char *name)
-{
-    for (size_t i = 0; cli_verbs[i]; i++)
-        if (strcmp(cli_verbs[i]->name, name) == 0)
-            return cli_verbs[i];
-    return NULL;
-}
-
-static void write_verb(struct phema_strbuf *out, const char *name, const char *summary)
-{
-    phema_strbuf_printf(out, "  %-9s ", name);
-    cli_write_help_text(out, summary, 12);
-    phema_strbuf_puts(out, "\n");
-}
-
-static void write_overview(struct phema_strbuf *out)
-{
-    struct phema_strbuf text = {0};
-    phema_strbuf_puts(
-        &text, "usage: posthoc-ema VERB [options] ...\n\n"
-               "Makes an EMA of any length after the training is over, from stored snapshots.\n\n"
-               "Examples\n"
-               "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
-               "      one averaged checkpoint from a directory of snapshots\n"
-               "  posthoc-ema inspect ckpts/\n"
-               "      what is in that directory\n\n"
-               "Verbs\n");
-    for (size_t i = 0; cli_verbs[i]; i++)
-        write_verb(&text, cli_verbs[i]->name, cli_verbs[i]->summary);
-    write_verb(&text, "help", "this text, or help on a verb: posthoc-ema help VERB");
-    phema_strbuf_puts(&text, "\nposthoc-ema VERB -h      examples, options of every day\n"
-                             "posthoc-ema VERB --help  all options\n"
-                             "posthoc-ema --version    the version\n");
-    if (text.data)
-        cli_fit_help(out, text.data);
-    out->is_failed |= text.is_failed;
-    phema_strbuf_clear(&text);
 }
 
 /* Verbs that other programs have for the same. */
@@ -82,11 +40,12 @@ static const char *find_usual_verb(const char *name)
 
 static enum phema_status fail_verb(int argc, char **argv, int at, struct phema_error *err)
 {
+    const struct cli_line line = {.argc = argc, .argv = argv};
     const char *usual = find_usual_verb(argv[at]);
     const char *nearest = usual ? usual : cli_nearest(argv[at], verb_name, cli_verbs);
     enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'", argv[at]);
     if (nearest)
-        cli_suggest_word(err, argc, argv, at, nearest);
+        cli_suggest_word(err, &line, at, "%s", nearest);
     else
         cli_set_command(err, "posthoc-ema --help");
     return status;
@@ -97,23 +56,20 @@ static enum phema_status fail_order(int argc, char **argv, struct phema_error *e
 {
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE, "the verb comes before the options, '%s' here", argv[1]);
-    struct phema_strbuf command = {0};
-    for (int i = 2; i < argc && !command.size; i++) {
-        if (!find_verb(argv[i]))
-            continue;
-        phema_strbuf_printf(&command, "posthoc-ema %s", argv[i]);
-        for (int k = 1; k < argc; k++) {
-            phema_strbuf_puts(&command, k == i ? "" : " ");
-            cli_shell_quote(&command, k == i ? NULL : argv[k]);
-        }
-    }
-    if (command.size && !command.is_failed)
-        cli_set_command(err, "%s", command.data);
-    else if (strncmp(argv[1], "--completion", 12) == 0)
+    int at = 2;
+    while (at < argc && !cli_find_verb(argv[at]))
+        at++;
+    if (at < argc) {
+        struct editing command = {.line = &(struct cli_line){.verb = cli_find_verb(argv[at])}};
+        for (int k = 1; k < argc; k++)
+            if (k != at)
+                command_add_word(&command, argv[k]);
+        command_set_remedy(err, &command);
+    } else if (strncmp(argv[1], "--completion", 12) == 0) {
         cli_set_command(err, "posthoc-ema help --completions bash");
-    else
+    } else {
         cli_set_command(err, "posthoc-ema --help");
-    phema_strbuf_clear(&command);
+    }
     return status;
 }
 
@@ -125,7 +81,7 @@ static enum phema_status print_help(const struct cli_verb *verb, bool is_short,
     if (verb)
         cli_write_help(&text, verb, is_short);
     else
-        write_overview(&text);
+        cli_write_overview(&text);
     return render_print(&text, err);
 }
 
@@ -133,7 +89,7 @@ static enum phema_status print_help(const struct cli_verb *verb, bool is_short,
 static enum phema_status print_overview(struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    write_overview(&text);
+    cli_write_overview(&text);
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         (void)fputs(text.data, stderr);
@@ -144,14 +100,14 @@ static enum phema_status print_overview(struct phema_error *err)
 /* "help", "help VERB", "help --completions SHELL", or "help --complete WORDS", for those scripts. */
 static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
-    const struct cli_verb *verb = argc > 2 ? find_verb(argv[2]) : NULL;
+    const struct cli_verb *verb = argc > 2 ? cli_find_verb(argv[2]) : NULL;
     if (argc < 3 || verb || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "-h") == 0 ||
         strcmp(argv[2], "--help") == 0)
         return print_help(verb, false, err);
     struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
     if (strcmp(argv[2], "--complete") == 0)
-        cli_write_candidates(&text, cli_verbs, argc - 3, argv + 3);
+        cli_write_candidates(&text, argc - 2, argv + 2);
     else if (strcmp(argv[2], "--completions") == 0)
         status = cli_write_completions(&text, argc > 3 ? argv[3] : NULL, err);
     else
@@ -174,14 +130,12 @@ static enum phema_status call_verb(const struct cli_verb *verb, void *values,
 
 /* "synth inspect DIR": the word is a verb, and neither a file nor a choice such as "plot
  * weights". */
-static bool is_other_verb(const struct cli_verb *verb, const char *word)
+static bool is_other_verb(const struct cli_line *line, const char *word)
 {
-    struct cli_options options;
-    cli_list_options(&options, verb);
-    for (const struct cli_opt *o = options.items; o->name; o++)
+    for (const struct cli_opt *o = line->options.items; o->name; o++)
         if (cli_is_operand(o) && cli_find_choice(o->value, word) != SIZE_MAX)
             return false;
-    return find_verb(word) && access(word, F_OK) != 0;
+    return cli_find_verb(word) && access(word, F_OK) != 0;
 }
 
 static enum phema_status run_verb(const struct cli_verb *verb, const struct phema_team *team,
@@ -200,9 +154,9 @@ static enum phema_status run_verb(const struct cli_verb *verb, const struct phem
         status = common->is_help ? print_help(verb, common->is_short_help, err)
                                  : call_verb(verb, values, err);
     if (status)
-        cli_complete_remedy(err, status, verb, argc, argv);
-    if (status && argc > 3 && is_other_verb(verb, argv[2]))
-        cli_suggest_words(err, argc, argv, 1, 1, "");
+        cli_complete_remedy(err, status, &common->line);
+    if (status && argc > 3 && is_other_verb(&common->line, argv[2]))
+        cli_suggest_words(err, &common->line, 1, 1, "");
     phema_strbuf_clear(&warnings);
     phema_arena_clear(&common->arena);
     free(values);
@@ -224,7 +178,7 @@ static enum phema_status run(int argc, char **argv, const struct phema_team *tea
         phema_strbuf_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
         return render_print(&text, err);
     }
-    const struct cli_verb *verb = find_verb(word);
+    const struct cli_verb *verb = cli_find_verb(word);
     if (word[0] == '-')
         return fail_order(argc, argv, err);
     return verb ? run_verb(verb, team, argc, argv, err) : fail_verb(argc, argv, 1, err);

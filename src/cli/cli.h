@@ -23,13 +23,18 @@
 #define CLI_DECLARE_VERB(name) extern const struct cli_verb cli_##name;
 CLI_VERBS(CLI_DECLARE_VERB)
 
-/* ---- completions.c ---- */
+/* ---- help.c ---- */
+
+extern const struct cli_verb *const cli_verbs[];        /* ends with NULL */
+const struct cli_verb *cli_find_verb(const char *name); /* NULL: none */
+
+void cli_write_overview(struct phema_strbuf *out);
+/* is_short: examples and the options of every day */
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short);
 
 /* The words that may stand in the place of the last one, one per line, each with a TAB and a
- * description where there is one; the line FILE stands for names of files.
- * verbs: ends with NULL. words: [n] after the name of the program */
-void cli_write_candidates(struct phema_strbuf *out, const struct cli_verb *const *verbs, int n,
-                          char **words);
+ * description where there is one; the line FILE stands for names of files. argv[1] is the verb. */
+void cli_write_candidates(struct phema_strbuf *out, int argc, char **argv);
 /* Names of shells, and their scripts, which ask for candidates; ends with NULL. CMakeLists.txt
  * writes the table from completions/. */
 extern const char *const cli_completion_scripts[][2];

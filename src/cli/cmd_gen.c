@@ -270,10 +270,10 @@ static const struct cli_opt rows[] = {
      .help = "snapshots go here, exact averages into DIR/truth"},
     {"count", TARGET, CLI_COUNT, FIELD(options.count), "N",
      .help = "snapshots of each width, evenly spaced (default 8)",
-     .flags = CLI_POSITIVE | CLI_EVERYDAY},
+     .flags = CLI_POSITIVE | CLI_EVERYDAY, .initial = 8},
     {"steps", TARGET, CLI_COUNT, FIELD(options.steps), "T",
-     .help = "steps of the simulated training (default 4096)",
-     .flags = CLI_POSITIVE | CLI_EVERYDAY},
+     .help = "steps of the simulated training (default 4096)", .flags = CLI_POSITIVE | CLI_EVERYDAY,
+     .initial = 4096},
     {"input-sigma", TARGET, CLI_REALS,
      CLI_LIST(struct gen_values, options.snapshots.sigmas, options.snapshots.n_sigmas), "LIST",
      .help = "widths of the snapshots (default 0.05,0.1, unless\n--input-profile is given)",
@@ -292,7 +292,7 @@ static const struct cli_opt rows[] = {
     {"update-every", TARGET, CLI_COUNT, FIELD(options.update_every), "U",
      .help = "update the power functions of snapshots every U\nsteps only, as ema-pytorch does "
              "(default 1)",
-     .flags = CLI_POSITIVE | CLI_NEEDED},
+     .flags = CLI_POSITIVE | CLI_NEEDED, .initial = 1},
     {"hide-update-every", TARGET, CLI_FLAG, FIELD(options.hides_update_every),
      .help = "leave update_every out of the files, as\nema-pytorch does"},
     {"reset-at", TARGET, CLI_TEXTS, FIELD(reset_at), "T[,counter]",
@@ -305,16 +305,16 @@ static const struct cli_opt rows[] = {
     {"motion", TARGET, CLI_CHOICE, FIELD(motion), "slowing|walk|white|drift|fall",
      .help = "how parameters move (default slowing); the others\nare those of design --motion"},
     {"tensors", TARGET, CLI_COUNT, FIELD(options.n_tensors), "N",
-     .help = "tensors in each file (default 8)", .flags = CLI_POSITIVE},
+     .help = "tensors in each file (default 8)", .flags = CLI_POSITIVE, .initial = 8},
     {"params", TARGET, CLI_COUNT, FIELD(options.n_params), "N",
      .help = "parameters in all tensors together (default 10000)",
-     .flags = CLI_POSITIVE | CLI_EVERYDAY},
+     .flags = CLI_POSITIVE | CLI_EVERYDAY, .initial = 10000},
     {"seed", TARGET, CLI_COUNT, FIELD(options.seed), "S",
      .help = "another training for every seed (default 0)", .flags = CLI_EVERYDAY},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), DTYPES, .help = "of the snapshots (default f32)",
-     .flags = CLI_EVERYDAY},
+     .flags = CLI_EVERYDAY, .initial = DEFAULT_DTYPE},
     {"truth-dtype", OUTPUT, CLI_CHOICE, FIELD(truth_dtype), DTYPES,
-     .help = "of the exact averages (default f32)"},
+     .help = "of the exact averages (default f32)", .initial = DEFAULT_DTYPE},
     {"format", OUTPUT, CLI_CHOICE, FIELD(format), "safetensors", .help = "of the files"},
     {"raw", OUTPUT, CLI_FLAG, FIELD(options.is_raw),
      .help = "also write the parameters themselves, un-averaged"},
@@ -329,12 +329,6 @@ static const struct cli_opt rows[] = {
     {0},
 };
 
-static const struct gen_values defaults = {
-    .options = {.count = 8, .steps = 4096, .n_tensors = 8, .n_params = 10000, .update_every = 1},
-    .dtype = DEFAULT_DTYPE,
-    .truth_dtype = DEFAULT_DTYPE,
-};
-
 const struct cli_verb cli_gen = {
     .name = "gen",
     .summary = "make synthetic snapshots with a known truth",
@@ -346,6 +340,5 @@ const struct cli_verb cli_gen = {
                 "  posthoc-ema gen --input-profile ema:half-life=200 --input-profile raw run\n"
                 "      a traditional average, and the parameters themselves\n",
     .values_size = sizeof(struct gen_values),
-    .defaults = &defaults,
     .run = run,
 };

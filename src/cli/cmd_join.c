@@ -7,7 +7,6 @@
 #include "cli.h"
 #include "phema/path.h"
 #include "phema/progress.h"
-#include "remedy/command_edit.h"
 #include "remedy/remedy.h"
 #include "series_options.h"
 

@@ -70,11 +70,10 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
         return status;
     }
     *out = (enum kind)kind;
-    struct cli_options options;
-    cli_list_options(&options, args->common.verb);
-    for (size_t i = 0; i < options.n; i++)
-        if (args->common.is_given[i] && !is_known_to(*out, &options.items[i]))
-            return cli_fail_option(err, PHEMA_ERR_USAGE, options.items[i].name,
+    const struct cli_line *line = &args->common.line;
+    for (size_t i = 0; i < line->options.n; i++)
+        if (line->is_given[i] && !is_known_to(*out, &line->options.items[i]))
+            return cli_fail_option(err, PHEMA_ERR_USAGE, line->options.items[i].name,
                                    "is nothing to plot %s", args->kind);
     if (*out == ERROR && args->plan.options.n_ats > 1)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "at", "plot error is of one time, found %zu",

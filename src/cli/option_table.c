@@ -27,16 +27,11 @@ static void add_rows(struct cli_options *out, const struct cli_opt *rows, size_t
     }
 }
 
-void cli_list_rows(struct cli_options *out, const struct cli_opt *rows)
+void cli_list_options(struct cli_options *out, const struct cli_opt *rows)
 {
     out->n = 0;
     add_rows(out, rows, 0, 0);
     out->items[out->n] = (struct cli_opt){0};
-}
-
-void cli_list_options(struct cli_options *out, const struct cli_verb *verb)
-{
-    cli_list_rows(out, verb->options);
 }
 
 const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size)
@@ -53,6 +48,31 @@ const struct cli_opt *cli_find_letter(const struct cli_opt *options, char letter
         if (o->letter && o->letter == letter)
             return o;
     return NULL;
+}
+
+/* ---- Words ---- */
+
+bool cli_next_word(struct cli_word *word, const struct cli_line *line)
+{
+    word->at = word->at ? word->at + 1 + word->takes_next : 2;
+    word->takes_next = false;
+    word->option = NULL;
+    if (word->at >= line->argc)
+        return false;
+    const char *text = word->text = line->argv[word->at];
+    word->is_operand = word->are_options_over || text[0] != '-' || !text[1];
+    word->are_options_over |= strcmp(text, "--") == 0;
+    if (word->is_operand)
+        return true;
+    bool is_long = text[1] == '-';
+    size_t size = is_long ? strcspn(text + 2, "=") : 1;
+    const struct cli_opt *option = is_long ? cli_find_option(line->options.items, text + 2, size)
+                                           : cli_find_letter(line->options.items, text[1]);
+    bool has_value = text[is_long ? 2 + size : 2] != '\0';
+    bool is_flag = option && option->kind == CLI_FLAG;
+    word->takes_next = option && !is_flag && !has_value;
+    word->option = is_flag && has_value ? NULL : option;
+    return true;
 }
 
 /* ---- Values ---- */
@@ -107,7 +127,7 @@ static bool is_same_value(const struct cli_opt *option, const void *a, const voi
     case CLI_COUNT:
     case CLI_SIZE:
         return *(const uint64_t *)a == *(const uint64_t *)b;
-    case CLI_ROWS: /* cli_list_rows resolves them */
+    case CLI_ROWS: /* cli_list_options resolves them */
         break;
     }
     return false;
@@ -116,7 +136,7 @@ static bool is_same_value(const struct cli_opt *option, const void *a, const voi
 const char *cli_find_difference(const struct cli_opt *rows, const void *a, const void *b)
 {
     struct cli_options options;
-    cli_list_rows(&options, rows);
+    cli_list_options(&options, rows);
     for (const struct cli_opt *o = options.items; o->name; o++)
         if ((o->flags & CLI_SHAPES_BYTES) &&
             !is_same_value(o, (const char *)a + o->offset, (const char *)b + o->offset))

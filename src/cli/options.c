@@ -12,15 +12,12 @@
 #include "remedy/remedy.h"
 
 struct parse {
-    const struct cli_verb *verb;
-    const struct cli_opt *options; /* [n] of the verb, then a name of NULL */
-    bool *is_given;                /* [n] */
+    struct cli_line *line;         /* that of the verb's struct */
+    const struct cli_opt *options; /* of the line */
     struct cli_common *common;
     char *values;
     const struct cli_opt *next_operand;
     struct phema_strbuf repeated;
-    int argc;
-    char **argv;
 };
 
 static void *field(const struct parse *parse, const struct cli_opt *option)
@@ -91,12 +88,8 @@ static bool has_operand(const struct parse *parse, const char *name)
 static void suggest_name(const struct parse *parse, int at, const char *name,
                          struct phema_error *err)
 {
-    const char *equals = strchr(parse->argv[at], '=');
-    struct phema_strbuf word = {0};
-    phema_strbuf_printf(&word, "--%s%s", name, equals ? equals : "");
-    if (!word.is_failed)
-        cli_suggest_word(err, parse->argc, parse->argv, at, word.data);
-    phema_strbuf_clear(&word);
+    const char *equals = strchr(parse->line->argv[at], '=');
+    cli_suggest_word(err, parse->line, at, "--%s%s", name, equals ? equals : "");
 }
 
 /* The option of this name, which a value may follow behind an equals sign. */
@@ -109,20 +102,20 @@ static const struct cli_opt *parse_name(const struct parse *parse, const char *n
 static enum phema_status fail_decay(const struct parse *parse, int at,
                                     const struct synonym *synonym, struct phema_error *err)
 {
-    const char *equals = strchr(parse->argv[at], '=');
+    const char *equals = strchr(parse->line->argv[at], '=');
     const char *value = equals                             ? equals + 1
-                        : at + 1 < parse->argc             ? parse->argv[at + 1]
+                        : at + 1 < parse->line->argc       ? parse->line->argv[at + 1]
                         : strstr(synonym->prefix, "decay") ? "0.999"
                                                            : "2000";
     struct phema_strbuf words = {0};
     phema_strbuf_printf(&words, "--%s %s", synonym->option, synonym->prefix);
-    cli_shell_quote(&words, value);
+    phema_strbuf_put_word(&words, value);
     enum phema_status status = phema_fail(
         err, PHEMA_ERR_USAGE, "%s: unknown option '%.*s'; an exponential average is --profile %s%s",
-        parse->verb->name, (int)strcspn(parse->argv[at], "="), parse->argv[at], synonym->prefix,
-        strstr(synonym->prefix, "decay") ? "D" : "T");
+        parse->line->verb->name, (int)strcspn(parse->line->argv[at], "="), parse->line->argv[at],
+        synonym->prefix, strstr(synonym->prefix, "decay") ? "D" : "T");
     if (!words.is_failed)
-        cli_suggest_words(err, parse->argc, parse->argv, at, equals ? 1 : 2, words.data);
+        cli_suggest_words(err, parse->line, at, equals ? 1 : 2, words.data);
     phema_strbuf_clear(&words);
     return status;
 }
@@ -131,7 +124,7 @@ static enum phema_status fail_decay(const struct parse *parse, int at,
 static enum phema_status fail_unknown(const struct parse *parse, int at, const char *name,
                                       struct phema_error *err)
 {
-    const char *argument = parse->argv[at], *verb = parse->verb->name;
+    const char *argument = parse->line->argv[at], *verb = parse->line->verb->name;
     char word[64];
     (void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, "="), name);
     const struct synonym *synonym = find_synonym(parse->options, word);
@@ -149,7 +142,7 @@ static enum phema_status fail_unknown(const struct parse *parse, int at, const c
     if (is_output && has_operand(parse, "OUT")) {
         status = phema_fail(err, status, "%s: unknown option '%s'; OUT is the last argument", verb,
                             argument);
-        cli_suggest_out_last(err, parse->argc, parse->argv, at);
+        cli_suggest_out_last(err, parse->line, at);
         return status;
     }
     bool has_one_dash = is_letter && argument[2] && parse_name(parse, argument + 1);
@@ -202,7 +195,7 @@ static void repeat(struct phema_strbuf *out, const struct cli_opt *option, const
     }
     phema_strbuf_printf(out, "--%s%s", option->name, option->kind == CLI_FLAG ? "" : " ");
     if (option->kind != CLI_FLAG)
-        cli_shell_quote(out, text);
+        phema_strbuf_put_word(out, text);
 }
 
 /* Dtypes as PyTorch and others write them, in any case. */
@@ -290,26 +283,13 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
     status = cli_check_output(option, text, err);
     if (status)
         return status;
-    parse->is_given[option - parse->options] = true;
+    parse->line->is_given[option - parse->options] = true;
     if (option->flags & (CLI_SHAPES_BYTES | CLI_SHAPES_WEIGHTS))
         repeat(&parse->repeated, option, text);
     return PHEMA_OK;
 }
 
 /* ---- Arguments ---- */
-
-static enum phema_status fail_with_value(const struct parse *parse, int at,
-                                         const struct cli_opt *option, struct phema_error *err)
-{
-    enum phema_status status =
-        cli_fail_option(err, PHEMA_ERR_USAGE, option->name, "takes no value");
-    struct phema_strbuf word = {0};
-    phema_strbuf_printf(&word, "--%s", option->name);
-    if (!word.is_failed)
-        cli_suggest_word(err, parse->argc, parse->argv, at, word.data);
-    phema_strbuf_clear(&word);
-    return status;
-}
 
 /* A name for an output can be proposed; only the user knows the inputs. */
 static enum phema_status fail_missing(const struct parse *parse, const struct cli_opt *operand,
@@ -321,11 +301,11 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
         memcpy(&reals, field(parse, widths), sizeof(reals));
     bool is_join = operand->kind == CLI_OPERANDS && strcmp(operand->name, "OUT") == 0;
     enum phema_status status = phema_fail(
-        err, PHEMA_ERR_USAGE, "%s: %s is missing%s", parse->verb->name, operand->name,
+        err, PHEMA_ERR_USAGE, "%s: %s is missing%s", parse->line->verb->name, operand->name,
         is_join ? "; give an output of synth --part, or a directory of such outputs" : "");
-    if (parse->argc == 3 && strcmp(parse->argv[2], "help") == 0)
-        cli_set_command(err, "posthoc-ema help %s", parse->verb->name);
-    else if (cli_suggest_forgotten_value(err, parse->verb, parse->argc, parse->argv))
+    if (parse->line->argc == 3 && strcmp(parse->line->argv[2], "help") == 0)
+        cli_set_command(err, "posthoc-ema help %s", parse->line->verb->name);
+    else if (cli_suggest_forgotten_value(err, parse->line))
         return status;
     else if (is_join && cli_has_parts("."))
         (void)cli_suggest(err, status, operand->name, ".");
@@ -333,13 +313,13 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
         (void)cli_suggest(err, status, "OUT", reals.n > 1 ? "averages/" : "out.safetensors");
     else if (strcmp(operand->name, "DIR") == 0)
         (void)cli_suggest(err, status, "DIR", "demo");
-    else if (parse->argc == 3 && operand > parse->options && cli_is_operand(operand - 1) &&
+    else if (parse->line->argc == 3 && operand > parse->options && cli_is_operand(operand - 1) &&
              operand[-1].value &&
-             cli_find_choice(operand[-1].value, parse->argv[2]) == SIZE_MAX) /* "plot run" */
+             cli_find_choice(operand[-1].value, parse->line->argv[2]) == SIZE_MAX) /* "plot run" */
         (void)cli_suggest_command(err, status, "posthoc-ema plot error -o plot.svg",
-                                  parse->argv[2]);
+                                  parse->line->argv[2]);
     else
-        cli_set_command(err, "posthoc-ema %s -h", parse->verb->name);
+        cli_set_command(err, "posthoc-ema %s -h", parse->line->verb->name);
     return status;
 }
 
@@ -369,64 +349,62 @@ static enum phema_status fail_without_value(const struct parse *parse, const str
                                             int at, struct phema_error *err)
 {
     enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s after it",
-                                          parse->argv[at], option->value);
-    if (at + 1 < parse->argc) { /* without it, or with a value that could be meant */
-        char name[64];
-        const char *width = strcmp(option->name, "sigma-rel") == 0 ? " 0.1" : NULL;
-        (void)snprintf(name, sizeof(name), "--%s%s", option->name, width ? width : "");
-        cli_suggest_words(err, parse->argc, parse->argv, at, 1, width ? name : "");
+                                          parse->line->argv[at], option->value);
+    if (at + 1 < parse->line->argc) { /* without it, or with a value that could be meant */
+        bool is_width = strcmp(option->name, "sigma-rel") == 0;
+        cli_suggest_words(err, parse->line, at, 1, is_width ? "--sigma-rel 0.1" : "");
         return status;
     }
     cli_suggest_value(err, option, "");
     struct phema_error ignored = {0};
     if (check_operands(parse, &ignored)) /* a value alone would not do */
-        cli_set_command(err, "posthoc-ema %s -h", parse->verb->name);
+        cli_set_command(err, "posthoc-ema %s -h", parse->line->verb->name);
     return status;
 }
 
-static enum phema_status parse_long(struct parse *parse, int argc, char **argv, int *at,
-                                    struct phema_error *err)
+/* The value is the next word; *at becomes its place. */
+static enum phema_status set_next(struct parse *parse, const struct cli_opt *option, int *at,
+                                  struct phema_error *err)
 {
-    const char *argument = argv[*at];
-    const char *name = argument + 2;
+    const struct cli_line *line = parse->line;
+    if (*at + 1 >= line->argc || is_option_there(parse, option, line->argv[*at + 1]))
+        return fail_without_value(parse, option, *at, err);
+    return set_value(parse, option, line->argv[++*at], err);
+}
+
+static enum phema_status parse_long(struct parse *parse, int *at, struct phema_error *err)
+{
+    const char *name = parse->line->argv[*at] + 2;
     const char *equals = strchr(name, '=');
-    size_t size = equals ? (size_t)(equals - name) : strlen(name);
-    const struct cli_opt *option = cli_find_option(parse->options, name, size);
+    const struct cli_opt *option = parse_name(parse, name);
     if (!option)
         return fail_unknown(parse, *at, name, err);
-    if (option->kind == CLI_FLAG) {
-        if (equals)
-            return fail_with_value(parse, *at, option, err);
-        return set_value(parse, option, "", err);
+    if (option->kind == CLI_FLAG && equals) {
+        enum phema_status status =
+            cli_fail_option(err, PHEMA_ERR_USAGE, option->name, "takes no value");
+        cli_suggest_word(err, parse->line, *at, "--%s", option->name);
+        return status;
     }
-    if (equals)
-        return set_value(parse, option, equals + 1, err);
-    if (*at + 1 >= argc || is_option_there(parse, option, argv[*at + 1]))
-        return fail_without_value(parse, option, *at, err);
-    return set_value(parse, option, argv[++*at], err);
+    if (option->kind == CLI_FLAG || equals)
+        return set_value(parse, option, equals ? equals + 1 : "", err);
+    return set_next(parse, option, at, err);
 }
 
 /* -j2, -j 2, -qv */
-static enum phema_status parse_letters(struct parse *parse, int argc, char **argv, int *at,
-                                       struct phema_error *err)
+static enum phema_status parse_letters(struct parse *parse, int *at, struct phema_error *err)
 {
-    const char *argument = argv[*at];
+    const char *argument = parse->line->argv[*at];
     for (const char *letter = argument + 1; *letter; letter++) {
         const struct cli_opt *option = cli_find_letter(parse->options, *letter);
         if (!option)
             return fail_unknown(parse, *at, argument, err);
-        if (option->kind == CLI_FLAG) {
-            enum phema_status status = set_value(parse, option, "", err);
-            if (status)
-                return status;
-            parse->common->is_short_help |= *letter == 'h';
-            continue;
-        }
-        if (letter[1])
-            return set_value(parse, option, letter + 1, err);
-        if (*at + 1 >= argc || is_option_there(parse, option, argv[*at + 1]))
-            return fail_without_value(parse, option, *at, err);
-        return set_value(parse, option, argv[++*at], err);
+        if (option->kind != CLI_FLAG)
+            return letter[1] ? set_value(parse, option, letter + 1, err)
+                             : set_next(parse, option, at, err);
+        enum phema_status status = set_value(parse, option, "", err);
+        if (status)
+            return status;
+        parse->common->is_short_help |= *letter == 'h';
     }
     return PHEMA_OK;
 }
@@ -437,8 +415,8 @@ static enum phema_status fail_unexpected(const struct parse *parse, const char *
     const char *advice =
         has_operand(parse, "SNAPSHOTS") ? "; SNAPSHOTS is one directory, manifest or @list" : "";
     enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'%s",
-                                          parse->verb->name, argument, advice);
-    cli_suggest_operands(err, parse->verb, parse->argc, parse->argv);
+                                          parse->line->verb->name, argument, advice);
+    cli_suggest_operands(err, parse->line);
     return status;
 }
 
@@ -458,11 +436,11 @@ static enum phema_status fail_typographic(const struct parse *parse, const char 
                                           const char *name, struct phema_error *err)
 {
     int at = 2;
-    while (at + 1 < parse->argc && strcmp(parse->argv[at], argument) != 0)
+    while (at + 1 < parse->line->argc && strcmp(parse->line->argv[at], argument) != 0)
         at++;
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE, "%s: '%s' begins with a dash; options begin with '--'",
-                   parse->verb->name, argument);
+                   parse->line->verb->name, argument);
     suggest_name(parse, at, name, err);
     return status;
 }
@@ -482,21 +460,20 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
     return set_value(parse, option, argument, err);
 }
 
-static enum phema_status parse_arguments(struct parse *parse, int argc, char **argv,
-                                         struct phema_error *err)
+static enum phema_status parse_arguments(struct parse *parse, struct phema_error *err)
 {
     bool are_options_over = false;
-    for (int i = 2; i < argc; i++) {
-        const char *argument = argv[i];
+    for (int i = 2; i < parse->line->argc; i++) {
+        const char *argument = parse->line->argv[i];
         enum phema_status status = PHEMA_OK;
         if (are_options_over || argument[0] != '-' || !argument[1])
             status = parse_operand(parse, argument, err);
         else if (strcmp(argument, "--") == 0)
             are_options_over = true;
         else if (argument[1] == '-')
-            status = parse_long(parse, argc, argv, &i, err);
+            status = parse_long(parse, &i, err);
         else
-            status = parse_letters(parse, argc, argv, &i, err);
+            status = parse_letters(parse, &i, err);
         if (parse->common->is_help) /* even if other options are wrong or missing */
             return PHEMA_OK;
         if (status)
@@ -505,72 +482,64 @@ static enum phema_status parse_arguments(struct parse *parse, int argc, char **a
     return check_operands(parse, err);
 }
 
-static enum phema_status keep_command(struct parse *parse, int argc, char **argv,
-                                      struct phema_error *err)
+static enum phema_status keep_command(struct parse *parse, struct phema_error *err)
 {
     struct cli_common *common = parse->common;
+    const struct cli_line *line = parse->line;
     const struct phema_strbuf *repeated = &parse->repeated;
     struct phema_strbuf words = {0};
-    phema_strbuf_printf(&words, "posthoc-ema %s", parse->verb->name);
-    size_t size = words.size;
-    for (int i = 2; i < argc; i++) {
+    common->command = phema_arena_printf(&common->arena, "posthoc-ema %s", line->verb->name);
+    for (int i = 2; i < line->argc; i++) {
         phema_strbuf_puts(&words, " ");
-        cli_shell_quote(&words, argv[i]);
+        phema_strbuf_put_word(&words, line->argv[i]);
     }
-    if (!words.is_failed && !repeated->is_failed) {
-        common->command = phema_arena_copy(&common->arena, words.data, size);
-        common->command_tail =
-            phema_arena_copy(&common->arena, words.data + size, words.size - size);
-        common->repeated_options = phema_arena_copy(&common->arena, repeated->data, repeated->size);
-    }
+    common->command_tail = phema_arena_copy(&common->arena, words.data, words.size);
+    common->repeated_options = phema_arena_copy(&common->arena, repeated->data, repeated->size);
+    bool is_failed = words.is_failed || repeated->is_failed || common->arena.is_failed;
     phema_strbuf_clear(&words);
-    return common->command && common->command_tail && common->repeated_options
-               ? PHEMA_OK
-               : phema_fail_memory(err);
+    return is_failed ? phema_fail_memory(err) : PHEMA_OK;
+}
+
+static void set_initial(void *value, const struct cli_opt *option)
+{
+    if (option->kind == CLI_REAL)
+        *(double *)value = PHEMA_UNKNOWN;
+    else if (option->kind == CLI_CHOICE)
+        *(unsigned *)value = (unsigned)option->initial;
+    else if (option->initial)
+        *(uint64_t *)value = option->initial;
+    else if (option->flags & CLI_INITIALLY_TRUE)
+        *(bool *)value = true;
 }
 
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
                          struct phema_error *err)
 {
-    struct cli_options options;
-    cli_list_options(&options, verb);
-    if (verb->defaults)
-        memcpy(values, verb->defaults, verb->values_size);
     struct cli_common *common = values;
-    struct parse parse = {.verb = verb,
-                          .options = options.items,
-                          .is_given = phema_arena_array(&common->arena, options.n, sizeof(bool)),
+    struct cli_line *line = &common->line;
+    line->verb = verb;
+    line->argc = argc;
+    line->argv = argv;
+    cli_list_options(&line->options, verb->options);
+    struct parse parse = {.line = line,
+                          .options = line->options.items,
                           .common = common,
                           .values = values,
-                          .next_operand = options.items,
-                          .argc = argc,
-                          .argv = argv};
-    if (!parse.is_given)
-        return phema_fail_memory(err);
-    common->verb = verb;
-    common->is_given = parse.is_given;
-    for (const struct cli_opt *o = options.items; o->name; o++) {
-        if (o->kind == CLI_REAL)
-            *(double *)field(&parse, o) = PHEMA_UNKNOWN;
-        if (o->initial)
-            *(uint64_t *)field(&parse, o) = o->initial;
-        if (o->flags & CLI_INITIALLY_TRUE)
-            *(bool *)field(&parse, o) = true;
-    }
-
-    enum phema_status status = parse_arguments(&parse, argc, argv, err);
+                          .next_operand = line->options.items};
+    for (const struct cli_opt *o = parse.options; o->name; o++)
+        set_initial(field(&parse, o), o);
+    enum phema_status status = parse_arguments(&parse, err);
     if (!status)
-        status = keep_command(&parse, argc, argv, err);
+        status = keep_command(&parse, err);
     phema_strbuf_clear(&parse.repeated);
     return status;
 }
 
 bool cli_is_given(const struct cli_common *common, const char *name)
 {
-    struct cli_options options;
-    cli_list_options(&options, common->verb);
-    for (size_t i = 0; i < options.n; i++)
-        if (common->is_given[i] && strcmp(options.items[i].name, name) == 0)
+    const struct cli_line *line = &common->line;
+    for (size_t i = 0; i < line->options.n; i++)
+        if (line->is_given[i] && strcmp(line->options.items[i].name, name) == 0)
             return true;
     return false;
 }

@@ -64,7 +64,7 @@ struct cli_opt {
     const char *help;
     unsigned flags;
     char letter;                /* -j */
-    uint64_t initial;           /* of CLI_COUNT, until it is given */
+    uint64_t initial;           /* of CLI_COUNT and CLI_CHOICE, until it is given */
     const struct cli_opt *rows; /* of CLI_ROWS; ends with a name of NULL */
 };
 
@@ -85,9 +85,36 @@ struct cli_verb {
     const struct cli_opt *options; /* ends with a name of NULL */
     const char *examples;          /* lines: "command\n    what it does\n" */
     size_t values_size;            /* of the struct the table fills */
-    const void *defaults;          /* that struct before options are read; NULL: zeroed */
     enum phema_status (*run)(void *values, struct phema_error *err);
 };
+
+/* All options of a table, those of included ones too, with offsets in the outermost struct. */
+#define CLI_MAX_OPTIONS 80
+struct cli_options {
+    struct cli_opt items[CLI_MAX_OPTIONS + 1]; /* ends with a name of NULL */
+    size_t n;
+};
+void cli_list_options(struct cli_options *out, const struct cli_opt *rows);
+
+/* The command line of a verb. */
+struct cli_line {
+    const struct cli_verb *verb;
+    int argc;
+    char **argv; /* argv[1] is the verb */
+    struct cli_options options;
+    bool is_given[CLI_MAX_OPTIONS]; /* options on the command line */
+};
+
+/* A word after the verb: an operand, an option, or "--". */
+struct cli_word {
+    int at; /* in argv; 0 before the first one */
+    const char *text;
+    bool is_operand, are_options_over;
+    const struct cli_opt *option; /* that it names; NULL: none, or several letters together */
+    bool takes_next;              /* the next word is its value, which is no word of its own */
+};
+/* false: there is no other. word: {0} at first */
+bool cli_next_word(struct cli_word *word, const struct cli_line *line);
 
 /* First member of every verb's struct. */
 struct cli_common {
@@ -96,23 +123,12 @@ struct cli_common {
     bool is_help, is_short_help; /* --help, -h */
     bool has_no_color;           /* as --color never */
     enum terminal_color color;
-    const struct cli_verb *verb;
+    struct cli_line line;
     const struct phema_team *team; /* of MPI processes (phema/cli.h), or NULL */
-    const bool *is_given;          /* [options of the verb] true for those on the command line */
     const char *command;      /* "posthoc-ema VERB", for messages that complete a command line */
     const char *command_tail; /* the words after the verb, shell-quoted, each with a space before */
     const char *repeated_options; /* those that shape bytes, shell-quoted, for the provenance */
 };
-
-/* All options of a verb, those of included tables too, with offsets in the verb's own struct. */
-#define CLI_MAX_OPTIONS 80
-struct cli_options {
-    struct cli_opt items[CLI_MAX_OPTIONS + 1]; /* ends with a name of NULL */
-    size_t n;
-};
-void cli_list_options(struct cli_options *out, const struct cli_verb *verb);
-/* The same of a table that fills another struct. */
-void cli_list_rows(struct cli_options *out, const struct cli_opt *rows);
 
 /* The first option of SHAPES_BYTES whose values differ in two structs that the rows have filled;
  * NULL: none. */
@@ -137,29 +153,18 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
 /* True when the command line has this option of the verb. */
 bool cli_is_given(const struct cli_common *common, const char *name);
 
+/* ---- words.c ---- */
+
 /* The known word nearest to an unknown one; NULL when every word is too different. */
 const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
                         const void *table);
-
-/* ---- help.c ---- */
-
-/* Appends lines of help, broken at words where the terminal is narrower; commands stay whole. */
-void cli_fit_help(struct phema_strbuf *out, const char *text);
-/* Appends a text whose lines begin at a column, the first of which is there already. */
-void cli_write_help_text(struct phema_strbuf *out, const char *text, size_t column);
-/* is_short: examples and the options of every day */
-void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short);
-
-/* ---- command_words.c ---- */
-
-void cli_shell_quote(struct phema_strbuf *out, const char *word);
 
 struct cli_words {
     char **items;
     int n;
 };
 
-/* Splits a command that cli_shell_quote has quoted. The words lie in the arena.
+/* Splits a command whose words phema_strbuf_put_word has quoted. The words lie in the arena.
  * n_more: elements that the caller adds after the n words
  * PHEMA_ERR_FILE  too many words */
 PHEMA_FALLIBLE cli_split_words(struct cli_words *out, struct phema_arena *arena,

@@ -1,30 +1,212 @@
 // SPDX-License-Identifier: Apache-2.0
-/* operands.c - operands and values that stand in wrong places or in pieces. */
+/* operands.c - operands that are not what was meant: files that are not there, words in wrong places
+ * or in pieces. */
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "phema/array.h"
+#include "phema/formats.h"
 #include "phema/number.h"
-#include "remedy/command_edit.h"
+#include "phema/path.h"
+#include "phema/writer.h"
 #include "remedy/remedy.h"
 
-/* -o FILE, -oFILE, --output FILE or --output=FILE, where OUT is the last argument. */
-void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at)
+/* ---- Files ---- */
+
+/* The names in a directory. */
+struct names {
+    char **items;
+    size_t n, capacity;
+};
+
+static const char *item_name(const void *table, size_t index)
 {
-    struct phema_strbuf command = {0};
+    const struct names *names = table;
+    return index < names->n ? names->items[index] : NULL;
+}
+
+static void list_names(struct names *names, const char *path)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        char *copy = entry->d_name[0] == '.' ? NULL : strdup(entry->d_name);
+        if (copy && phema_array_grow(&names->items, &names->capacity, names->n, sizeof(char *)))
+            names->items[names->n++] = copy;
+        else
+            free(copy);
+    }
+    if (directory)
+        (void)closedir(directory);
+}
+
+static void free_names(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->items[i]);
+    free(names->items);
+}
+
+/* The name in the same directory that is most like the last part of a path; of a pattern that no
+ * shell has expanded, the directory. */
+static void write_nearest(struct phema_strbuf *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) : 0;
+    struct names names = {0};
+    if (slash && strpbrk(slash, "*?[")) {
+        phema_strbuf_append(out, path, size);
+        return;
+    }
+    char *directory = size ? strndup(path, size) : strdup(slash ? "/" : ".");
+    if (directory)
+        list_names(&names, directory);
+    const char *nearest = cli_nearest(slash ? slash + 1 : path, item_name, &names);
+    if (nearest)
+        phema_strbuf_printf(out, "%.*s%s%s", (int)size, path, slash ? "/" : "", nearest);
+    free_names(&names);
+    free(directory);
+}
+
+/* The checkpoint of a directory whose name is last: the latest where names hold times. is_average:
+ * only names that synth gives */
+static void write_last_checkpoint(struct phema_strbuf *out, const char *directory, bool is_average)
+{
+    struct names names = {0};
+    const char *last = NULL;
+    size_t size = strlen(directory);
+    list_names(&names, directory);
+    for (size_t i = 0; i < names.n; i++)
+        if (phema_format_from_path(NULL, names.items[i], PHEMA_NAMES_SNAPSHOT) &&
+            (!is_average || strncmp(names.items[i], "phema-", 6) == 0) &&
+            (!last || strcmp(names.items[i], last) > 0))
+            last = names.items[i];
+    if (last)
+        phema_strbuf_printf(out, "%s%s%s", directory, directory[size - 1] == '/' ? "" : "/", last);
+    free_names(&names);
+}
+
+bool cli_has_parts(const char *directory)
+{
+    char **parts = NULL;
+    size_t n = 0;
+    struct phema_error ignored = {0};
+    if (phema_writer_find_parts(&parts, &n, directory, &ignored))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        free(parts[i]);
+    free(parts);
+    return n > 0;
+}
+
+PHEMA_FALLIBLE cli_check_output(const struct cli_opt *option, const char *text,
+                                struct phema_error *err)
+{
+    static const char *const names[] = {"OUT", "DIR", "output"};
+    bool is_output = false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        is_output |= strcmp(option->name, names[i]) == 0 && option->kind != CLI_OPERANDS;
+    if (!is_output || !phema_path_is_url(text))
+        return PHEMA_OK;
+    char *directory = phema_path_directory(text);
+    bool is_here = !directory || path_exists(directory); /* "s3:" can be the name of a directory */
+    free(directory);
+    if (is_here)
+        return PHEMA_OK;
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_OUTPUT,
+        "%s: URLs are not written; write a local file or directory, and upload it", text);
+    const char *name = strstr(text, "://") + 3;
+    if (strncmp(text, "file://", 7) != 0 && strchr(name, '/'))
+        for (name = text + strlen(text) - 1; name[-1] != '/';)
+            name--;
+    struct phema_strbuf local = {0};
+    bool needs_slash = strcmp(option->name, "OUT") == 0 && !strpbrk(name, "./");
+    phema_strbuf_printf(&local, "%s%s", name, needs_slash ? "/" : "");
+    if (*name && !local.is_failed)
+        (void)cli_suggest(err, status, option->name, local.data);
+    phema_strbuf_clear(&local);
+    return status;
+}
+
+/* What was meant by "@DIR", by "file://PATH", or by the URL of a file that lies here; or NULL. */
+static const char *find_meant(const char *word)
+{
+    const char *name = phema_path_last_name(word);
+    if (word[0] == '@')
+        return path_is_directory(word + 1) ? word + 1 : NULL;
+    if (!phema_path_is_url(word))
+        return NULL;
+    if (strncmp(word, "file://", 7) == 0 && path_exists(word + 7))
+        return word + 7;
+    return *name && path_exists(name) ? name : NULL;
+}
+
+void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
+{
+    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
+        struct phema_strbuf path = {0};
+        if (!word.is_operand)
+            continue;
+        const char *operand = word.text, *meant = find_meant(operand);
+        if (meant) {
+            cli_suggest_word(err, line, word.at, "%s", meant);
+            return;
+        }
+        if (!*operand || !strstr(err->message, operand))
+            continue;
+        bool is_there = path_exists(operand);
+        if (!is_there)
+            write_nearest(&path, operand);
+        else if (strstr(err->message, "; name the one that is meant"))
+            write_last_checkpoint(&path, operand, strcmp(line->verb->name, "verify") == 0);
+        else
+            continue;
+        if (!path.data && is_there)
+            (void)cli_suggest_command(err, PHEMA_ERR_FILE, "posthoc-ema inspect", operand);
+        if (path.data && !path.is_failed && path_exists(path.data))
+            cli_suggest_word(err, line, word.at, "%s", path.data);
+        phema_strbuf_clear(&path);
+        return;
+    }
+}
+
+void remedy_suggest_order(struct phema_error *err, const struct cli_line *line)
+{
+    struct editing editing = {.line = line};
+    const char **operands = NULL;
+    size_t n = command_split_operands(&editing, &operands);
+    bool is_turned = n == 2 && command_find_operand(line, "SNAPSHOTS") &&
+                     command_find_operand(line, "OUT") && !path_exists(operands[0]) &&
+                     path_is_directory(operands[1]);
+    for (size_t i = n; is_turned && i-- > 0;)
+        command_add_operand(&editing, operands[i]);
+    if (is_turned)
+        command_set_remedy(err, &editing);
+    phema_strbuf_clear(&editing.tail);
+    free(operands);
+}
+
+/* ---- Words in wrong places or in pieces ---- */
+
+/* -o FILE, -oFILE, --output FILE or --output=FILE, where OUT is the last argument. */
+void cli_suggest_out_last(struct phema_error *err, const struct cli_line *line, int at)
+{
+    struct editing command = {.line = line};
+    char **argv = line->argv;
     const char *equals = strchr(argv[at], '=');
     bool is_long = argv[at][1] == '-';
     const char *inside = is_long ? (equals ? equals + 1 : NULL) : argv[at][2] ? argv[at] + 2 : NULL;
-    const char *out = inside ? inside : at + 1 < argc ? argv[at + 1] : NULL;
-    phema_strbuf_puts(&command, "posthoc-ema");
-    for (int i = 1; i < argc; i++)
+    const char *out = inside ? inside : at + 1 < line->argc ? argv[at + 1] : NULL;
+    if (!out)
+        return;
+    for (int i = 2; i < line->argc; i++)
         if (i != at && (inside || i != at + 1))
-            command_copy_word(&command, argv[i]);
-    if (out)
-        command_copy_word(&command, out);
-    if (out && !command.is_failed)
-        cli_set_command(err, "%s", command.data);
-    phema_strbuf_clear(&command);
+            command_add_word(&command, argv[i]);
+    command_add_word(&command, out);
+    command_set_remedy(err, &command);
 }
 
 static bool is_file(const char *path)
@@ -44,52 +226,57 @@ static size_t count_unquoted(struct phema_strbuf *name, const char *const *opera
     return 0;
 }
 
+/* Of a file in it. */
+static void add_directory(struct editing *editing, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    editing->tail.is_failed |= !directory;
+    if (directory)
+        command_add_operand(editing, directory);
+    free(directory);
+}
+
 /* Too many operands before OUT: a shell's glob of the snapshots, or a name with blanks. */
 static bool write_snapshots(struct editing *editing, const char *const *operands, size_t n,
                             bool has_out)
 {
     struct phema_strbuf name = {0};
     size_t n_name = count_unquoted(&name, operands, has_out ? n - 1 : n);
-    const char *slash = strrchr(operands[0], '/');
     bool is_glob = !n_name && is_file(operands[0]) && n > 2;
     bool is_first = !n_name && !is_glob && !has_out && path_exists(operands[0]);
     if (n_name && name.data)
-        command_add_operand(editing, name.data, name.size);
+        command_add_operand(editing, name.data);
     else if (is_glob)
-        command_add_operand(editing, slash ? operands[0] : ".",
-                            slash ? (size_t)(slash - operands[0]) : 1);
+        add_directory(editing, operands[0]);
     else if (is_first)
-        command_add_operand(editing, operands[0], strlen(operands[0]));
+        command_add_operand(editing, operands[0]);
     phema_strbuf_clear(&name);
     if (has_out)
-        command_add_operand(editing, operands[n - 1], strlen(operands[n - 1]));
+        command_add_operand(editing, operands[n - 1]);
     return n_name || is_glob || is_first;
 }
 
 /* "--sigma-rel 0.1 0.2" or "--max-ram 64 MB": the words that were meant as one value. */
-static bool join_values(struct editing *editing, int argc, char **argv)
+static bool join_values(struct editing *editing)
 {
+    const struct cli_line *line = editing->line;
     bool is_joined = false;
-    for (int i = 2; i < argc; i++) {
-        bool has_next = false;
-        const struct cli_opt *option =
-            argv[i][0] == '-' && argv[i][1]
-                ? command_read_option(editing->options, argv[i], &has_next)
-                : NULL;
+    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
         struct phema_strbuf value = {0}, longer = {0};
-        command_copy_word(&editing->tail, argv[i]);
-        if (!option || !has_next || i + 1 == argc)
+        command_add_word(editing, word.text);
+        if (!word.takes_next || word.at + 1 == line->argc)
             continue;
-        phema_strbuf_puts(&value, argv[++i]);
-        while (i + 1 < argc && value.data &&
-               cli_join_values(&longer, option, value.data, argv[i + 1])) {
+        phema_strbuf_puts(&value, line->argv[word.at + 1]);
+        while (word.at + 2 < line->argc && value.data &&
+               cli_join_values(&longer, word.option, value.data, line->argv[word.at + 2])) {
             phema_strbuf_clear(&value);
             value = longer;
             longer = (struct phema_strbuf){0};
             is_joined = true;
-            i++;
+            word.at++;
         }
-        command_copy_word(&editing->tail, value.data ? value.data : argv[i]);
+        command_add_word(editing, value.data ? value.data : line->argv[word.at + 1]);
         phema_strbuf_clear(&value);
         phema_strbuf_clear(&longer);
     }
@@ -109,74 +296,66 @@ static bool write_widths(struct editing *editing, const char *const *operands, s
     return n > 0;
 }
 
-bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_verb *verb, int argc,
-                                 char **argv)
+bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_line *line)
 {
-    struct cli_options options;
-    cli_list_options(&options, verb);
     int n_operands = 0, at = 0;
     bool is_absent = true;
-    for (int i = 2; i < argc; i++) {
-        bool has_next = false;
-        if (argv[i][0] != '-' || !argv[i][1]) {
-            n_operands++;
-            is_absent &= !path_exists(argv[i]);
-            continue;
-        }
-        (void)command_read_option(options.items, argv[i], &has_next);
-        if (has_next && i + 1 < argc && path_is_directory(argv[i + 1]))
-            at = i;
-        i += has_next;
+    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
+        n_operands += word.is_operand;
+        is_absent &= !word.is_operand || !path_exists(word.text);
+        if (word.takes_next && word.at + 1 < line->argc &&
+            path_is_directory(line->argv[word.at + 1]))
+            at = word.at;
     }
     if (n_operands != 1 || !is_absent || !at)
         return false;
-    cli_suggest_words(err, argc, argv, at, 1, "");
+    cli_suggest_words(err, line, at, 1, "");
     return true;
 }
 
-void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
-                          char **argv)
+/* Writes the operands as they were meant; false: nobody knows. */
+static bool write_meant(struct editing *editing, const char *const *operands, size_t n)
 {
-    struct cli_options options;
-    cli_list_options(&options, verb);
-    const struct cli_opt *items = options.items;
-    struct editing editing = {.options = items};
-    const char **operands = calloc((size_t)argc, sizeof(*operands));
-    size_t n = operands ? command_split_operands(&editing, operands, argc, argv) : 0;
-    struct editing joined = {.options = items};
-    bool has_out = command_find_operand(items, "OUT", 3) != NULL;
-    bool is_done = false;
-    if (join_values(&joined, argc, argv)) {
-        phema_strbuf_clear(&editing.tail);
-        editing.tail = joined.tail;
-        joined.tail = (struct phema_strbuf){0};
-        is_done = true;
-    } else if (cli_find_option(items, "sigma-rel", 9) && write_widths(&editing, operands, n)) {
-        is_done = true;
-    } else if (n && !path_exists(operands[0]) &&
-               cli_find_option(items, operands[0], strlen(operands[0]))) {
-        phema_strbuf_printf(&editing.tail, " --%s", operands[0]); /* "convert sigma-rel 0.1" */
+    const struct cli_line *line = editing->line;
+    const struct cli_opt *options = line->options.items;
+    bool has_out = command_find_operand(line, "OUT") != NULL;
+    bool has_snapshots = command_find_operand(line, "SNAPSHOTS") != NULL;
+    if (cli_find_option(options, "sigma-rel", 9) && write_widths(editing, operands, n))
+        return true;
+    if (n && !path_exists(operands[0]) &&
+        cli_find_option(options, operands[0], strlen(operands[0]))) {
+        phema_strbuf_printf(&editing->tail, " --%s", operands[0]); /* "convert sigma-rel 0.1" */
         for (size_t i = 1; i < n; i++)
-            command_copy_word(&editing.tail, operands[i]);
-        is_done = true;
-    } else if (n > 1 && has_out && !command_find_operand(items, "SNAPSHOTS", 9)) {
-        command_add_operand(&editing, operands[0], strlen(operands[0])); /* verify takes one */
-        is_done = true;
-    } else if (command_find_operand(items, "SNAPSHOTS", 9) && cli_find_letter(items, 'o') &&
-               n == (command_find_operand(items, "KIND", 4) ? 3 : 2)) { /* of plot, of report */
-        phema_strbuf_puts(&editing.tail, " -o");
-        command_copy_word(&editing.tail, operands[n - 1]);
+            command_add_word(editing, operands[i]);
+        return true;
+    }
+    if (n > 1 && has_out && !has_snapshots) {
+        command_add_operand(editing, operands[0]); /* verify takes one */
+        return true;
+    }
+    if (has_snapshots && cli_find_letter(options, 'o') &&
+        n == (command_find_operand(line, "KIND") ? 3 : 2)) { /* of plot, of report */
+        phema_strbuf_puts(&editing->tail, " -o");
+        command_add_word(editing, operands[n - 1]);
         for (size_t i = 0; i + 1 < n; i++)
-            command_add_operand(&editing, operands[i], strlen(operands[i]));
-        is_done = true;
-    } else if (n > 1 && command_find_operand(items, "SNAPSHOTS", 9)) {
-        is_done = write_snapshots(&editing, operands, n, has_out && n > 2);
+            command_add_operand(editing, operands[i]);
+        return true;
     }
-    if (!is_done) {
+    return n > 1 && has_snapshots && write_snapshots(editing, operands, n, has_out && n > 2);
+}
+
+void cli_suggest_operands(struct phema_error *err, const struct cli_line *line)
+{
+    struct editing editing = {.line = line};
+    const char **operands = NULL;
+    if (!join_values(&editing)) {
         phema_strbuf_clear(&editing.tail);
-        phema_strbuf_puts(&editing.tail, " -h");
+        size_t n = command_split_operands(&editing, &operands);
+        if (!write_meant(&editing, operands, n)) {
+            phema_strbuf_clear(&editing.tail);
+            phema_strbuf_puts(&editing.tail, " -h");
+        }
     }
-    command_set_remedy(err, verb, &editing);
-    phema_strbuf_clear(&joined.tail);
+    command_set_remedy(err, &editing);
     free(operands);
 }

@@ -1,38 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /* remedy.c - the command after "try:": the command line of the user with one thing changed. */
-#include "remedy/remedy.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/path.h"
 #include "phema/setting.h"
-#include "remedy/command_edit.h"
+#include "remedy/remedy.h"
 
 /* Suggests to leave out the option that the failure is about. */
 static void suggest_default(struct phema_error *err, enum phema_status status,
-                            const struct cli_verb *verb)
+                            const struct cli_line *line)
 {
-    struct cli_options options;
-    cli_list_options(&options, verb);
-    const struct cli_opt *option = cli_find_option(options.items, err->about, strlen(err->about));
+    const struct cli_opt *option =
+        cli_find_option(line->options.items, err->about, strlen(err->about));
     if (option && option->kind != CLI_FLAG && !(option->flags & CLI_NEEDED))
         (void)cli_suggest(err, status, option->name, "");
 }
 
 /* Raw checkpoints of one file each: OUT without an ending, which shards have, would be the next
  * mistake. A slash makes it right for both. */
-static void suggest_slash(struct phema_error *err, const struct cli_verb *verb, int argc,
-                          char **argv)
+static void suggest_slash(struct phema_error *err, const struct cli_line *line)
 {
-    struct cli_options options;
-    cli_list_options(&options, verb);
-    struct editing editing = {.options = options.items};
+    struct editing editing = {.line = line};
     struct phema_strbuf out = {0};
-    const char **operands = calloc((size_t)argc, sizeof(*operands));
-    size_t n = operands ? command_split_operands(&editing, operands, argc, argv) : 0;
-    bool is_bare = n == 2 && command_find_operand(options.items, "SNAPSHOTS", 9) &&
-                   command_find_operand(options.items, "OUT", 3) && !strchr(operands[1], '{') &&
+    const char **operands = NULL;
+    size_t n = command_split_operands(&editing, &operands);
+    bool is_bare = n == 2 && command_find_operand(line, "SNAPSHOTS") &&
+                   command_find_operand(line, "OUT") && !strchr(operands[1], '{') &&
                    !strchr(phema_path_last_name(operands[1]), '.') &&
                    !phema_ends_with(operands[1], "/") && !path_is_directory(operands[1]);
     if (is_bare) {
@@ -63,28 +57,25 @@ static bool wants_raw(const struct phema_error *err)
 }
 
 void cli_complete_remedy(struct phema_error *err, enum phema_status status,
-                         const struct cli_verb *verb, int argc, char **argv)
+                         const struct cli_line *line)
 {
     if (!err->n_changes && status == PHEMA_ERR_FILE)
-        remedy_suggest_order(err, verb, argc, argv);
+        remedy_suggest_order(err, line);
     if (!err->n_changes && status == PHEMA_ERR_FILE)
-        remedy_suggest_path(err, verb, argc, argv);
+        remedy_suggest_path(err, line);
     if (!err->n_changes && *err->about && status != PHEMA_NO && status != PHEMA_BUG)
-        suggest_default(err, status, verb);
+        suggest_default(err, status, line);
     if (wants_raw(err))
-        suggest_slash(err, verb, argc, argv);
+        suggest_slash(err, line);
     if (!err->n_changes || *cli_command(err))
         return;
     if (wants_inspect(err)) {
         (void)cli_suggest_command(err, status, "posthoc-ema inspect", phema_change_value(err, 0));
         return;
     }
-    struct phema_strbuf same = {0};
-    command_edit_remedy(err, verb, argc, argv);
-    phema_strbuf_puts(&same, "posthoc-ema");
-    for (int i = 1; i < argc; i++)
-        command_copy_word(&same, argv[i]);
-    if (!same.is_failed && strcmp(same.data, cli_command(err)) == 0)
+    struct phema_error same = {0};
+    command_edit_remedy(err, line);
+    cli_suggest_words(&same, line, line->argc, 0, "");
+    if (strcmp(cli_command(&same), cli_command(err)) == 0)
         phema_error_clear_changes(err); /* nothing was changed */
-    phema_strbuf_clear(&same);
 }

@@ -36,26 +36,60 @@ PHEMA_FALLIBLE cli_check_output(const struct cli_opt *option, const char *text,
 
 /* Proposes the command line with another word in place of argv[at]; -o FILE at its end as OUT; the
  * operands as they were meant. */
-void cli_suggest_word(struct phema_error *err, int argc, char **argv, int at, const char *word);
+void cli_suggest_word(struct phema_error *err, const struct cli_line *line, int at,
+                      const char *format, ...) PHEMA_PRINTF(4, 5);
 /* n words from argv[at] on are replaced by words, which are quoted. */
-void cli_suggest_words(struct phema_error *err, int argc, char **argv, int at, int n,
+void cli_suggest_words(struct phema_error *err, const struct cli_line *line, int at, int n,
                        const char *words);
-void cli_suggest_out_last(struct phema_error *err, int argc, char **argv, int at);
+void cli_suggest_out_last(struct phema_error *err, const struct cli_line *line, int at);
 /* "--into run out.pt", where OUT is missing: without the option whose value was forgotten. */
-bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_verb *verb, int argc,
-                                 char **argv);
+bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_line *line);
 /* Writes the value of an option and the next word as one value, if both make one: "0.1 0.2" is
  * "0.1,0.2", and "64 MB" is "64MB". */
 bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, const char *value,
                      const char *next);
-void cli_suggest_operands(struct phema_error *err, const struct cli_verb *verb, int argc,
-                          char **argv);
+void cli_suggest_operands(struct phema_error *err, const struct cli_line *line);
 
 /* Makes a remedy of options and operands (error.h) a whole command: the command line with these
  * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with
  * a similar name, or the command without the option that the message begins with. */
 void cli_complete_remedy(struct phema_error *err, enum phema_status status,
-                         const struct cli_verb *verb, int argc, char **argv);
+                         const struct cli_line *line);
+
+bool path_exists(const char *path);
+bool path_is_directory(const char *path);
+
+/* ---- suggestion.c ---- */
+
+/* A new command: the options that the line lacks, then its words, some of them changed. */
+struct editing {
+    const struct cli_line *line;
+    struct phema_strbuf head, tail;
+};
+
+/* Append a word, quoted for a shell; or an operand, which may begin with a dash. */
+void command_add_word(struct editing *editing, const char *word);
+void command_add_operand(struct editing *editing, const char *path);
+
+/* The operand of that name; NULL: none. */
+const struct cli_opt *command_find_operand(const struct cli_line *line, const char *name);
+
+/* The operands of the command line, in an array that the caller frees; the words before and between
+ * them go to the tail. 0 operands where there is no memory. */
+size_t command_split_operands(struct editing *editing, const char ***operands);
+
+/* Sets the remedy to the command, and clears it. */
+void command_set_remedy(struct phema_error *err, struct editing *editing);
+
+/* Puts the command line with the changes of the error in their place. */
+void command_edit_remedy(struct phema_error *err, const struct cli_line *line);
+
+/* ---- operands.c ---- */
+
+/* A file that is not there: one with a similar name. A directory in place of a file: one in it. */
+void remedy_suggest_path(struct phema_error *err, const struct cli_line *line);
+/* "synth OUT SNAPSHOTS": the same with the operands in their order. */
+void remedy_suggest_order(struct phema_error *err, const struct cli_line *line);
 
 #ifdef __clang_analyzer__ /* as in phema/error.h */
 #define cli_fail_option(err, status, ...)                                                          \

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* suggestion.c - failures of the command line name options; a change of one, or a whole command,
- * would help. */
-#include <stdarg.h>
+/* suggestion.c - failures that name options, and the command line with what would help: some options
+ * and operands changed, or another whole command. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "remedy/remedy.h"
+
+/* ---- Failures and what would help ---- */
 
 enum phema_status(cli_suggest)(struct phema_error *err, enum phema_status status, const char *name,
                                const char *value)
@@ -31,7 +34,7 @@ enum phema_status(cli_suggest_command)(struct phema_error *err, enum phema_statu
 {
     struct phema_strbuf whole = {0};
     phema_strbuf_printf(&whole, "%s ", command);
-    cli_shell_quote(&whole, word);
+    phema_strbuf_put_word(&whole, word);
     cli_set_command(err, "%s", whole.is_failed ? "" : whole.data);
     phema_strbuf_clear(&whole);
     return status;
@@ -59,4 +62,220 @@ enum phema_status(cli_fail_in_option)(struct phema_error *err, enum phema_status
 {
     (void)phema_fail_in(err, status, "--%s", option);
     return phema_error_set_about(err, status, option);
+}
+
+/* ---- Edited commands ---- */
+
+bool path_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+bool path_is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+void command_add_word(struct editing *editing, const char *word)
+{
+    phema_strbuf_puts(&editing->tail, " ");
+    phema_strbuf_put_word(&editing->tail, word);
+}
+
+void command_add_operand(struct editing *editing, const char *path)
+{
+    phema_strbuf_puts(&editing->tail, " ");
+    phema_strbuf_put_operand(&editing->tail, path);
+}
+
+const struct cli_opt *command_find_operand(const struct cli_line *line, const char *name)
+{
+    for (const struct cli_opt *o = line->options.items; o->name; o++)
+        if (cli_is_operand(o) && strcmp(o->name, name) == 0)
+            return o;
+    return NULL;
+}
+
+size_t command_split_operands(struct editing *editing, const char ***operands)
+{
+    const struct cli_line *line = editing->line;
+    size_t n = 0;
+    *operands = calloc((size_t)line->argc, sizeof(**operands));
+    for (struct cli_word word = {0}; *operands && cli_next_word(&word, line);) {
+        if (word.is_operand)
+            (*operands)[n++] = word.text;
+        else if (!word.are_options_over) /* operands are quoted instead */
+            command_add_word(editing, word.text);
+        if (word.takes_next && word.at + 1 < line->argc)
+            command_add_word(editing, line->argv[word.at + 1]);
+    }
+    return n;
+}
+
+void command_set_remedy(struct phema_error *err, struct editing *editing)
+{
+    const struct phema_strbuf *head = &editing->head, *tail = &editing->tail;
+    if (head->is_failed || tail->is_failed || (!head->size && !tail->size)) /* the verb alone */
+        cli_set_command(err, "%s", "");
+    else
+        cli_set_command(err, "posthoc-ema %s%s%s", editing->line->verb->name,
+                        head->data ? head->data : "", tail->data ? tail->data : "");
+    phema_strbuf_clear(&editing->head);
+    phema_strbuf_clear(&editing->tail);
+}
+
+/* ---- Changes of an error ---- */
+
+/* A change of the command line. */
+struct edit {
+    const struct cli_opt *option; /* or operand */
+    const char *value;            /* "" leaves the option out; NULL of a flag that stays */
+    bool is_used;
+};
+
+struct edits {
+    struct edit items[PHEMA_MOST_CHANGES];
+    size_t n;
+};
+
+static struct edit *find_edit(struct edits *edits, const struct cli_opt *option)
+{
+    for (size_t i = 0; option && i < edits->n; i++)
+        if (edits->items[i].option == option)
+            return &edits->items[i];
+    return NULL;
+}
+
+/* false: the verb lacks one of the options. */
+static bool list_edits(struct edits *edits, const struct cli_line *line,
+                       const struct phema_error *err)
+{
+    for (size_t i = 0; i < err->n_changes; i++) {
+        const char *name = phema_change_name(err, i);
+        struct edit edit = {.option = command_find_operand(line, name),
+                            .value = phema_change_value(err, i)};
+        if (!edit.option && strcmp(name, "SNAPSHOTS") == 0)
+            edit.option = command_find_operand(line, "FILE|DIR"); /* of inspect */
+        if (!edit.option)
+            edit.option = cli_find_option(line->options.items, name, strlen(name));
+        if (!edit.option)
+            return false;
+        edits->items[edits->n++] = edit;
+    }
+    return edits->n > 0;
+}
+
+static void write_option(struct phema_strbuf *out, const struct edit *edit)
+{
+    if (edit->value && !*edit->value)
+        return;
+    phema_strbuf_printf(out, " --%s", edit->option->name);
+    if (!edit->value)
+        return;
+    phema_strbuf_puts(out, " ");
+    phema_strbuf_put_word(out, edit->value);
+}
+
+/* "--sigma-rel run": the value was forgotten, and the next word is an operand. */
+static bool is_operand_there(const struct cli_opt *option, const char *word)
+{
+    bool is_number = option->kind == CLI_REALS || option->kind == CLI_REAL ||
+                     option->kind == CLI_COUNT || option->kind == CLI_SIZE;
+    return is_number && path_exists(word);
+}
+
+/* Copies the option, with its value, or writes what stands in its place. */
+static void edit_option(struct editing *editing, struct edits *edits, const struct cli_word *word)
+{
+    const struct cli_line *line = editing->line;
+    struct edit *edit = find_edit(edits, word->option);
+    if (!edit)
+        command_add_word(editing, word->text);
+    else if (!edit->is_used)
+        write_option(&editing->tail, edit);
+    if (edit)
+        edit->is_used = true;
+    if (word->takes_next && word->at + 1 < line->argc &&
+        (!edit || is_operand_there(word->option, line->argv[word->at + 1])))
+        command_add_word(editing, line->argv[word->at + 1]);
+}
+
+static void edit_operand(struct editing *editing, struct edits *edits, const struct cli_opt **next,
+                         const char *word)
+{
+    const struct cli_opt *option = *next;
+    while (option->name && !cli_is_operand(option))
+        option++;
+    struct edit *edit = find_edit(edits, option->name ? option : NULL);
+    if (option->name)
+        *next = option->kind == CLI_OPERANDS ? option : option + 1;
+    if (!edit)
+        command_add_word(editing, word);
+    else if (!edit->is_used)
+        command_add_operand(editing, edit->value);
+    if (edit)
+        edit->is_used = true;
+}
+
+void command_edit_remedy(struct phema_error *err, const struct cli_line *line)
+{
+    const struct phema_error changes = *err; /* the command takes their place */
+    struct editing editing = {.line = line};
+    struct edits edits = {.n = 0};
+    const struct cli_opt *next = line->options.items;
+    if (!list_edits(&edits, line, &changes)) {
+        phema_error_clear_changes(err);
+        return;
+    }
+    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
+        if (word.is_operand)
+            edit_operand(&editing, &edits, &next, word.text);
+        else
+            edit_option(&editing, &edits, &word);
+    }
+    for (size_t i = 0; i < edits.n; i++) {
+        const struct edit *edit = &edits.items[i];
+        if (!edit->is_used && !cli_is_operand(edit->option))
+            write_option(&editing.head, edit);
+        else if (!edit->is_used && edit->value && *edit->value)
+            command_add_operand(&editing, edit->value);
+    }
+    command_set_remedy(err, &editing);
+}
+
+/* ---- Words ---- */
+
+void cli_suggest_words(struct phema_error *err, const struct cli_line *line, int at, int n,
+                       const char *words)
+{
+    struct editing command = {.line = line};
+    for (int i = 1; i < line->argc; i++) {
+        if (i == at && *words)
+            phema_strbuf_printf(&command.tail, " %s", words);
+        if (i < at || i >= at + n)
+            command_add_word(&command, line->argv[i]);
+    }
+    if (!command.tail.is_failed)
+        cli_set_command(err, "posthoc-ema%s", command.tail.data ? command.tail.data : "");
+    phema_strbuf_clear(&command.tail);
+}
+
+void cli_suggest_word(struct phema_error *err, const struct cli_line *line, int at,
+                      const char *format, ...)
+{
+    struct phema_strbuf quoted = {0};
+    char *word = NULL;
+    va_list args;
+    va_start(args, format);
+    int size = vasprintf(&word, format, args);
+    va_end(args);
+    if (size < 0)
+        return;
+    phema_strbuf_put_word(&quoted, word);
+    if (!quoted.is_failed)
+        cli_suggest_words(err, line, at, 1, quoted.data);
+    phema_strbuf_clear(&quoted);
+    free(word);
 }

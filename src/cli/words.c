@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* nearest_word.c - the word that a mistyped one was meant to be. */
+/* words.c - the word that a mistyped one was meant to be; commands as text, split into words. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
 #include "options.h"
+
+/* ---- The nearest word ---- */
 
 static size_t least(size_t a, size_t b, size_t c)
 {
@@ -59,4 +61,48 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
         }
     }
     return best;
+}
+
+/* ---- Words of a command ---- */
+
+/* More words than any shell accepts. */
+#define MAX_WORDS 65536
+
+/* Copies one word from *at to *to, without its quotes. */
+static void unquote(const char **at, char **to)
+{
+    bool is_quoted = false;
+    for (; **at && (is_quoted || **at != ' '); (*at)++) {
+        if (**at == '\'')
+            is_quoted = !is_quoted;
+        else if (**at == '\\' && !is_quoted && (*at)[1])
+            *(*to)++ = *++*at;
+        else
+            *(*to)++ = **at;
+    }
+    *(*to)++ = '\0';
+}
+
+PHEMA_FALLIBLE cli_split_words(struct cli_words *out, struct phema_arena *arena,
+                               const char *command, int n_more, struct phema_error *err)
+{
+    size_t n_spaces = 0;
+    for (const char *at = command; *at; at++)
+        n_spaces += *at == ' ';
+    if (n_spaces > MAX_WORDS)
+        return phema_fail(err, PHEMA_ERR_FILE, "the command has more than %d words", MAX_WORDS);
+    char *to = phema_arena_alloc(arena, strlen(command) + 2);
+    out->items = phema_arena_array(arena, n_spaces + 2 + (size_t)n_more, sizeof(char *));
+    out->n = 0;
+    if (!to || !out->items)
+        return phema_fail_memory(err);
+    for (const char *at = command; *at;) {
+        if (*at == ' ') {
+            at++;
+            continue;
+        }
+        out->items[out->n++] = to;
+        unquote(&at, &to);
+    }
+    return PHEMA_OK;
 }
