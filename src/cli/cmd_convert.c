@@ -7,7 +7,7 @@
 #include "phema/json.h"
 #include "phema/profile.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 /* Ways to give a length, in the order of the output. */
 enum spelling { BY_SIGMA_REL, BY_GAMMA, BY_HALF_LIFE, BY_SHARE, BY_BETA, BY_DECAY, BY_EMA };

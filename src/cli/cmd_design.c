@@ -4,58 +4,42 @@
 #include <string.h>
 
 #include "cli.h"
-#include "phema/number.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/writer.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
+
+#define AUTO_DTYPE PHEMA_BOOL /* which no average has */
 
 struct design_values {
     struct cli_common common;
     struct design_wishes wishes;
     const char *sigma_rel;
-    unsigned model_dtype, motion, trainer, dtype; /* CLI_CHOICE */
+    unsigned trainer; /* CLI_CHOICE */
+    enum phema_design_moving motion;
+    enum phema_dtype dtype; /* or AUTO_DTYPE */
     bool is_forced;
 };
 
-/* "0.02:0.25", or a list. */
-static enum phema_status read_widths(struct design_values *values, struct phema_error *err)
-{
-    const char *text = values->sigma_rel, *colon = text ? strchr(text, ':') : NULL;
-    struct design_wishes *wishes = &values->wishes;
-    struct cli_reals list = {0};
-    enum phema_status status = PHEMA_OK;
-    wishes->range_text = text;
-    if (!text)
-        return PHEMA_OK;
-    if (!colon || strchr(colon + 1, ':') || strchr(text, ',')) {
-        status = cli_parse_reals(&list, &values->common.arena, text, err);
-        wishes->sigma_rels = list.items;
-        wishes->n_sigma_rels = list.n;
-        return status ? cli_fail_in_option(err, status, "sigma-rel") : PHEMA_OK;
-    }
-    const char *start = phema_arena_copy(&values->common.arena, text, (size_t)(colon - text));
-    if (!start)
-        return phema_fail_memory(err);
-    status = phema_number_parse(&wishes->from, start, err);
-    if (!status)
-        status = phema_number_parse(&wishes->to, colon + 1, err);
-    return status ? cli_fail_in_option(err, status, "sigma-rel") : PHEMA_OK;
-}
-
 static enum phema_status read_wishes(struct design_values *values, struct phema_error *err)
 {
-    static const unsigned bytes[] = {4, 2, 2};
-    static const enum phema_dtype dtypes[] = {0, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
-    static const enum phema_design_moving motions[] = {PHEMA_MOVING_WALK, PHEMA_MOVING_WHITE,
-                                                       PHEMA_MOVING_DRIFT, PHEMA_MOVING_FALL};
     struct design_wishes *wishes = &values->wishes;
-    wishes->bytes_per_param = bytes[values->model_dtype];
+    struct cli_reals list = {0};
+    double range[2] = {0, 0};
     wishes->trainer = values->trainer;
-    wishes->dtype = values->dtype ? &dtypes[values->dtype] : NULL;
-    wishes->motion = cli_is_given(&values->common, "motion") ? &motions[values->motion] : NULL;
-    return read_widths(values, err);
+    wishes->dtype = values->dtype != AUTO_DTYPE ? &values->dtype : NULL;
+    wishes->motion = cli_is_given(&values->common, "motion") ? &values->motion : NULL;
+    wishes->range_text = values->sigma_rel;
+    if (!values->sigma_rel)
+        return PHEMA_OK;
+    enum phema_status status =
+        cli_parse_range(range, &list, &values->common.arena, values->sigma_rel, err);
+    wishes->sigma_rels = list.items;
+    wishes->n_sigma_rels = list.n;
+    wishes->from = range[0];
+    wishes->to = range[1];
+    return status;
 }
 
 static enum phema_status write_file(const struct design_answer *answer,
@@ -71,12 +55,11 @@ static enum phema_status print(const struct design_answer *answer, const struct 
                                struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    if (style->is_json) {
+    if (style->is_json)
         design_write_json(&text, style, answer);
-        return render_print(&text, err);
-    }
-    design_write_text(&text, answer);
-    return render_print_as_is(&text, err);
+    else
+        design_write_text(&text, answer);
+    return cli_print(&text, style, err);
 }
 
 /* status: of the answer */
@@ -128,8 +111,9 @@ static const struct cli_opt rows[] = {
     {"model", INPUT, CLI_TEXT, FIELD(wishes.model), "FILE|SIZE",
      .help = "instead: a checkpoint of the model, or its size in\nbytes in 32 bits: 1.6GB",
      .flags = CLI_EVERYDAY | CLI_NEEDED},
-    {"model-dtype", INPUT, CLI_CHOICE, FIELD(model_dtype), "f32|f16|bf16",
-     .help = "dtype in which --model has this SIZE (default f32)"},
+    {"model-dtype", INPUT, CLI_CHOICE, FIELD(wishes.bytes_per_param), "f32|f16|bf16",
+     .help = "dtype in which --model has this SIZE (default f32)", .initial = 4,
+     .meanings = CLI_MEANINGS(4, 2, 2)},
     {"like", INPUT, CLI_TEXT, FIELD(wishes.like), "RUN",
      .help = "snapshots of another training: parameters will\nmove as they did there"},
     {"keep-existing", INPUT, CLI_TEXT, FIELD(wishes.keep_existing), "RUN",
@@ -176,7 +160,8 @@ static const struct cli_opt rows[] = {
     {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace an existing FILE",
      .letter = 'f'},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "auto|f32|f16|bf16",
-     .help = "of the snapshots (default auto: f32 or f16)"},
+     .help = "of the snapshots (default auto: f32 or f16)", .initial = AUTO_DTYPE,
+     .meanings = CLI_MEANINGS(AUTO_DTYPE, PHEMA_F32, PHEMA_F16, PHEMA_BF16)},
     {"disk", RESOURCES, CLI_SIZE, FIELD(wishes.disk_bytes), "SIZE",
      .help = "space for all snapshots", .flags = CLI_POSITIVE | CLI_EVERYDAY | CLI_NEEDED},
     CLI_INCLUDE(cli_progress_rows, 0),

@@ -9,7 +9,7 @@
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 /* Rows of the table, worst first; -v shows all. */
 #define SHOWN_ROWS 20

@@ -14,7 +14,7 @@
 #include "phema/render.h"
 #include "phema/report.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 struct gen_values {
     struct cli_common common;
@@ -22,17 +22,15 @@ struct gen_values {
     const char *directory;
     struct cli_reals truth_at;
     struct cli_texts input_profile, truth_profile, reset_at;
-    unsigned dtype, truth_dtype, format; /* CLI_CHOICE */
+    unsigned format; /* CLI_CHOICE */
     uint64_t threads;
     const char *design;
-    unsigned motion;             /* CLI_CHOICE, as enum phema_gen_motion */
     struct phema_claims *claims; /* the files that tables of profiles were read from */
 };
 
-/* The choices of --dtype and --truth-dtype; F32 is the default. */
-#define DTYPES "f16|bf16|f32|f64"
-static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64};
-enum { DEFAULT_DTYPE = 2 };
+/* Of --dtype and --truth-dtype. */
+#define DTYPES             "f16|bf16|f32|f64"
+#define MEANINGS_OF_DTYPES CLI_MEANINGS(PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64)
 
 /* Raw ones are asked for at all times or at multiples, never both. */
 static uint64_t count_snapshots(const struct phema_gen_options *options)
@@ -42,17 +40,17 @@ static uint64_t count_snapshots(const struct phema_gen_options *options)
            (options->raw_every ? options->steps / options->raw_every : 0);
 }
 
-static void write_json(struct phema_strbuf *text, const struct cli_common *common,
-                       const char *directory, const struct phema_gen_options *options)
+static void write_json(struct phema_strbuf *text, const struct gen_values *args,
+                       const struct phema_gen_options *options)
 {
     struct phema_json_out out;
     size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
     render_json_begin(&out, text, false);
-    phema_json_out_path(&out, "directory", directory);
+    phema_json_out_path(&out, "directory", args->directory);
     phema_json_out_u64(&out, "snapshots", count_snapshots(options));
     phema_json_out_u64(&out, "truths",
                        n_times * (options->truths.n_sigmas + options->truths.n_profiles));
-    render_write_warnings(&out, &common->style);
+    render_write_warnings(&out, &args->common.style);
     render_json_end(&out);
 }
 
@@ -77,21 +75,38 @@ static enum phema_status read_profile(struct phema_gen_profile *out, struct gen_
     return PHEMA_OK;
 }
 
-static enum phema_status read_profiles(const struct phema_gen_profile **out, const char *option,
-                                       struct gen_values *args, const struct cli_texts *texts,
-                                       uint64_t steps, struct phema_error *err)
+/* Widths and profiles of snapshots, or of exact averages. */
+struct kinds_option {
+    const char *widths, *profiles;
+    const double *usual; /* [n_usual] where neither is given */
+    size_t n_usual;
+};
+
+static enum phema_status read_kinds(struct phema_gen_kinds *kinds,
+                                    const struct kinds_option *option, struct gen_values *args,
+                                    const struct cli_texts *texts, uint64_t steps,
+                                    struct phema_error *err)
 {
     struct phema_gen_profile *profiles =
         phema_arena_array(&args->common.arena, texts->n + 1, sizeof(*profiles));
     if (!profiles)
         return phema_fail_memory(err);
+    kinds->profiles = profiles;
+    kinds->n_profiles = texts->n;
+    if (!kinds->n_sigmas && !texts->n) {
+        kinds->sigmas = option->usual;
+        kinds->n_sigmas = option->n_usual;
+    }
+    enum phema_status status =
+        cli_check_widths(kinds->sigmas, kinds->n_sigmas, option->widths, err);
+    if (status)
+        return status;
     for (size_t i = 0; i < texts->n; i++) {
-        enum phema_status status = read_profile(&profiles[i], args, texts->items[i], steps, err);
+        status = read_profile(&profiles[i], args, texts->items[i], steps, err);
         if (status)
             return cli_fail_in_option(err, status == PHEMA_ERR_INPUTS ? PHEMA_ERR_USAGE : status,
-                                      option);
+                                      option->profiles);
     }
-    *out = profiles;
     return PHEMA_OK;
 }
 
@@ -147,57 +162,36 @@ static enum phema_status use_design(struct phema_gen_options *options, struct ge
     return PHEMA_OK;
 }
 
-/* Default widths are made where neither widths nor profiles are args. */
-static void set_widths(struct phema_gen_options *options, const struct gen_values *args)
+static enum phema_status read_averages(struct phema_gen_options *options, struct gen_values *args,
+                                       struct phema_error *err)
 {
-    static const double default_sigmas[] = {0.05, 0.1};
-    static const double default_truths[] = {0.1};
-    if (!options->snapshots.n_sigmas && !args->input_profile.n && !args->design) {
-        options->snapshots.sigmas = default_sigmas;
-        options->snapshots.n_sigmas = ARRAY_LEN(default_sigmas);
-    }
-    if (!options->truths.n_sigmas && !args->truth_profile.n) {
-        options->truths.sigmas = default_truths;
-        options->truths.n_sigmas = ARRAY_LEN(default_truths);
-    }
-}
-
-static enum phema_status set_profiles(struct phema_gen_options *options, struct gen_values *args,
-                                      struct phema_error *err)
-{
-    options->snapshots.n_profiles = args->input_profile.n;
-    options->truths.n_profiles = args->truth_profile.n;
-    options->n_truth_times = args->truth_at.n;
-    enum phema_status status = cli_check_widths(options->snapshots.sigmas,
-                                                options->snapshots.n_sigmas, "input-sigma", err);
+    static const double usual[] = {0.05, 0.1};
+    const struct kinds_option of_snapshots = {"input-sigma", "input-profile", usual,
+                                              args->design ? 0 : ARRAY_LEN(usual)};
+    const struct kinds_option of_truths = {"truth", "truth-profile", &usual[1], 1};
+    enum phema_status status = read_kinds(&options->snapshots, &of_snapshots, args,
+                                          &args->input_profile, options->steps, err);
     if (!status)
-        status = cli_check_widths(options->truths.sigmas, options->truths.n_sigmas, "truth", err);
+        status = read_kinds(&options->truths, &of_truths, args, &args->truth_profile,
+                            options->steps, err);
     if (!status)
-        status = read_profiles(&options->snapshots.profiles, "input-profile", args,
-                               &args->input_profile, options->steps, err);
-    if (status)
-        return status;
-    status = read_profiles(&options->truths.profiles, "truth-profile", args, &args->truth_profile,
-                           options->steps, err);
-    if (status)
-        return status;
-    status = read_times(&options->truth_times, &args->common.arena, &args->truth_at, err);
+        status = read_times(&options->truth_times, &args->common.arena, &args->truth_at, err);
     if (status)
         return status;
     struct phema_reset *resets = NULL;
     status = phema_resets_parse(&resets, &args->common.arena, args->reset_at.items,
                                 args->reset_at.n, err);
+    options->n_truth_times = args->truth_at.n;
     options->resets = resets;
     options->n_resets = args->reset_at.n;
     return status ? cli_fail_in_option(err, status, "reset-at") : PHEMA_OK;
 }
 
 /* Snapshots of another training in the directory would be taken for the same series. */
-static void warn_of_others(const struct cli_common *common, const char *directory,
-                           const struct phema_gen_options *options)
+static void warn_of_others(const struct gen_values *args, const struct phema_gen_options *options)
 {
     size_t n_made = count_snapshots(options), n = 0;
-    DIR *stream = opendir(directory);
+    DIR *stream = opendir(args->directory);
     const struct dirent *entry;
     while (stream && (entry = readdir(stream)))
         n += strncmp(entry->d_name, "snapshot-", 9) == 0;
@@ -205,10 +199,10 @@ static void warn_of_others(const struct cli_common *common, const char *director
         (void)closedir(stream);
     if (n > n_made)
         render_warn(
-            &common->style,
+            &args->common.style,
             "%s: also holds %zu snapshot%s of another training; a series needs a directory of "
             "its own",
-            directory, n - n_made, n - n_made == 1 ? "" : "s");
+            args->directory, n - n_made, n - n_made == 1 ? "" : "s");
 }
 
 static void report(void *progress, uint64_t done, uint64_t total, double elapsed_s)
@@ -221,46 +215,43 @@ static void report(void *progress, uint64_t done, uint64_t total, double elapsed
     progress_report(progress, &state);
 }
 
+static enum phema_status print(const struct gen_values *args,
+                               const struct phema_gen_options *options, struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    if (args->common.style.is_json) {
+        write_json(&text, args, options);
+    } else {
+        render_write_path(&text, args->directory);
+        phema_strbuf_puts(&text, "\n");
+    }
+    return cli_print(&text, &args->common.style, err);
+}
+
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct gen_values *args = values;
-    if (args->threads > PHEMA_MAX_THREADS)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most %d", PHEMA_MAX_THREADS);
     struct phema_gen_options options = args->options;
-    options.dtype = dtypes[args->dtype];
-    options.truth_dtype = dtypes[args->truth_dtype];
-    options.n_threads = args->threads ? (unsigned)args->threads : phema_cpu_threads();
-    options.motion = (enum phema_gen_motion)args->motion;
-    enum phema_status status = phema_claims_new(&args->claims, err);
-    if (!status && args->design)
-        status = use_design(&options, args, err);
-    if (status) {
-        phema_claims_free(args->claims);
-        return status;
-    }
-    set_widths(&options, args);
-    options.claims = args->claims;
     struct progress progress;
+    options.n_threads = args->threads ? (unsigned)args->threads : phema_cpu_threads();
     progress_init(&progress, &args->common.style);
     progress_set_farewell(&progress, "nothing was written");
     options.report = report;
     options.context = &progress;
-    status = set_profiles(&options, args, err);
+    enum phema_status status = phema_claims_new(&args->claims, err);
+    options.claims = args->claims;
+    if (!status && args->design)
+        status = use_design(&options, args, err);
+    if (!status)
+        status = read_averages(&options, args, err);
     if (!status)
         status = phema_gen(args->directory, &options, err);
     progress_finish(&progress);
     phema_claims_free(args->claims);
     if (status)
         return status;
-    warn_of_others(&args->common, args->directory, &options);
-    struct phema_strbuf text = {0};
-    if (args->common.style.is_json) {
-        write_json(&text, &args->common, args->directory, &options);
-    } else {
-        render_write_path(&text, args->directory);
-        phema_strbuf_puts(&text, "\n");
-    }
-    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
+    warn_of_others(args, &options);
+    return print(args, &options, err);
 }
 
 #define FIELD(member) offsetof(struct gen_values, member)
@@ -302,7 +293,7 @@ static const struct cli_opt rows[] = {
     {"design", TARGET, CLI_TEXT, FIELD(design), "FILE",
      .help = "times, widths and dtype of this design, which\ndesign -o has written",
      .flags = CLI_NEEDED},
-    {"motion", TARGET, CLI_CHOICE, FIELD(motion), "slowing|walk|white|drift|fall",
+    {"motion", TARGET, CLI_CHOICE, FIELD(options.motion), "slowing|walk|white|drift|fall",
      .help = "how parameters move (default slowing); the others\nare those of design --motion"},
     {"tensors", TARGET, CLI_COUNT, FIELD(options.n_tensors), "N",
      .help = "tensors in each file (default 8)", .flags = CLI_POSITIVE, .initial = 8},
@@ -311,10 +302,12 @@ static const struct cli_opt rows[] = {
      .flags = CLI_POSITIVE | CLI_EVERYDAY, .initial = 10000},
     {"seed", TARGET, CLI_COUNT, FIELD(options.seed), "S",
      .help = "another training for every seed (default 0)", .flags = CLI_EVERYDAY},
-    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), DTYPES, .help = "of the snapshots (default f32)",
-     .flags = CLI_EVERYDAY, .initial = DEFAULT_DTYPE},
-    {"truth-dtype", OUTPUT, CLI_CHOICE, FIELD(truth_dtype), DTYPES,
-     .help = "of the exact averages (default f32)", .initial = DEFAULT_DTYPE},
+    {"dtype", OUTPUT, CLI_CHOICE, FIELD(options.dtype), DTYPES,
+     .help = "of the snapshots (default f32)", .flags = CLI_EVERYDAY, .initial = PHEMA_F32,
+     .meanings = MEANINGS_OF_DTYPES},
+    {"truth-dtype", OUTPUT, CLI_CHOICE, FIELD(options.truth_dtype), DTYPES,
+     .help = "of the exact averages (default f32)", .initial = PHEMA_F32,
+     .meanings = MEANINGS_OF_DTYPES},
     {"format", OUTPUT, CLI_CHOICE, FIELD(format), "safetensors", .help = "of the files"},
     {"raw", OUTPUT, CLI_FLAG, FIELD(options.is_raw),
      .help = "also write the parameters themselves, un-averaged"},
@@ -323,7 +316,8 @@ static const struct cli_opt rows[] = {
     {"no-sync", OUTPUT, CLI_FLAG, FIELD(options.syncs),
      .help = "do not wait until files are on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
-     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
+     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j',
+     .most = PHEMA_MAX_THREADS},
     CLI_INCLUDE(cli_progress_rows, 0),
     CLI_INCLUDE(cli_common_rows, 0),
     {0},

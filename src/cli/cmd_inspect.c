@@ -13,7 +13,7 @@
 #include "phema/render.h"
 #include "phema/report.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 struct inspect_values {
     struct cli_common common;
@@ -288,8 +288,7 @@ static enum phema_status run(void *data, struct phema_error *err)
     if (values->common.style.is_json)
         phema_strbuf_puts(&text, "\n");
     if (!status && !values->is_raw)
-        status = values->common.style.is_json ? render_print(&text, err)
-                                              : render_print_as_is(&text, err);
+        status = cli_print(&text, &values->common.style, err);
     phema_strbuf_clear(&text);
     return status;
 }

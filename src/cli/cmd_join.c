@@ -8,7 +8,7 @@
 #include "phema/path.h"
 #include "phema/progress.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 struct join_values {
     struct cli_common common;
@@ -107,7 +107,7 @@ static enum phema_status commit_all(struct phema_join_list *joins, const struct 
         render_write_warnings(&listener.json, &args->common.style);
         render_json_end(&listener.json);
     }
-    return is_json ? render_print(&listener.text, err) : render_print_as_is(&listener.text, err);
+    return cli_print(&listener.text, &args->common.style, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)

@@ -10,7 +10,7 @@
 #include "phema/path.h"
 #include "phema/progress.h"
 #include "phema/report.h"
-#include "run_options.h"
+#include "shared_options.h"
 
 struct plan_values {
     struct cli_common common;
@@ -73,7 +73,7 @@ static enum phema_status print(const struct plan_values *args,
     else
         forecast_write_text(&text, &report, args->common.style.is_verbose);
     inspect_summary_clear(&summary);
-    return args->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
+    return cli_print(&text, &args->common.style, err);
 }
 
 static enum phema_status predict(const struct plan_values *args, struct phema_prepared *prepared,

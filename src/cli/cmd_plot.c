@@ -12,7 +12,7 @@
 #include "phema/report.h"
 #include "phema/writer.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 struct plot_values {
     struct cli_common common;
@@ -258,13 +258,12 @@ static enum phema_status print_files(const struct files *files, const struct plo
         if (plan)
             report_checks_json(&out, &args->common.style, plan);
         render_json_end(&out);
-        return render_print(&text, err);
     }
-    for (size_t i = 0; i < files->n; i++) {
+    for (size_t i = 0; i < files->n && !args->common.style.is_json; i++) {
         render_write_path(&text, files->paths[i]);
         phema_strbuf_puts(&text, "\n");
     }
-    return render_print_as_is(&text, err);
+    return cli_print(&text, &args->common.style, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)

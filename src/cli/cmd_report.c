@@ -6,7 +6,7 @@
 #include "phema/report.h"
 #include "phema/writer.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 struct report_values {
     struct cli_common common;
@@ -188,21 +188,17 @@ static enum phema_status print_path(struct page *page, struct phema_error *err)
 {
     const struct report_values *values = page->values;
     struct phema_strbuf text = {0};
-    struct phema_json_out out = {.text = &text};
+    struct phema_json_out out;
     if (values->common.style.is_json) {
-        phema_json_out_open(&out, NULL, '{');
-        phema_json_out_u64(&out, "version", 1);
+        render_json_begin(&out, &text, false);
         phema_json_out_path(&out, "file", values->output);
         report_checks_json(&out, &values->common.style, plan_of(page));
-        phema_json_out_close(&out, '}');
+        render_json_end(&out);
     } else {
         render_write_path(&text, values->output);
+        phema_strbuf_puts(&text, "\n");
     }
-    phema_strbuf_puts(&text, "\n");
-    enum phema_status status =
-        values->common.style.is_json ? render_print(&text, err) : render_print_as_is(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return cli_print(&text, &values->common.style, err);
 }
 
 static enum phema_status check_output(struct page *page, struct phema_error *err)

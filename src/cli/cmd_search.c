@@ -37,10 +37,7 @@ static enum phema_status print(const struct render_style *style, const struct se
     struct phema_strbuf text = {0};
     search_report_end(style, searching);
     search_write(&text, style, searching);
-    enum phema_status status =
-        style->is_json ? render_print(&text, err) : render_print_as_is(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return cli_print(&text, style, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)

@@ -8,8 +8,7 @@
 #include "phema/memory_profile.h"
 #include "phema/progress.h"
 #include "phema/report.h"
-#include "processes/part_option.h"
-#include "replay_options.h"
+#include "shared_options.h"
 
 static enum phema_status end_memory(struct phema_memory_report *report,
                                     const struct render_style *style, enum phema_status status,
@@ -51,11 +50,11 @@ static enum phema_status print(struct synth_listener *listener,
                                const struct phema_synthesis *synthesis, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    bool is_json = listener->args->common.style.is_json;
-    run_write(&text, &listener->args->common.style, synthesis);
-    if (listener->joined.data && !is_json)
+    const struct render_style *style = &listener->args->common.style;
+    run_write(&text, style, synthesis);
+    if (listener->joined.data && !style->is_json)
         phema_strbuf_puts(&text, listener->joined.data);
-    return is_json ? render_print(&text, err) : render_print_as_is(&text, err);
+    return cli_print(&text, style, err);
 }
 
 static enum phema_status make(struct synth_listener *listener, struct phema_synthesis *synthesis,
@@ -78,9 +77,9 @@ static enum phema_status read_part(struct phema_synthesis *synthesis, struct cli
 {
     struct render_style *style = &args->common.style;
     const struct phema_team *team = phema_team_of(args->common.team);
-    enum phema_status status = team ? team_check_options(args, err) : PHEMA_OK;
+    enum phema_status status = team ? cli_check_team(args, err) : PHEMA_OK;
     if (!status)
-        status = part_option_read(synthesis, args->part, &args->common, err);
+        status = cli_read_part(synthesis, args->part, &args->common, err);
     if (team)
         style->is_mute = team->rank > 0;
     else if (synthesis->joins)

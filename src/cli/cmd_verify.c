@@ -6,7 +6,7 @@
 #include "phema/cpu.h"
 #include "phema/progress.h"
 #include "remedy/remedy.h"
-#include "replay_options.h"
+#include "shared_options.h"
 
 /* The text names at most this many tensors and snapshots. */
 #define MAX_NAMED 10
@@ -153,11 +153,6 @@ static enum phema_status run(void *values, struct phema_error *err)
     cli_commands_init(&commands, &cli_synth, NULL);
     render_listen(&listener, &args->common.style);
     render_listen(&replay, &brief);
-    if (args->threads > PHEMA_MAX_THREADS)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "threads", "at most %d", PHEMA_MAX_THREADS);
-    if (options->synth.io_depth > PHEMA_READ_QUEUE_MAX_DEPTH)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "io-depth", "at most %u",
-                               PHEMA_READ_QUEUE_MAX_DEPTH);
     struct phema_error unprinted = {0};
     enum phema_status status =
         phema_verify(&verifying, options, &listener.heard, &replay.heard, err);
@@ -180,11 +175,13 @@ static const struct cli_opt rows[] = {
     {"sample", NUMBERS, CLI_COUNT, FIELD(options.synth.sample), "N",
      .help = "compare N tiles only, evenly over all of them", .flags = CLI_POSITIVE},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
-     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
+     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j',
+     .most = PHEMA_MAX_THREADS},
     {"io", RESOURCES, CLI_CHOICE, FIELD(options.synth.io), CLI_IO_MODES,
      .help = "how snapshots are read, as in synth"},
     {"io-depth", RESOURCES, CLI_COUNT, FIELD(options.synth.io_depth), "N",
-     .help = "reads past the page cache in flight at once", .flags = CLI_POSITIVE},
+     .help = "reads past the page cache in flight at once", .flags = CLI_POSITIVE,
+     .most = PHEMA_READ_QUEUE_MAX_DEPTH},
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(options.synth.max_ram_bytes), "SIZE",
      .help = "memory limit", .flags = CLI_POSITIVE | CLI_NEEDED},
     CLI_INCLUDE(cli_progress_rows, 0),

@@ -10,7 +10,7 @@
 #include "phema/render.h"
 #include "phema/report.h"
 #include "remedy/remedy.h"
-#include "series_options.h"
+#include "shared_options.h"
 
 struct weights_values {
     struct cli_common common;
@@ -33,7 +33,7 @@ static enum phema_status print_plan(const struct weights_values *args,
         weights_write_advice(&text, plan, advice, style->is_verbose);
     else
         weights_write_table(&text, plan, style->is_verbose);
-    return style->is_json ? render_print(&text, err) : render_print_as_is(&text, err);
+    return cli_print(&text, style, err);
 }
 
 static enum phema_status print_advice(const struct weights_values *args,

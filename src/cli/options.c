@@ -224,7 +224,7 @@ static enum phema_status read_choice(void *value, const struct cli_opt *option, 
     if (option->kind == CLI_WORD)
         *(const char **)value = text;
     else if (option->kind == CLI_CHOICE)
-        *(unsigned *)value = (unsigned)choice;
+        *(unsigned *)value = option->meanings ? option->meanings[choice] : (unsigned)choice;
     else
         *(bool *)value = (choice == 1) != ((option->flags & CLI_NEGATED) != 0);
     return PHEMA_OK;
@@ -460,6 +460,15 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
     return set_value(parse, option, argument, err);
 }
 
+static enum phema_status check_limits(const struct parse *parse, struct phema_error *err)
+{
+    for (const struct cli_opt *o = parse->options; o->name; o++)
+        if (o->most && *(const uint64_t *)field(parse, o) > o->most)
+            return cli_fail_option(err, PHEMA_ERR_USAGE, o->name, "at most %llu",
+                                   (unsigned long long)o->most);
+    return PHEMA_OK;
+}
+
 static enum phema_status parse_arguments(struct parse *parse, struct phema_error *err)
 {
     bool are_options_over = false;
@@ -479,7 +488,8 @@ static enum phema_status parse_arguments(struct parse *parse, struct phema_error
         if (status)
             return status;
     }
-    return check_operands(parse, err);
+    enum phema_status status = check_operands(parse, err);
+    return status ? status : check_limits(parse, err);
 }
 
 static enum phema_status keep_command(struct parse *parse, struct phema_error *err)

@@ -21,7 +21,7 @@ enum cli_kind {
     CLI_TEXT,     /* const char * */
     CLI_TEXTS,    /* struct cli_texts or CLI_LIST, repeatable */
     CLI_WORD,     /* const char *, one of value's a|b|c */
-    CLI_CHOICE,   /* unsigned or an enum: the index of one of value's a|b|c */
+    CLI_CHOICE,   /* unsigned or an enum: the index of one of value's a|b|c, or its meaning */
     CLI_EITHER,   /* bool: true for the second of value's a|b */
     CLI_REAL,     /* double; NaN until given */
     CLI_REALS,    /* struct cli_reals or CLI_LIST: "0.1,0.2", "0.01:0.25:0.005", "1,2,...,9" */
@@ -65,6 +65,8 @@ struct cli_opt {
     unsigned flags;
     char letter;                /* -j */
     uint64_t initial;           /* of CLI_COUNT and CLI_CHOICE, until it is given */
+    uint64_t most;              /* of CLI_COUNT; 0: no limit */
+    const unsigned *meanings;   /* of CLI_CHOICE, of each choice; NULL: their indices */
     const struct cli_opt *rows; /* of CLI_ROWS; ends with a name of NULL */
 };
 
@@ -73,6 +75,9 @@ struct cli_opt {
     {                                                                                              \
         .name = "", .kind = CLI_ROWS, .offset = (at), .rows = (table)                              \
     }
+
+/* The meanings of choices. */
+#define CLI_MEANINGS(...) ((const unsigned[]){__VA_ARGS__})
 
 /* The offset of a list in a struct of the library: a pointer, followed by a size_t n. */
 #define CLI_LIST(type, items, n)                                                                   \

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "phema/number.h"
 #include "phema/sort.h"
 #include "remedy/remedy.h"
 
@@ -68,48 +67,28 @@ static enum phema_status use_range(struct search_setup *setup, double first, dou
     return PHEMA_OK;
 }
 
-static enum phema_status use_list(struct search_setup *setup, const char *text,
+static enum phema_status use_list(struct search_setup *setup, const struct cli_reals *list,
                                   struct phema_error *err)
 {
-    struct cli_reals list = {0};
-    enum phema_status status = cli_parse_reals(&list, &setup->searching.arena, text, err);
-    if (status)
-        return cli_fail_in_option(err, status, "sigma-rel");
     if (setup->values->coarse)
         return cli_suggest(
             err,
             cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
                             "goes with a range such as 0.02:0.25; the list is the grid"),
             "coarse", "");
-    qsort(list.items, list.n, sizeof(*list.items), phema_compare_doubles);
+    qsort(list->items, list->n, sizeof(*list->items), phema_compare_doubles);
     size_t kept = 0;
-    for (size_t i = 0; i < list.n; i++)
-        if (kept == 0 || list.items[i] > list.items[kept - 1])
-            list.items[kept++] = list.items[i];
+    for (size_t i = 0; i < list->n; i++)
+        if (kept == 0 || list->items[i] > list->items[kept - 1])
+            list->items[kept++] = list->items[i];
     if (kept < 2)
         return cli_suggest(err,
                            cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
                                            "expected a range such as 0.02:0.25, or several widths"),
                            "sigma-rel", "0.02:0.25");
-    setup->searching.search.widths = list.items;
+    setup->searching.search.widths = list->items;
     setup->searching.search.n_widths = kept;
     return PHEMA_OK;
-}
-
-static enum phema_status read_widths(struct search_setup *setup, const char *text,
-                                     struct phema_error *err)
-{
-    const char *colon = strchr(text, ':');
-    double first = 0, last = 0;
-    if (!colon || strchr(colon + 1, ':') || strchr(text, ','))
-        return use_list(setup, text, err);
-    const char *start = phema_arena_copy(&setup->searching.arena, text, (size_t)(colon - text));
-    enum phema_status status =
-        start ? phema_number_parse(&first, start, err) : phema_fail_memory(err);
-    if (!status)
-        status = phema_number_parse(&last, colon + 1, err);
-    return status ? cli_fail_in_option(err, status, "sigma-rel")
-                  : use_range(setup, first, last, err);
 }
 
 static enum phema_status read_range(struct search_setup *setup, struct phema_error *err)
@@ -122,7 +101,12 @@ static enum phema_status read_range(struct search_setup *setup, struct phema_err
             phema_fail(err, PHEMA_ERR_USAGE,
                        "search: --sigma-rel is missing; give a range such as 0.02:0.25"),
             "sigma-rel", "0.02:0.25");
-    enum phema_status status = read_widths(setup, text, err);
+    struct cli_reals list = {0};
+    double range[2];
+    enum phema_status status = cli_parse_range(range, &list, &setup->searching.arena, text, err);
+    if (status)
+        return status;
+    status = list.n ? use_list(setup, &list, err) : use_range(setup, range[0], range[1], err);
     for (size_t i = 0; !status && i < setup->searching.search.n_widths; i++)
         if (phema_gamma_from_sigma_rel(&gamma, setup->searching.search.widths[i], err))
             return cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel");

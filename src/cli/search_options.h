@@ -3,7 +3,7 @@
 #define CLI_SEARCH_OPTIONS_H
 
 #include "phema/searching.h"
-#include "replay_options.h"
+#include "shared_options.h"
 
 struct search_values {
     struct cli_common common;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* series_options.c - option rows that verbs share, and the plan options made of their values. */
-#include "series_options.h"
+#include "shared_options.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -137,14 +137,18 @@ const struct cli_opt cli_rule_rows[] = {
 };
 
 const struct cli_opt cli_metric_rows[] = {
-    {"checks", INPUT, CLI_CHOICE, FIELD(checks), "warn|error|off",
+    {"checks", INPUT, CLI_CHOICE, FIELD(options.checks), "warn|error|off",
      .help =
          "where the snapshots do not fit their labels: warn,\nand predict no error; error: end "
-         "with status 4\n(default: error in search and where a profile was\nassumed, else warn)"},
-    {"metric", NUMBERS, CLI_CHOICE, FIELD(metric), "motion|walk|profile",
+         "with status 4\n(default: error in search and where a profile was\nassumed, else warn)",
+     .initial = PHEMA_CHECKS_DEFAULT,
+     .meanings = CLI_MEANINGS(PHEMA_CHECKS_WARN, PHEMA_CHECKS_ERROR, PHEMA_CHECKS_OFF)},
+    {"metric", NUMBERS, CLI_CHOICE, FIELD(options.solve.metric), "motion|walk|profile",
      .help = "error to minimise: motion (default, measured on\nthe snapshots), walk, profile (the "
              "paper's)",
-     .flags = CLI_SHAPES_WEIGHTS},
+     .flags = CLI_SHAPES_WEIGHTS,
+     .initial = PHEMA_METRIC_MOTION, /* walk where motion is impossible, which is reported */
+     .meanings = CLI_MEANINGS(PHEMA_METRIC_MOTION, PHEMA_METRIC_WALK, PHEMA_METRIC_PROFILE)},
     {"schedule", NUMBERS, CLI_TEXT, FIELD(options.schedule), "SPEC|FILE",
      .help = "learning rate of the training: cosine, linear,\nwsd:decay=10%,end=0.1, ..., or a log "
              "with step and\nlr (CSV or JSON lines)",
@@ -211,6 +215,28 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
     return PHEMA_OK;
 }
 
+PHEMA_FALLIBLE cli_parse_range(double range[2], struct cli_reals *list, struct phema_arena *arena,
+                               const char *text, struct phema_error *err)
+{
+    const char *colon = strchr(text, ':');
+    enum phema_status status = PHEMA_OK;
+    if (colon && !strchr(colon + 1, ':') && !strchr(text, ',')) {
+        const char *first = phema_arena_copy(arena, text, (size_t)(colon - text));
+        status = first ? phema_number_parse(&range[0], first, err) : phema_fail_memory(err);
+        if (!status)
+            status = phema_number_parse(&range[1], colon + 1, err);
+    } else {
+        status = cli_parse_reals(list, arena, text, err);
+    }
+    return status ? cli_fail_in_option(err, status, "sigma-rel") : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_print(struct phema_strbuf *text, const struct render_style *style,
+                         struct phema_error *err)
+{
+    return style->is_json ? render_print(text, err) : render_print_as_is(text, err);
+}
+
 /* Where a process may have so many descriptors, those of snapshots stay open: three of four remain
  * for all else. */
 #define LEAST_LIMIT (4 * (uint64_t)PHEMA_MOST_KEPT_DESCRIPTORS)
@@ -246,9 +272,6 @@ static enum phema_status read_ridge(struct phema_solve_options *out, const char 
 PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli_common *common,
                                 const struct cli_plan_values *values, struct phema_error *err)
 {
-    static const enum phema_metric metrics[] = {
-        PHEMA_METRIC_MOTION, /* default; walk where motion is impossible, which is reported */
-        PHEMA_METRIC_WALK, PHEMA_METRIC_PROFILE};
     *out = values->options;
     if (out->weights_file && (cli_is_given(common, "metric") || cli_is_given(common, "ridge") ||
                               cli_is_given(common, "solver") || out->schedule))
@@ -256,11 +279,6 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
             err, PHEMA_ERR_USAGE, "weights",
             "weights are used as given; --metric, --schedule, --ridge and --solver are "
             "about solving for them");
-    static const enum phema_checks checks[] = {PHEMA_CHECKS_WARN, PHEMA_CHECKS_ERROR,
-                                               PHEMA_CHECKS_OFF};
-    if (cli_is_given(common, "checks"))
-        out->checks = checks[values->checks];
-    out->solve.metric = metrics[values->metric];
     out->solve.factorer = phema_gpu_factorer();
     enum phema_status status = read_ridge(&out->solve, values->ridge, err);
     if (status)

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* launcher.c - rank and size from the variables of the launchers. */
-#include "processes/launcher.h"
-
+/* part_option.c - --part I/N and --part auto: this process among those that a launcher (srun, mpirun,
+ * torchrun) has started, as its environment tells. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "phema/array.h"
 #include "phema/writer.h"
 #include "remedy/remedy.h"
+#include "shared_options.h"
+
+/* ---- Launchers ---- */
 
 struct source {
     const char *rank, *size; /* size NULL: PMIx tells it to programs that link it alone */
@@ -146,7 +149,8 @@ static enum phema_status fail_disagreement(const struct place *a, const struct p
                       size);
 }
 
-static enum phema_status read_launcher(struct launcher *out, struct phema_error *err)
+/* PHEMA_ERR_USAGE: no launcher is known, or two variables disagree. */
+static enum phema_status read_launcher(struct place *out, struct phema_error *err)
 {
     struct place places[ARRAY_LEN(sources)];
     size_t n = 0;
@@ -165,14 +169,8 @@ static enum phema_status read_launcher(struct launcher *out, struct phema_error 
         return phema_fail(
             err, PHEMA_ERR_USAGE, "--part auto: %s is %llu, and %d parts are the most",
             largest->source->size, (unsigned long long)largest->size, PHEMA_MAX_PARTS);
-    *out = (struct launcher){.rank = largest->rank, .size = largest->size};
+    *out = *largest;
     return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE launcher_read(struct launcher *out, struct phema_error *err)
-{
-    enum phema_status status = read_launcher(out, err);
-    return status ? phema_error_set_about(err, status, "part") : PHEMA_OK;
 }
 
 /* The first launcher that says that there are several processes, of which one is this one. */
@@ -188,7 +186,9 @@ static bool find_several(struct place *place)
     return false;
 }
 
-PHEMA_FALLIBLE launcher_check_library(unsigned size, struct phema_error *err)
+/* For a process that MPI sees as one of size. PHEMA_ERR_USAGE where it is alone, and a launcher has
+ * started several: that of another MPI library. */
+static enum phema_status check_library(unsigned size, struct phema_error *err)
 {
     struct place place;
     if (size > 1 || !find_several(&place))
@@ -202,7 +202,9 @@ PHEMA_FALLIBLE launcher_check_library(unsigned size, struct phema_error *err)
                       place.source->rank, place.source->size);
 }
 
-PHEMA_FALLIBLE launcher_check_alone(struct phema_error *err)
+/* For a run that shares nothing. PHEMA_ERR_USAGE when a launcher has started several processes:
+ * each of them would make the same outputs. Tasks of an array are no such processes. */
+static enum phema_status check_alone(struct phema_error *err)
 {
     struct place place;
     if (find_several(&place))
@@ -215,5 +217,68 @@ PHEMA_FALLIBLE launcher_check_alone(struct phema_error *err)
                        (unsigned long long)place.rank + 1, (unsigned long long)place.size,
                        place.source->rank, place.source->size, place.source->rank),
             "part", "auto");
+    return PHEMA_OK;
+}
+
+/* ---- The option ---- */
+
+/* "2/8" */
+static enum phema_status read_numbers(uint64_t *part, uint64_t *n_parts, const char *text,
+                                      struct phema_error *err)
+{
+    uint64_t numbers[2] = {0, 0};
+    const char *at = text;
+    for (int i = 0; i < 2; i++) {
+        for (; *at >= '0' && *at <= '9' && numbers[i] <= PHEMA_MAX_PARTS; at++)
+            numbers[i] = 10 * numbers[i] + (uint64_t)(*at - '0');
+        if (i == 0 && *at++ != '/')
+            break;
+    }
+    if (numbers[0] < 1 || numbers[0] > numbers[1] || numbers[1] > PHEMA_MAX_PARTS || *at)
+        return cli_suggest(
+            err,
+            cli_fail_option(err, PHEMA_ERR_USAGE, "part",
+                            "'%s' is not I/N with I from 1 to N and N up to %d, such as 2/8, "
+                            "and not auto",
+                            text, PHEMA_MAX_PARTS),
+            "part", "1/2");
+    *part = numbers[0];
+    *n_parts = numbers[1];
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_read_part(struct phema_synthesis *synthesis, const char *part,
+                             const struct cli_common *common, struct phema_error *err)
+{
+    struct phema_synth_options *options = &synthesis->request.synth;
+    if (!part)
+        return common->team ? check_library(common->team->size, err) : check_alone(err);
+    synthesis->joins = strcmp(part, "auto") == 0;
+    if (!synthesis->joins)
+        return read_numbers(&options->part, &options->n_parts, part, err);
+    struct place place;
+    enum phema_status status = read_launcher(&place, err);
+    if (status)
+        return phema_error_set_about(err, status, "part");
+    options->part = place.rank + 1;
+    options->n_parts = place.size;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_check_team(const struct cli_synth_values *args, struct phema_error *err)
+{
+    if (args->part)
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "part",
+                               "the processes of MPI share the work already; leave it out, or "
+                               "start posthoc-ema without MPI");
+    if (args->profile_memory)
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "profile-memory",
+                               "is for a single process; start posthoc-ema");
+    if (args->run.synth.gpu.uses_blas)
+        return phema_error_set_about(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--gpu-sums cublas: is for a single process; start posthoc-ema"),
+            "gpu-sums");
     return PHEMA_OK;
 }
