@@ -9,45 +9,30 @@
 #include "remedy/remedy.h"
 #include "shared_options.h"
 
-/* Ways to give a length, in the order of the output. */
-enum spelling { BY_SIGMA_REL, BY_GAMMA, BY_HALF_LIFE, BY_SHARE, BY_BETA, BY_DECAY, BY_EMA };
-
-static const struct {
-    const char *option, *example; /* that has an answer at most times */
-    bool needs_at, is_below_1;
-} spellings[] = {
-    [BY_SIGMA_REL] = {"sigma-rel", "0.1", false, false},
-    [BY_GAMMA] = {"gamma", "6.94", false, false},
-    [BY_HALF_LIFE] = {"half-life", "5", true, false},
-    [BY_SHARE] = {"half-life-rel", "0.05", false, false},
-    [BY_BETA] = {"beta", "0.9", true, true},
-    [BY_DECAY] = {"decay", "0.9", true, true},
-    [BY_EMA] = {"ema-half-life", "5", true, false},
-};
-
-struct convert_values {
-    struct cli_common common;
-    struct cli_reals lengths[ARRAY_LEN(spellings)];
-    double at;
-};
-
 /* The length of one average in every unit, as members of JSON and as columns of the table. Those
  * from the time on need --at. */
 enum unit { SIGMA_REL, GAMMA, HALF_LIFE_REL, TIME, WIDTH, HALF_LIFE, BETA, DECAY, EMA_HALF_LIFE };
 
 static const struct {
     const char *name;
-    int width, digits; /* of the column; no digits: no column */
+    int width, digits;            /* of the column; no digits: no column */
+    const char *option, *example; /* that has an answer at most times; NULL: none gives this one */
 } units[] = {
-    [SIGMA_REL] = {"sigma_rel", 12, 8},
-    [GAMMA] = {"gamma", 12, 8},
-    [HALF_LIFE_REL] = {"half_life_rel", 13, 8},
-    [TIME] = {"time", 0, 0},
-    [WIDTH] = {"width", 12, 8},
-    [HALF_LIFE] = {"half_life", 12, 8},
-    [BETA] = {"beta", 12, 10},
-    [DECAY] = {"decay", 12, 10},
-    [EMA_HALF_LIFE] = {"ema_half_life", 13, 8},
+    [SIGMA_REL] = {"sigma_rel", 12, 8, "sigma-rel", "0.1"},
+    [GAMMA] = {"gamma", 12, 8, "gamma", "6.94"},
+    [HALF_LIFE_REL] = {"half_life_rel", 13, 8, "half-life-rel", "0.05"},
+    [TIME] = {"time", 0, 0, NULL, NULL},
+    [WIDTH] = {"width", 12, 8, NULL, NULL},
+    [HALF_LIFE] = {"half_life", 12, 8, "half-life", "5"},
+    [BETA] = {"beta", 12, 10, "beta", "0.9"},
+    [DECAY] = {"decay", 12, 10, "decay", "0.9"},
+    [EMA_HALF_LIFE] = {"ema_half_life", 13, 8, "ema-half-life", "5"},
+};
+
+struct convert_values {
+    struct cli_common common;
+    struct cli_reals lengths[ARRAY_LEN(units)]; /* as they were given */
+    double at;
 };
 
 static size_t count_units(const struct convert_values *args)
@@ -80,56 +65,49 @@ static enum phema_status fill_length(double *out, double gamma, double at, struc
     return PHEMA_OK;
 }
 
-static enum phema_status find_gamma(double *gamma, double at, enum spelling spelling, double value,
+static enum phema_status find_gamma(double *gamma, double at, enum unit unit, double value,
                                     struct phema_error *err)
 {
-    switch (spelling) {
-    case BY_SIGMA_REL:
+    switch (unit) {
+    case SIGMA_REL:
         return phema_gamma_from_sigma_rel(gamma, value, err);
-    case BY_HALF_LIFE:
-        return phema_gamma_from_half_life(gamma, value, at, err);
-    case BY_SHARE:
-        return phema_gamma_from_half_life(gamma, value, 1, err);
-    case BY_DECAY:
+    case HALF_LIFE:
+    case HALF_LIFE_REL:
+        return phema_gamma_from_half_life(gamma, value, unit == HALF_LIFE ? at : 1, err);
+    case DECAY:
         return phema_gamma_from_sigma_rel(gamma, -1 / log(value) / at, err);
-    case BY_EMA:
+    case EMA_HALF_LIFE:
         return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / at, err);
-    case BY_BETA:
-        if (!(at > 1))
-            return cli_suggest(
-                err,
-                cli_fail_option(err, PHEMA_ERR_USAGE, "beta",
-                                "the first step takes the parameters as they are, whatever "
-                                "the width; --at must be above 1"),
-                "at", "100k");
-        *gamma = log(value) / log1p(-1 / at) - 1;
-        return PHEMA_OK;
     default:
-        *gamma = value;
+        *gamma = unit == BETA ? log(value) / log1p(-1 / at) - 1 : value;
         return PHEMA_OK;
     }
 }
 
-static enum phema_status translate(double *out, double at, enum spelling spelling, double value,
+static enum phema_status translate(double *out, double at, enum unit unit, double value,
                                    struct phema_error *err)
 {
-    const char *option = spellings[spelling].option;
-    if (spellings[spelling].needs_at && !(at > 0))
-        return cli_suggest(
-            err,
-            cli_fail_option(err, PHEMA_ERR_USAGE, option,
-                            "is %s; --at says at which step of the training",
-                            spelling == BY_BETA ? "that of one step" : "a number of steps"),
-            "at", "100k");
-    if (spellings[spelling].is_below_1 && !(value > 0 && value < 1))
+    const char *option = units[unit].option;
+    enum phema_status status = PHEMA_OK;
+    if (unit > TIME && !(at > 0))
+        status = cli_fail_option(err, PHEMA_ERR_USAGE, option,
+                                 "is %s; --at says at which step of the training",
+                                 unit == BETA ? "that of one step" : "a number of steps");
+    else if (unit == BETA && value > 0 && value < 1 && !(at > 1))
+        status = cli_fail_option(err, PHEMA_ERR_USAGE, "beta",
+                                 "the first step takes the parameters as they are, whatever the "
+                                 "width; --at must be above 1");
+    if (status)
+        return cli_suggest(err, status, "at", "100k");
+    if ((unit == BETA || unit == DECAY) && !(value > 0 && value < 1))
         return cli_fail_option(err, PHEMA_ERR_USAGE, option, "%g is not between 0 and 1", value);
     double gamma = PHEMA_UNKNOWN;
-    enum phema_status status = find_gamma(&gamma, at, spelling, value, err);
+    status = find_gamma(&gamma, at, unit, value, err);
     if (!status)
         status = fill_length(out, gamma, at, err);
     if (!status || status == PHEMA_ERR_USAGE)
         return status;
-    if (spelling != BY_DECAY && spelling != BY_EMA && spelling != BY_BETA)
+    if (unit != DECAY && unit != EMA_HALF_LIFE && unit != BETA)
         return cli_fail_in_option(err, status, option);
     struct phema_name_buffer shown; /* the message shows another value */
     (void)phema_fail_in(err, status, "--%s %s", option, phema_number_format(&shown, value));
@@ -154,63 +132,56 @@ static void write_row(struct phema_strbuf *out, const double *length, size_t n_u
     phema_strbuf_puts(out, "\n");
 }
 
-/* given: the name of the unit that the command line has; NULL: another spelling */
+/* given: the unit that the command line has; its value is as short as it was typed */
 static void write_json(struct phema_json_out *out, const double *length, size_t n_units,
-                       const char *given)
+                       enum unit given)
 {
     phema_json_out_open(out, NULL, '{');
     for (size_t i = 0; i < n_units; i++)
-        if (units[i].name == given)
+        if (i == given && given < TIME)
             phema_json_out_short(out, units[i].name, length[i]);
         else
             phema_json_out_number(out, units[i].name, length[i]);
     phema_json_out_close(out, '}');
 }
 
-static enum phema_status suggest_example(struct phema_error *err, enum phema_status status,
-                                         enum spelling spelling)
+static enum phema_status write_length(struct phema_strbuf *text, struct phema_json_out *json,
+                                      const struct convert_values *args, enum unit unit,
+                                      double value, struct phema_error *err)
 {
-    return err->n_changes
-               ? status
-               : cli_suggest(err, status, spellings[spelling].option, spellings[spelling].example);
+    double length[ARRAY_LEN(units)];
+    enum phema_status status = translate(length, args->at, unit, value, err);
+    if (status && !err->n_changes)
+        return cli_suggest(err, status, units[unit].option, units[unit].example);
+    if (status)
+        return status;
+    if (unit < TIME)
+        length[unit] = value; /* not what the formulas make of it */
+    if (args->common.style.is_json)
+        write_json(json, length, count_units(args), unit);
+    else
+        write_row(text, length, count_units(args));
+    return PHEMA_OK;
 }
 
 static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_json_out *json,
                                        const struct convert_values *args, struct phema_error *err)
 {
+    static const enum unit order[] = {SIGMA_REL, GAMMA, HALF_LIFE,    HALF_LIFE_REL,
+                                      BETA,      DECAY, EMA_HALF_LIFE};
+    const struct cli_reals *lengths = args->lengths;
     size_t n = 0;
-    enum phema_status widths = cli_check_widths(args->lengths[BY_SIGMA_REL].items,
-                                                args->lengths[BY_SIGMA_REL].n, "sigma-rel", err);
-    if (widths)
-        return widths;
-    for (size_t s = 0; s < ARRAY_LEN(spellings); s++)
-        for (size_t i = 0; i < args->lengths[s].n; i++, n++) {
-            double length[ARRAY_LEN(units)];
-            const char *given = NULL;
-            enum phema_status status =
-                translate(length, args->at, (enum spelling)s, args->lengths[s].items[i], err);
-            if (status)
-                return suggest_example(err, status, (enum spelling)s);
-            const size_t unit = s == BY_SIGMA_REL ? SIGMA_REL
-                                : s == BY_GAMMA   ? GAMMA
-                                                  : HALF_LIFE_REL;
-            if (s == BY_SIGMA_REL || s == BY_GAMMA || s == BY_SHARE) {
-                length[unit] = args->lengths[s].items[i]; /* not what the formulas make of it */
-                given = units[unit].name;
-            }
-            if (args->common.style.is_json)
-                write_json(json, length, count_units(args), given);
-            else
-                write_row(text, length, count_units(args));
-        }
-    if (n == 0)
-        return cli_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
-                       "--half-life-rel, --beta, --decay or --ema-half-life"),
-            "sigma-rel", "0.1");
-    return PHEMA_OK;
+    enum phema_status status =
+        cli_check_widths(lengths[SIGMA_REL].items, lengths[SIGMA_REL].n, "sigma-rel", err);
+    for (size_t s = 0; s < ARRAY_LEN(order); s++)
+        for (size_t i = 0; i < lengths[order[s]].n && !status; i++, n++)
+            status = write_length(text, json, args, order[s], lengths[order[s]].items[i], err);
+    if (status || n)
+        return status;
+    status = phema_fail(err, PHEMA_ERR_USAGE,
+                        "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
+                        "--half-life-rel, --beta, --decay or --ema-half-life");
+    return cli_suggest(err, status, "sigma-rel", "0.1");
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
@@ -242,23 +213,23 @@ static enum phema_status run(void *values, struct phema_error *err)
 #define FIELD(member) offsetof(struct convert_values, member)
 
 static const struct cli_opt rows[] = {
-    {"sigma-rel", TARGET, CLI_REALS, FIELD(lengths[BY_SIGMA_REL]), "LIST",
+    {"sigma-rel", TARGET, CLI_REALS, FIELD(lengths[SIGMA_REL]), "LIST",
      .help = "relative widths: standard deviation in time over\ntraining time",
      .flags = CLI_NEEDED},
-    {"gamma", TARGET, CLI_REALS, FIELD(lengths[BY_GAMMA]), "LIST",
+    {"gamma", TARGET, CLI_REALS, FIELD(lengths[GAMMA]), "LIST",
      .help = "exponents of power functions", .flags = CLI_NEEDED},
-    {"half-life", TARGET, CLI_REALS, FIELD(lengths[BY_HALF_LIFE]), "LIST",
+    {"half-life", TARGET, CLI_REALS, FIELD(lengths[HALF_LIFE]), "LIST",
      .help = "steps in which half the weight lies (needs --at)", .flags = CLI_NEEDED},
-    {"half-life-rel", TARGET, CLI_REALS, FIELD(lengths[BY_SHARE]), "LIST",
+    {"half-life-rel", TARGET, CLI_REALS, FIELD(lengths[HALF_LIFE_REL]), "LIST",
      .help = "the same as shares of the training time", .flags = CLI_NEEDED},
-    {"beta", TARGET, CLI_REALS, FIELD(lengths[BY_BETA]), "LIST",
+    {"beta", TARGET, CLI_REALS, FIELD(lengths[BETA]), "LIST",
      .help = "what a power-function EMA keeps of itself at that\nstep (needs --at)",
      .flags = CLI_NEEDED},
-    {"decay", TARGET, CLI_REALS, FIELD(lengths[BY_DECAY]), "LIST",
+    {"decay", TARGET, CLI_REALS, FIELD(lengths[DECAY]), "LIST",
      .help =
          "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)",
      .flags = CLI_NEEDED},
-    {"ema-half-life", TARGET, CLI_REALS, FIELD(lengths[BY_EMA]), "LIST",
+    {"ema-half-life", TARGET, CLI_REALS, FIELD(lengths[EMA_HALF_LIFE]), "LIST",
      .help = "half-life of that exponential EMA (needs --at)", .flags = CLI_NEEDED},
     {"at", TARGET, CLI_REAL, FIELD(at), "TIME",
      .help = "the training time, in steps or whatever it counts"},

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_verify.c - compares an output of synth with what its provenance says. */
-#include <string.h>
-
 #include "cli.h"
 #include "phema/cpu.h"
 #include "phema/progress.h"
+#include "phema/report.h"
 #include "remedy/remedy.h"
 #include "shared_options.h"
-
-/* The text names at most this many tensors and snapshots. */
-#define MAX_NAMED 10
 
 struct verify_values {
     struct cli_common common;
@@ -17,123 +13,14 @@ struct verify_values {
     uint64_t threads;
 };
 
-static void write_checks_json(struct phema_json_out *json, const struct phema_provenance *recorded)
-{
-    if (!recorded->verdict) {
-        phema_json_out_null(json, "recorded_checks");
-        return;
-    }
-    phema_json_out_open(json, "recorded_checks", '{');
-    phema_json_out_string(json, "verdict", recorded->verdict);
-    if (recorded->reason)
-        phema_json_out_string(json, "reason", recorded->reason);
-    else
-        phema_json_out_null(json, "reason");
-    phema_json_out_close(json, '}');
-}
-
-/* What synth said of the snapshots when it made the output. */
-static void write_checks_line(struct phema_strbuf *text, const struct phema_provenance *recorded)
-{
-    bool is_wrong = recorded->verdict && strcmp(recorded->verdict, "wrong") == 0;
-    bool is_doubtful = recorded->verdict && strcmp(recorded->verdict, "doubtful") == 0;
-    if (!is_wrong && !is_doubtful)
-        return;
-    phema_strbuf_puts(text, is_wrong ? "  made of snapshots that do not fit their labels: "
-                                     : "  made of snapshots in doubt: ");
-    phema_strbuf_puts_escaped(text,
-                              recorded->reason ? recorded->reason : "the reason is not recorded");
-    phema_strbuf_puts(text, "\n");
-}
-
-static void write_json(struct phema_strbuf *text, const struct render_style *style,
-                       const struct phema_verifying *verifying)
-{
-    const struct phema_verification *found = &verifying->found;
-    const struct phema_series *series = verifying->prepared.plan->series;
-    struct phema_json_out json;
-    render_json_begin(&json, text, true);
-    phema_json_out_path(&json, "file", verifying->options->out);
-    phema_json_out_bool(&json, "equal", phema_verification_is_equal(found));
-    phema_json_out_bool(&json, "same_weights", verifying->are_weights_same);
-    write_checks_json(&json, verifying->recorded);
-    phema_json_out_u64(&json, "snapshots", verifying->recorded->n_inputs);
-    phema_json_out_u64(&json, "elements", found->n_elems);
-    phema_json_out_u64(&json, "tiles", found->n_tiles);
-    phema_json_out_u64(&json, "tiles_compared", found->n_taken);
-    phema_json_out_open(&json, "differences", '[');
-    for (size_t x = 0; x < found->n; x++) {
-        const struct phema_tensor *tensor = &series->tensors[found->differences[x].tensor].tensor;
-        phema_json_out_open(&json, NULL, '{');
-        phema_json_out_bytes(&json, "name", tensor->name, tensor->name_size);
-        phema_json_out_u64(&json, "elements", found->differences[x].n_elems);
-        phema_json_out_close(&json, '}');
-    }
-    phema_json_out_close(&json, ']');
-    phema_json_out_u64(&json, "other_bytes", found->n_other_bytes);
-    if (found->sums) {
-        phema_json_out_open(&json, "changed_snapshots", '[');
-        for (size_t x = 0; x < verifying->n_changed; x++)
-            phema_json_out_string(&json, NULL,
-                                  verifying->recorded->inputs[verifying->changed[x]].file);
-        phema_json_out_close(&json, ']');
-    }
-    phema_json_out_u64(&json, "read_bytes", found->read_bytes);
-    phema_json_out_number(&json, "seconds", found->elapsed_s);
-    render_write_warnings(&json, style);
-    render_json_end(&json);
-}
-
-static void write_lines(struct phema_strbuf *text, const struct phema_verifying *verifying)
-{
-    const struct phema_verification *found = &verifying->found;
-    const struct phema_series *series = verifying->prepared.plan->series;
-    const char *out = verifying->options->out;
-    phema_strbuf_puts_escaped(text, out);
-    phema_strbuf_puts(text, phema_verification_is_equal(found) ? ": equal" : ": differs");
-    phema_strbuf_printf(text, ": %llu elements compared, recomputed from %zu snapshots",
-                        (unsigned long long)found->n_elems, verifying->recorded->n_inputs);
-    if (found->n_taken < found->n_tiles)
-        phema_strbuf_printf(text, " (%llu of %llu tiles)", (unsigned long long)found->n_taken,
-                            (unsigned long long)found->n_tiles);
-    phema_strbuf_puts(text, "\n");
-    for (size_t x = 0; x < found->n && x < MAX_NAMED; x++) {
-        const struct phema_tensor *tensor = &series->tensors[found->differences[x].tensor].tensor;
-        struct phema_name_buffer shown;
-        phema_strbuf_printf(text, "  tensor '%s': %llu of %llu elements differ\n",
-                            phema_name_escape(&shown, tensor->name, tensor->name_size),
-                            (unsigned long long)found->differences[x].n_elems,
-                            (unsigned long long)tensor->n_elems);
-    }
-    if (found->n > MAX_NAMED)
-        phema_strbuf_printf(text, "  and %zu more tensors\n", found->n - MAX_NAMED);
-    if (found->n_other_bytes)
-        phema_strbuf_printf(text, "  %llu bytes differ that are no replaced tensor's\n",
-                            (unsigned long long)found->n_other_bytes);
-    for (size_t x = 0; x < verifying->n_changed && x < MAX_NAMED; x++) {
-        const char *file = verifying->recorded->inputs[verifying->changed[x]].file;
-        struct phema_name_buffer shown;
-        phema_strbuf_printf(
-            text,
-            "  snapshot '%s': its tensor data are not those that the output was made "
-            "of\n",
-            phema_name_escape(&shown, file, strlen(file)));
-    }
-    if (verifying->n_changed > MAX_NAMED)
-        phema_strbuf_printf(text, "  and %zu more snapshots\n", verifying->n_changed - MAX_NAMED);
-    write_checks_line(text, verifying->recorded);
-}
-
-/* ---- The verb ---- */
-
 static enum phema_status print(const struct verify_values *args,
                                const struct phema_verifying *verifying, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     if (args->common.style.is_json)
-        write_json(&text, &args->common.style, verifying);
+        verification_write_json(&text, &args->common.style, verifying);
     else
-        write_lines(&text, verifying);
+        verification_write_text(&text, verifying);
     return render_print(&text, err);
 }
 

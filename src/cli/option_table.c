@@ -94,43 +94,26 @@ static bool are_same_texts(const void *a, const void *b)
     return are_same;
 }
 
-static bool are_same_reals(const void *a, const void *b)
-{
-    struct cli_reals from, to;
-    memcpy(&from, a, sizeof(from));
-    memcpy(&to, b, sizeof(to));
-    bool are_same = from.n == to.n;
-    for (size_t i = 0; are_same && i < from.n; i++)
-        are_same = from.items[i] == to.items[i];
-    return are_same;
-}
-
+/* Of the kinds that rows of SHAPES_BYTES have. */
 static bool is_same_value(const struct cli_opt *option, const void *a, const void *b)
 {
     switch (option->kind) {
-    case CLI_OPERAND:
     case CLI_TEXT:
-    case CLI_WORD:
         return is_same_text(*(const char *const *)a, *(const char *const *)b);
-    case CLI_OPERANDS:
     case CLI_TEXTS:
         return are_same_texts(a, b);
-    case CLI_REALS:
-        return are_same_reals(a, b);
     case CLI_FLAG:
     case CLI_EITHER:
         return *(const bool *)a == *(const bool *)b;
     case CLI_CHOICE:
         return *(const unsigned *)a == *(const unsigned *)b;
-    case CLI_REAL: /* NaN until given */
-        return memcmp(a, b, sizeof(double)) == 0;
     case CLI_COUNT:
     case CLI_SIZE:
         return *(const uint64_t *)a == *(const uint64_t *)b;
-    case CLI_ROWS: /* cli_list_options resolves them */
-        break;
+    default:
+        assert(!"a kind that shapes no bytes");
+        return false;
     }
-    return false;
 }
 
 const char *cli_find_difference(const struct cli_opt *rows, const void *a, const void *b)
