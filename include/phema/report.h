@@ -207,6 +207,24 @@ PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts 
                            const char *path, bool maximizes, bool is_quiet,
                            struct phema_error *err);
 
+/* ---- picture_files.c ---- */
+
+struct picture_files {
+    const char *paths[2];
+    enum phema_picture_format formats[2];
+    struct phema_writer *writers[2];
+    size_t n;
+};
+
+/* PHEMA_ERR_OUTPUT  one of them is an input of the series, or the file that is drawn */
+PHEMA_FALLIBLE picture_files_claim(const struct picture_files *files, struct phema_claims *claims,
+                                   struct phema_error *err);
+PHEMA_FALLIBLE picture_files_check(const struct picture_files *files, const char *path,
+                                   struct phema_error *err);
+/* All are complete before the first one is published. */
+PHEMA_FALLIBLE picture_files_write(struct picture_files *files, const struct phema_picture *picture,
+                                   bool replaces, struct phema_error *err);
+
 /* ---- html_page.c: a series and its averages as one page ---- */
 
 /* A picture as SVG, for a desk and for a phone. Empty texts: none. */
@@ -228,6 +246,11 @@ struct html_report {
     bool is_cut; /* pictures have the first targets only */
 };
 
+/* Writes the picture, unless drawing it has failed with this status; frees it. */
+PHEMA_FALLIBLE html_picture_embed(struct html_picture *out, struct phema_picture **picture,
+                                  enum phema_status status, struct phema_error *err);
+/* Draws profiles and weights of the plan's first targets. */
+PHEMA_FALLIBLE html_report_draw_targets(struct html_report *report, struct phema_error *err);
 /* The same report gives the same bytes. */
 void html_report_write(struct phema_strbuf *out, const struct html_report *report);
 void html_report_clear(struct html_report *report);
@@ -243,5 +266,12 @@ PHEMA_FALLIBLE comparison_write_table(struct phema_strbuf *out,
 void verification_write_json(struct phema_strbuf *out, const struct render_style *style,
                              const struct phema_verifying *verifying);
 void verification_write_text(struct phema_strbuf *out, const struct phema_verifying *verifying);
+
+/* ---- elements.c ---- */
+
+/* Prints the elements of a tensor: C order, little-endian.
+ * PHEMA_ERR_OUTPUT  not all of them could be written */
+PHEMA_FALLIBLE render_print_elements(const struct phema_checkpoint *checkpoint,
+                                     const struct phema_tensor *tensor, struct phema_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_convert.c - translates between the ways to specify the length of an average. */
 #include <math.h>
-#include <stdio.h>
 
 #include "cli.h"
 #include "phema/json.h"

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_inspect.c - shows the contents of a checkpoint or of a directory of snapshots. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli.h"
-#include "phema/cleanup.h"
 #include "phema/formats.h"
 #include "phema/progress.h"
 #include "phema/render.h"
@@ -23,54 +18,13 @@ struct inspect_values {
     bool is_raw;
 };
 
-/* ---- The bytes of one tensor ---- */
-
-static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, const char *wanted,
-                                   struct phema_error *err)
-{
-    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, wanted, strlen(wanted));
-    struct phema_name_buffer name;
-    if (!tensor)
-        return cli_suggest_command(err,
-                                   phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
-                                              phema_checkpoint_path(checkpoint),
-                                              phema_name_escape(&name, wanted, strlen(wanted))),
-                                   "posthoc-ema inspect -v", phema_checkpoint_path(checkpoint));
-    enum { CHUNK = 32768 }; /* elements; even, because two F4 elements share a byte */
-    uint8_t scratch[CHUNK * 16];
-    struct phema_reader *reader = NULL;
-    enum phema_status status = phema_reader_open(&reader, checkpoint, err);
-    for (uint64_t first = 0; !status && first < tensor->n_elems; first += CHUNK) {
-        uint64_t n = tensor->n_elems - first < CHUNK ? tensor->n_elems - first : CHUNK;
-        size_t size = (size_t)(n * phema_dtype_bits(tensor->dtype) / 8);
-        const uint8_t *data = NULL;
-        status = phema_reader_read(&data, reader, tensor, first, n, scratch, err);
-        if (status)
-            break;
-        phema_cleanup_touch(data, size); /* reports a truncated file instead of an error of
-                                          * standard output */
-        if (fwrite(data, 1, size, stdout) != size)
-            status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
-    }
-    phema_reader_close(reader);
-    if (!status && fflush(stdout))
-        status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
-    return status ? status : phema_checkpoint_check_unchanged(checkpoint, err);
-}
-
 /* ---- Checkpoint or series ---- */
-
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 static bool is_series(const char *path)
 {
     bool is_manifest = phema_ends_with(path, ".json") && !phema_format_from_path(NULL, path, 0);
     return path[0] == '@' || is_manifest ||
-           (is_directory(path) && !phema_directory_has_model(path, false) &&
+           (path_is_directory(path) && !phema_directory_has_model(path, false) &&
             !phema_directory_is_checkpoint(path));
 }
 
@@ -85,32 +39,24 @@ static enum phema_status read_options(struct phema_series_options *out,
     return status;
 }
 
-/* A command that makes averages of the series, with the options that were given. */
-static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
-                       const struct phema_series *series, const struct inspect_errors *errors)
-{
-    const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
-    if (!errors->is_known)
-        return;
-    phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
-    if (*values->common.repeated_options)
-        phema_strbuf_printf(out, "%s ", values->common.repeated_options);
-    for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
-        phema_strbuf_puts(out, "--allow-global ");
-        phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
-        phema_strbuf_puts(out, " ");
-    }
-    phema_strbuf_put_operand(out, series->root);
-    phema_strbuf_puts(out, " sweep/");
-}
-
+/* With a command that makes averages of the series, with the options that were given. */
 static void write_series(struct phema_strbuf *out, const struct inspect_values *values,
                          const struct inspect_summary *summary, const struct inspect_times *times,
                          const struct inspect_errors *errors, const struct inspect_design *design)
 {
+    const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
+    const char *repeated = values->common.repeated_options;
     struct phema_strbuf next = {0};
-    write_next(&next, values, summary->series, errors);
-    inspect_write_series(out, summary, times, errors, design, next.data,
+    phema_strbuf_printf(&next, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 %s%s", repeated,
+                        *repeated ? " " : "");
+    for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
+        phema_strbuf_puts(&next, "--allow-global ");
+        phema_strbuf_put_word(&next, checkpoint->allow_globals[i]);
+        phema_strbuf_puts(&next, " ");
+    }
+    phema_strbuf_put_operand(&next, summary->series->root);
+    phema_strbuf_puts(&next, " sweep/");
+    inspect_write_series(out, summary, times, errors, design, errors->is_known ? next.data : NULL,
                          values->common.style.is_verbose);
     phema_strbuf_clear(&next);
 }
@@ -229,6 +175,19 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
     return status;
 }
 
+static enum phema_status print_tensor(const struct phema_checkpoint *checkpoint, const char *wanted,
+                                      struct phema_error *err)
+{
+    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, wanted, strlen(wanted));
+    const char *path = phema_checkpoint_path(checkpoint);
+    struct phema_name_buffer name;
+    if (tensor)
+        return render_print_elements(checkpoint, tensor, err);
+    enum phema_status status = phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'", path,
+                                          phema_name_escape(&name, wanted, strlen(wanted)));
+    return cli_suggest_command(err, status, "posthoc-ema inspect -v", path);
+}
+
 static enum phema_status inspect_checkpoint(struct phema_json_out *out,
                                             const struct inspect_values *values, const char *path,
                                             struct phema_error *err)
@@ -240,7 +199,7 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
     enum phema_status status =
         phema_checkpoint_open(&checkpoint, path, &values->plan.options.series.checkpoint, err);
     if (!status)
-        status = values->is_raw ? write_raw(checkpoint, values->tensor, err)
+        status = values->is_raw ? print_tensor(checkpoint, values->tensor, err)
                                 : print_checkpoint(out, values, checkpoint, err);
     phema_checkpoint_close(checkpoint);
     return status;
@@ -255,7 +214,7 @@ static enum phema_status inspect(struct phema_json_out *out, const struct inspec
     enum phema_status status = inspect_series(out, values, path, err);
     struct phema_error unused;
     /* a directory without snapshots may be a checkpoint by itself */
-    if (status == PHEMA_ERR_INPUTS && is_directory(path) &&
+    if (status == PHEMA_ERR_INPUTS && path_is_directory(path) &&
         inspect_checkpoint(out, values, path, &unused) == PHEMA_OK)
         return PHEMA_OK;
     return status;
@@ -264,18 +223,16 @@ static enum phema_status inspect(struct phema_json_out *out, const struct inspec
 static enum phema_status run(void *data, struct phema_error *err)
 {
     const struct inspect_values *values = data;
-    if (values->is_raw != (values->tensor != NULL) || (values->is_raw && values->paths.n > 1))
-        return cli_suggest_command(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "inspect: --tensor NAME and --raw go together, with one file"),
-            "posthoc-ema inspect", "-h");
+    if (values->is_raw != (values->tensor != NULL) || (values->is_raw && values->paths.n > 1)) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "inspect: --tensor NAME and --raw go together, with one file");
+        return cli_suggest_command(err, PHEMA_ERR_USAGE, "posthoc-ema inspect", "-h");
+    }
     struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = &text, .is_pretty = true};
-    bool is_wrapped = values->common.style.is_json && values->paths.n > 1;
+    bool is_json = values->common.style.is_json, is_wrapped = is_json && values->paths.n > 1;
     if (is_wrapped) {
-        phema_json_out_open(&json, NULL, '{');
-        phema_json_out_u64(&json, "version", 1);
+        render_json_begin(&json, &text, true);
         phema_json_out_open(&json, "files", '[');
     }
     enum phema_status status = PHEMA_OK;
@@ -283,10 +240,10 @@ static enum phema_status run(void *data, struct phema_error *err)
         status = inspect(&json, values, values->paths.items[i], err);
     if (is_wrapped) {
         phema_json_out_close(&json, ']');
-        phema_json_out_close(&json, '}');
-    }
-    if (values->common.style.is_json)
+        render_json_end(&json);
+    } else if (is_json) {
         phema_strbuf_puts(&text, "\n");
+    }
     if (!status && !values->is_raw)
         status = cli_print(&text, &values->common.style, err);
     phema_strbuf_clear(&text);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_plot.c - draws a series and its averages, the memory of a run, the scores of a sweep, or a
- * design. */
-#include <math.h>
-#include <stdio.h>
+/* cmd_plot.c - draws a series and its averages, the memory of a run, scores, or a design. */
 #include <string.h>
 
 #include "cli.h"
@@ -40,15 +37,6 @@ static bool is_known_to(enum kind kind, const struct cli_opt *option)
     return kind == PROFILES || kind == WEIGHTS || kind == ERROR;
 }
 
-static bool has_target(const struct cli_common *common)
-{
-    static const char *const names[] = {"sigma-rel", "gamma", "profile", "weights"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (cli_is_given(common, names[i]))
-            return true;
-    return false;
-}
-
 static enum phema_status find_kind(enum kind *out, const struct plot_values *args,
                                    struct phema_error *err)
 {
@@ -61,9 +49,8 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
                        args->kind);
         cli_suggest_choice(err, "KIND", KINDS, args->kind);
         const char *nearest = phema_change_value(err, 0);
-        bool needs_target = (strcmp(nearest, "profiles") == 0 || strcmp(nearest, "weights") == 0) &&
-                            !has_target(&args->common);
-        if (needs_target)
+        bool is_of_targets = strcmp(nearest, "profiles") == 0 || strcmp(nearest, "weights") == 0;
+        if (is_of_targets && !cli_has_targets(&args->plan.options))
             (void)cli_suggest(err, status, "sigma-rel", "0.1");
         if (!args->output && !args->csv)
             (void)cli_suggest(err, status, "output", "plot.svg");
@@ -81,29 +68,6 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
     return PHEMA_OK;
 }
 
-/* ---- Files to write ---- */
-
-/* -o and --csv: at most two. */
-struct files {
-    const char *paths[2];
-    enum phema_picture_format formats[2];
-    struct phema_writer *writers[2];
-    size_t n;
-};
-
-static enum phema_status claim_files(const struct files *files, struct phema_claims *claims,
-                                     struct phema_error *err)
-{
-    for (size_t i = 0; i < files->n; i++) {
-        enum phema_status status = phema_claims_check(claims, files->paths[i], err);
-        if (!status)
-            status = phema_claims_add_output(claims, files->paths[i], err);
-        if (status)
-            return status;
-    }
-    return PHEMA_OK;
-}
-
 /* ---- Pictures ---- */
 
 static enum phema_status make_plan(struct phema_plan **out, struct plot_values *args,
@@ -111,23 +75,24 @@ static enum phema_status make_plan(struct phema_plan **out, struct plot_values *
 {
     struct cli_plan_values values = args->plan;
     struct phema_plan_options options;
-    enum phema_status status = PHEMA_OK;
-    if (kind == ERROR)
-        status = plot_error_widths(&values.options, &args->common.arena, err);
-    if (status)
-        return status;
-    status = cli_plan_options(&options, &args->common, &values, err);
+    enum phema_status status =
+        kind == ERROR ? plot_error_widths(&values.options, &args->common.arena, err) : PHEMA_OK;
+    if (!status)
+        status = cli_plan_options(&options, &args->common, &values, err);
     if (status)
         return status;
     options.series.needs_no_tensors = true;
     return watch_make_plan(out, &args->common.style, &options, err);
 }
 
-static enum phema_status draw_plan(struct phema_picture **out, const struct phema_plan *plan,
-                                   const struct plot_values *args, enum kind kind,
-                                   const struct files *files, struct phema_error *err)
+static enum phema_status draw_plan(struct phema_picture **out, struct phema_plan **made,
+                                   struct plot_values *args, enum kind kind,
+                                   const struct picture_files *files, struct phema_error *err)
 {
-    enum phema_status status = claim_files(files, plan->series->claims, err);
+    enum phema_status status = make_plan(made, args, kind, err);
+    const struct phema_plan *plan = *made;
+    if (!status)
+        status = picture_files_claim(files, plan->series->claims, err);
     if (status)
         return status;
     report_series(&args->common.style, plan->series, &plan->checks);
@@ -140,21 +105,14 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct phem
 }
 
 static enum phema_status draw_record(struct phema_picture **out, const struct plot_values *args,
-                                     enum kind kind, const struct files *files,
+                                     enum kind kind, const struct picture_files *files,
                                      struct phema_error *err)
 {
     const char *path = args->plan.options.series.snapshots;
-    struct phema_claims *claims = NULL;
-    enum phema_status status = phema_claims_new(&claims, err);
-    if (status)
-        return status;
-    status = phema_claims_add_input(claims, path, "the file that is drawn", err);
-    if (!status)
-        status = claim_files(files, claims, err);
-    phema_claims_free(claims);
-    if (status)
-        return status;
     struct phema_sweep_facts facts;
+    enum phema_status status = picture_files_check(files, path, err);
+    if (status)
+        return status;
     if (kind == DESIGN)
         return plot_design(out, path, err);
     return kind == MEMORY
@@ -162,28 +120,16 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
                : plot_scores(out, &facts, path, args->maximizes, args->common.style.is_quiet, err);
 }
 
-/* plan: out, of a picture of snapshots; else NULL */
-static enum phema_status draw(struct phema_picture **out, struct phema_plan **plan,
-                              struct plot_values *args, enum kind kind, const struct files *files,
-                              struct phema_error *err)
-{
-    if (kind == MEMORY || kind == SWEEP || kind == DESIGN)
-        return draw_record(out, args, kind, files, err);
-    enum phema_status status = make_plan(plan, args, kind, err);
-    return status ? status : draw_plan(out, *plan, args, kind, files, err);
-}
-
 /* ---- Files ---- */
 
-static enum phema_status check_files(struct files *files, const struct plot_values *args,
+static enum phema_status check_files(struct picture_files *files, const struct plot_values *args,
                                      struct phema_error *err)
 {
-    if (!args->output && !args->csv)
-        return cli_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv"),
-            "output", "plot.svg");
+    if (!args->output && !args->csv) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv");
+        return cli_suggest(err, PHEMA_ERR_USAGE, "output", "plot.svg");
+    }
     if (args->output && args->csv && strcmp(args->output, args->csv) == 0)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "csv", "is the file of --output");
     if (args->output) {
@@ -210,41 +156,9 @@ static enum phema_status check_files(struct files *files, const struct plot_valu
     return PHEMA_OK;
 }
 
-static enum phema_status write_file(struct files *files, size_t i,
-                                    const struct phema_picture *picture, bool replaces,
-                                    struct phema_error *err)
-{
-    struct phema_strbuf bytes = {0};
-    struct phema_writer_options options = {.replaces = replaces, .syncs = true};
-    enum phema_status status = phema_picture_write(&bytes, picture, files->formats[i], err);
-    if (status)
-        status = phema_fail_in(err, status, "%s", files->paths[i]);
-    else
-        status = phema_writer_open(&files->writers[i], files->paths[i], bytes.size, &options, err);
-    if (!status)
-        status = phema_writer_write(files->writers[i], 0, bytes.data, bytes.size, err);
-    phema_strbuf_clear(&bytes);
-    return status;
-}
-
-/* Both files are complete before the first one is published. */
-static enum phema_status write_files(struct files *files, const struct phema_picture *picture,
-                                     bool replaces, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < files->n && !status; i++)
-        status = write_file(files, i, picture, replaces, err);
-    for (size_t i = 0; i < files->n; i++) {
-        if (!status)
-            status = phema_writer_commit(files->writers[i], err);
-        else
-            phema_writer_abandon(files->writers[i]);
-    }
-    return status;
-}
-
-static enum phema_status print_files(const struct files *files, const struct plot_values *args,
-                                     const struct phema_plan *plan, struct phema_error *err)
+static enum phema_status print_files(const struct picture_files *files,
+                                     const struct plot_values *args, const struct phema_plan *plan,
+                                     struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     if (args->common.style.is_json) {
@@ -273,15 +187,17 @@ static enum phema_status run(void *values, struct phema_error *err)
     enum phema_status status = find_kind(&kind, args, err);
     if (status)
         return status;
-    struct files files = {0};
+    struct picture_files files = {0};
     status = check_files(&files, args, err);
     if (status)
         return status;
     struct phema_picture *picture = NULL;
     struct phema_plan *plan = NULL;
-    status = draw(&picture, &plan, args, kind, &files, err);
+    bool is_of_file = kind == MEMORY || kind == SWEEP || kind == DESIGN;
+    status = is_of_file ? draw_record(&picture, args, kind, &files, err)
+                        : draw_plan(&picture, &plan, args, kind, &files, err);
     if (!status)
-        status = write_files(&files, picture, args->is_forced, err);
+        status = picture_files_write(&files, picture, args->is_forced, err);
     if (!status)
         status = print_files(&files, args, plan, err);
     phema_picture_free(picture);

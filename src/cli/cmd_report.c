@@ -36,12 +36,6 @@ static struct phema_series *series_of(const struct page *page)
 
 /* ---- Plans ---- */
 
-static bool has_targets(const struct phema_plan_options *options)
-{
-    return options->n_sigma_rels || options->n_gammas || options->n_profiles ||
-           options->weights_file;
-}
-
 static enum phema_status make_plan(struct phema_plan **out, const struct page *page,
                                    const struct cli_plan_values *plan, struct phema_error *err)
 {
@@ -67,7 +61,7 @@ static enum phema_status make_plans(struct page *page, struct phema_error *err)
 {
     const struct cli_plan_values *plan = &page->values->plan;
     enum phema_status status = PHEMA_OK;
-    if (has_targets(&plan->options))
+    if (cli_has_targets(&plan->options))
         status = make_plan(&page->report.plan, page, plan, err);
     bool is_known = !page->report.plan || page->report.plan->series->has_profiles;
     return status || !is_known ? status : plan_errors(page, err);
@@ -88,62 +82,25 @@ static enum phema_status claim_page(struct page *page, struct phema_error *err)
 
 /* ---- Pictures ---- */
 
-/* Writes the picture, unless drawing it has failed with this status; frees it. */
-static enum phema_status embed(struct html_picture *out, struct phema_picture **picture,
-                               enum phema_status status, struct phema_error *err)
-{
-    if (!status)
-        status = phema_picture_write(&out->wide, *picture, PHEMA_PICTURE_SVG, err);
-    if (!status) {
-        phema_picture_make_narrow(*picture);
-        status = phema_picture_write(&out->narrow, *picture, PHEMA_PICTURE_SVG, err);
-    }
-    phema_picture_free(*picture);
-    *picture = NULL;
-    return status;
-}
-
-static bool can_draw_profiles(const struct phema_plan *plan)
-{
-    bool is_known = plan->series->has_profiles;
-    for (size_t j = 0; j < plan->m && is_known; j++)
-        is_known = plan->targets[j].mix.n_parts > 0;
-    return is_known;
-}
-
-static enum phema_status draw_targets(struct html_report *report, struct phema_error *err)
-{
-    struct phema_plan first = *report->plan; /* the first targets: borrowed */
-    struct phema_picture *picture = NULL;
-    enum phema_status status = PHEMA_OK;
-    report->is_cut = first.m > PHEMA_PLOT_MAX_TARGETS;
-    first.m = report->is_cut ? PHEMA_PLOT_MAX_TARGETS : first.m;
-    if (can_draw_profiles(&first))
-        status = embed(&report->profiles, &picture, plot_targets(&picture, &first, true, err), err);
-    if (status)
-        return status;
-    return embed(&report->weights, &picture, plot_targets(&picture, &first, false, err), err);
-}
-
 static enum phema_status draw(struct page *page, struct phema_error *err)
 {
     const struct report_values *values = page->values;
     struct html_report *report = &page->report;
     struct phema_picture *picture = NULL;
-    enum phema_status status = report->plan ? draw_targets(report, err) : PHEMA_OK;
+    enum phema_status status = report->plan ? html_report_draw_targets(report, err) : PHEMA_OK;
     if (!status && page->errors_plan) {
         status = plot_errors(&picture, page->errors_plan, &values->plan.options, err);
-        status = embed(&report->errors, &picture, status, err);
+        status = html_picture_embed(&report->errors, &picture, status, err);
     }
     if (!status && values->scores) {
         status = plot_scores(&picture, &page->scores, values->scores, values->maximizes,
                              values->common.style.is_quiet, err);
         report->scores_facts = &page->scores;
-        status = embed(&report->scores, &picture, status, err);
+        status = html_picture_embed(&report->scores, &picture, status, err);
     }
     if (!status && values->memory)
-        status =
-            embed(&report->memory, &picture, plot_memory(&picture, values->memory, 0, err), err);
+        status = html_picture_embed(&report->memory, &picture,
+                                    plot_memory(&picture, values->memory, 0, err), err);
     return status;
 }
 

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "phema/sort.h"
 #include "remedy/remedy.h"
@@ -115,12 +114,6 @@ static enum phema_status read_range(struct search_setup *setup, struct phema_err
 
 /* ---- Directory of the candidates ---- */
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static enum phema_status fail_out(const char *out, const char *what, struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_USAGE, "%s: %s", out, what);
@@ -170,7 +163,7 @@ static enum phema_status read_out(struct search_setup *setup, struct phema_error
         size = slash && slash > out ? (size_t)(slash - out) : 1;
         setup->options.out = out;
     } else {
-        if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !is_directory(out))
+        if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !path_is_directory(out))
             return cli_suggest(err,
                                fail_out(out,
                                         "expected a directory for the candidates, or names such "

@@ -215,6 +215,12 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
     return PHEMA_OK;
 }
 
+bool cli_has_targets(const struct phema_plan_options *options)
+{
+    return options->n_sigma_rels || options->n_gammas || options->n_profiles ||
+           options->weights_file;
+}
+
 PHEMA_FALLIBLE cli_parse_range(double range[2], struct cli_reals *list, struct phema_arena *arena,
                                const char *text, struct phema_error *err)
 {

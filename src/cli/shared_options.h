@@ -36,6 +36,9 @@ PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out,
 PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli_common *common,
                                 const struct cli_plan_values *values, struct phema_error *err);
 
+/* Whether averages were asked for. */
+bool cli_has_targets(const struct phema_plan_options *options);
+
 /* Widths of power functions; option: "sigma-rel". A width that does not exist gets a near one. */
 PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *option,
                                 struct phema_error *err);

@@ -321,3 +321,43 @@ PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts 
                    facts->n_left_out == 1 ? "" : "s");
     return status;
 }
+
+/* ---- Pictures of a page ---- */
+
+PHEMA_FALLIBLE html_picture_embed(struct html_picture *out, struct phema_picture **picture,
+                                  enum phema_status status, struct phema_error *err)
+{
+    if (!status)
+        status = phema_picture_write(&out->wide, *picture, PHEMA_PICTURE_SVG, err);
+    if (!status) {
+        phema_picture_make_narrow(*picture);
+        status = phema_picture_write(&out->narrow, *picture, PHEMA_PICTURE_SVG, err);
+    }
+    phema_picture_free(*picture);
+    *picture = NULL;
+    return status;
+}
+
+static bool can_draw_profiles(const struct phema_plan *plan)
+{
+    bool is_known = plan->series->has_profiles;
+    for (size_t j = 0; j < plan->m && is_known; j++)
+        is_known = plan->targets[j].mix.n_parts > 0;
+    return is_known;
+}
+
+PHEMA_FALLIBLE html_report_draw_targets(struct html_report *report, struct phema_error *err)
+{
+    struct phema_plan first = *report->plan; /* the first targets: borrowed */
+    struct phema_picture *picture = NULL;
+    enum phema_status status = PHEMA_OK;
+    report->is_cut = first.m > PHEMA_PLOT_MAX_TARGETS;
+    first.m = report->is_cut ? PHEMA_PLOT_MAX_TARGETS : first.m;
+    if (can_draw_profiles(&first))
+        status = html_picture_embed(&report->profiles, &picture,
+                                    plot_targets(&picture, &first, true, err), err);
+    if (status)
+        return status;
+    return html_picture_embed(&report->weights, &picture,
+                              plot_targets(&picture, &first, false, err), err);
+}
