@@ -207,24 +207,6 @@ PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts 
                            const char *path, bool maximizes, bool is_quiet,
                            struct phema_error *err);
 
-/* ---- picture_files.c ---- */
-
-struct picture_files {
-    const char *paths[2];
-    enum phema_picture_format formats[2];
-    struct phema_writer *writers[2];
-    size_t n;
-};
-
-/* PHEMA_ERR_OUTPUT  one of them is an input of the series, or the file that is drawn */
-PHEMA_FALLIBLE picture_files_claim(const struct picture_files *files, struct phema_claims *claims,
-                                   struct phema_error *err);
-PHEMA_FALLIBLE picture_files_check(const struct picture_files *files, const char *path,
-                                   struct phema_error *err);
-/* All are complete before the first one is published. */
-PHEMA_FALLIBLE picture_files_write(struct picture_files *files, const struct phema_picture *picture,
-                                   bool replaces, struct phema_error *err);
-
 /* ---- html_page.c: a series and its averages as one page ---- */
 
 /* A picture as SVG, for a desk and for a phone. Empty texts: none. */
@@ -273,5 +255,23 @@ void verification_write_text(struct phema_strbuf *out, const struct phema_verify
  * PHEMA_ERR_OUTPUT  not all of them could be written */
 PHEMA_FALLIBLE render_print_elements(const struct phema_checkpoint *checkpoint,
                                      const struct phema_tensor *tensor, struct phema_error *err);
+
+/* ---- picture_files.c ---- */
+
+struct picture_files {
+    const char *paths[2];
+    enum phema_picture_format formats[2];
+    struct phema_writer *writers[2];
+    size_t n;
+};
+
+/* PHEMA_ERR_OUTPUT  one of them is an input of the series, or the file that is drawn */
+PHEMA_FALLIBLE picture_files_claim(const struct picture_files *files, struct phema_claims *claims,
+                                   struct phema_error *err);
+PHEMA_FALLIBLE picture_files_check(const struct picture_files *files, const char *path,
+                                   struct phema_error *err);
+/* All are complete before the first one is published. */
+PHEMA_FALLIBLE picture_files_write(struct picture_files *files, const struct phema_picture *picture,
+                                   bool replaces, struct phema_error *err);
 
 #endif

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* averages.c - what needs no files: betas for a trainer, weights, and the widths to score next. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "api.h"
 #include "phema/search.h"
-
-#define NAME_BYTES 32 /* of a profile, for messages */
 
 enum posthoc_ema_status posthoc_ema_gamma(double *gamma, double sigma_rel,
                                           struct posthoc_ema_error *error)
@@ -27,50 +23,44 @@ double posthoc_ema_beta(double gamma, uint64_t step)
     return phema_power_beta(gamma, step ? step : 1);
 }
 
-/* Profiles of the solver, with names for messages. */
-static void name_profiles(struct phema_profile *out, char (*names)[NAME_BYTES],
-                          const struct posthoc_ema_profile *given, size_t n, const char *what)
+/* Profiles of the solver, with names for messages; NULL: no memory. */
+static struct phema_profile *name_profiles(struct phema_arena *arena,
+                                           const struct posthoc_ema_profile *given, size_t n,
+                                           const char *what)
 {
-    for (size_t i = 0; i < n; i++) {
-        (void)snprintf(names[i], NAME_BYTES, "%s %zu", what, i);
+    struct phema_profile *out = phema_arena_array(arena, n + 1, sizeof(*out));
+    for (size_t i = 0; out && i < n; i++)
         out[i] = (struct phema_profile){.shape = PHEMA_SHAPE_POWER,
                                         .gamma = given[i].gamma,
                                         .t = given[i].t,
                                         .update_every = given[i].update_every,
-                                        .label = names[i]};
-    }
+                                        .label = phema_arena_printf(arena, "%s %zu", what, i)};
+    return out;
 }
 
 static enum phema_status solve(double *weights, const struct posthoc_ema_profile *snapshots,
                                size_t n, const struct posthoc_ema_profile *targets, size_t m,
                                const struct phema_solve_options *options, struct phema_error *err)
 {
-    struct phema_profile *profiles = calloc(n + m + 1, sizeof(*profiles));
-    char(*names)[NAME_BYTES] = calloc(n + m + 1, sizeof(*names));
-    struct phema_mix *mixes = calloc(m + 1, sizeof(*mixes));
-    struct phema_solution *solutions = calloc(m + 1, sizeof(*solutions));
-    enum phema_status status = PHEMA_OK;
-    if (!profiles || !names || !mixes || !solutions) {
-        status = phema_fail_memory(err);
-        goto end;
-    }
-    name_profiles(profiles, names, snapshots, n, "snapshot");
-    name_profiles(profiles + n, names + n, targets, m, "target");
-    for (size_t j = 0; j < m; j++)
-        mixes[j] = (struct phema_mix){.parts = &profiles[n + j], .n_parts = 1};
-    struct phema_problem problem = {.snapshots = profiles, .n = n, .targets = mixes, .m = m};
-    status = m ? phema_weights_solve(solutions, &problem, options, err) : PHEMA_OK;
+    struct phema_arena arena = {0};
+    const struct phema_profile *parts = name_profiles(&arena, targets, m, "target");
+    struct phema_mix *mixes = phema_arena_array(&arena, m + 1, sizeof(*mixes));
+    struct phema_solution *solutions = phema_arena_array(&arena, m + 1, sizeof(*solutions));
+    struct phema_problem problem = {.snapshots = name_profiles(&arena, snapshots, n, "snapshot"),
+                                    .n = n,
+                                    .targets = mixes,
+                                    .m = m};
+    enum phema_status status = arena.is_failed ? phema_fail_memory(err) : PHEMA_OK;
+    for (size_t j = 0; !status && j < m; j++)
+        mixes[j] = (struct phema_mix){.parts = &parts[j], .n_parts = 1};
+    if (!status && m)
+        status = phema_weights_solve(solutions, &problem, options, err);
     for (size_t j = 0; !status && j < m; j++)
         for (size_t k = 0; k < n; k++)
             weights[k * m + j] = solutions[j].weights[k];
-
-end:
     if (solutions)
         phema_solutions_clear(solutions, m);
-    free(solutions);
-    free(mixes);
-    free(names);
-    free(profiles);
+    phema_arena_clear(&arena);
     return status;
 }
 
@@ -136,11 +126,11 @@ static enum phema_status find_next(double *next, size_t *n_next, size_t most,
     static const double now = 1; /* all averages are of one time, whichever */
     size_t most_points = most < PHEMA_SEARCH_MOST_BATCH ? most : PHEMA_SEARCH_MOST_BATCH;
     struct phema_search_point points[PHEMA_SEARCH_MOST_BATCH];
-    double *widths = calloc(o->n_coarse, sizeof(*widths));
-    struct phema_search_score *scores = calloc(n + 1, sizeof(*scores));
-    if (!widths || !scores) {
-        free(widths);
-        free(scores);
+    struct phema_arena arena = {0};
+    double *widths = phema_arena_array(&arena, o->n_coarse, sizeof(*widths));
+    struct phema_search_score *scores = phema_arena_array(&arena, n + 1, sizeof(*scores));
+    if (arena.is_failed) {
+        phema_arena_clear(&arena);
         return phema_fail_memory(err);
     }
     phema_search_grid(widths, o->n_coarse, o->from, o->to);
@@ -156,8 +146,7 @@ static enum phema_status find_next(double *next, size_t *n_next, size_t most,
     *n_next = phema_search_next(points, most_points, &search, scores, n);
     for (size_t i = 0; i < *n_next; i++)
         next[i] = points[i].sigma_rel;
-    free(widths);
-    free(scores);
+    phema_arena_clear(&arena);
     return PHEMA_OK;
 }
 

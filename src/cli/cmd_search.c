@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "phema/report.h"
-#include "search_options.h"
+#include "verb_options.h"
 
 static enum phema_status read_request(struct search_setup *setup, struct phema_error *err)
 {

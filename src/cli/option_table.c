@@ -111,7 +111,7 @@ static bool is_same_value(const struct cli_opt *option, const void *a, const voi
     case CLI_SIZE:
         return *(const uint64_t *)a == *(const uint64_t *)b;
     default:
-        assert(!"a kind that shapes no bytes");
+        assert(false);
         return false;
     }
 }

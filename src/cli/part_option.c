@@ -32,21 +32,21 @@ struct place {
     uint64_t rank, size;
 };
 
-static bool read_number(uint64_t *out, const char *text)
+/* Digits at *at, which moves behind them; more than UINT32_MAX where there are too many. */
+static uint64_t read_digits(const char **at)
 {
     uint64_t value = 0;
-    const char *at = text;
-    for (; *at >= '0' && *at <= '9' && value <= UINT32_MAX; at++)
-        value = 10 * value + (uint64_t)(*at - '0');
-    *out = value;
-    return at != text && !*at && value <= UINT32_MAX;
+    for (; **at >= '0' && **at <= '9' && value <= UINT32_MAX; (*at)++)
+        value = 10 * value + (uint64_t)(**at - '0');
+    return value;
 }
 
 /* PHEMA_ERR_USAGE  the variable is not a number */
 static enum phema_status read_variable(uint64_t *out, const char *name, struct phema_error *err)
 {
-    const char *text = getenv(name);
-    if (text && read_number(out, text))
+    const char *text = getenv(name), *at = text;
+    *out = text ? read_digits(&at) : 0;
+    if (text && *text && !*at && *out <= UINT32_MAX)
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_USAGE, "expected a number in %s, found %s%s%s", name,
                       text ? "'" : "nothing", text ? text : "", text ? "'" : "");
@@ -226,15 +226,14 @@ static enum phema_status check_alone(struct phema_error *err)
 static enum phema_status read_numbers(uint64_t *part, uint64_t *n_parts, const char *text,
                                       struct phema_error *err)
 {
-    uint64_t numbers[2] = {0, 0};
     const char *at = text;
-    for (int i = 0; i < 2; i++) {
-        for (; *at >= '0' && *at <= '9' && numbers[i] <= PHEMA_MAX_PARTS; at++)
-            numbers[i] = 10 * numbers[i] + (uint64_t)(*at - '0');
-        if (i == 0 && *at++ != '/')
-            break;
+    *part = read_digits(&at);
+    *n_parts = 0;
+    if (*at == '/') {
+        at++;
+        *n_parts = read_digits(&at);
     }
-    if (numbers[0] < 1 || numbers[0] > numbers[1] || numbers[1] > PHEMA_MAX_PARTS || *at)
+    if (*part < 1 || *part > *n_parts || *n_parts > PHEMA_MAX_PARTS || *at)
         return cli_suggest(
             err,
             cli_fail_option(err, PHEMA_ERR_USAGE, "part",
@@ -242,8 +241,6 @@ static enum phema_status read_numbers(uint64_t *part, uint64_t *n_parts, const c
                             "and not auto",
                             text, PHEMA_MAX_PARTS),
             "part", "1/2");
-    *part = numbers[0];
-    *n_parts = numbers[1];
     return PHEMA_OK;
 }
 

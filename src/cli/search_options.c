@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* search_options.c - what a search is asked for: the range of widths, numbers, OUT, the command. */
-#include "search_options.h"
+#include "verb_options.h"
 
 #include <math.h>
 #include <stdlib.h>

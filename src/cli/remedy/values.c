@@ -35,11 +35,6 @@ void cli_suggest_choice(struct phema_error *err, const char *name, const char *w
     (void)cli_suggest(err, PHEMA_ERR_USAGE, name, nearest ? nearest : choices.names[0]);
 }
 
-static void suggest_word(struct phema_error *err, const struct cli_opt *option, const char *text)
-{
-    cli_suggest_choice(err, option->name, option->value, text);
-}
-
 static bool is_valid(const struct cli_opt *option, const char *text)
 {
     struct phema_error ignored = {0};
@@ -190,7 +185,7 @@ void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, co
     if (err->n_changes)
         return;
     if (option->kind == CLI_WORD || option->kind == CLI_CHOICE || option->kind == CLI_EITHER)
-        suggest_word(err, option, text);
+        cli_suggest_choice(err, option->name, option->value, text);
     else if (option->kind == CLI_REAL || option->kind == CLI_COUNT || option->kind == CLI_SIZE)
         suggest_beginning(err, option, text);
     else if (option->kind == CLI_REALS)
