@@ -158,23 +158,6 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
 /* True when the command line has this option of the verb. */
 bool cli_is_given(const struct cli_common *common, const char *name);
 
-/* ---- words.c ---- */
-
-/* The known word nearest to an unknown one; NULL when every word is too different. */
-const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
-                        const void *table);
-
-struct cli_words {
-    char **items;
-    int n;
-};
-
-/* Splits a command whose words phema_strbuf_put_word has quoted. The words lie in the arena.
- * n_more: elements that the caller adds after the n words
- * PHEMA_ERR_FILE  too many words */
-PHEMA_FALLIBLE cli_split_words(struct cli_words *out, struct phema_arena *arena,
-                               const char *command, int n_more, struct phema_error *err);
-
 /* ---- number_list.c ---- */
 
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,

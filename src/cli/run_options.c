@@ -170,33 +170,67 @@ PHEMA_FALLIBLE cli_read_request(struct phema_request *out, const struct cli_comm
 
 /* ---- The command of a provenance ---- */
 
-/* The words of the command, "--" and OUT. They lie in the arena. */
-static enum phema_status split(struct cli_words *words, struct phema_arena *arena,
+/* More words than any shell accepts. */
+#define MAX_WORDS 65536
+
+/* Copies one word from *at to *to, without its quotes. */
+static void unquote(const char **at, char **to)
+{
+    bool is_quoted = false;
+    for (; **at && (is_quoted || **at != ' '); (*at)++) {
+        if (**at == '\'')
+            is_quoted = !is_quoted;
+        else if (**at == '\\' && !is_quoted && (*at)[1])
+            *(*to)++ = *++*at;
+        else
+            *(*to)++ = **at;
+    }
+    *(*to)++ = '\0';
+}
+
+/* argv: out, in the arena, the words of a command whose words phema_strbuf_put_word has quoted, then
+ * "--" and OUT.
+ * PHEMA_ERR_FILE  too many words */
+static enum phema_status split(int *argc, char ***argv, struct phema_arena *arena,
                                const char *command, const char *out, struct phema_error *err)
 {
-    enum phema_status status = cli_split_words(words, arena, command, 2, err);
-    if (status)
-        return status;
+    size_t n_spaces = 0;
+    for (const char *at = command; *at; at++)
+        n_spaces += *at == ' ';
+    if (n_spaces > MAX_WORDS)
+        return phema_fail(err, PHEMA_ERR_FILE, "the command has more than %d words", MAX_WORDS);
+    char *to = phema_arena_alloc(arena, strlen(command) + 2);
+    char **words = phema_arena_array(arena, n_spaces + 4, sizeof(*words));
     char *dashes = phema_arena_copy(arena, "--", 2);
     char *path = phema_arena_copy(arena, out, strlen(out));
-    if (!dashes || !path)
+    if (arena->is_failed)
         return phema_fail_memory(err);
-    words->items[words->n++] = dashes;
-    words->items[words->n++] = path;
+    *argc = 0;
+    for (const char *at = command; *at;) {
+        if (*at == ' ') {
+            at++;
+            continue;
+        }
+        words[(*argc)++] = to;
+        unquote(&at, &to);
+    }
+    words[(*argc)++] = dashes;
+    words[(*argc)++] = path;
+    *argv = words;
     return PHEMA_OK;
 }
 
 static enum phema_status parse(struct cli_synth_values *values, const struct cli_verb *synth,
                                const char *command, const char *out, struct phema_error *err)
 {
-    struct cli_words words = {0};
-    enum phema_status status = split(&words, &values->common.arena, command, out, err);
+    char **argv = NULL;
+    int argc = 0;
+    enum phema_status status = split(&argc, &argv, &values->common.arena, command, out, err);
     if (status)
         return status;
-    if (words.n <= 3 || strcmp(words.items[0], "posthoc-ema") != 0 ||
-        strcmp(words.items[1], synth->name) != 0)
+    if (argc <= 3 || strcmp(argv[0], "posthoc-ema") != 0 || strcmp(argv[1], synth->name) != 0)
         return phema_fail(err, PHEMA_ERR_FILE, "its command is not one of posthoc-ema synth");
-    status = cli_parse(synth, values, words.n, words.items, err);
+    status = cli_parse(synth, values, argc, argv, err);
     if (status == PHEMA_ERR_USAGE)
         return phema_fail_in(err, PHEMA_ERR_FILE, "its command");
     if (status)

@@ -21,6 +21,9 @@ enum phema_status cli_suggest_command(struct phema_error *err, enum phema_status
                                       const char *command, const char *word);
 const char *cli_command(const struct phema_error *err); /* "" without one */
 
+/* The known word nearest to an unknown one; NULL when every word is too different. */
+const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
+                        const void *table);
 /* Proposes a value in place of one that cannot be read, or to leave the option out. */
 void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text);
 /* Proposes the word of "a|b|c" that is nearest, else the first. name: "--dtype" or "KIND" */

@@ -1,14 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-/* values.c - guesses the value of an option that was meant by one that cannot be read. */
+/* values.c - guesses what was meant: the nearest word, or the value of an option that can be read. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "options.h"
 #include "phema/number.h"
 #include "remedy/remedy.h"
+
+/* ---- Words ---- */
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+    size_t smaller = a < b ? a : b;
+    return smaller < c ? smaller : c;
+}
+
+static bool is_same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Number of letters to insert, delete or change (Levenshtein); for words of up to 31 letters. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[32], n = strlen(b);
+    if (n >= ARRAY_LEN(row))
+        return SIZE_MAX;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t above = row[j];
+            row[j] =
+                least(row[j] + 1, row[j - 1] + 1, diagonal + !is_same_letter(a[i - 1], b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+/* "synthesise" for "synth", "sigma" for "sigma-rel" */
+static bool is_start(const char *a, const char *b)
+{
+    size_t size_a = strlen(a), size_b = strlen(b);
+    size_t shorter = size_a < size_b ? size_a : size_b;
+    return shorter >= 3 && strncasecmp(a, b, shorter) == 0;
+}
+
+const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
+                        const void *table)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) < 4 ? 1 : strlen(word) < 8 ? 2 : 3;
+    for (size_t i = 0; name(table, i); i++) {
+        size_t here = is_start(word, name(table, i)) ? 1 : distance(word, name(table, i));
+        if (here <= best_distance) {
+            best_distance = here - (here > 0);
+            best = name(table, i);
+        }
+    }
+    return best;
+}
 
 struct choices {
     char names[16][32];
@@ -34,6 +92,8 @@ void cli_suggest_choice(struct phema_error *err, const char *name, const char *w
     const char *nearest = cli_nearest(text, choice_name, &choices);
     (void)cli_suggest(err, PHEMA_ERR_USAGE, name, nearest ? nearest : choices.names[0]);
 }
+
+/* ---- Values ---- */
 
 static bool is_valid(const struct cli_opt *option, const char *text)
 {
