@@ -55,7 +55,7 @@ PHEMA_FALLIBLE api_options_keep(struct api_options *kept, const char *snapshots,
 PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *kept,
                                 struct phema_error *err);
 
-/* Replace *text, which may be NULL, or the n texts by copies in the arena, whose is_failed tells. */
+/* Replace *text, which may be NULL, or the n texts by copies in the arena: its is_failed tells. */
 void api_keep_text(struct phema_arena *arena, const char **text);
 void api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t n);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* part_option.c - --part I/N and --part auto: this process among those that a launcher (srun, mpirun,
- * torchrun) has started, as its environment tells. */
+/* part_option.c - --part I/N and --part auto: this process among those that a launcher (srun,
+ * mpirun, torchrun) has started, as its environment tells. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -188,8 +188,8 @@ static void unquote(const char **at, char **to)
     *(*to)++ = '\0';
 }
 
-/* argv: out, in the arena, the words of a command whose words phema_strbuf_put_word has quoted, then
- * "--" and OUT.
+/* argv: out, in the arena, the words of a command, which phema_strbuf_put_word has quoted, then "--"
+ * and OUT.
  * PHEMA_ERR_FILE  too many words */
 static enum phema_status split(int *argc, char ***argv, struct phema_arena *arena,
                                const char *command, const char *out, struct phema_error *err)

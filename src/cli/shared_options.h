@@ -25,8 +25,8 @@ struct cli_plan_values {
 extern const struct cli_opt cli_common_rows[], cli_progress_rows[];
 /* Rows of struct phema_checkpoint_options. */
 extern const struct cli_opt cli_pickle_rows[];
-/* Rows of struct cli_plan_values: how to read snapshots; SNAPSHOTS and the same; the averages to make; the least squares alone, or
- * with --weights; all of a target, with --rule and --max-error. */
+/* Rows of struct cli_plan_values: how to read snapshots; SNAPSHOTS and the same; the averages to
+ * make; rules; the least squares alone, or with --weights; all of a target, with --max-error. */
 extern const struct cli_opt cli_input_rows[], cli_series_rows[], cli_average_rows[],
     cli_rule_rows[], cli_metric_rows[], cli_solve_rows[], cli_target_rows[];
 
@@ -96,8 +96,8 @@ void cli_commands_init(struct cli_commands *out, const struct cli_verb *synth,
 
 /* ---- part_option.c: --part of synth ---- */
 
-/* With auto, a launcher starts the same command many times: each process makes its part, and the one
- * that finds all parts done joins them. */
+/* With auto, a launcher starts the same command many times: each process makes its part, and the
+ * one that finds all parts done joins them. */
 
 /* Sets the part, the number of parts and joins. part: NULL for none. PHEMA_ERR_USAGE: not I/N with
  * I from 1 to N; no launcher, or several that disagree; several processes without --part. */

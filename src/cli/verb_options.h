@@ -1,5 +1,5 @@
-/* verb_options.h - verbs whose options are read in a file of their own: their values, and what these
- * ask for. */
+/* verb_options.h - verbs whose options are read in a file of their own: their values, and what
+ * these ask for. */
 #ifndef CLI_VERB_OPTIONS_H
 #define CLI_VERB_OPTIONS_H
 

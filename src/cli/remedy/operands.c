@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* operands.c - operands that are not what was meant: files that are not there, words in wrong places
- * or in pieces. */
+/* operands.c - operands that are not what was meant: files that are not there, words in wrong
+ * places or in pieces. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

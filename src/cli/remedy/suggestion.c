@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* suggestion.c - failures that name options, and the command line with what would help: some options
- * and operands changed, or another whole command. */
+/* suggestion.c - failures that name options, and the command line with what would help: some
+ * options and operands changed, or another whole command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
