@@ -9,27 +9,27 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          6950  64
-src             91700 469
-src/accumulate   1480  11
-src/api          1400  11
-src/base         4860  38
-src/cli          7230  43
-src/design       1770   9
+include          6980  60
+src             89220 389
+src/accumulate   1470  11
+src/api          1330   7
+src/base         4750  27
+src/cli          6500  32
+src/design       1750   7
 src/formats     11600  48
-src/gen          1780   8
-src/gpu          2040  12
-src/ops          5480  38
-src/output       5830  28
-src/plan         4190  20
-src/plot         2950  14
-src/profile      2810  12
-src/render       5660  25
-src/search       1780   4
-src/series       8300  31
-src/solver       7350  32
-src/synth        8800  57
-src/writer       7000  28
+src/gen          1700   6
+src/gpu          2030  12
+src/ops          5270  25
+src/output       5590  22
+src/plan         3760  15
+src/plot         2940  14
+src/profile      2780  10
+src/render       5720  21
+src/search       1770   4
+src/series       8240  30
+src/solver       7320  30
+src/synth        8340  44
+src/writer       6210  22
 '
 for folder in include src src/*/; do
     folder=${folder%/}
