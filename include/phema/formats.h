@@ -7,6 +7,7 @@
 #ifndef PHEMA_FORMATS_H
 #define PHEMA_FORMATS_H
 
+#include "phema/arena.h"
 #include "phema/dtype.h"
 #include "phema/error.h"
 #include "phema/file_reader.h"
@@ -226,6 +227,14 @@ bool phema_path_names_tensors(const char *path);
 bool phema_directory_is_checkpoint(const char *path);
 /* True when subdirectories are distributed checkpoints that are the parts of one. */
 bool phema_directory_has_parts(const char *path);
+/* Checkpoints in a folder of a training: the folder itself if it is one, else its files and the
+ * folders in it, two levels down, without the state of the training.
+ *   paths  out: [*n] in the order of their names, in the arena; each can be opened
+ * Returns false without memory. */
+bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena *arena,
+                       const char *path);
+/* What a directory of a format that is not read is ("an Orbax checkpoint"); NULL: none is known. */
+const char *phema_foreign_directory(const char *path);
 /* True when a name in a directory is a usual one of a model: of an index or of distributed
  * metadata, or also of a single file. */
 bool phema_directory_has_model(const char *path, bool may_be_one_file);
@@ -276,6 +285,18 @@ struct phema_value {
 };
 size_t phema_checkpoint_n_values(const struct phema_checkpoint *checkpoint);
 const struct phema_value *phema_checkpoint_values(const struct phema_checkpoint *checkpoint);
+
+/* A place of tensors that are not read: an object of a class that nobody here knows and that holds
+ * tensors otherwise than a dict or module, or a tensor of an unknown kind. Whoever needs the
+ * tensors at its name has to refuse the checkpoint. */
+struct phema_unread {
+    const char *name; /* of the place, as tensors are named; "": the root. Not terminated */
+    size_t name_size;
+    const char *class_name; /* or the function, "module.name" */
+    const char *why;        /* of a kind of tensors, as the end of a sentence; NULL: an object */
+};
+const struct phema_unread *phema_checkpoint_unread(const struct phema_checkpoint *checkpoint,
+                                                   size_t *n);
 
 /* Warnings about harmless faults (a wrong total_size), one sentence each; borrowed. */
 size_t phema_checkpoint_n_warnings(const struct phema_checkpoint *checkpoint);

@@ -369,6 +369,86 @@ bool phema_directory_has_parts(const char *path)
     return is_found;
 }
 
+/* ---- The checkpoints of a folder ---- */
+
+/* What names of the state of a training contain, besides files_of_training. */
+static bool names_training(const char *name)
+{
+    static const char *const words[] = {"optim",   "rng_state", "random_state", "scheduler",
+                                        "sampler", "scaler",    "training_args"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strstr(name, words[i]))
+            return true;
+    return begins_with(name, files_of_training) || begins_with(name, states_of_training);
+}
+
+struct folder_list {
+    struct phema_arena *arena;
+    const char **paths;
+    size_t n;
+    bool is_failed;
+};
+
+static void add_to_folder(struct folder_list *list, const char *path, const char *name)
+{
+    const char **grown = phema_arena_grow(list->arena, list->paths, list->n, sizeof(*list->paths));
+    const char *joined = name ? phema_arena_printf(list->arena, "%s/%s", path, name)
+                              : phema_arena_copy(list->arena, path, strlen(path));
+    if (!grown || !joined) {
+        list->is_failed = true;
+        return;
+    }
+    list->paths = grown;
+    list->paths[list->n++] = joined;
+}
+
+static bool is_one_checkpoint(const struct finding *finding, const char *path)
+{
+    bool is_certain = false;
+    return finding->is_distributed || finding->n_indices || finding->n_parts > 1 ||
+           finding->n_files == 1 || format_probe_directory(&is_certain, &finding->names) ||
+           phema_directory_has_model(path, false);
+}
+
+static void list_folder(struct folder_list *list, const char *path, unsigned n_levels)
+{
+    struct phema_error ignored = {0};
+    struct finding finding = {0};
+    if (scan(&finding, path, &ignored) ||
+        (is_bare(&finding) && find_parts(&finding, path, &ignored))) {
+        clear_finding(&finding);
+        return;
+    }
+    if (is_one_checkpoint(&finding, path)) {
+        add_to_folder(list, path, NULL);
+    } else {
+        for (size_t i = 0; i < finding.names.n && !list->is_failed; i++) {
+            const char *name = finding.names.at[i].text;
+            char *below = NULL;
+            struct stat st;
+            if (names_training(name) || asprintf(&below, "%s/%s", path, name) < 0)
+                continue;
+            if (finding.names.at[i].is_checkpoint)
+                add_to_folder(list, path, name);
+            else if (finding.n_files == 0 && n_levels && lstat(below, &st) == 0 &&
+                     S_ISDIR(st.st_mode))
+                list_folder(list, below, n_levels - 1);
+            free(below);
+        }
+    }
+    clear_finding(&finding);
+}
+
+bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena *arena,
+                       const char *path)
+{
+    struct folder_list list = {.arena = arena};
+    list_folder(&list, path, 2);
+    *paths = list.paths;
+    *n = list.n;
+    return !list.is_failed;
+}
+
 /* ---- Open and close ---- */
 
 enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const char *path,

@@ -121,6 +121,8 @@ struct phema_checkpoint {
     size_t n_metadata, metadata_capacity;
     struct phema_value *values;
     size_t n_values, values_capacity;
+    struct phema_unread *unread;
+    size_t n_unread, unread_capacity;
     char **warnings;
     size_t n_warnings, warnings_capacity;
     struct name_table names;          /* of tensors; values are their indices */
@@ -134,6 +136,9 @@ struct phema_checkpoint {
     bool is_alike;          /* not listed: the tensors are those of another checkpoint ... */
     uint64_t shift;         /* ... at this distance [bytes] */
 };
+
+/* What an archive with a member of this name is, as the end of a sentence; NULL: unknown. */
+const char *foreign_zip(const char *name, size_t size);
 
 /* Requests the header of a file, whose next accesses fetch single pages. Waits for the first
  * one. */
@@ -169,6 +174,9 @@ PHEMA_FALLIBLE checkpoint_add_tensor(struct phema_checkpoint *checkpoint,
 PHEMA_FALLIBLE checkpoint_add_metadata(struct phema_checkpoint *checkpoint,
                                        const struct phema_metadata *metadata,
                                        struct phema_error *err);
+/* Appends a copy. */
+PHEMA_FALLIBLE checkpoint_add_unread(struct phema_checkpoint *checkpoint,
+                                     const struct phema_unread *unread, struct phema_error *err);
 PHEMA_FALLIBLE checkpoint_warn(struct phema_checkpoint *checkpoint, struct phema_error *err,
                                const char *format, ...) PHEMA_PRINTF(3, 4);
 

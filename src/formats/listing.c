@@ -155,6 +155,21 @@ enum phema_status checkpoint_add_metadata(struct phema_checkpoint *checkpoint,
     return PHEMA_OK;
 }
 
+enum phema_status checkpoint_add_unread(struct phema_checkpoint *checkpoint,
+                                        const struct phema_unread *unread, struct phema_error *err)
+{
+    struct phema_unread copy = *unread;
+    copy.name = phema_arena_copy(&checkpoint->arena, unread->name, unread->name_size);
+    copy.class_name =
+        phema_arena_copy(&checkpoint->arena, unread->class_name, strlen(unread->class_name));
+    if (!copy.name || !copy.class_name ||
+        !phema_array_grow(&checkpoint->unread, &checkpoint->unread_capacity, checkpoint->n_unread,
+                          sizeof(*checkpoint->unread)))
+        return phema_fail_memory(err);
+    checkpoint->unread[checkpoint->n_unread++] = copy;
+    return PHEMA_OK;
+}
+
 enum phema_status checkpoint_warn(struct phema_checkpoint *checkpoint, struct phema_error *err,
                                   const char *format, ...)
 {
@@ -183,6 +198,9 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
     free(checkpoint->metadata);
     checkpoint->metadata = NULL;
     checkpoint->n_metadata = checkpoint->metadata_capacity = 0;
+    free(checkpoint->unread);
+    checkpoint->unread = NULL;
+    checkpoint->n_unread = checkpoint->unread_capacity = 0;
     free(checkpoint->values);
     checkpoint->values = NULL;
     checkpoint->n_values = checkpoint->values_capacity = 0;
@@ -279,6 +297,13 @@ size_t phema_checkpoint_n_values(const struct phema_checkpoint *checkpoint)
 const struct phema_value *phema_checkpoint_values(const struct phema_checkpoint *checkpoint)
 {
     return checkpoint->values;
+}
+
+const struct phema_unread *phema_checkpoint_unread(const struct phema_checkpoint *checkpoint,
+                                                   size_t *n)
+{
+    *n = checkpoint->n_unread;
+    return checkpoint->unread;
 }
 
 size_t phema_checkpoint_n_warnings(const struct phema_checkpoint *checkpoint)

@@ -1,36 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* registry.c - The table of formats, in the order they are probed; formats recognised but
- * unsupported; which names are checkpoints. Safetensors comes first: its probe is the strictest,
- * and a header of 640 bytes starts with 80 02, as a pickle does. */
+/* registry.c - The table of formats, in the order they are probed; which names are checkpoints.
+ * Safetensors comes first: its probe is the strictest, and a header of 640 bytes starts with 80 02,
+ * as a pickle does. */
 #include <string.h>
 
 #include "format.h"
 #include "phema/strbuf.h"
-
-static const struct phema_extension no_extensions[] = {{NULL, 0}};
-
-/* ---- Recognised but unsupported, so that the refusal names the format ---- */
-
-/* POSIX ustar. */
-static bool probe_tar(struct phema_span content)
-{
-    return content.size >= 512 && memcmp(content.data + 257, "ustar", 5) == 0;
-}
-
-static enum phema_status refuse_tar(struct phema_checkpoint *checkpoint,
-                                    const struct phema_checkpoint_options *options,
-                                    struct phema_error *err)
-{
-    (void)checkpoint;
-    (void)options;
-    return phema_fail(
-        err, PHEMA_ERR_FILE,
-        "is a tar archive (as torch 0.1 wrote them), which is not read; unpack it, or "
-        "save the checkpoint again with a newer torch");
-}
-
-const struct phema_format tar_format = {
-    .info = {.name = "tar", .extensions = no_extensions}, .probe = probe_tar, .open = refuse_tar};
 
 /* Tensors of other libraries, in formats that are never read. */
 static const char *const foreign_extensions[] = {".h5", ".msgpack", ".gguf", ".onnx"};
@@ -39,7 +14,7 @@ static const char *const foreign_extensions[] = {".h5", ".msgpack", ".gguf", ".o
 
 /* A new format is one line here and one file that defines NAME_format. */
 #define FORMATS(add)                                                                               \
-    add(safetensors) add(torch_zip) add(torch_legacy) add(zstd) add(dcp) add(pickle) add(tar)      \
+    add(safetensors) add(torch_zip) add(torch_legacy) add(zstd) add(dcp) add(pickle) add(foreign)  \
         add(sharded) add(dcp_safetensors) add(torch_checkpointing)
 
 #define DECLARE(name) extern const struct phema_format name##_format;

@@ -220,6 +220,10 @@ static enum phema_status locate_tensors(struct series_builder *builder,
     snapshot->is_checkpoint_shared = builder->is_owned;
     snapshot->is_compressed = phema_checkpoint_is_compressed(snapshot->checkpoint);
     builder->is_owned = true;
+    enum phema_status read =
+        tensor_filter_check_read(&builder->filter, builder->options->is_conversion, err);
+    if (read)
+        return phema_fail_in(err, read, "%s", snapshot->path);
     if (builder->candidates.layout->has_step_inside) {
         enum phema_status status = read_clock(builder, snapshot, is_first, err);
         if (status)

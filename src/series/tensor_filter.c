@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "phema/setting.h"
+#include "sets.h"
+
 static enum phema_status match_any(struct phema_regex *const *patterns, size_t n,
                                    const struct phema_set_member *member, bool *is_match,
                                    struct phema_error *err)
@@ -37,6 +40,79 @@ PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_f
     status = match_any(filter->excludes, filter->n_excludes, member, &is_excluded, err);
     if ((filter->n_includes && !is_included) || is_excluded)
         out->name = NULL;
+    return status;
+}
+
+/* Whether tensors at this place would take part in the current set. */
+static enum phema_status is_wanted(bool *out, const struct tensor_filter *filter,
+                                   const struct phema_unread *unread, bool is_conversion,
+                                   struct phema_error *err)
+{
+    const char *prefix = filter->set->prefix;
+    size_t size = strlen(prefix);
+    bool is_root =
+        unread->name_size + 1 == size && prefix[unread->name_size] == '.'; /* of the set */
+    size_t begin = is_root ? unread->name_size : size;
+    *out = unread->name_size >= begin && memcmp(unread->name, prefix, begin) == 0;
+    if (!*out || (!is_conversion && root_is_optimizer(unread->name, unread->name_size)))
+        return *out = false, PHEMA_OK;
+    const struct phema_set_member member = {filter->set, unread->name + begin,
+                                            unread->name_size - begin};
+    bool is_included = filter->n_includes == 0, is_excluded = false;
+    enum phema_status status = PHEMA_OK;
+    if (!is_included)
+        status = match_any(filter->includes, filter->n_includes, &member, &is_included, err);
+    if (!status)
+        status = match_any(filter->excludes, filter->n_excludes, &member, &is_excluded, err);
+    *out = is_included && !is_excluded;
+    return status;
+}
+
+enum phema_status tensor_filter_check_read(const struct tensor_filter *filter, bool is_conversion,
+                                           struct phema_error *err)
+{
+    size_t n = 0;
+    const struct phema_unread *unread = phema_checkpoint_unread(filter->sets->checkpoint, &n);
+    const struct phema_unread **wanted =
+        phema_arena_array(filter->sets->arena, n, sizeof(struct phema_unread *));
+    struct phema_name_buffer place, class;
+    size_t n_wanted = 0;
+    if (n && !wanted)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        bool is_one = false;
+        enum phema_status status = is_wanted(&is_one, filter, &unread[i], is_conversion, err);
+        if (status)
+            return status;
+        for (size_t k = 0; k < n_wanted && is_one; k++)
+            is_one = strcmp(wanted[k]->class_name, unread[i].class_name) != 0;
+        if (is_one)
+            wanted[n_wanted++] = &unread[i];
+    }
+    if (n_wanted == 0)
+        return PHEMA_OK;
+    const struct phema_unread *first = wanted[0];
+    (void)phema_name_escape(&place, first->name, first->name_size);
+    (void)phema_name_escape(&class, first->class_name, strlen(first->class_name));
+    if (first->why)
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is made by '%s': %s", place.text, class.text,
+                          first->why);
+    struct phema_strbuf classes = {0};
+    for (size_t k = 0; k < n_wanted; k++)
+        if (!wanted[k]->why)
+            phema_strbuf_printf(
+                &classes, "%s'%s'", classes.size ? ", " : "",
+                phema_name_escape(&class, wanted[k]->class_name, strlen(wanted[k]->class_name)));
+    enum phema_status status = phema_strbuf_check(&classes, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_FILE,
+                            "'%s' holds tensors in objects of classes that are not read, %s; save "
+                            "the state_dict, or leave out what they hide with %s for each",
+                            place.text, classes.data, phema_setting_name(PHEMA_SET_ALLOW_GLOBAL));
+    phema_strbuf_clear(&classes);
+    for (size_t k = 0; k < n_wanted; k++)
+        if (!wanted[k]->why)
+            (void)phema_suggest(err, status, PHEMA_SET_ALLOW_GLOBAL, wanted[k]->class_name);
     return status;
 }
 

@@ -48,6 +48,12 @@ bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor
 const struct tie *tensor_filter_ties(const struct tensor_filter *filter,
                                      const struct phema_tensor *listed, size_t *n);
 
+/* Checks that all tensors of the current set that take part are read, and names all classes that
+ * hide some.
+ * PHEMA_ERR_FILE  they are not */
+PHEMA_FALLIBLE tensor_filter_check_read(const struct tensor_filter *filter, bool is_conversion,
+                                        struct phema_error *err);
+
 /* Sets the rule, and the reason of a copy. listed: the tensor with its full name in the file */
 void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
                         bool averages_buffers);

@@ -316,8 +316,8 @@ static void types_and_sizes_that_are_none(void **state)
     static const char *const dtypes[][2] = {
         {"float4_e2m1fn_x2", "tensor 'model.w': is of packed float4"},
         {"FloatStorage", "tensor 'model.w': expected a dtype of torch, found 'torch.FloatStorage'"},
-        {"qint8", "names 'torch.qint8': quantised"},
-        {"float31", "names 'torch.float31', which is not on the list"},
+        {"qint8", "tensor 'model.w': expected a dtype of torch, found 'torch.qint8'"},
+        {"float31", "tensor 'model.w': expected a dtype of torch, found 'torch.float31'"},
     };
     for (size_t i = 0; i < ARRAY_LEN(dtypes); i++) {
         make_columns(&columns);
@@ -420,7 +420,7 @@ static void more_boxes_than_processes_exist(void **state)
     phema_strbuf_clear(&metadata);
 }
 
-/* Classes allowed in .metadata are refused in any other pickle. */
+/* Classes of .metadata are opaque in any other pickle. */
 static void classes_are_known_here_alone(void **state)
 {
     (void)state;
@@ -431,18 +431,12 @@ static void classes_are_known_here_alone(void **state)
     begin_record(&pickle, "metadata", "Metadata");
     end_record(&pickle);
     put_text(&pickle, "s.");
-    static const char part[] = "names 'torch.distributed.checkpoint.metadata.Metadata', which is "
-                               "not on the list";
     put_torch(&file, pickle.data, pickle.size, 4);
-    assert_refused(file.data, file.size, part);
-    /* in a plain pickle the class appears too late to be one of ours */
-    file.size = 0;
-    put(&file, "\x80\x02}", 3);
-    put_string(&file, "a long key before the class, so that it is not what begins");
-    begin_record(&file, "metadata", "Metadata");
-    end_record(&file);
-    put_text(&file, "s.");
-    assert_refused(file.data, file.size, part);
+    struct phema_error err = {0};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 0);
+    phema_checkpoint_close(checkpoint);
 
     /* pickles that begin like the metadata but contain something else */
     file.size = 0;

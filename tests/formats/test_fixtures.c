@@ -233,6 +233,25 @@ static void snapshots_of_edm2_list_as_expected(void **state)
     check_series("edm2_attributes", "edm2_attributes", 2);
 }
 
+/* Fails also where a tensor of the file is not read. */
+static enum phema_status open_whole(struct phema_checkpoint **out, const char *path,
+                                    struct phema_error *err)
+{
+    enum phema_status status = phema_checkpoint_open(out, path, NULL, err);
+    if (status) {
+        assert_ptr_equal(strstr(err->message, path), err->message);
+        return status;
+    }
+    size_t n = 0;
+    const struct phema_unread *unread = phema_checkpoint_unread(*out, &n);
+    for (size_t i = 0; i < n && !status; i++)
+        status = phema_fail(err, PHEMA_ERR_FILE, "%s: %s", unread[i].class_name,
+                            unread[i].why ? unread[i].why : "");
+    phema_checkpoint_close(*out);
+    *out = NULL;
+    return status;
+}
+
 static void refused_files_are_refused_with_their_word(void **state)
 {
     (void)state;
@@ -249,14 +268,12 @@ static void refused_files_are_refused_with_their_word(void **state)
         (void)snprintf(file, sizeof(file), "%s/refuse/%s", PHEMA_FIXTURES, name);
         struct phema_error err = {0};
         struct phema_checkpoint *checkpoint = NULL;
-        assert_fails(phema_checkpoint_open(&checkpoint, file, NULL, &err), PHEMA_ERR_FILE, &err,
-                     word);
+        assert_fails(open_whole(&checkpoint, file, &err), PHEMA_ERR_FILE, &err, word);
         assert_null(checkpoint);
-        assert_ptr_equal(strstr(err.message, file), err.message);
         assert_null(strchr(err.message, '\n'));
         n++;
     }
-    assert_int_equal(n, 18);
+    assert_int_equal(n, 16);
     phema_json_free(words);
 }
 

@@ -123,7 +123,7 @@ static void persistent_ids_are_checked(void **state)
     REFUSE(LEGACY_OBJECT,
            "\x80\x02(" TEXT("\6", "module") "ctorch.nn.modules.linear\nLinear\n" TEXT("\4", "a.py")
                TEXT("\4", "pass") "tQ.",
-           "save the state_dict");
+           "is listed, and no tensor names it"); /* the source is ignored */
     REFUSE(LEGACY_OBJECT,
            "\x80\x02" LEGACY_STORAGE
            "(" TEXT("\7", "storage") "ctorch\nHalfStorage\n" TEXT("\1", "k")

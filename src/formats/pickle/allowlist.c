@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* allowlist.c - The globals a pickle may name, and what each becomes. Any other name is refused,
- * even if the pickle only mentions or drops it: the file may be a trap for the next reader. */
+/* allowlist.c - The globals a pickle may name, and what each becomes. Nothing is looked up or called
+ * for any name; what others make is opaque. Names that run programs are refused even if the pickle
+ * only mentions or drops them: the file is a trap for the next reader. */
 #include <string.h>
 
 #include "pickle/machine.h"
@@ -8,7 +9,7 @@
 static const struct rule {
     const char *name;
     enum pickle_action action;
-    const char *why; /* for ACTION_REFUSED */
+    const char *why; /* of ACTION_UNREAD */
 } rules[] = {
     {"collections.OrderedDict", ACTION_DICT, NULL},
     {"collections.defaultdict", ACTION_DICT, NULL},
@@ -23,6 +24,7 @@ static const struct rule {
     {"torch._utils._rebuild_tensor_v3", ACTION_TENSOR_V3, NULL},
     {"torch._utils._rebuild_parameter", ACTION_PARAMETER, NULL},
     {"torch._utils._rebuild_parameter_with_state", ACTION_PARAMETER_WITH_STATE, NULL},
+    {"torch._utils._rebuild_device_tensor_from_cpu_tensor", ACTION_DEVICE_TENSOR, NULL},
     {"torch._tensor._rebuild_from_type_v2", ACTION_FROM_TYPE, NULL},
     {"torch.Tensor", ACTION_TENSOR_CLASS, NULL},
     {"torch.nn.parameter.Parameter", ACTION_TENSOR_CLASS, NULL},
@@ -40,16 +42,16 @@ static const struct rule {
     {"torch.distributed._mesh_layout._MeshLayout", ACTION_RECORD_CLASS, NULL},
     {"torch.distributed._mesh_layout._FlatLayout", ACTION_RECORD_CLASS, NULL},
 
-    {"torch._utils._rebuild_sparse_tensor", ACTION_REFUSED,
+    {"torch._utils._rebuild_sparse_tensor", ACTION_UNREAD,
      "sparse tensors are not read; save them after .to_dense()"},
-    {"torch._utils._rebuild_sparse_csr_tensor", ACTION_REFUSED,
+    {"torch._utils._rebuild_sparse_csr_tensor", ACTION_UNREAD,
      "sparse tensors are not read; save them after .to_dense()"},
-    {"torch._utils._rebuild_qtensor", ACTION_REFUSED,
+    {"torch._utils._rebuild_qtensor", ACTION_UNREAD,
      "quantised tensors are not read; save them after .dequantize()"},
-    {"torch._utils._rebuild_nested_tensor", ACTION_REFUSED, "nested tensors are not read"},
-    {"torch._utils._rebuild_meta_tensor_no_storage", ACTION_REFUSED,
+    {"torch._utils._rebuild_nested_tensor", ACTION_UNREAD, "nested tensors are not read"},
+    {"torch._utils._rebuild_meta_tensor_no_storage", ACTION_UNREAD,
      "meta tensors have no data to read"},
-    {"torch._utils._rebuild_device_tensor_from_numpy", ACTION_REFUSED,
+    {"torch._utils._rebuild_device_tensor_from_numpy", ACTION_UNREAD,
      "tensors kept as numpy arrays are not read"},
 
     {"torch.storage.UntypedStorage", ACTION_UNTYPED_STORAGE_CLASS, NULL},
@@ -104,15 +106,16 @@ static const struct rule distributed[] = {
 
 /* Names in builtins; protocol 2 calls the module __builtin__ and some by their old names. */
 static const struct rule builtins[] = {
-    {"set", ACTION_SET, NULL},       {"frozenset", ACTION_SET, NULL},
-    {"dict", ACTION_DICT, NULL},     {"bytearray", ACTION_UNHASHABLE, NULL},
-    {"complex", ACTION_INERT, NULL}, {"list", ACTION_UNHASHABLE, NULL},
-    {"tuple", ACTION_INERT, NULL},   {"int", ACTION_INERT, NULL},
-    {"float", ACTION_INERT, NULL},   {"str", ACTION_INERT, NULL},
-    {"bool", ACTION_INERT, NULL},    {"bytes", ACTION_INERT, NULL},
-    {"object", ACTION_INERT, NULL},  {"slice", ACTION_INERT, NULL},
-    {"range", ACTION_INERT, NULL},   {"xrange", ACTION_INERT, NULL},
-    {"unicode", ACTION_INERT, NULL}, {"long", ACTION_INERT, NULL},
+    {"set", ACTION_SET, NULL},         {"frozenset", ACTION_SET, NULL},
+    {"dict", ACTION_DICT, NULL},       {"bytearray", ACTION_UNHASHABLE, NULL},
+    {"complex", ACTION_INERT, NULL},   {"list", ACTION_UNHASHABLE, NULL},
+    {"tuple", ACTION_INERT, NULL},     {"int", ACTION_INERT, NULL},
+    {"float", ACTION_INERT, NULL},     {"str", ACTION_INERT, NULL},
+    {"bool", ACTION_INERT, NULL},      {"bytes", ACTION_INERT, NULL},
+    {"object", ACTION_INERT, NULL},    {"slice", ACTION_INERT, NULL},
+    {"range", ACTION_INERT, NULL},     {"xrange", ACTION_INERT, NULL},
+    {"unicode", ACTION_INERT, NULL},   {"long", ACTION_INERT, NULL},
+    {"getattr", ACTION_UNKNOWN, NULL}, /* a method, as Python 2's protocol writes it */
 };
 
 /* torch.NAME, a dtype, and torch.STORAGEStorage, the class of storages of it. */
@@ -157,7 +160,7 @@ static const struct rule *find_rule(const struct rule *list, size_t n, const cha
     return NULL;
 }
 
-static bool find_dtype(struct pickle_global *out, const char **why, const char *name)
+static bool find_dtype(struct pickle_global *out, const char *name)
 {
     const char *inner = after(name, "torch.");
     if (!inner)
@@ -180,8 +183,8 @@ static bool find_dtype(struct pickle_global *out, const char **why, const char *
     }
     if (after(storage, "QInt") || after(storage, "QUInt") || after(inner, "qint") ||
         after(inner, "quint")) {
-        out->action = ACTION_REFUSED;
-        *why = "quantised tensors are not read; save them after .dequantize()";
+        out->action = ACTION_UNREAD;
+        out->why = "quantised tensors are not read; save them after .dequantize()";
         return true;
     }
     return false;
@@ -203,35 +206,51 @@ static bool is_module_class(const char *name)
     return true;
 }
 
-bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
-                        const struct pickle_host *host)
+/* Modules whose functions run programs or code, and no checkpoint needs. Others could do so, too:
+ * the list is a courtesy to the next reader, not a guard of this one. */
+static bool is_trap(const char *name)
 {
-    const struct phema_checkpoint_options *options = host->options;
+    static const char *const modules[] = {
+        "builtins.",   "__builtin__.", "os.",   "posix.",      "nt.",        "sys.",
+        "subprocess.", "commands.",    "pty.",  "runpy.",      "importlib.", "shutil.",
+        "socket.",     "ctypes.",      "code.", "webbrowser.",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(modules); i++)
+        if (after(name, modules[i]))
+            return true;
+    return false;
+}
+
+static const struct rule *find_known(const char *name, bool is_distributed)
+{
     const struct rule *rule =
-        host->is_distributed ? find_rule(distributed, ARRAY_LEN(distributed), name) : NULL;
+        is_distributed ? find_rule(distributed, ARRAY_LEN(distributed), name) : NULL;
     if (!rule)
         rule = find_rule(rules, ARRAY_LEN(rules), name);
     const char *builtin = after(name, "builtins.");
     if (!builtin)
         builtin = after(name, "__builtin__.");
-    if (!rule && builtin)
-        rule = find_rule(builtins, ARRAY_LEN(builtins), builtin);
+    return rule || !builtin ? rule : find_rule(builtins, ARRAY_LEN(builtins), builtin);
+}
+
+bool pickle_global_find(struct pickle_global *out, const char *name, const struct pickle_host *host)
+{
+    const struct phema_checkpoint_options *options = host->options;
+    const struct rule *rule = find_known(name, host->is_distributed);
     if (rule) {
         out->action = rule->action;
-        *why = rule->why;
+        out->why = rule->why;
         return true;
     }
-    if (find_dtype(out, why, name))
+    if (find_dtype(out, name))
         return true;
     if (is_module_class(name)) {
         out->action = ACTION_MODULE_CLASS;
         return true;
     }
-    for (size_t i = 0; options && i < options->n_allow_globals; i++) {
-        if (strcmp(name, options->allow_globals[i]) == 0) {
+    out->action = ACTION_UNKNOWN;
+    for (size_t i = 0; options && i < options->n_allow_globals; i++)
+        if (strcmp(name, options->allow_globals[i]) == 0)
             out->action = ACTION_ALLOWED;
-            return true;
-        }
-    }
-    return false;
+    return out->action == ACTION_ALLOWED || !is_trap(name);
 }

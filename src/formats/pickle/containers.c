@@ -157,13 +157,19 @@ enum phema_status op_small_tuple(struct pickle_machine *machine, uint8_t opcode,
     return push_container(machine, PICKLE_TUPLE, items, n, err);
 }
 
-/* Makes a container of an object that the user has allowed, once items are added to it. */
+/* Makes a container of an object of a class outside the list, once items are added to it. Where it
+ * was made of something, these items are hidden. */
 static void become_container(struct pickle_node *node, enum pickle_kind kind)
 {
-    if (node->kind == PICKLE_OBJECT && node->global->action == ACTION_ALLOWED) {
-        node->kind = (uint8_t)kind;
-        node->items = (struct pickle_items){NULL, 0, 0};
+    if (node->kind != PICKLE_OPAQUE || node->record->class->action == ACTION_UNREAD)
+        return;
+    const struct pickle_node *args = node->record->args;
+    if (node->record->state || (args && args->items.n > 0)) {
+        node->record->hides_items = true;
+        return;
     }
+    node->kind = (uint8_t)kind;
+    node->items = (struct pickle_items){NULL, 0, 0};
 }
 
 /* Pops the items of an opcode, n_single or all above a mark, and finds the container below them. */
@@ -194,8 +200,9 @@ enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode, stru
     enum pickle_kind wanted = opcode == 0x90 ? PICKLE_SET : PICKLE_LIST;
     become_container(target, wanted);
     /* a deque is inert; its items are ignored */
-    if (wanted == PICKLE_LIST && target->kind == PICKLE_OBJECT &&
-        strcmp(target->global->name, "collections.deque") == 0)
+    if ((wanted == PICKLE_LIST && target->kind == PICKLE_OBJECT &&
+         strcmp(target->global->name, "collections.deque") == 0) ||
+        target->kind == PICKLE_OPAQUE)
         return PHEMA_OK;
     if (target->kind != wanted)
         return phema_fail(err, PHEMA_ERR_FILE, "adds items: expected a %s",
@@ -218,6 +225,8 @@ enum phema_status op_set_item(struct pickle_machine *machine, uint8_t opcode,
     if (n % 2)
         return fail_odd(err);
     become_container(target, PICKLE_DICT);
+    if (target->kind == PICKLE_OPAQUE)
+        return PHEMA_OK;
     if (target->kind != PICKLE_DICT)
         return phema_fail(err, PHEMA_ERR_FILE, "sets items: expected a dict");
     return pickle_set_items(machine, target, items, n, err);

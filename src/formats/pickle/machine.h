@@ -1,6 +1,7 @@
 /* machine.h - A restricted reader of Python pickles, protocols 2 to 5 (docs/formats/pickle.md). It
- * only builds a tree of nodes: it looks up no class and calls no function. A name that is not in
- * allowlist.c is refused, even if it is only mentioned. */
+ * only builds a tree of nodes: it looks up no class and calls no function. What a name that is not
+ * in allowlist.c makes is opaque; a name that runs programs is refused even if it is only
+ * mentioned. */
 #ifndef FORMATS_PICKLE_MACHINE_H
 #define FORMATS_PICKLE_MACHINE_H
 
@@ -20,8 +21,9 @@ enum pickle_kind {
     PICKLE_SET,  /* or a frozenset */
     PICKLE_DICT, /* items are key, value, key, value ... in the order they were set */
     PICKLE_GLOBAL,
-    PICKLE_OBJECT, /* inert: never read */
-    PICKLE_MODULE, /* of torch.nn.modules or EDM2's persistence: its state is a dict or NULL */
+    PICKLE_OBJECT, /* inert: holds no tensor */
+    PICKLE_OPAQUE, /* of a class outside the list, or a tensor that is not read: a record */
+    PICKLE_MODULE, /* its state is a dict or NULL */
     PICKLE_RECORD, /* of a class of torch.distributed */
     PICKLE_STORAGE,
     PICKLE_TENSOR
@@ -31,7 +33,9 @@ enum pickle_kind {
 enum pickle_action {
     ACTION_INERT,
     ACTION_UNHASHABLE, /* inert, and never a key of a dict */
-    ACTION_ALLOWED,    /* by the user: inert, may become a container */
+    ACTION_UNKNOWN,    /* outside the list: opaque, may become a container or a module */
+    ACTION_ALLOWED,    /* the same, and the user has said that what it hides is not needed */
+    ACTION_UNREAD,     /* makes a tensor that is not read, for the reason `why` */
     ACTION_DICT,
     ACTION_SET,
     ACTION_SIZE, /* torch.Size: the tuple it is made of */
@@ -40,6 +44,7 @@ enum pickle_action {
     ACTION_TENSOR_V3,
     ACTION_PARAMETER,
     ACTION_PARAMETER_WITH_STATE,
+    ACTION_DEVICE_TENSOR, /* of a tensor on the CPU */
     ACTION_FROM_TYPE,
     ACTION_TENSOR_CLASS,
     ACTION_WRAPPER, /* makes a tensor of a subclass around others */
@@ -50,9 +55,8 @@ enum pickle_action {
     ACTION_PACKED_DTYPE, /* float4_e2m1fn_x2: two elements in one of torch's */
     ACTION_MODULE_CLASS,
     ACTION_RECORD_CLASS,
-    ACTION_PERSISTENT,   /* makes an object of the class in a source text: a module, if any */
-    ACTION_LOAD_STORAGE, /* from bytes that are a whole file of the legacy format */
-    ACTION_REFUSED
+    ACTION_PERSISTENT,  /* makes an object of the class in a source text: a module, if any */
+    ACTION_LOAD_STORAGE /* from bytes that are a whole file of the legacy format */
 };
 
 struct pickle_storage {
@@ -86,11 +90,15 @@ struct pickle_global {
     enum pickle_action action;
     enum phema_dtype dtype;
     const char *name; /* "module.name", in the arena */
+    const char *why;  /* of ACTION_UNREAD, as the end of a sentence */
 };
 
+/* Of an opaque node: it was called with args, and may hide more than args and state show. */
 struct pickle_record {
     const struct pickle_global *class;
-    struct pickle_node *state; /* a dict or a tuple; NULL when none was given */
+    struct pickle_node *state; /* a dict or a tuple, of an opaque node any; NULL: none was given */
+    struct pickle_node *args;  /* of an opaque node: a tuple, or NULL */
+    bool hides_items;
 };
 
 struct pickle_node {
@@ -105,7 +113,7 @@ struct pickle_node {
         double real;
         struct phema_span span; /* text, bytes, bigint: a view of the pickle */
         struct pickle_items items;
-        struct pickle_global *global;
+        const struct pickle_global *global;
         struct pickle_node *state; /* of a module */
         struct pickle_record *record;
         struct pickle_storage *storage;
@@ -162,9 +170,8 @@ bool pickle_is_record(const struct pickle_node *node, const char *class);
 /* The value of a field of a record whose state is a dict; NULL when it is missing. */
 struct pickle_node *pickle_field(const struct pickle_node *record, const char *name);
 
-/* The entry of the allow-list for a name; false: not in the list. A name that is known but not read
- * has ACTION_REFUSED and a reason in *why. */
-bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
+/* The meaning of a name; false: it runs programs or code, and is refused. */
+bool pickle_global_find(struct pickle_global *out, const char *name,
                         const struct pickle_host *host);
 
 #endif

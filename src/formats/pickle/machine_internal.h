@@ -74,6 +74,11 @@ pickle_opcode op_empty, op_from_mark, op_small_tuple, op_append, op_set_item;
 /* objects.c */
 pickle_opcode op_global, op_stack_global, op_call, op_build, op_persistent_id;
 
+/* An opaque node, in the arena. args: a tuple or NULL. */
+PHEMA_FALLIBLE pickle_make_opaque(struct pickle_node **out, struct pickle_machine *machine,
+                                  const struct pickle_global *class, struct pickle_node *args,
+                                  struct phema_error *err);
+
 /* Makes a tensor from the arguments of a rebuild function of torch (rebuild_tensor.c). */
 PHEMA_FALLIBLE pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,
                                      const struct pickle_global *function,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* objects.c - Opcodes of globals, calls, builds and persistent ids. "Calling" a global makes a
- * node: a dict, a tensor, a module, or an inert object. */
+ * node: a dict, a tensor, a module, an inert object, or an opaque one. */
 #include <string.h>
 
 #include "format.h"
@@ -8,17 +8,14 @@
 #include "phema/strbuf.h"
 #include "pickle/machine_internal.h"
 
-static enum phema_status fail_global(const char *name, const char *why, struct phema_error *err)
+static enum phema_status fail_global(const char *name, struct phema_error *err)
 {
     struct phema_name_buffer shown;
     struct phema_name_buffer again;
     size_t size = strlen(name);
-    if (why)
-        return phema_fail(err, PHEMA_ERR_FILE, "names '%s': %s",
-                          phema_name_escape(&shown, name, size), why);
     return phema_fail(err, PHEMA_ERR_FILE,
-                      "names '%s', which is not on the list of what a checkpoint may name; save "
-                      "the state_dict, or let it through as an inert object with %s%s",
+                      "names '%s', which runs code and which no checkpoint needs; save the "
+                      "state_dict, or let it through as an inert object with %s%s",
                       phema_name_escape(&shown, name, size),
                       phema_setting_equals(PHEMA_SET_ALLOW_GLOBAL),
                       phema_name_escape(&again, name, size));
@@ -29,7 +26,7 @@ static bool spans_are_equal(struct phema_span a, struct phema_span b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* A global that was named before is allowed. Refuses attribute paths in the name ("Linear.forward"), which could reach anything. */
+/* A global that was named before is allowed. */
 static enum phema_status push_global(struct pickle_machine *machine, struct phema_span module,
                                      struct phema_span name, struct phema_error *err)
 {
@@ -49,12 +46,11 @@ static enum phema_status push_global(struct pickle_machine *machine, struct phem
     if (memchr(joined, '\0', module.size + 1 + name.size))
         return phema_fail(err, PHEMA_ERR_FILE, "has a global with a NUL in its name");
 
-    const char *why = NULL;
-    if ((name.size && memchr(name.data, '.', name.size)) ||
-        !pickle_global_find(global, &why, joined, machine->host))
-        return fail_global(joined, NULL, err);
-    if (global->action == ACTION_REFUSED)
-        return fail_global(joined, why, err);
+    if (!pickle_global_find(global, joined, machine->host))
+        return fail_global(joined, err);
+    /* An attribute ("Linear.forward") of what the list has is not on the list. */
+    if (name.size && memchr(name.data, '.', name.size) && global->action != ACTION_ALLOWED)
+        global->action = ACTION_UNKNOWN;
     global->name = joined;
     const struct pickle_node node = {.kind = PICKLE_GLOBAL, .global = global};
     enum phema_status status = pickle_push_new(machine, &node, err);
@@ -105,13 +101,22 @@ enum phema_status op_stack_global(struct pickle_machine *machine, uint8_t opcode
     return push_global(machine, module->span, name->span, err);
 }
 
-static enum phema_status push_object(struct pickle_machine *machine, struct pickle_global *global,
-                                     struct phema_error *err)
+static enum phema_status push_object(struct pickle_machine *machine,
+                                     const struct pickle_global *global, struct phema_error *err)
 {
     const struct pickle_node node = {.kind = PICKLE_OBJECT,
                                      .is_unhashable = global->action == ACTION_UNHASHABLE,
                                      .global = global};
     return pickle_push_new(machine, &node, err);
+}
+
+static enum phema_status push_opaque(struct pickle_machine *machine,
+                                     const struct pickle_global *class, struct pickle_node *args,
+                                     struct phema_error *err)
+{
+    struct pickle_node *node = NULL;
+    enum phema_status status = pickle_make_opaque(&node, machine, class, args, err);
+    return status ? status : pickle_push(machine, node, err);
 }
 
 /* OrderedDict() and the like, empty or made of a list of pairs; any other argument (a factory, a
@@ -203,7 +208,8 @@ static enum phema_status push_loaded(struct pickle_machine *machine, const struc
     return status ? status : push_storage(machine, storage, err);
 }
 
-static enum phema_status pop_call(struct pickle_global **global, struct pickle_node **args,
+/* What an opaque object is called for is opaque, too. */
+static enum phema_status pop_call(const struct pickle_global **global, struct pickle_node **args,
                                   struct pickle_machine *machine, struct phema_error *err)
 {
     struct pickle_node *callee = NULL;
@@ -213,12 +219,12 @@ static enum phema_status pop_call(struct pickle_global **global, struct pickle_n
     status = pickle_pop(&callee, machine, err);
     if (status)
         return status;
-    if (callee->kind != PICKLE_GLOBAL)
+    if (callee->kind != PICKLE_GLOBAL && callee->kind != PICKLE_OPAQUE)
         return phema_fail(err, PHEMA_ERR_FILE, "calls an object that is not a global");
+    *global = callee->kind == PICKLE_GLOBAL ? callee->global : callee->record->class;
     if ((*args)->kind != PICKLE_TUPLE)
         return phema_fail(err, PHEMA_ERR_FILE, "calls '%s' with arguments that are no tuple",
-                          callee->global->name);
-    *global = callee->global;
+                          (*global)->name);
     return PHEMA_OK;
 }
 
@@ -234,6 +240,7 @@ static enum phema_status call_function(struct pickle_machine *machine,
     case ACTION_TENSOR_V3:
     case ACTION_PARAMETER:
     case ACTION_PARAMETER_WITH_STATE:
+    case ACTION_DEVICE_TENSOR:
     case ACTION_FROM_TYPE:
         status = pickle_rebuild_tensor(&tensor, machine, function, args, err);
         if (!status)
@@ -257,7 +264,7 @@ enum phema_status op_call(struct pickle_machine *machine, uint8_t opcode, struct
 {
     static const struct pickle_node module = {.kind = PICKLE_MODULE, .state = NULL};
     bool is_new = opcode == 0x81;
-    struct pickle_global *global = NULL;
+    const struct pickle_global *global = NULL;
     struct pickle_node *args = NULL;
     enum phema_status status = pop_call(&global, &args, machine, err);
     if (status)
@@ -269,8 +276,11 @@ enum phema_status op_call(struct pickle_machine *machine, uint8_t opcode, struct
         return push_object(machine, global, err);
     case ACTION_INERT:
     case ACTION_UNHASHABLE:
-    case ACTION_ALLOWED:
         return push_object(machine, global, err);
+    case ACTION_UNKNOWN:
+    case ACTION_ALLOWED:
+    case ACTION_UNREAD:
+        return push_opaque(machine, global, args, err);
     case ACTION_DICT:
         return push_dict(machine, args, err);
     case ACTION_SET:
@@ -304,6 +314,29 @@ static enum phema_status build_record(struct pickle_record *record, struct pickl
     return PHEMA_OK;
 }
 
+/* The state of a module is a dict that has dicts of these names: torch's first and 17th. */
+static bool is_module_state(const struct pickle_node *state)
+{
+    enum { MOST = 2 * 32 };
+    unsigned n = 0;
+    for (size_t i = 0; state->kind == PICKLE_DICT && i + 1 < state->items.n && i < MOST; i += 2)
+        if (pickle_is_text(state->items.at[i], "_parameters") ||
+            pickle_is_text(state->items.at[i], "_modules"))
+            n += state->items.at[i + 1]->kind == PICKLE_DICT;
+    return n == 2;
+}
+
+static void build_opaque(struct pickle_node *target, struct pickle_node *state)
+{
+    struct pickle_record *record = target->record;
+    record->hides_items |= record->state != NULL; /* of which one is dropped */
+    record->state = state;
+    if (!record->hides_items && record->class->action != ACTION_UNREAD && is_module_state(state)) {
+        target->kind = PICKLE_MODULE;
+        target->state = state;
+    }
+}
+
 /* Modules and records keep their state, dicts keep it as attributes, and other nodes drop it. On a
  * global it would change a class. */
 enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
@@ -335,6 +368,9 @@ enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struc
         return PHEMA_OK;
     case PICKLE_RECORD:
         return build_record(target->record, state, err);
+    case PICKLE_OPAQUE:
+        build_opaque(target, state);
+        return PHEMA_OK;
     default:
         return phema_fail(err, PHEMA_ERR_FILE, "sets the state of a value that is not an object");
     }
@@ -351,6 +387,14 @@ enum phema_status op_persistent_id(struct pickle_machine *machine, uint8_t opcod
         return status;
     if (!machine->host->find_storage)
         return phema_fail(err, PHEMA_ERR_FILE, "has a persistent id where none is expected");
+    struct pickle_node *class =
+        id->kind == PICKLE_TUPLE && id->items.n > 1 ? id->items.at[1] : NULL;
+    /* ('module', class, file, source): torch.save notes the source, which is never executed */
+    if (pickle_is(class, PICKLE_GLOBAL) && pickle_is_text(id->items.at[0], "module"))
+        return pickle_push(machine, class, err);
+    /* ('storage', class, ...), of a class that is not read */
+    if (pickle_is(class, PICKLE_GLOBAL) && class->global->action == ACTION_UNREAD)
+        return push_opaque(machine, class->global, NULL, err);
     status = machine->host->find_storage(&storage, machine->host->context, id, err);
     return status ? status : push_storage(machine, storage, err);
 }

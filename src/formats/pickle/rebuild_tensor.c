@@ -90,6 +90,10 @@ static enum phema_status make_tensor(struct pickle_node **out, struct pickle_mac
     if (args->items.n < counts[v].least || args->items.n > counts[v].most)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, found %zu", counts[v].least,
                           (size_t)args->items.n);
+    if (pickle_is(arg(args, 0), PICKLE_OPAQUE)) {
+        *out = args->items.at[0];
+        return PHEMA_OK;
+    }
     if (!pickle_is(arg(args, 0), PICKLE_STORAGE) || !pickle_is_count(arg(args, 1)))
         return fail_expected(err, "a storage and an offset of 0 or more");
     if (!pickle_holds_sizes(arg(args, 2)) || !pickle_holds_sizes(arg(args, 3)) ||
@@ -117,14 +121,28 @@ static enum phema_status make_tensor(struct pickle_node **out, struct pickle_mac
     return PHEMA_OK;
 }
 
-/* (tensor, requires_grad, hooks[, state]) */
+/* (tensor, requires_grad, hooks[, state]), or (tensor, dtype, device, requires_grad) */
 static enum phema_status read_parameter(struct pickle_node **out, const struct pickle_node *args,
                                         size_t n_wanted, struct phema_error *err)
 {
-    if (args->items.n != n_wanted || !pickle_is(arg(args, 0), PICKLE_TENSOR))
+    bool is_tensor = pickle_is(arg(args, 0), PICKLE_TENSOR);
+    if (args->items.n != n_wanted || (!is_tensor && !pickle_is(arg(args, 0), PICKLE_OPAQUE)))
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, the first a tensor",
                           n_wanted);
     *out = args->items.at[0];
+    return PHEMA_OK;
+}
+
+/* torch.save on a device without storages of its own (XLA and the like) moves each tensor to the CPU. */
+static enum phema_status read_device_tensor(struct pickle_node **out,
+                                            const struct pickle_node *args, struct phema_error *err)
+{
+    enum phema_status status = read_parameter(out, args, 4, err);
+    const struct pickle_node *dtype = arg(args, 1);
+    if (status || (*out)->kind == PICKLE_OPAQUE)
+        return status;
+    if (!pickle_is(dtype, PICKLE_GLOBAL) || dtype->global->dtype != (*out)->tensor->dtype)
+        return fail_expected(err, "a tensor of a device in the dtype of its copy on the CPU");
     return PHEMA_OK;
 }
 
@@ -172,14 +190,14 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
         if (arg(args, 0)->global->action == ACTION_WRAPPER &&
             arg(args, 1)->global->action == ACTION_DTENSOR_CLASS)
             return make_dtensor(out, machine, arg(args, 2), arg(args, 3), err);
-        if (arg(args, 0)->global->action == ACTION_WRAPPER)
-            return phema_fail(err, PHEMA_ERR_FILE,
-                              "tensors of a wrapper subclass, '%s', are not read",
-                              arg(args, 1)->global->name);
-        if (arg(args, 1)->global->action != ACTION_TENSOR_CLASS)
-            return phema_fail(err, PHEMA_ERR_FILE,
-                              "the tensor is of a subclass, '%s', which is not read",
-                              arg(args, 1)->global->name);
+        if (arg(args, 1)->global->action != ACTION_TENSOR_CLASS ||
+            arg(args, 0)->global->action == ACTION_WRAPPER) {
+            enum phema_status status =
+                pickle_make_opaque(out, machine, arg(args, 1)->global, NULL, err);
+            if (!status)
+                (*out)->record->hides_items = true;
+            return status;
+        }
         function = arg(args, 0)->global;
         args = arg(args, 2);
     }
@@ -192,6 +210,10 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
         return read_parameter(out, args, 3, err);
     case ACTION_PARAMETER_WITH_STATE:
         return read_parameter(out, args, 4, err);
+    case ACTION_DEVICE_TENSOR:
+        return read_device_tensor(out, args, err);
+    case ACTION_UNREAD:
+        return pickle_make_opaque(out, machine, function, NULL, err);
     default:
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' makes no tensor", function->name);
     }

@@ -42,6 +42,20 @@ enum phema_status pickle_push(struct pickle_machine *machine, struct pickle_node
     return PHEMA_OK;
 }
 
+enum phema_status pickle_make_opaque(struct pickle_node **out, struct pickle_machine *machine,
+                                     const struct pickle_global *class, struct pickle_node *args,
+                                     struct phema_error *err)
+{
+    struct pickle_record *record = pickle_alloc(machine, sizeof(*record));
+    struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
+    if (!record || !node)
+        return pickle_fail_memory(machine, err);
+    *record = (struct pickle_record){.class = class, .args = args};
+    *node = (struct pickle_node){.kind = PICKLE_OPAQUE, .record = record};
+    *out = node;
+    return PHEMA_OK;
+}
+
 enum phema_status pickle_push_new(struct pickle_machine *machine, const struct pickle_node *node,
                                   struct phema_error *err)
 {

@@ -209,13 +209,12 @@ static enum phema_status check_dtype(const struct pickle_node *dtype,
 {
     const struct pickle_host host = {.options = NULL};
     struct pickle_global found = {0};
-    const char *why = NULL;
     char name[32];
     if (!pickle_is(dtype, PICKLE_TEXT) || dtype->span.size >= sizeof(name))
         return fail_expected(err, "a dtype");
     memcpy(name, dtype->span.data, dtype->span.size);
     name[dtype->span.size] = '\0';
-    if (!pickle_global_find(&found, &why, name, &host) || found.action != ACTION_DTYPE ||
+    if (!pickle_global_find(&found, name, &host) || found.action != ACTION_DTYPE ||
         found.dtype != part->dtype)
         return phema_fail(err, PHEMA_ERR_FILE, "is %s, but metadata.pkl says another dtype",
                           phema_dtype_name(part->dtype));

@@ -15,9 +15,6 @@ static enum phema_status parse_id(struct pickle_storage *storage, const struct p
     static const uint8_t kinds[] = {PICKLE_TEXT, PICKLE_GLOBAL, PICKLE_TEXT,
                                     PICKLE_TEXT, PICKLE_INT,    PICKLE_NONE};
     size_t n = id->kind == PICKLE_TUPLE ? id->items.n : 0;
-    if (n && pickle_is_text(id->items.at[0], "module")) /* class, file and source follow */
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "holds a whole module, and the source of its class; save the state_dict");
     if (n_fields == 6 && n == 6 && id->items.at[5]->kind != PICKLE_NONE)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "has a storage that is a view of another one, which is not read; save it "

@@ -149,6 +149,20 @@ static enum phema_status search_module(bool *has_tensors, struct walk *walk,
     return PHEMA_OK;
 }
 
+/* What an opaque object was made of. A tensor that is not read counts as one. */
+static enum phema_status search_opaque(bool *has_tensors, struct walk *walk,
+                                       const struct pickle_record *record, unsigned nesting,
+                                       struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    *has_tensors |= record->hides_items || record->class->action == ACTION_UNREAD;
+    if (record->args)
+        status = search_attribute(has_tensors, walk, record->args, nesting, err);
+    if (!status && record->state)
+        status = search_attribute(has_tensors, walk, record->state, nesting, err);
+    return status;
+}
+
 /* Notes in the node whether any tensor lies below it. A container may contain itself through
  * attributes; that changes nothing. */
 static enum phema_status search(struct walk *walk, struct pickle_node *node, unsigned nesting,
@@ -156,8 +170,8 @@ static enum phema_status search(struct walk *walk, struct pickle_node *node, uns
 {
     bool is_container = node->kind == PICKLE_TUPLE || node->kind == PICKLE_LIST ||
                         node->kind == PICKLE_SET || node->kind == PICKLE_DICT;
-    if ((!is_container && node->kind != PICKLE_MODULE) || node->walk_state == WITH_TENSORS ||
-        node->walk_state == WITHOUT_TENSORS)
+    if ((!is_container && node->kind != PICKLE_MODULE && node->kind != PICKLE_OPAQUE) ||
+        node->walk_state == WITH_TENSORS || node->walk_state == WITHOUT_TENSORS)
         return PHEMA_OK;
     bool is_inside = node->walk_state == BEING_SEARCHED;
     if (walk->n_attributes && (is_inside || nesting > MAX_NESTING)) {
@@ -172,7 +186,9 @@ static enum phema_status search(struct walk *walk, struct pickle_node *node, uns
     bool has_tensors = false;
     node->walk_state = BEING_SEARCHED;
     enum phema_status status = is_container ? search_items(&has_tensors, walk, node, nesting, err)
-                                            : search_module(&has_tensors, walk, node, nesting, err);
+                               : node->kind == PICKLE_MODULE
+                                   ? search_module(&has_tensors, walk, node, nesting, err)
+                                   : search_opaque(&has_tensors, walk, node->record, nesting, err);
     node->walk_state = has_tensors ? WITH_TENSORS : WITHOUT_TENSORS;
     return status;
 }
@@ -354,7 +370,8 @@ static enum phema_status list_own(struct walk *walk, const struct pickle_node *d
             status = spend(walk, left_out->items.n, err);
         if (status || value->kind == PICKLE_NONE)
             continue;
-        bool is_named_tensor = key->kind == PICKLE_TEXT && value->kind == PICKLE_TENSOR;
+        bool is_named_tensor = key->kind == PICKLE_TEXT &&
+                               (value->kind == PICKLE_TENSOR || value->kind == PICKLE_OPAQUE);
         if (!is_named_tensor && !walk->n_attributes)
             return phema_fail(err, PHEMA_ERR_FILE,
                               "a module has a parameter or buffer that is no named tensor");
@@ -384,6 +401,23 @@ static enum phema_status list_module(struct walk *walk, const struct pickle_node
     return status;
 }
 
+/* Its tensors are attributes. Whoever wants those of the place it stands at is told that it is not
+ * read, unless the user has allowed its class. */
+static enum phema_status list_opaque(struct walk *walk, const struct pickle_record *record,
+                                     struct phema_error *err)
+{
+    if (walk->is_second)
+        return record->state ? list_state(walk, record->state, err) : PHEMA_OK;
+    const struct phema_unread unread = {.name = walk->name.data,
+                                        .name_size = walk->name.size,
+                                        .class_name = record->class->name,
+                                        .why = record->class->why};
+    enum phema_status status = spend(walk, unread.name_size, err);
+    return status || walk->n_attributes || record->class->action == ACTION_ALLOWED
+               ? status
+               : checkpoint_add_unread(walk->checkpoint, &unread, err);
+}
+
 static enum phema_status list_container(struct walk *walk, struct pickle_node *node,
                                         enum phema_tensor_kind kind, struct phema_error *err)
 {
@@ -398,6 +432,8 @@ static enum phema_status list_container(struct walk *walk, struct pickle_node *n
         return status;
     case PICKLE_MODULE:
         return list_module(walk, node, err);
+    case PICKLE_OPAQUE:
+        return list_opaque(walk, node->record, err);
     default: /* a set has no order that could name its members */
         leave_out(walk);
         return PHEMA_OK;
@@ -464,6 +500,19 @@ static enum phema_status warn(const struct walk *walk, struct phema_error *err)
     return status;
 }
 
+/* A file none of whose tensors is read. */
+static enum phema_status fail_unread(const struct phema_unread *unread, struct phema_error *err)
+{
+    struct phema_name_buffer class;
+    (void)phema_name_escape(&class, unread->class_name, strlen(unread->class_name));
+    if (unread->why)
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s': %s", class.text, unread->why);
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "holds tensors only in an object of the class '%s', which is not read; save "
+                      "the state_dict",
+                      class.text);
+}
+
 static enum phema_status walk_root(struct walk *walk, struct pickle_node *root,
                                    const char *model_key, struct phema_error *err)
 {
@@ -481,6 +530,10 @@ static enum phema_status walk_root(struct walk *walk, struct pickle_node *root,
     walk->is_second = true;
     if (!status && walk->has_attributes)
         status = list_pass(walk, root, model_key, model, err);
+    size_t n_unread = 0;
+    const struct phema_unread *unread = phema_checkpoint_unread(walk->checkpoint, &n_unread);
+    if (!status && n_unread && !walk->item && phema_checkpoint_n_tensors(walk->checkpoint) == 0)
+        status = fail_unread(unread, err);
     return status ? status : warn(walk, err);
 }
 

@@ -67,6 +67,11 @@ static enum phema_status find_top(const char **top, size_t *top_size, const stru
     }
     if (n_found == 1)
         return PHEMA_OK;
+    for (size_t i = 0; i < zip->n_entries && n_found == 0; i++) {
+        const char *foreign = foreign_zip(zip->entries[i].name, zip->entries[i].name_size);
+        if (foreign)
+            return phema_fail(err, PHEMA_ERR_FILE, "%s", foreign);
+    }
     return phema_fail(
         err, PHEMA_ERR_FILE,
         "is a zip file with %zu records */data.pkl, expected one as torch.save writes "
