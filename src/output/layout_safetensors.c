@@ -15,6 +15,14 @@ static bool is_own(const struct phema_metadata *item)
     return item->key_size >= strlen(prefix) && memcmp(item->key, prefix, strlen(prefix)) == 0;
 }
 
+/* A digest of the tensors, as kohya's sshs_model_hash: the average has others. */
+static bool is_hash(const struct phema_metadata *item)
+{
+    size_t size = strspn(item->value, "0123456789abcdefABCDEF");
+    return strstr(item->key, "hash") && size >= 8 &&
+           (item->value[size] == '\0' || strncmp(item->value, "0x", 2) == 0);
+}
+
 /* Metadata of the newest snapshot describe the average too. Transformers, for example, loads only
  * files whose metadata name the framework. */
 static size_t copy_metadata(struct phema_metadata *items, const struct draft *draft)
@@ -25,7 +33,7 @@ static size_t copy_metadata(struct phema_metadata *items, const struct draft *dr
     for (size_t i = 0; i < phema_checkpoint_n_metadata(draft->newest); i++) {
         const struct phema_metadata *item = &phema_checkpoint_metadata(draft->newest)[i];
         has_format = has_format || strcmp(item->key, key) == 0;
-        if (draft->options->is_conversion || !is_own(item))
+        if (draft->options->is_conversion || (!is_own(item) && !is_hash(item)))
             items[n++] = *item;
     }
     const char *format = phema_checkpoint_format(draft->newest);

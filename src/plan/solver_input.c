@@ -3,6 +3,7 @@
 #include "solver_input.h"
 
 #include <math.h>
+#include <string.h>
 
 const struct phema_prediction unknown_prediction = {PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN,
                                                     PHEMA_UNKNOWN, 0};
@@ -36,8 +37,12 @@ static double count_updates(const struct phema_profile *profile, double t)
  * update, and from a reset to the next one, all widths are the same parameters. Snapshots between
  * two steps of a table are the same as well. Only the last of them can be solved for. Averages that
  * are updated at every step never coincide. */
-static bool repeats(const struct phema_profile *a, const struct phema_profile *b)
+static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
 {
+    const struct phema_profile *a = &first->profile, *b = &second->profile;
+    if (a->t == b->t && a->t - a->origin <= 1 && b->t - b->origin <= 1 && first->kind &&
+        second->kind && strcmp(first->kind, "raw") == 0 && strcmp(second->kind, "raw") != 0)
+        return true; /* after one step, an average is its parameters */
     if (a->shape != b->shape || a->betas != b->betas || a->reset != b->reset ||
         a->origin != b->origin)
         return false;
@@ -74,7 +79,7 @@ PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema
     for (size_t k = 0; k < n; k++) {
         size_t later = k + 1;
         while (drops_repeats && later < n &&
-               !repeats(&series->snapshots[k].profile, &series->snapshots[later].profile))
+               !repeats(&series->snapshots[k], &series->snapshots[later]))
             later++;
         if (drops_repeats && later < n)
             continue;

@@ -121,6 +121,25 @@ PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,
                                    const struct phema_series_options *options,
                                    struct phema_error *err);
 
+/* ---- name_times.c ---- */
+
+/* The expression for the time in the names of checkpoints that no layout knows, in the arena; NULL:
+ * no field, or several that disagree, can be a time. Opens no file.
+ *   counts_steps  out: a word beside the number says so */
+PHEMA_FALLIBLE name_times_find(const char **pattern, bool *counts_steps,
+                               const struct candidate_list *candidates, struct phema_error *err);
+
+/* ---- counters.c ---- */
+
+/* Takes the times of candidates with numbers in their names from a counter that all of them have
+ * inside and that rises with the numbers; a file without a number takes part where it is newer.
+ * Without a counter, numbers from 0 on become numbers from 1 on, unless they count steps.
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE counters_apply(struct candidate_list *candidates, bool counts_steps,
+                              const struct phema_checkpoint_options *options,
+                              struct phema_error *err);
+
 /* ---- manifest.c ---- */
 
 PHEMA_FALLIBLE manifest_read(struct candidate_list *candidates, const char *path,

@@ -42,6 +42,22 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Checkpoints of a format that is not read, here or in the folders. */
+static bool find_foreign(const struct listing *listing, const char *path, struct phema_error *err)
+{
+    const char *kind = phema_foreign_directory(path);
+    for (size_t i = 0; i < listing->candidates.n && !kind; i++)
+        if (is_directory(listing->candidates.items[i].path))
+            kind = phema_foreign_directory(listing->candidates.items[i].path);
+    if (kind)
+        (void)phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "%s: holds %s, in a format that is not read; load it with its library, and write its "
+            "arrays with safetensors.numpy.save_file",
+            path, kind);
+    return kind != NULL;
+}
+
 /* "its folder snapshots/ holds 8 (edm2)": of several folders the one that holds most. */
 static bool find_below(const struct listing *listing, const char *path, struct phema_error *err)
 {
@@ -157,8 +173,8 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
     bool is_told = false;
     if (is_directory(path) && !options->name_regex) {
         is_told = open_listing(&listing, path) &&
-                  (find_above(path, err) || find_below(&listing, path, err) ||
-                   find_pattern(&listing, options, err));
+                  (find_foreign(&listing, path, err) || find_above(path, err) ||
+                   find_below(&listing, path, err) || find_pattern(&listing, options, err));
         close_listing(&listing);
     }
     if (is_told)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "series_builder.h"
+#include "twins.h"
 
 /* ---- Steps ---- */
 
@@ -143,6 +144,56 @@ static enum phema_status claim_inputs(struct series_builder *builder, struct phe
 
 /* ---- Open and close ---- */
 
+static bool is_any_left(const struct candidate_list *candidates)
+{
+    for (size_t i = 0; i < candidates->n; i++)
+        if (!candidates->items[i].is_left_out)
+            return true;
+    return false;
+}
+
+static bool is_one_checkpoint(const char *path)
+{
+    return phema_directory_has_model(path, true) || phema_directory_has_parts(path) ||
+           phema_directory_is_checkpoint(path);
+}
+
+/* Snapshots whose names no layout knows: a second look, with the field that can be the time. */
+static enum phema_status find_snapshots(struct series_builder *builder, struct phema_error *err)
+{
+    struct candidate_list *candidates = &builder->candidates;
+    struct phema_series_options options = *builder->options;
+    enum phema_status status = discover_snapshots(candidates, &options, err);
+    if (!status)
+        status = select_snapshots(candidates, &options, err);
+    bool may_be_folders =
+        !status && (candidates->layout == &layout_hf || candidates->layout == &layout_custom ||
+                    candidates->layout == &layout_steps);
+    if (may_be_folders)
+        status = twin_files_choose(candidates, &options, err);
+    bool is_layout_given = options.layout && strcmp(options.layout, "auto") != 0;
+    if (status || options.name_regex || is_layout_given || candidates->n_outputs ||
+        candidates->fault || candidates->layout == &layout_manifest || is_any_left(candidates) ||
+        is_one_checkpoint(options.snapshots))
+        return status;
+    bool counts_steps = false;
+    status = name_times_find(&options.name_regex, &counts_steps, candidates, err);
+    if (status || !options.name_regex)
+        return status;
+    candidates->n = 0;
+    candidates->notes.size = candidates->warnings.size = 0;
+    candidates->layout = NULL;
+    status = discover_snapshots(candidates, &options, err);
+    if (!status)
+        candidates_note(candidates, "times: %s'%s', by the names",
+                        phema_setting_equals(PHEMA_SET_NAME_REGEX), options.name_regex);
+    if (!status)
+        status = twin_files_choose(candidates, &options, err);
+    if (!status)
+        status = counters_apply(candidates, counts_steps, &options.checkpoint, err);
+    return status ? status : select_snapshots(candidates, &options, err);
+}
+
 static enum phema_status build_series(struct series_builder *builder, struct phema_error *err)
 {
     const char *root = builder->options->snapshots;
@@ -157,9 +208,7 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
         return status;
     const struct phema_series_options *options = builder->options;
     status = options->is_alone ? discover_checkpoint(&builder->candidates, options, err)
-                               : discover_snapshots(&builder->candidates, options, err);
-    if (!status && !options->is_alone)
-        status = select_snapshots(&builder->candidates, options, err);
+                               : find_snapshots(builder, err);
     if (status)
         return status;
     builder->series->clock = builder->candidates.layout->clock;

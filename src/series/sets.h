@@ -17,6 +17,8 @@ struct split_name {
     bool is_raw;
 };
 
+struct twins;
+
 struct trainer {
     const char *name;            /* for messages */
     const struct layout *layout; /* of directories with usual names that hold it; NULL: as named */
@@ -28,6 +30,7 @@ struct trainer {
     const char *assumed_rest, *rest_to_fill;
     /* False for tensors of no set: optimizer, counters. */
     bool (*split)(struct split_name *out, const char *name, size_t size);
+    const struct twins *twins; /* which have sets instead; NULL: split */
     /* Whether a checkpoint with these sets is this trainer's for sure. */
     bool (*is_its)(const struct phema_tensor_sets *sets);
     bool copies_buffers;   /* into its averages: a tensor that equals the raw one is a buffer */
@@ -43,6 +46,10 @@ struct trainer {
                                        const struct candidate *candidate, struct phema_error *err);
 };
 
+/* The parts of a name, as split says. */
+bool trainer_split(struct split_name *out, const struct trainer *trainer, const char *name,
+                   size_t size);
+
 /* The known ones, in the order in which they are tried. Ends with NULL. */
 extern const struct trainer *const trainers[];
 
@@ -56,6 +63,7 @@ struct rename {
 struct subtree {
     const char *key;            /* of the tensors below it, "" for all; NULL: not chosen yet */
     bool is_bundle;             /* KEY.emas.I are averages of the widths KEY.stds.I */
+    bool has_parts;             /* parameters beside the key take part, under their full names */
     bool leaves_out_optimizer;  /* tensors for which root_is_optimizer is true */
     const struct rename *names; /* [n_names] sorted by from, the name below the key */
     size_t n_names;
@@ -80,6 +88,10 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
 bool subtree_is_average(const char *key);
 /* true when a tensor's name begins with "KEY." */
 bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);
+/* The name of a tensor without the prefixes that wrappers of modules add anywhere in it:
+ * _orig_mod. (torch.compile), _fsdp_wrapped_module. and _checkpoint_wrapped_module. In the arena where
+ * it differs; NULL: no memory. */
+const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena);
 /* True of a full name that begins at the root of an optimizer's state. */
 bool root_is_optimizer(const char *name, size_t size);
 

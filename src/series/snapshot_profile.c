@@ -137,7 +137,10 @@ static enum phema_status complete_width(const struct series_builder *builder,
         return PHEMA_OK;
     if (isnan(candidate->gamma)) {
         const struct layout *layout = builder->candidates.layout;
-        if (layout != &layout_hf && layout != &layout_torchtitan && layout != &layout_steps)
+        bool is_average = builder->scheme.trainer && builder->scheme.trainer->twins;
+        bool may_be_raw = layout == &layout_hf || layout == &layout_torchtitan ||
+                          layout == &layout_steps || layout == &layout_custom;
+        if (!may_be_raw || is_average)
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "has no width, in its name or metadata; give %s, or %s for another "
                               "shape, such as raw parameters",

@@ -227,11 +227,44 @@ static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool needs_
     return false;
 }
 
+/* Whether tensors outside of a key are parameters as well, and not those of the key again: a model
+ * that is saved in parts, such as a generator beside it. */
+static bool has_other_part(const struct phema_checkpoint *checkpoint, const char *key)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    struct phema_strbuf twin = {0};
+    bool is_found = false;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && !is_found; i++) {
+        const struct phema_tensor *tensor = &tensors[i];
+        size_t size = tensor->name_size;
+        const char *dot = memchr(tensor->name, '.', size);
+        if (inner_name(tensor->name, &size, key) || !dot || tensor->rank == 0 ||
+            tensor->kind == PHEMA_KIND_ATTRIBUTE || !phema_dtype_is_float(tensor->dtype) ||
+            root_is_optimizer(tensor->name, tensor->name_size))
+            continue;
+        twin.size = 0;
+        phema_strbuf_printf(&twin, "%s", key);
+        phema_strbuf_append(&twin, dot, tensor->name_size - (size_t)(dot - tensor->name));
+        is_found = !twin.is_failed && !phema_checkpoint_find(checkpoint, twin.data, twin.size);
+    }
+    phema_strbuf_clear(&twin);
+    return is_found;
+}
+
+static const char *const model_keys[] = {"model", "model_state_dict", "module", "net"};
+
+static bool is_model_key(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(model_keys); i++)
+        if (strcmp(key, model_keys[i]) == 0)
+            return true;
+    return false;
+}
+
 /* "" where no key is known to hold the model. */
 static const char *guess_key(const struct candidate_list *candidates,
                              const struct phema_checkpoint *checkpoint)
 {
-    static const char *const models[] = {"model", "model_state_dict", "module", "net"};
     const char *const own[] = {candidates->layout->subtree,
                                phema_checkpoint_format_info(checkpoint)->model};
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
@@ -248,9 +281,9 @@ static const char *guess_key(const struct candidate_list *candidates,
     if (subtree_exists(checkpoint, "state_dict"))
         return "state_dict";
     bool is_training = has_optimizer(checkpoint, false);
-    for (size_t i = 0; is_training && i < ARRAY_LEN(models); i++)
-        if (subtree_exists(checkpoint, models[i]))
-            return models[i];
+    for (size_t i = 0; is_training && i < ARRAY_LEN(model_keys); i++)
+        if (subtree_exists(checkpoint, model_keys[i]))
+            return model_keys[i];
     return "";
 }
 
@@ -274,7 +307,8 @@ static void note_guess(struct candidate_list *candidates, const struct subtree *
     else if (*key)
         candidates_note(
             candidates,
-            "averaging the subtree '%s' (a new file has its names without it; %s. for all)", key,
+            "averaging the subtree '%s'%s (a new file has its names without it; %s. for all)", key,
+            subtree->has_parts ? " and the parameters beside it" : "",
             phema_setting_equals(PHEMA_SET_KEY));
     else if (has_optimizer(checkpoint, true))
         candidates_note(candidates,
@@ -297,6 +331,8 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
                                         phema_name_escape(&shown, out->key, strlen(out->key))),
                              PHEMA_SET_KEY, "");
     out->leaves_out_optimizer = !asked && !*out->key;
+    out->has_parts =
+        !asked && *out->key && is_model_key(out->key) && has_other_part(checkpoint, out->key);
     const char *emas =
         phema_arena_printf(candidates->arena, "%s%semas", out->key, *out->key ? "." : "");
     if (!emas)
@@ -313,6 +349,31 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
     if (!asked)
         note_guess(candidates, out, checkpoint);
     return PHEMA_OK;
+}
+
+const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena)
+{
+    static const char *const wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
+                                           "_checkpoint_wrapped_module."};
+    char *out = NULL;
+    for (size_t w = 0; w < ARRAY_LEN(wrappers); w++) {
+        size_t wrapper_size = strlen(wrappers[w]);
+        for (const char *at = name;
+             (at = memmem(at, *size - (size_t)(at - name), wrappers[w], wrapper_size));) {
+            size_t before = (size_t)(at - name);
+            if ((before && at[-1] != '.') || before + wrapper_size == *size) {
+                at++;
+                continue;
+            }
+            if (!out && !(out = phema_arena_copy(arena, name, *size)))
+                return NULL;
+            memmove(out + before, out + before + wrapper_size, *size - before - wrapper_size);
+            *size -= wrapper_size;
+            name = out;
+            at = out + before;
+        }
+    }
+    return name;
 }
 
 /* ---- The sets ---- */
@@ -347,27 +408,33 @@ bool phema_tensor_set_below(struct phema_tensor_set *out, const char *key,
     return out->name && out->prefix;
 }
 
-/* Puts tensor i into a set, if it lies below its key. */
-static void add_member(struct phema_tensor_sets *sets, const struct subtree *subtree, size_t i,
+/* Puts tensor i into a set, if it lies below its key; false: no memory. */
+static bool add_member(struct phema_tensor_sets *sets, const struct subtree *subtree, size_t i,
                        struct phema_tensor_set *set)
 {
     const struct phema_tensor *tensor = &phema_checkpoint_tensors(sets->checkpoint)[i];
     const char *name = tensor->name;
     size_t size = tensor->name_size;
     if (subtree->leaves_out_optimizer && root_is_optimizer(name, size))
-        return;
+        return true;
     if (*set->name)
         name = inner_name(name, &size, set->name);
+    if (!name && subtree->has_parts && !root_is_optimizer(tensor->name, tensor->name_size)) {
+        name = tensor->name;
+        size = tensor->name_size;
+    }
     if (!name || (*set->name && !size))
-        return;
+        return true;
     const struct rename *rename = rename_find(subtree->names, subtree->n_names, name, size);
     struct phema_set_member member = {set, name, size};
     if (rename)
         member = (struct phema_set_member){set, (const char *)rename->to.data, rename->to.size};
     if (!member.name)
-        return;
+        return true;
+    member.name = name_without_wrappers(&member.name_size, member.name, sets->arena);
     sets->members[i] = member;
     set->n_tensors++;
+    return member.name != NULL;
 }
 
 /* The averages of a bundle, one for each width. */
@@ -430,7 +497,8 @@ static enum phema_status list_bundle(struct phema_tensor_sets *sets, const struc
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "holds average %zu of '%s', but %zu width%s in 'stds' there, from 0",
                               index, key, sets->n, sets->n == 1 ? "" : "s");
-        add_member(sets, subtree, i, sets->items[index]);
+        if (!add_member(sets, subtree, i, sets->items[index]))
+            return phema_fail_memory(err);
     }
     for (size_t i = 0; i < sets->n; i++)
         if (!sets->items[i]->n_tensors)
@@ -456,7 +524,8 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
     if (split_key(&size, &index, key))
         set->sigma_rel = width_at(out->checkpoint, key, size, index);
     for (size_t i = 0; i < n; i++)
-        add_member(out, subtree, i, set);
+        if (!add_member(out, subtree, i, set))
+            return phema_fail_memory(err);
     out->items[out->n++] = set;
     return PHEMA_OK;
 }

@@ -7,11 +7,19 @@
 #include <string.h>
 
 #include "phema/setting.h"
+#include "twins.h"
 
 /* A checkpoint keeps a handful of averages. */
 #define MAX_SETS 64
 
 /* ---- Sets of a trainer ---- */
+
+bool trainer_split(struct split_name *out, const struct trainer *trainer, const char *name,
+                   size_t size)
+{
+    return trainer->twins ? twins_split(out, trainer->twins, name, size)
+                          : trainer->split(out, name, size);
+}
 
 static struct phema_tensor_set *find_set(const struct phema_tensor_sets *sets, const char *name,
                                          size_t size)
@@ -57,7 +65,7 @@ static enum phema_status list_sets(struct phema_tensor_sets *sets, struct phema_
     for (size_t i = 0; i < phema_checkpoint_n_tensors(sets->checkpoint) && !status; i++) {
         struct split_name split;
         if (tensors[i].kind == PHEMA_KIND_ATTRIBUTE ||
-            !sets->trainer->split(&split, tensors[i].name, tensors[i].name_size))
+            !trainer_split(&split, sets->trainer, tensors[i].name, tensors[i].name_size))
             continue;
         struct phema_tensor_set *set = find_set(sets, split.set, split.set_size);
         if (set)
@@ -123,6 +131,17 @@ PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *
     } else if (key && find_set(&sets, key, strlen(key))) { /* as listings name it */
         out->trainer = sets.trainer;
         out->wanted = key;
+    }
+    bool may_have_twins = !out->trainer && !key && !options->is_conversion && !options->is_alone &&
+                          !candidates->layout->subtree;
+    const struct twins *twins = NULL;
+    if (may_have_twins)
+        status = twins_find(&twins, candidates, options, checkpoint, err);
+    if (status)
+        return status;
+    if (twins) {
+        out->trainer = &twins->trainer;
+        out->wanted = candidates->asks_for_raw ? "raw" : NULL;
     }
     if (out->trainer && out->trainer->layout && candidates->layout == &layout_steps)
         candidates->layout = out->trainer->layout;
@@ -213,11 +232,16 @@ static enum phema_status fill_members(struct phema_tensor_sets *sets, struct phe
         return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         struct split_name split;
-        if (!sets->trainer->split(&split, tensors[i].name, tensors[i].name_size))
+        if (!trainer_split(&split, sets->trainer, tensors[i].name, tensors[i].name_size))
             continue;
         const struct phema_tensor_set *set = find_set(sets, split.set, split.set_size);
-        if (set && set->is_raw == split.is_raw)
-            sets->members[i] = (struct phema_set_member){set, split.name, split.name_size};
+        if (!set || set->is_raw != split.is_raw)
+            continue;
+        size_t size = split.name_size;
+        const char *name = name_without_wrappers(&size, split.name, sets->arena);
+        if (!name)
+            return phema_fail_memory(err);
+        sets->members[i] = (struct phema_set_member){set, name, size};
     }
     return PHEMA_OK;
 }

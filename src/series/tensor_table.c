@@ -354,6 +354,33 @@ static enum phema_status init_of_trainer(struct tensor_table *tensor_table,
     return keep_locations(tensor_table, snapshot, err);
 }
 
+/* Where half of the parameters are vectors without elements, these are elsewhere. */
+static enum phema_status check_elements(const struct phema_series *series,
+                                        const struct phema_snapshot *snapshot,
+                                        struct phema_error *err)
+{
+    const struct phema_tensor *empty = NULL;
+    size_t n_empty = 0, n_averaged = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_tensor *tensor = &series->tensors[i].tensor;
+        n_averaged += series->tensors[i].rule == PHEMA_RULE_AVERAGE;
+        if (series->tensors[i].rule != PHEMA_RULE_AVERAGE || tensor->rank != 1 || tensor->n_elems)
+            continue;
+        empty = empty ? empty : tensor;
+        n_empty++;
+    }
+    struct phema_name_buffer shown;
+    if (n_empty < 2 || 2 * n_empty < n_averaged)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: %zu tensors such as '%s' have no elements: ZeRO-3 keeps the parameters "
+                      "with its optimizer, and zero_to_fp32.py of DeepSpeed puts them together; "
+                      "tensors that are meant to be empty are left out with %s",
+                      snapshot->path, n_empty,
+                      phema_name_escape(&shown, empty->name, empty->name_size),
+                      phema_setting_name(PHEMA_SET_EXCLUDE));
+}
+
 PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema_snapshot *snapshot,
                                  struct phema_error *err)
 {
@@ -385,6 +412,9 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
                 snapshot->path, phema_name_escape(&shown, tensor->name, tensor->name_size),
                 phema_dtype_name(tensor->dtype), phema_setting_name(PHEMA_SET_EXCLUDE));
     }
+    status = check_elements(series, snapshot, err);
+    if (status)
+        return status;
     if (tensor_table->filter->sets->trainer)
         return init_of_trainer(tensor_table, snapshot, err);
     tensor_table->first = tensor_table->locations;

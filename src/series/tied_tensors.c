@@ -101,7 +101,7 @@ static void locate_twins(struct twins *twins, const struct phema_checkpoint *che
         twins->items[t].listed = NULL;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         if (tensors[i].kind == PHEMA_KIND_ATTRIBUTE ||
-            !trainer->split(&split, tensors[i].name, tensors[i].name_size) || !split.is_raw)
+            !trainer_split(&split, trainer, tensors[i].name, tensors[i].name_size) || !split.is_raw)
             continue;
         struct twin *twin = find_name(twins, split.name, split.name_size);
         /* elements of views may share bytes, so that there are more of them than a file holds */

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+/* counters.c - steps that files count inside, for series whose names no layout knows. Such a counter
+ * is the time, whatever the numbers in the names count; it also tells the time of a file without a
+ * number ("last.ckpt"). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "candidates.h"
+#include "phema/number.h"
+#include "sets.h"
+
+#define MOST_COUNTERS 24 /* in a file */
+#define MOST_EXTRA    8  /* files without a number */
+#define MOST_DOTS     3
+
+/* The last part of a counter's name, better ones first. */
+static const char *const words[] = {
+    "global_step",   "step",
+    "steps",         "iter",
+    "iteration",     "iterations",
+    "num_updates",   "updates",
+    "ss_steps",      "batch_idx_train",
+    "iter_num",      "optimization_step",
+    "training_step", "n_averaged",
+};
+
+struct counter {
+    const char *name; /* of a value, a metadatum or a tensor of one element */
+    size_t rank;      /* in words */
+    unsigned dots;
+};
+
+/* What one file counts. */
+struct counted {
+    struct candidate *candidate;
+    double values[MOST_COUNTERS]; /* NaN: the file has none */
+};
+
+static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
+{
+    size_t begin = size;
+    while (begin > 0 && name[begin - 1] != '.')
+        begin--;
+    *dots = 0;
+    for (size_t i = 0; i < size; i++)
+        *dots += name[i] == '.';
+    for (*rank = 0; *rank < ARRAY_LEN(words); ++*rank)
+        if (phema_bytes_are(name + begin, size - begin, words[*rank]))
+            return *dots <= MOST_DOTS && !root_is_optimizer(name, size);
+    return false;
+}
+
+struct counter_list {
+    struct counter items[MOST_COUNTERS];
+    size_t n;
+};
+
+static bool add_counter(struct counter_list *list, struct phema_arena *arena, const char *name,
+                        size_t size)
+{
+    size_t rank;
+    unsigned dots;
+    if (!rank_of(&rank, &dots, name, size) || list->n == MOST_COUNTERS)
+        return true;
+    for (size_t i = 0; i < list->n; i++)
+        if (phema_bytes_are(name, size, list->items[i].name))
+            return true;
+    const char *copy = phema_arena_copy(arena, name, size);
+    list->items[list->n++] = (struct counter){copy, rank, dots};
+    return copy != NULL;
+}
+
+static bool list_counters(struct counter_list *list, struct phema_arena *arena,
+                          const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_value *values = phema_checkpoint_values(checkpoint);
+    const struct phema_metadata *metadata = phema_checkpoint_metadata(checkpoint);
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    bool is_kept = true;
+    for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint); i++)
+        is_kept = is_kept && add_counter(list, arena, values[i].name, values[i].name_size);
+    for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++)
+        is_kept = is_kept && add_counter(list, arena, metadata[i].key, metadata[i].key_size);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
+        if (tensors[i].n_elems == 1)
+            is_kept = is_kept && add_counter(list, arena, tensors[i].name, tensors[i].name_size);
+    return is_kept;
+}
+
+static double count(const struct phema_checkpoint *checkpoint, const char *name)
+{
+    double value = snapshot_metadata_value(checkpoint, name);
+    struct phema_error ignored = {0};
+    if (isnan(value))
+        value = snapshot_metadata_scalar(checkpoint, name);
+    const char *text = isnan(value) ? phema_checkpoint_metadatum(checkpoint, name) : NULL;
+    if (text && phema_number_parse(&value, text, &ignored))
+        value = PHEMA_UNKNOWN;
+    bool is_count = value >= 0 && value < 0x1p53 && floor(value) == value;
+    return is_count ? value : PHEMA_UNKNOWN;
+}
+
+/* Opens a file and reads what it counts; the counters are those of the first file. */
+static enum phema_status read_counters(struct counted *out, struct counter_list *list,
+                                       struct candidate_list *candidates,
+                                       const struct phema_checkpoint_options *options,
+                                       struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    enum phema_status status =
+        phema_checkpoint_open(&checkpoint, out->candidate->path, options, err);
+    if (status)
+        return status;
+    if (phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))
+        candidates_leave_out(candidates, out->candidate, CANDIDATE_IS_OUTPUT);
+    else if (list->n == 0 && !list_counters(list, candidates->arena, checkpoint))
+        status = phema_fail_memory(err);
+    for (size_t c = 0; c < list->n && !status; c++)
+        out->values[c] = count(checkpoint, list->items[c].name);
+    phema_checkpoint_close(checkpoint);
+    return status;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    double left = ((const struct counted *)a)->candidate->named_time;
+    double right = ((const struct counted *)b)->candidate->named_time;
+    return (left > right) - (left < right);
+}
+
+/* Whether a counter is in all files and rises with their numbers; files of one number count alike.
+ *   counted  [n] by number */
+static bool rises(const struct counted *counted, size_t n, size_t c)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(counted[i].values[c]))
+            return false;
+        bool is_same =
+            i && counted[i].candidate->named_time == counted[i - 1].candidate->named_time;
+        if (i && (is_same ? counted[i].values[c] != counted[i - 1].values[c]
+                          : counted[i].values[c] <= counted[i - 1].values[c]))
+            return false;
+    }
+    return counted[0].values[c] > 0;
+}
+
+static void use_counter(struct candidate_list *candidates, struct counted *counted, size_t n,
+                        const struct counter *counter, size_t c)
+{
+    bool differs = false;
+    for (size_t i = 0; i < n; i++)
+        differs = differs || counted[i].candidate->named_time != counted[i].values[c];
+    struct phema_name_buffer number, name;
+    if (differs && n > 0)
+        candidates_note(candidates,
+                        "times: '%s' inside; the numbers in the names, such as %s in '%s', count "
+                        "something else",
+                        counter->name,
+                        phema_number_format(&number, counted[0].candidate->named_time),
+                        phema_name_escape(&name, counted[0].candidate->base,
+                                          strlen(counted[0].candidate->base)));
+    for (size_t i = 0; i < n; i++)
+        counted[i].candidate->named_time = counted[i].values[c];
+}
+
+/* Files without a number: the newest one of a training, or a copy of one that has a number. */
+static void place_extra(struct candidate_list *candidates, const struct counted *counted, size_t n,
+                        struct counted *extra, size_t n_extra, size_t c)
+{
+    struct candidate *last = NULL;
+    for (size_t i = 0; i < n_extra; i++) {
+        struct candidate *candidate = extra[i].candidate;
+        double time = extra[i].values[c];
+        const struct candidate *same = NULL;
+        for (size_t j = 0; j < n; j++)
+            if (counted[j].values[c] == time)
+                same = counted[j].candidate;
+        if (last && last->named_time == time)
+            same = last;
+        if (same) {
+            candidates_note(candidates, "left out: '%s', of the time of '%s'", candidate->label,
+                            same->label);
+        } else if (time > counted[n - 1].values[c]) {
+            candidate->named_time = time;
+            candidate->is_left_out = false;
+            last = candidate;
+        }
+    }
+}
+
+/* Names that count from 0 are those of a first epoch or file, whose training has begun. */
+static void count_from_one(struct candidate_list *candidates, struct counted *counted, size_t n)
+{
+    struct phema_name_buffer name;
+    const struct candidate *first = counted[0].candidate;
+    if (first->named_time > 0 || n < 2)
+        return;
+    candidates_note(candidates,
+                    "times: the numbers in the names and 1, since they count from 0 ('%s')",
+                    phema_name_escape(&name, first->base, strlen(first->base)));
+    for (size_t i = 0; i < n; i++)
+        counted[i].candidate->named_time += 1;
+}
+
+/* The files with a number, or those without. */
+static size_t list_files(struct counted *out, size_t most, const struct candidate_list *candidates,
+                         bool has_number)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < candidates->n && n < most; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        bool is_one = has_number
+                          ? !candidate->is_left_out
+                          : candidate->is_left_out && isnan(candidate->named_time) &&
+                                phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT);
+        if (is_one && candidate->path)
+            out[n++] = (struct counted){.candidate = candidate};
+    }
+    return n;
+}
+
+enum phema_status counters_apply(struct candidate_list *candidates, bool counts_steps,
+                                 const struct phema_checkpoint_options *options,
+                                 struct phema_error *err)
+{
+    struct counted *counted = calloc(candidates->n + MOST_EXTRA, sizeof(*counted));
+    if (!counted)
+        return phema_fail_memory(err);
+    struct counter_list list = {.n = 0};
+    size_t n = list_files(counted, candidates->n, candidates, true), n_read = 0;
+    struct counted *extra = counted + n;
+    size_t n_extra = list_files(extra, MOST_EXTRA, candidates, false);
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < n && !status && (i == 0 || list.n); i++, n_read++)
+        status = read_counters(&counted[i], &list, candidates, options, err);
+    for (size_t i = 0; i < n_extra && !status && list.n; i++) {
+        struct phema_error ignored = {0}; /* it need not be a checkpoint */
+        if (read_counters(&extra[i], &list, candidates, options, &ignored))
+            for (size_t c = 0; c < list.n; c++)
+                extra[i].values[c] = PHEMA_UNKNOWN;
+    }
+    size_t best = list.n;
+    if (n && !status)
+        qsort(counted, n, sizeof(*counted), compare_times);
+    for (size_t c = 0; c < list.n && n_read == n && !status; c++)
+        if (rises(counted, n, c) && (best == list.n || list.items[c].rank < list.items[best].rank ||
+                                     (list.items[c].rank == list.items[best].rank &&
+                                      list.items[c].dots < list.items[best].dots)))
+            best = c;
+    if (!status && n && best < list.n) {
+        use_counter(candidates, counted, n, &list.items[best], best);
+        place_extra(candidates, counted, n, extra, n_extra, best);
+    } else if (!status && n && !counts_steps) {
+        count_from_one(candidates, counted, n);
+    }
+    free(counted);
+    return status;
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/* name_times.c - the time in names that no layout knows. A name is cut into fields: the digits, and
+ * the text before them. The time is the field that all names have and that is another number in
+ * each. Words beside the digits only choose among several such fields. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "candidates.h"
+#include "phema/regex.h"
+
+#define MOST_FIELDS 16
+#define MOST_DIGITS 15
+#define MOST_NAMES  2048u /* all pairs are compared */
+
+struct field {
+    const char *before; /* the text from the last digits, or the start of the name, ... */
+    size_t before_size;
+    uint64_t number;
+    bool is_count; /* no part of a decimal fraction, and not too long */
+};
+
+struct numbered_name {
+    const char *base;
+    size_t stem_size; /* without the extension */
+    struct field fields[MOST_FIELDS];
+    size_t n_fields;
+};
+
+/* A field of the first name, and what the others have in its place. */
+struct clock_field {
+    const struct field *field;
+    unsigned nth;  /* of the fields with this text in a name */
+    int rank;      /* by its word; lower is better, negative never */
+    uint64_t last; /* the largest number */
+};
+
+static size_t stem_size_of(const char *base)
+{
+    const char *extension = NULL;
+    size_t size = strlen(base);
+    if (phema_format_from_path(&extension, base, PHEMA_NAMES_SNAPSHOT))
+        size -= strlen(extension);
+    return size;
+}
+
+static void cut(struct numbered_name *out, const char *base)
+{
+    *out = (struct numbered_name){.base = base, .stem_size = stem_size_of(base)};
+    size_t begin = 0, at = 0;
+    while (at < out->stem_size && out->n_fields < MOST_FIELDS) {
+        if (!isdigit((unsigned char)base[at])) {
+            at++;
+            continue;
+        }
+        size_t end = at;
+        struct field *field = &out->fields[out->n_fields++];
+        *field = (struct field){.before = base + begin, .before_size = at - begin};
+        for (; end < out->stem_size && isdigit((unsigned char)base[end]); end++)
+            if (end - at < MOST_DIGITS)
+                field->number = field->number * 10 + (uint64_t)(base[end] - '0');
+        bool is_after_point =
+            at >= 2 && base[at - 1] == '.' && isdigit((unsigned char)base[at - 2]);
+        bool is_before_point =
+            end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
+        field->is_count = end - at <= MOST_DIGITS && !is_after_point && !is_before_point;
+        begin = at = end;
+    }
+}
+
+static bool is_same_text(const struct field *a, const struct field *b)
+{
+    return a->before_size == b->before_size && memcmp(a->before, b->before, a->before_size) == 0;
+}
+
+/* The nth field of a name after this text; NULL: it has none. */
+static const struct field *find_field(const struct numbered_name *name, const struct field *like,
+                                      unsigned nth)
+{
+    for (size_t f = 0; f < name->n_fields; f++)
+        if (is_same_text(&name->fields[f], like) && nth-- == 0)
+            return &name->fields[f];
+    return NULL;
+}
+
+/* By the word before the digits: steps, then anything, then epochs; parts of a checkpoint and
+ * settings are no times. */
+static int rank_of(const struct field *field)
+{
+    static const struct {
+        const char *word;
+        int rank;
+    } words[] = {
+        {"step", 0},  {"steps", 0}, {"iter", 0},   {"iteration", 0}, {"it", 0},
+        {"ba", 0},    {"batch", 0}, {"update", 0}, {"updates", 0},   {"kimg", 0},
+        {"nimg", 0},  {"img", 0},   {"epoch", 2},  {"epochs", 2},    {"ep", 2},
+        {"rank", -1}, {"part", -1}, {"shard", -1}, {"version", -1},  {"v", -1},
+        {"seed", -1}, {"fold", -1}, {"loss", -1},  {"acc", -1},      {"score", -1},
+        {"fid", -1},  {"lr", -1},   {"decay", -1}, {"sigma", -1},
+    };
+    size_t end = field->before_size;
+    while (end > 0 && !isalpha((unsigned char)field->before[end - 1]))
+        end--;
+    size_t begin = end;
+    while (begin > 0 && isalpha((unsigned char)field->before[begin - 1]))
+        begin--;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strlen(words[i].word) == end - begin &&
+            strncasecmp(field->before + begin, words[i].word, end - begin) == 0)
+            return words[i].rank;
+    return 1;
+}
+
+struct numbered {
+    uint64_t number;
+    const char *base;
+};
+
+/* Names are of one kind where they differ in digits alone. */
+static int compare_kinds(const char *a, const char *b)
+{
+    for (;;) {
+        while (isdigit((unsigned char)*a))
+            a++;
+        while (isdigit((unsigned char)*b))
+            b++;
+        if (*a != *b || !*a)
+            return (unsigned char)*a - (unsigned char)*b;
+        a++;
+        b++;
+    }
+}
+
+static int compare_numbered(const void *a, const void *b)
+{
+    const struct numbered *left = a, *right = b;
+    if (left->number != right->number)
+        return left->number < right->number ? -1 : 1;
+    return compare_kinds(left->base, right->base);
+}
+
+/* Whether the names that have the field, n_having of them, have another number in each; two kinds
+ * of names have the same ones.
+ *   numbers  [n], filled here */
+static bool is_time(struct clock_field *clock, size_t *n_having, const struct numbered_name *names,
+                    size_t n, struct numbered *numbers)
+{
+    bool is_count = clock->rank >= 0;
+    *n_having = 0;
+    for (size_t i = 0; i < n && is_count; i++) {
+        const struct field *field = find_field(&names[i], clock->field, clock->nth);
+        if (!field)
+            continue;
+        is_count = field->is_count;
+        numbers[(*n_having)++] = (struct numbered){field->number, names[i].base};
+    }
+    if (!is_count || *n_having == 0)
+        return false;
+    qsort(numbers, *n_having, sizeof(*numbers), compare_numbered);
+    clock->last = numbers[*n_having - 1].number;
+    for (size_t i = 1; i < *n_having; i++)
+        if (compare_numbered(&numbers[i], &numbers[i - 1]) == 0)
+            return false;
+    return *n_having > 1 || clock->rank != 1; /* one name alone needs a word */
+}
+
+/* Whether both put the names into one order. */
+static bool are_in_step(const struct clock_field *a, const struct clock_field *b,
+                        const struct numbered_name *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++) {
+            const struct field *ai = find_field(&names[i], a->field, a->nth);
+            const struct field *aj = find_field(&names[j], a->field, a->nth);
+            const struct field *bi = find_field(&names[i], b->field, b->nth);
+            const struct field *bj = find_field(&names[j], b->field, b->nth);
+            if (ai && aj && bi && bj && (ai->number < aj->number) != (bi->number < bj->number))
+                return false;
+        }
+    return true;
+}
+
+/* Characters that mean something in a regular expression are quoted. */
+static void quote(struct phema_strbuf *out, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (strchr("\\^$.|()[]{}*+?", text[i]))
+            phema_strbuf_puts(out, "\\");
+        phema_strbuf_append(out, &text[i], 1);
+    }
+}
+
+/* "step=(?<time>[0-9]+)", with the fields before it where the text before it is no word. */
+static void write_pattern(struct phema_strbuf *out, const struct numbered_name *name,
+                          const struct field *time)
+{
+    const struct field *first = time;
+    while (first > name->fields && strcspn(first->before, "0123456789") == first->before_size &&
+           !memchr(first->before, '=', first->before_size)) {
+        size_t n_letters = 0;
+        for (size_t i = 0; i < first->before_size; i++)
+            n_letters += isalpha((unsigned char)first->before[i]) != 0;
+        if (n_letters)
+            break;
+        first--;
+    }
+    if (first == name->fields)
+        phema_strbuf_puts(out, "^");
+    for (const struct field *field = first; field <= time; field++) {
+        quote(out, field->before, field->before_size);
+        phema_strbuf_puts(out, field == time ? "(?<time>[0-9]+)" : "[0-9]+");
+    }
+}
+
+/* The best field, NULL where none is or where two are and disagree. */
+static const struct clock_field *choose(struct clock_field *clocks, size_t n_clocks,
+                                        const struct numbered_name *names, size_t n)
+{
+    const struct clock_field *best = NULL;
+    for (size_t c = 0; c < n_clocks; c++)
+        if (!best || clocks[c].rank < best->rank ||
+            (clocks[c].rank == best->rank && clocks[c].last > best->last))
+            best = &clocks[c];
+    for (size_t c = 0; c < n_clocks; c++)
+        if (clocks[c].rank == best->rank && !are_in_step(best, &clocks[c], names, n))
+            return NULL;
+    return best;
+}
+
+static bool may_be_checkpoint(const struct candidate *candidate)
+{
+    return phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT) ||
+           phema_directory_has_model(candidate->path, true);
+}
+
+static size_t list_names(struct numbered_name *names, const struct candidate_list *candidates)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++)
+        if (candidates->items[i].path && may_be_checkpoint(&candidates->items[i]))
+            cut(&names[n++], candidates->items[i].base);
+    return n;
+}
+
+enum phema_status name_times_find(const char **pattern, bool *counts_steps,
+                                  const struct candidate_list *candidates, struct phema_error *err)
+{
+    struct phema_arena *arena = candidates->arena;
+    struct numbered_name *names = phema_arena_array(arena, candidates->n + 1, sizeof(*names));
+    struct numbered *numbers = phema_arena_array(arena, candidates->n + 1, sizeof(*numbers));
+    struct clock_field clocks[MOST_FIELDS];
+    *pattern = NULL;
+    if (!names || !numbers)
+        return phema_fail_memory(err);
+    size_t n = list_names(names, candidates), most = 0, n_clocks = 0;
+    const struct numbered_name *chosen = NULL;
+    for (size_t i = 0; i < n; i++) { /* the fields that most names have */
+        size_t n_found = 0, n_all = 0;
+        struct clock_field found[MOST_FIELDS];
+        for (size_t f = 0; f < names[i].n_fields; f++) {
+            struct clock_field clock = {.field = &names[i].fields[f]};
+            size_t n_having = 0;
+            for (size_t g = 0; g < f; g++)
+                clock.nth += is_same_text(&names[i].fields[g], clock.field);
+            clock.rank = rank_of(clock.field);
+            if (!is_time(&clock, &n_having, names, n, numbers) || n_having < n_all)
+                continue;
+            n_found = n_having > n_all ? 0 : n_found;
+            n_all = n_having;
+            found[n_found++] = clock;
+        }
+        if (n_all > most) {
+            most = n_all;
+            n_clocks = n_found;
+            memcpy(clocks, found, n_found * sizeof(*found));
+            chosen = &names[i];
+        }
+        if (most >= n - i) /* no other text can be in more names */
+            break;
+    }
+    const struct clock_field *best = n_clocks ? choose(clocks, n_clocks, names, n) : NULL;
+    if (!best || (n > 1 && 2 * most <= n))
+        return PHEMA_OK;
+    *counts_steps = best->rank == 0;
+    struct phema_strbuf text = {0};
+    write_pattern(&text, chosen, best->field);
+    enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status)
+        *pattern = phema_arena_copy(arena, text.data, text.size);
+    phema_strbuf_clear(&text);
+    return status || *pattern ? status : phema_fail_memory(err);
+}

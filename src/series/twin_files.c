@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/* twin_files.c - several checkpoint files of one time: a folder with the model beside its average or
+ * the state of a training, and names like x.ckpt and x-EMA.ckpt. Files of one kind have the same
+ * path but for the digits. Of two kinds with the same tensors, the data say which is the average. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "phema/setting.h"
+#include "twins.h"
+
+/* ---- Folders ---- */
+
+/* Puts the checkpoints in the folder of candidate i into its place. */
+static enum phema_status expand(struct candidate_list *candidates, size_t i,
+                                struct phema_error *err)
+{
+    const struct candidate folder = candidates->items[i];
+    const char *const *paths = NULL;
+    size_t n = 0;
+    if (!phema_folder_list(&paths, &n, candidates->arena, folder.path))
+        return phema_fail_memory(err);
+    for (size_t p = 0; p < n; p++) {
+        struct candidate *candidate = p ? candidates_add(candidates) : &candidates->items[i];
+        if (!candidate)
+            return phema_fail_memory(err);
+        *candidate = folder;
+        candidate->path = paths[p];
+        candidate->label = folder.label;
+        if (strlen(paths[p]) > strlen(folder.path))
+            candidate->label = phema_arena_printf(candidates->arena, "%s%s", folder.label,
+                                                  paths[p] + strlen(folder.path));
+        if (!candidate->label)
+            return phema_fail_memory(err);
+    }
+    return PHEMA_OK;
+}
+
+/* ---- Kinds of files ---- */
+
+/* The label with # for each number. */
+static const char *kind_of(struct phema_arena *arena, const struct candidate *candidate)
+{
+    char *kind = phema_arena_copy(arena, candidate->label, strlen(candidate->label));
+    size_t n = 0;
+    for (const char *at = candidate->label; kind && *at; at++) {
+        bool is_digit = isdigit((unsigned char)*at);
+        if (!is_digit || n == 0 || kind[n - 1] != '#')
+            kind[n++] = is_digit ? '#' : *at;
+    }
+    if (kind)
+        kind[n] = '\0';
+    return kind;
+}
+
+struct kind {
+    const char *text;
+    size_t n; /* candidates */
+};
+
+#define MOST_KINDS 8
+
+struct kinds {
+    struct kind items[MOST_KINDS];
+    size_t n;
+    const char **of; /* [candidates] */
+};
+
+static enum phema_status list_kinds(struct kinds *kinds, const struct candidate_list *candidates,
+                                    struct phema_error *err)
+{
+    *kinds = (struct kinds){
+        .of = phema_arena_array(candidates->arena, candidates->n + 1, sizeof(*kinds->of))};
+    if (!kinds->of)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || !candidate->path || !isnan(candidate->sigma_rel) ||
+            !isnan(candidate->gamma) || candidate->spec || candidate->index != UINT64_MAX)
+            continue; /* the name says which of several averages it is */
+        const char *text = kind_of(candidates->arena, candidate);
+        if (!text)
+            return phema_fail_memory(err);
+        size_t k = 0;
+        while (k < kinds->n && strcmp(kinds->items[k].text, text) != 0)
+            k++;
+        if (k == MOST_KINDS)
+            continue;
+        kinds->n += k == kinds->n;
+        kinds->items[k].text = text;
+        kinds->items[k].n++;
+        kinds->of[i] = text;
+    }
+    return PHEMA_OK;
+}
+
+/* The two newest candidates of a kind. */
+static bool find_newest(const struct candidate *newest[2], const struct candidate_list *candidates,
+                        const struct kinds *kinds, const char *kind)
+{
+    newest[0] = newest[1] = NULL;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || !kinds->of[i] || strcmp(kinds->of[i], kind) != 0)
+            continue;
+        if (!newest[1] || candidate->named_time > newest[1]->named_time) {
+            newest[0] = newest[1];
+            newest[1] = candidate;
+        } else if (!newest[0] || candidate->named_time > newest[0]->named_time) {
+            newest[0] = candidate;
+        }
+    }
+    return newest[0] && newest[0]->named_time < newest[1]->named_time;
+}
+
+/* A candidate with its kind, in the order of times, then folders. */
+struct entry {
+    const struct candidate *candidate;
+    const char *kind;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    double earlier = left->candidate->named_time, later = right->candidate->named_time;
+    if (earlier < later || earlier > later)
+        return earlier < later ? -1 : 1;
+    int order = strcmp(left->candidate->base, right->candidate->base);
+    return order ? order : strcmp(left->kind, right->kind);
+}
+
+/* Whether there are several files of one time. Those of one kind in one folder are parts of one
+ * checkpoint, of which nothing says how they were cut. */
+static enum phema_status find_equal_times(bool *has_equal, const struct candidate_list *candidates,
+                                          const struct kinds *kinds, const char *root,
+                                          struct phema_error *err)
+{
+    size_t n = 0;
+    struct entry *entries =
+        phema_arena_array(candidates->arena, candidates->n + 1, sizeof(*entries));
+    if (!entries)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < candidates->n; i++)
+        if (kinds->of[i])
+            entries[n++] = (struct entry){&candidates->items[i], kinds->of[i]};
+    qsort(entries, n, sizeof(*entries), compare_entries);
+    *has_equal = false;
+    for (size_t i = 1; i < n; i++) {
+        const struct candidate *a = entries[i - 1].candidate, *b = entries[i].candidate;
+        *has_equal = *has_equal || a->named_time == b->named_time;
+        if (compare_entries(&entries[i - 1], &entries[i]) == 0)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "%s: '%s' and '%s' are of one time: parts of a checkpoint, which are "
+                              "not put together; save whole ones, or choose with @list",
+                              root, a->label, b->label);
+    }
+    return PHEMA_OK;
+}
+
+static void leave_out_kind(struct candidate_list *candidates, const struct kinds *kinds,
+                           const char *kind)
+{
+    for (size_t i = 0; i < candidates->n; i++)
+        if (kinds->of[i] && strcmp(kinds->of[i], kind) == 0)
+            candidates->items[i].is_left_out = true;
+}
+
+/* Names that libraries give the model of a folder. */
+static bool names_model(const char *kind)
+{
+    static const char *const names[] = {"model.safetensors", "pytorch_model.bin",
+                                        "diffusion_pytorch_model.safetensors",
+                                        "adapter_model.safetensors"};
+    const char *slash = strrchr(kind, '/');
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (slash && strcmp(slash + 1, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Of kinds that are no twins, the one that is named as a model. */
+static enum phema_status choose_model(struct candidate_list *candidates, const struct kinds *kinds,
+                                      const char *root, struct phema_error *err)
+{
+    const char *model = NULL;
+    for (size_t k = 0; k < kinds->n; k++) {
+        if (!names_model(kinds->items[k].text))
+            continue;
+        if (model)
+            model = "";
+        else
+            model = kinds->items[k].text;
+    }
+    if (!model || !*model)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: several files of each time, such as '%s' and '%s', and nothing says "
+                          "which is the model; choose with @list or a manifest",
+                          root, kinds->items[0].text, kinds->items[1].text);
+    for (size_t k = 0; k < kinds->n; k++)
+        if (strcmp(kinds->items[k].text, model) != 0) {
+            candidates_note(candidates, "left out: '%s', beside the model '%s'",
+                            kinds->items[k].text, model);
+            leave_out_kind(candidates, kinds, kinds->items[k].text);
+        }
+    return PHEMA_OK;
+}
+
+/* Compares two kinds by their newest files. */
+static enum phema_status compare_kinds(struct twin_decision *decision, bool *are_twins,
+                                       const struct candidate_list *candidates,
+                                       const struct kinds *kinds, size_t first, size_t second,
+                                       const struct phema_checkpoint_options *options,
+                                       struct phema_error *err)
+{
+    const struct candidate *newest[2][2];
+    *are_twins = false;
+    if (!find_newest(newest[0], candidates, kinds, kinds->items[first].text) ||
+        !find_newest(newest[1], candidates, kinds, kinds->items[second].text) ||
+        newest[0][1]->named_time != newest[1][1]->named_time ||
+        newest[0][0]->named_time != newest[1][0]->named_time)
+        return PHEMA_OK;
+    struct phema_checkpoint *opened[4] = {NULL, NULL, NULL, NULL};
+    enum phema_status status = PHEMA_OK;
+    for (unsigned i = 0; i < 4 && !status; i++)
+        status = phema_checkpoint_open(&opened[i], newest[i / 2][i % 2]->path, options, err);
+    if (!status)
+        status = twins_compare(decision, are_twins, opened, kinds->items[first].text,
+                               kinds->items[second].text, err);
+    for (unsigned i = 0; i < 4; i++)
+        phema_checkpoint_close(opened[i]);
+    return status;
+}
+
+static enum phema_status decide(struct candidate_list *candidates, const struct kinds *kinds,
+                                const struct phema_series_options *options, struct phema_error *err)
+{
+    for (size_t first = 0; first < kinds->n; first++)
+        for (size_t second = 0; second < first; second++) {
+            struct twin_decision decision;
+            bool are_twins = false;
+            enum phema_status status = compare_kinds(&decision, &are_twins, candidates, kinds,
+                                                     first, second, &options->checkpoint, err);
+            if (status)
+                return status;
+            if (!are_twins)
+                continue;
+            size_t average = decision.is_first ? first : second;
+            size_t raw = decision.is_first ? second : first;
+            struct phema_name_buffer by;
+            candidates_note(candidates, "sets: '%s' and its average '%s', %s; left out: %s",
+                            kinds->items[raw].text, kinds->items[average].text,
+                            twins_describe(&by, &decision),
+                            candidates->asks_for_raw ? "the average" : "the raw parameters");
+            size_t chosen = candidates->asks_for_raw ? raw : average;
+            for (size_t k = 0; k < kinds->n; k++)
+                if (k != chosen)
+                    leave_out_kind(candidates, kinds, kinds->items[k].text);
+            return PHEMA_OK;
+        }
+    return choose_model(candidates, kinds, options->snapshots, err);
+}
+
+enum phema_status twin_files_choose(struct candidate_list *candidates,
+                                    const struct phema_series_options *options,
+                                    struct phema_error *err)
+{
+    struct stat st;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0, n = candidates->n; i < n && !status; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (!candidate->is_left_out && candidate->path && stat(candidate->path, &st) == 0 &&
+            S_ISDIR(st.st_mode))
+            status = expand(candidates, i, err);
+    }
+    struct kinds kinds;
+    if (!status)
+        status = list_kinds(&kinds, candidates, err);
+    bool has_equal = false;
+    if (!status)
+        status = find_equal_times(&has_equal, candidates, &kinds, options->snapshots, err);
+    return !status && kinds.n > 1 && has_equal ? decide(candidates, &kinds, options, err) : status;
+}

@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: Apache-2.0
+/* twins.c - two sets of the same parameters in a checkpoint of no known trainer: subtrees whose
+ * names and shapes agree. Which one is the average is asked of the data: an average looks back. Of
+ * sets A and B at times 1 and 2, |A2 - B1| < |B2 - A1| where A averages B. Names decide only where
+ * there is one time. */
+#include "twins.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/setting.h"
+#include "sparse_read.h"
+
+/* Subtrees lie at most so deep. */
+#define MOST_DOTS 3
+/* More places of one name are layers that are alike, not sets. */
+#define MOST_IN_GROUP 8
+#define MOST_SAMPLED  64u /* tensors */
+#define MOST_RUN      32u /* elements of each */
+/* Twins of a training are near each other: their difference, squared, is a small part of them. */
+#define MOST_APART 0.3
+
+/* ---- Prefixes whose tensors agree ---- */
+
+/* A tensor seen from a place in its name. */
+struct view {
+    struct phema_span name; /* behind the place */
+    size_t prefix_size;
+    const struct phema_tensor *tensor;
+};
+
+/* Two prefixes, each once for every name that they share. */
+struct pair {
+    struct phema_span first, second; /* first < second */
+    size_t n_shared;
+};
+
+/* So many pairs are compared by their data: of three sets that are alike, there are three. */
+#define MOST_PAIRS    6
+#define MOST_COMPARED 32 /* by all their names */
+
+static int compare_spans(struct phema_span a, struct phema_span b)
+{
+    return phema_bytes_compare(a.data, a.size, b.data, b.size);
+}
+
+static int compare_shapes(const struct phema_tensor *a, const struct phema_tensor *b)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    for (unsigned i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return a->shape[i] < b->shape[i] ? -1 : 1;
+    return 0;
+}
+
+static int compare_views(const void *a, const void *b)
+{
+    const struct view *left = a, *right = b;
+    int order = compare_spans(left->name, right->name);
+    order = order ? order : compare_shapes(left->tensor, right->tensor);
+    return order ? order : (left->tensor > right->tensor) - (left->tensor < right->tensor);
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct pair *left = a, *right = b;
+    int order = compare_spans(left->first, right->first);
+    return order ? order : compare_spans(left->second, right->second);
+}
+
+/* Better ones first: that more names share, and that say better where the model begins: below a
+ * key, and there as high as possible. */
+static int compare_worth(const void *a, const void *b)
+{
+    const struct pair *left = a, *right = b;
+    size_t size = left->first.size + left->second.size;
+    size_t right_size = right->first.size + right->second.size;
+    if (left->n_shared != right->n_shared)
+        return left->n_shared > right->n_shared ? -1 : 1;
+    if ((left->first.size > 0) != (right->first.size > 0))
+        return left->first.size > 0 ? -1 : 1;
+    if (size != right_size)
+        return size < right_size ? -1 : 1;
+    return compare_pairs(a, b);
+}
+
+static struct phema_span prefix_of(const struct view *view)
+{
+    return (struct phema_span){(const uint8_t *)view->tensor->name, view->prefix_size};
+}
+
+static bool is_parameter(const struct phema_tensor *tensor)
+{
+    return tensor->kind != PHEMA_KIND_ATTRIBUTE && tensor->rank > 0 &&
+           phema_dtype_is_float(tensor->dtype) &&
+           !root_is_optimizer(tensor->name, tensor->name_size);
+}
+
+/* All views of all parameters; a part of a prefix that is a number is a layer or an item. */
+static size_t list_views(struct view *views, const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t n = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const char *name = tensors[i].name;
+        size_t begin = 0;
+        for (unsigned dots = 0; dots <= MOST_DOTS && is_parameter(&tensors[i]); dots++) {
+            views[n++] = (struct view){
+                {(const uint8_t *)name + begin, tensors[i].name_size - begin}, begin, &tensors[i]};
+            const char *dot = memchr(name + begin, '.', tensors[i].name_size - begin);
+            size_t end = dot ? (size_t)(dot - name) : 0;
+            if (!dot || strspn(name + begin, "0123456789") == end - begin)
+                break;
+            begin = end + 1;
+        }
+    }
+    return n;
+}
+
+/* Pairs of one group of views, [n] of the same name and shape. */
+static size_t add_pairs(struct pair *pairs, const struct view *views, size_t n)
+{
+    size_t n_pairs = 0;
+    for (size_t i = 0; i < n && n <= MOST_IN_GROUP; i++)
+        for (size_t j = 0; j < i; j++) {
+            struct phema_span a = prefix_of(&views[i]), b = prefix_of(&views[j]);
+            int order = compare_spans(a, b);
+            if (order)
+                pairs[n_pairs++] = order < 0 ? (struct pair){a, b, 0} : (struct pair){b, a, 0};
+        }
+    return n_pairs;
+}
+
+/* Parameters below a prefix and not below the other one. */
+static size_t count_below(const struct phema_checkpoint *checkpoint, struct phema_span prefix,
+                          struct phema_span other)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t n = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        bool is_below = tensors[i].name_size > prefix.size &&
+                        memcmp(tensors[i].name, prefix.data, prefix.size) == 0;
+        bool is_other = other.size > prefix.size && tensors[i].name_size > other.size &&
+                        memcmp(tensors[i].name, other.data, other.size) == 0;
+        n += is_below && !is_other && is_parameter(&tensors[i]);
+    }
+    return n;
+}
+
+/* The smaller set is a part of the larger one, or they are alike. */
+static bool is_whole(const struct pair *pair, const struct phema_checkpoint *checkpoint)
+{
+    size_t n_first = count_below(checkpoint, pair->first, pair->second);
+    size_t n_second = count_below(checkpoint, pair->second, pair->first);
+    return 5 * pair->n_shared >= 4 * (n_first < n_second ? n_first : n_second);
+}
+
+/* Merges equal pairs, and puts the best ones first. */
+static size_t count_pairs(struct pair *pairs, size_t n)
+{
+    size_t n_pairs = 0;
+    qsort(pairs, n, sizeof(*pairs), compare_pairs);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && compare_pairs(&pairs[i], &pairs[end]) == 0;)
+            end++;
+        pairs[n_pairs] = pairs[i];
+        pairs[n_pairs++].n_shared = end - i;
+    }
+    qsort(pairs, n_pairs, sizeof(*pairs), compare_worth);
+    return n_pairs;
+}
+
+static size_t find_group_end(const struct view *views, size_t n, size_t begin)
+{
+    size_t end = begin + 1;
+    while (end < n && compare_spans(views[begin].name, views[end].name) == 0 &&
+           compare_shapes(views[begin].tensor, views[end].tensor) == 0)
+        end++;
+    return end;
+}
+
+/* The pairs of prefixes that most names share, at most MOST_PAIRS of about as many. */
+static enum phema_status find_pairs(struct pair best[MOST_PAIRS], size_t *n_best,
+                                    struct phema_arena *arena,
+                                    const struct phema_checkpoint *checkpoint,
+                                    struct phema_error *err)
+{
+    size_t n_tensors = phema_checkpoint_n_tensors(checkpoint), n_pairs = 0;
+    struct view *views = phema_arena_array(arena, n_tensors * (MOST_DOTS + 1) + 1, sizeof(*views));
+    *n_best = 0;
+    if (!views)
+        return phema_fail_memory(err);
+    size_t n = list_views(views, checkpoint);
+    qsort(views, n, sizeof(*views), compare_views);
+    for (size_t i = 0, end; i < n; i = end) {
+        end = find_group_end(views, n, i);
+        n_pairs += end - i <= MOST_IN_GROUP ? (end - i) * (end - i - 1) / 2 : 0;
+    }
+    struct pair *pairs = phema_arena_array(arena, n_pairs + 1, sizeof(*pairs));
+    if (!pairs)
+        return phema_fail_memory(err);
+    n_pairs = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        end = find_group_end(views, n, i);
+        n_pairs += add_pairs(pairs + n_pairs, views + i, end - i);
+    }
+    n_pairs = count_pairs(pairs, n_pairs);
+    n_pairs = n_pairs < MOST_COMPARED ? n_pairs : MOST_COMPARED;
+    for (size_t i = 0; i < n_pairs && *n_best < MOST_PAIRS; i++)
+        if (2 * pairs[i].n_shared >= pairs[0].n_shared && is_whole(&pairs[i], checkpoint))
+            best[(*n_best)++] = pairs[i];
+    return PHEMA_OK;
+}
+
+/* ---- Names as hints ---- */
+
+/* Whether a word of the prefix says average. */
+static bool says_average(struct phema_span prefix)
+{
+    static const char *const words[] = {"ema",    "avg", "average", "averaged", "averages",
+                                        "shadow", "swa", "polyak",  "teacher",  "target"};
+    const char *text = (const char *)prefix.data;
+    for (size_t at = 0, end; at < prefix.size; at = end + 1) {
+        for (end = at; end < prefix.size && isalpha((unsigned char)text[end]);)
+            end++;
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            if (strlen(words[i]) == end - at && strncasecmp(text + at, words[i], end - at) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* ---- The data ---- */
+
+static const struct phema_tensor *find_twin(struct phema_strbuf *name,
+                                            const struct phema_checkpoint *checkpoint,
+                                            struct phema_span prefix, struct phema_span inner)
+{
+    name->size = 0;
+    phema_strbuf_append(name, (const char *)prefix.data, prefix.size);
+    phema_strbuf_append(name, (const char *)inner.data, inner.size);
+    return name->is_failed ? NULL : phema_checkpoint_find(checkpoint, name->data, name->size);
+}
+
+/* Reads MOST_RUN elements in the middle of a tensor, or fewer. */
+static enum phema_status read_run(double *out, struct phema_reader *reader,
+                                  const struct phema_tensor *tensor, uint64_t n,
+                                  struct phema_error *err)
+{
+    _Alignas(PHEMA_INPUT_ALIGNMENT) uint8_t scratch[2 * PHEMA_INPUT_ALIGNMENT + 16 * MOST_RUN];
+    const uint8_t *data = NULL;
+    enum phema_status status =
+        phema_reader_read(&data, reader, tensor, (tensor->n_elems - n) / 2, n, scratch, err);
+    for (uint64_t i = 0; i < n && !status; i++)
+        out[i] = phema_element_widen(tensor->dtype, data, i);
+    return status;
+}
+
+static bool can_be_read(const struct phema_tensor *tensor, const struct phema_tensor *like)
+{
+    return tensor && tensor->n_elems == like->n_elems && !tensor->scaling &&
+           (tensor->dtype == PHEMA_F64 || tensor->dtype == PHEMA_F32 ||
+            tensor->dtype == PHEMA_F16 || tensor->dtype == PHEMA_BF16);
+}
+
+/* The checkpoints of two times that hold the sets, earlier first. */
+struct sources {
+    const struct phema_checkpoint *checkpoints[2][2]; /* time, set */
+    struct phema_reader *readers[2][2];
+};
+
+/* Adds the evidence of one name. */
+static enum phema_status add_evidence(struct twin_evidence *evidence, struct phema_strbuf *name,
+                                      const struct sources *sources, const struct pair *pair,
+                                      struct phema_span inner, struct phema_error *err)
+{
+    double values[2][2][MOST_RUN]; /* time, set */
+    const struct phema_tensor *like =
+        find_twin(name, sources->checkpoints[0][0], pair->first, inner);
+    if (!like || like->n_elems == 0)
+        return PHEMA_OK;
+    uint64_t n = like->n_elems < MOST_RUN ? like->n_elems : MOST_RUN;
+    for (unsigned time = 0; time < 2; time++)
+        for (unsigned set = 0; set < 2; set++) {
+            const struct phema_tensor *tensor = find_twin(name, sources->checkpoints[time][set],
+                                                          set ? pair->second : pair->first, inner);
+            if (!can_be_read(tensor, like))
+                return PHEMA_OK;
+            enum phema_status status =
+                read_run(values[time][set], sources->readers[time][set], tensor, n, err);
+            if (status)
+                return status;
+        }
+    for (uint64_t i = 0; i < n; i++) {
+        double forward = values[1][1][i] - values[0][0][i];
+        double backward = values[1][0][i] - values[0][1][i];
+        double apart = values[1][0][i] - values[1][1][i];
+        evidence->forward += forward * forward;
+        evidence->backward += backward * backward;
+        evidence->apart += apart * apart;
+        evidence->size += values[1][0][i] * values[1][0][i] + values[1][1][i] * values[1][1][i];
+    }
+    return PHEMA_OK;
+}
+
+/* checkpoints: earlier and later ones of the first set, then of the second */
+static enum phema_status read_evidence(struct twin_evidence *evidence,
+                                       struct phema_checkpoint *const checkpoints[4],
+                                       const struct pair *pair, struct phema_error *err)
+{
+    struct sources sources = {.readers = {{NULL, NULL}, {NULL, NULL}}};
+    struct phema_strbuf name = {0};
+    enum phema_status status = PHEMA_OK;
+    for (unsigned i = 0; i < 4 && !status; i++) {
+        sources.checkpoints[i % 2][i / 2] = checkpoints[i];
+        status = sparse_reader_open(&sources.readers[i % 2][i / 2], checkpoints[i], err);
+    }
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoints[0]);
+    size_t seen = 0, every = pair->n_shared / MOST_SAMPLED + 1;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoints[0]) && !status; i++) {
+        struct phema_span inner = {(const uint8_t *)tensors[i].name + pair->first.size,
+                                   tensors[i].name_size - pair->first.size};
+        if (!is_parameter(&tensors[i]) || tensors[i].name_size <= pair->first.size ||
+            (pair->first.size &&
+             memcmp(tensors[i].name, pair->first.data, pair->first.size) != 0) ||
+            seen++ % every != 0)
+            continue;
+        status = add_evidence(evidence, &name, &sources, pair, inner, err);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        phema_reader_close(sources.readers[i % 2][i / 2]);
+    phema_strbuf_clear(&name);
+    return status;
+}
+
+/* The two newest checkpoints of the series; false: there is one, or none is numbered. */
+static bool find_newest(const struct candidate **earlier, const struct candidate **later,
+                        const struct candidate_list *candidates)
+{
+    *earlier = *later = NULL;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || !candidate->path || isnan(candidate->named_time))
+            continue;
+        if (!*later || candidate->named_time > (*later)->named_time) {
+            *earlier = *later;
+            *later = candidate;
+        } else if (candidate->named_time < (*later)->named_time &&
+                   (!*earlier || candidate->named_time > (*earlier)->named_time)) {
+            *earlier = candidate;
+        }
+    }
+    return *earlier != NULL;
+}
+
+/* Opens the two newest checkpoints; NULL where the series has one. */
+static enum phema_status open_newest(struct phema_checkpoint *opened[2],
+                                     const struct candidate_list *candidates,
+                                     const struct phema_checkpoint_options *options,
+                                     struct phema_error *err)
+{
+    const struct candidate *earlier, *later;
+    opened[0] = opened[1] = NULL;
+    if (!find_newest(&earlier, &later, candidates))
+        return PHEMA_OK;
+    enum phema_status status = phema_checkpoint_open(&opened[0], earlier->path, options, err);
+    if (!status)
+        status = phema_checkpoint_open(&opened[1], later->path, options, err);
+    return status;
+}
+
+/* ---- The decision ---- */
+
+static bool is_nested(struct phema_span outer, struct phema_span inner)
+{
+    return inner.size >= outer.size && memcmp(inner.data, outer.data, outer.size) == 0;
+}
+
+/* Fit for labels and messages: "model_avg.", "state_dict.ema_model." */
+static bool is_plain(struct phema_span prefix)
+{
+    for (size_t i = 0; i < prefix.size; i++)
+        if (!isalnum(prefix.data[i]) && !strchr("_.-", prefix.data[i]))
+            return false;
+    return prefix.size > 1;
+}
+
+bool twins_split(struct split_name *out, const struct twins *twins, const char *name, size_t size)
+{
+    static const char *const counters[] = {"step",  "steps",   "initted",    "num_updates",
+                                           "decay", "updates", "n_averaged", "optimization_step"};
+    const struct phema_span *average = &twins->average, *raw = &twins->raw;
+    bool average_first = is_nested(*raw, *average);
+    for (unsigned i = 0; i < 2; i++) {
+        bool is_raw = average_first ? i == 1 : i == 0;
+        const struct phema_span *prefix = is_raw ? raw : average;
+        if (size <= prefix->size || memcmp(name, prefix->data, prefix->size) != 0)
+            continue;
+        const char *key = is_plain(*average) ? (const char *)average->data : "ema.";
+        *out = (struct split_name){.set = is_raw ? "raw" : key,
+                                   .set_size = is_raw ? 3 : strlen(key) - 1,
+                                   .name = name + prefix->size,
+                                   .name_size = size - prefix->size,
+                                   .is_raw = is_raw};
+        for (size_t c = 0; c < ARRAY_LEN(counters) && !is_raw; c++)
+            if (phema_bytes_are(out->name, out->name_size, counters[c]))
+                return false;
+        return !root_is_optimizer(name, size);
+    }
+    return false;
+}
+
+static const char *show(struct phema_name_buffer *shown, struct phema_span prefix)
+{
+    size_t size = prefix.size ? prefix.size - 1 : 0; /* without the dot */
+    return phema_name_escape(shown, size ? (const char *)prefix.data : ".", size ? size : 1);
+}
+
+static bool decide(struct twin_decision *out, const struct pair *pair, bool has_evidence)
+{
+    bool says_first = says_average(pair->first), says_second = says_average(pair->second);
+    if (says_first && is_nested(pair->first, pair->second))
+        says_second = says_average((struct phema_span){pair->second.data + pair->first.size,
+                                                       pair->second.size - pair->first.size});
+    const struct twin_evidence *evidence = &out->evidence;
+    bool differs = has_evidence && evidence->forward != evidence->backward;
+    bool is_near = evidence->apart <= MOST_APART * evidence->size;
+    if (differs && !is_near)
+        return false;
+    out->is_by_data = differs;
+    /* The first is the average where it stays nearer to the second's past than the reverse. */
+    out->is_first = out->is_by_data ? evidence->backward < evidence->forward : says_first;
+    out->contradicts = says_first != says_second && says_first != out->is_first;
+    return out->is_by_data || says_first != says_second;
+}
+
+const char *twins_describe(struct phema_name_buffer *out, const struct twin_decision *decision)
+{
+    const struct twin_evidence *evidence = &decision->evidence;
+    double margin =
+        fabs(evidence->forward - evidence->backward) / (evidence->forward + evidence->backward);
+    if (decision->is_by_data)
+        (void)snprintf(out->text, sizeof(out->text), "which looks back at it (margin %.2g)%s",
+                       margin, decision->contradicts ? ", whatever their names say" : "");
+    else
+        (void)snprintf(out->text, sizeof(out->text), "by its name");
+    return out->text;
+}
+
+static void note(struct candidate_list *candidates, const struct twins *twins,
+                 const struct twin_decision *decision)
+{
+    struct phema_name_buffer average, raw, by;
+    size_t n = 0;
+    for (size_t i = 0; i < candidates->n; i++)
+        n += !candidates->items[i].is_left_out;
+    candidates_note(candidates, "sets: %zu snapshot%s each of '%s' and its average '%s', %s", n,
+                    n == 1 ? "" : "s", show(&raw, twins->raw), show(&average, twins->average),
+                    twins_describe(&by, decision));
+}
+
+static const struct twins *make_twins(struct phema_arena *arena, const struct pair *pair,
+                                      bool is_first)
+{
+    struct phema_span average = is_first ? pair->first : pair->second;
+    struct phema_span raw = is_first ? pair->second : pair->first;
+    struct twins *twins = phema_arena_alloc(arena, sizeof(*twins));
+    char *average_copy = phema_arena_copy(arena, (const char *)average.data, average.size);
+    char *raw_copy = phema_arena_copy(arena, (const char *)raw.data, raw.size);
+    if (!twins || !average_copy || !raw_copy)
+        return NULL;
+    *twins = (struct twins){.trainer = {.name = "the averages", .may_lack_raw = true},
+                            .average = {(const uint8_t *)average_copy, average.size},
+                            .raw = {(const uint8_t *)raw_copy, raw.size}};
+    twins->trainer.twins = twins;
+    return twins;
+}
+
+/* The first pair of twins. Layers and parts that are alike are none. */
+static enum phema_status choose_pair(const struct twins **out, struct candidate_list *candidates,
+                                     const struct phema_checkpoint_options *options,
+                                     const struct pair *pairs, size_t n, struct phema_error *err)
+{
+    struct phema_checkpoint *opened[2];
+    enum phema_status status = open_newest(opened, candidates, options, err);
+    struct phema_checkpoint *const checkpoints[4] = {opened[0], opened[1], opened[0], opened[1]};
+    /* a sample of a compressed file takes as long as all of it: names decide there */
+    bool is_readable = !status && opened[1] && !phema_checkpoint_is_compressed(opened[0]) &&
+                       !phema_checkpoint_is_compressed(opened[1]);
+    for (size_t i = 0; i < n && !status && !*out; i++) {
+        struct twin_decision decision = {.is_first = false};
+        if (is_readable)
+            status = read_evidence(&decision.evidence, checkpoints, &pairs[i], err);
+        if (status || !decide(&decision, &pairs[i], is_readable))
+            continue;
+        *out = make_twins(candidates->arena, &pairs[i], decision.is_first);
+        if (*out)
+            note(candidates, *out, &decision);
+        else
+            status = phema_fail_memory(err);
+    }
+    phema_checkpoint_close(opened[0]);
+    phema_checkpoint_close(opened[1]);
+    return status;
+}
+
+/* The key of a list whose name says average, "ema.shadow_params" of "ema.shadow_params.0"; {NULL, 0}:
+ * none. */
+static struct phema_span find_nameless(const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    struct phema_span first = {NULL, 0};
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const char *name = tensors[i].name;
+        size_t size = tensors[i].name_size;
+        const char *dot = memrchr(name, '.', size);
+        size_t key_size = dot ? (size_t)(dot - name) : 0;
+        const struct phema_span key = {(const uint8_t *)name, key_size};
+        size_t n_digits = 0;
+        while (dot && key_size + 1 + n_digits < size && isdigit((unsigned char)dot[1 + n_digits]))
+            n_digits++;
+        if (!dot || n_digits == 0 || key_size + 1 + n_digits != size ||
+            !is_parameter(&tensors[i]) || !says_average(key))
+            continue;
+        if (first.data && compare_spans(first, key) == 0)
+            return first; /* two of them */
+        first = key;
+    }
+    return (struct phema_span){NULL, 0};
+}
+
+enum phema_status twins_find(const struct twins **out, struct candidate_list *candidates,
+                             const struct phema_series_options *options,
+                             const struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    struct pair pairs[MOST_PAIRS];
+    size_t n = 0;
+    *out = NULL;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (!candidate->is_left_out &&
+            (!isnan(candidate->sigma_rel) || !isnan(candidate->gamma) || candidate->spec))
+            return PHEMA_OK; /* something says already which average the file is */
+    }
+    enum phema_status status = find_pairs(pairs, &n, candidates->arena, checkpoint, err);
+    if (!status && n)
+        status = choose_pair(out, candidates, &options->checkpoint, pairs, n, err);
+    struct phema_span nameless = find_nameless(checkpoint);
+    struct phema_name_buffer key;
+    if (status || *out || !nameless.data || candidates->asks_for_raw || options->needs_no_profiles)
+        return status;
+    (void)phema_name_escape(&key, (const char *)nameless.data, nameless.size);
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: '%s' holds averages without names, which are not put together with those "
+        "of the parameters; %s%s averages them under their numbers, %sraw the raw "
+        "parameters",
+        phema_checkpoint_path(checkpoint), key.text, phema_setting_equals(PHEMA_SET_KEY), key.text,
+        phema_setting_equals(PHEMA_SET_INPUT_PROFILE));
+}
+
+enum phema_status twins_compare(struct twin_decision *decision, bool *are_twins,
+                                struct phema_checkpoint *const checkpoints[4], const char *first,
+                                const char *second, struct phema_error *err)
+{
+    const struct phema_checkpoint *a = checkpoints[1], *b = checkpoints[3];
+    struct pair pair = {.first = {(const uint8_t *)"", 0}, .second = {(const uint8_t *)"", 0}};
+    size_t n_first = 0, n_second = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(a); i++) {
+        const struct phema_tensor *tensor = &phema_checkpoint_tensors(a)[i];
+        const struct phema_tensor *twin = phema_checkpoint_find(b, tensor->name, tensor->name_size);
+        n_first += is_parameter(tensor);
+        pair.n_shared += is_parameter(tensor) && twin && compare_shapes(tensor, twin) == 0;
+    }
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(b); i++)
+        n_second += is_parameter(&phema_checkpoint_tensors(b)[i]);
+    *are_twins = false;
+    *decision = (struct twin_decision){.is_first = false};
+    if (pair.n_shared == 0 || 5 * pair.n_shared < 4 * (n_first < n_second ? n_first : n_second))
+        return PHEMA_OK;
+    enum phema_status status = read_evidence(&decision->evidence, checkpoints, &pair, err);
+    if (status)
+        return status;
+    const struct pair names = {.first = {(const uint8_t *)first, strlen(first)},
+                               .second = {(const uint8_t *)second, strlen(second)}};
+    *are_twins = decide(decision, &names, true);
+    return PHEMA_OK;
+}

@@ -1,0 +1,64 @@
+/* twins.h - two sets of the same parameters that no known trainer has named. */
+#ifndef SERIES_TWINS_H
+#define SERIES_TWINS_H
+
+#include "candidates.h"
+#include "sets.h"
+
+/* A tensor NAME of the model is average + NAME and raw + NAME. */
+struct twins {
+    struct trainer trainer; /* as which a series takes them */
+    struct phema_span average, raw;
+};
+
+/* Sums over a sample of the twins at two times. */
+struct twin_evidence {
+    double forward;  /* |second, later - first, earlier|^2 */
+    double backward; /* |first, later - second, earlier|^2 */
+    double apart, size;
+};
+
+/* What decides which set of a pair is the average. */
+struct twin_decision {
+    bool is_first;    /* the average */
+    bool is_by_data;  /* else by the names */
+    bool contradicts; /* the names say otherwise */
+    struct twin_evidence evidence;
+};
+
+/* "which looks back at it (margin 0.31)" */
+const char *twins_describe(struct phema_name_buffer *out, const struct twin_decision *decision);
+
+/* Compares two sets under the same names in other files.
+ *   checkpoints    earlier and later ones of the first set, then of the second
+ *   first, second  their names, which decide where the data do not
+ * PHEMA_ERR_FILE  a file cannot be read */
+PHEMA_FALLIBLE twins_compare(struct twin_decision *decision, bool *are_twins,
+                             struct phema_checkpoint *const checkpoints[4], const char *first,
+                             const char *second, struct phema_error *err);
+
+/* ---- twin_files.c ---- */
+
+/* Puts the checkpoints in folders into the place of these, and leaves one file of each time: of the
+ * average, of the raw parameters where they are asked for, or of the model beside other files.
+ * PHEMA_ERR_INPUTS    nothing says which one is the model
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE twin_files_choose(struct candidate_list *candidates,
+                                 const struct phema_series_options *options,
+                                 struct phema_error *err);
+
+/* The twins of a checkpoint, in the arena of the candidates; NULL: it has none. Reads some 2000
+ * elements of the two newest checkpoints. A note says what was decided, and by what.
+ *   checkpoint  the first of the series
+ * PHEMA_ERR_INPUTS    averages in a list without names, where profiles matter
+ * PHEMA_ERR_FILE      a checkpoint cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE twins_find(const struct twins **out, struct candidate_list *candidates,
+                          const struct phema_series_options *options,
+                          const struct phema_checkpoint *checkpoint, struct phema_error *err);
+
+/* False for tensors of no set. */
+bool twins_split(struct split_name *out, const struct twins *twins, const char *name, size_t size);
+
+#endif
