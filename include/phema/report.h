@@ -239,15 +239,15 @@ void html_report_clear(struct html_report *report);
 
 /* ---- comparisons.c ---- */
 
-void comparison_write_json(struct phema_strbuf *out, const struct phema_comparison *comparison,
+void comparison_write_json(struct phema_strbuf *text, const struct phema_comparison *comparison,
                            bool is_equal);
 /* A line for each tensor that differs, worst first; is_verbose: for every tensor. */
 PHEMA_FALLIBLE comparison_write_table(struct phema_strbuf *out,
                                       const struct phema_comparison *comparison, bool is_verbose,
                                       struct phema_error *err);
-void verification_write_json(struct phema_strbuf *out, const struct render_style *style,
+void verification_write_json(struct phema_strbuf *text, const struct render_style *style,
                              const struct phema_verifying *verifying);
-void verification_write_text(struct phema_strbuf *out, const struct phema_verifying *verifying);
+void verification_write_text(struct phema_strbuf *text, const struct phema_verifying *verifying);
 
 /* ---- elements.c ---- */
 

@@ -122,7 +122,7 @@ static int count_intervals(struct fit *best, struct search *search, double direc
 
 bool search_shifts(struct search *search)
 {
-    struct fit best;
+    struct fit best = {0};
     double direction = shows_times(search) ? find_direction(search) : 0;
     double by = direction != 0 ? count_intervals(&best, search, direction) * direction : 0;
     if (by == 0)

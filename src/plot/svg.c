@@ -38,7 +38,7 @@ static void append_escaped(struct phema_strbuf *out, const char *text)
 {
     for (; *text; text++) {
         bool is_control = (unsigned char)*text < ' ' || *text == 0x7F;
-        const char shown[] = {is_control ? '?' : *text, '\0'};
+        const char shown[] = {(char)(is_control ? '?' : *text), '\0'};
         phema_strbuf_puts_markup(out, shown, "<>&\"");
     }
 }

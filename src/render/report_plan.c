@@ -12,7 +12,7 @@
 
 /* ---- Errors to expect ---- */
 
-#define NO_MANTISSA -1
+#define NO_MANTISSA (-1)
 enum { PAPER = 2 }; /* the column that says nothing of --metric profile */
 
 /* Columns of the table of targets behind their errors. */

@@ -232,6 +232,7 @@ void weights_write_table(struct phema_strbuf *out, const struct phema_plan *plan
     struct naming naming = choose_naming(plan, is_verbose);
     size_t n_names = naming.has_files ? 3 : 2, n = 0;
     struct column *columns = list_columns(&n, plan);
+    n = columns ? n : 0;
     struct table table = {
         .n_columns = n_names + n, .n_keys = naming.has_files ? 1 : 2, .is_failed = !columns};
     size_t first = is_verbose || series->n <= TABLE_MOST_ROWS ? 0 : series->n - TABLE_MOST_ROWS;

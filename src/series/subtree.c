@@ -417,11 +417,12 @@ static bool add_member(struct phema_tensor_sets *sets, const struct subtree *sub
     size_t size = tensor->name_size;
     if (subtree->leaves_out_optimizer && root_is_optimizer(name, size))
         return true;
-    if (*set->name)
+    if (*set->name) {
         name = inner_name(name, &size, set->name);
-    if (!name && subtree->has_parts && !root_is_optimizer(tensor->name, tensor->name_size)) {
-        name = tensor->name;
-        size = tensor->name_size;
+        bool is_part =
+            !name && subtree->has_parts && !root_is_optimizer(tensor->name, tensor->name_size);
+        name = is_part ? tensor->name : name;
+        size = is_part ? tensor->name_size : size;
     }
     if (!name || (*set->name && !size))
         return true;

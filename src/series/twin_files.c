@@ -48,7 +48,7 @@ static const char *kind_of(struct phema_arena *arena, const struct candidate *ca
     for (const char *at = candidate->label; kind && *at; at++) {
         bool is_digit = isdigit((unsigned char)*at);
         if (!is_digit || n == 0 || kind[n - 1] != '#')
-            kind[n++] = is_digit ? '#' : *at;
+            kind[n++] = (char)(is_digit ? '#' : *at);
     }
     if (kind)
         kind[n] = '\0';
@@ -198,12 +198,13 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
                           "%s: several files of each time, such as '%s' and '%s', and nothing says "
                           "which is the model; choose with @list or a manifest",
                           root, kinds->items[0].text, kinds->items[1].text);
-    for (size_t k = 0; k < kinds->n; k++)
-        if (strcmp(kinds->items[k].text, model) != 0) {
-            candidates_note(candidates, "left out: '%s', beside the model '%s'",
-                            kinds->items[k].text, model);
-            leave_out_kind(candidates, kinds, kinds->items[k].text);
+    for (size_t k = 0; k < kinds->n; k++) {
+        const char *text = kinds->items[k].text;
+        if (text && strcmp(text, model) != 0) {
+            candidates_note(candidates, "left out: '%s', beside the model '%s'", text, model);
+            leave_out_kind(candidates, kinds, text);
         }
+    }
     return PHEMA_OK;
 }
 
@@ -274,11 +275,11 @@ enum phema_status twin_files_choose(struct candidate_list *candidates,
             S_ISDIR(st.st_mode))
             status = expand(candidates, i, err);
     }
-    struct kinds kinds;
-    if (!status)
-        status = list_kinds(&kinds, candidates, err);
+    struct kinds kinds = {.n = 0};
     bool has_equal = false;
     if (!status)
+        status = list_kinds(&kinds, candidates, err);
+    if (!status)
         status = find_equal_times(&has_equal, candidates, &kinds, options->snapshots, err);
-    return !status && kinds.n > 1 && has_equal ? decide(candidates, &kinds, options, err) : status;
+    return !status && has_equal && kinds.n > 1 ? decide(candidates, &kinds, options, err) : status;
 }

@@ -18,8 +18,8 @@
 #define MOST_DOTS 3
 /* More places of one name are layers that are alike, not sets. */
 #define MOST_IN_GROUP 8
-#define MOST_SAMPLED  64u /* tensors */
-#define MOST_RUN      32u /* elements of each */
+#define MOST_SAMPLED  ((size_t)64) /* tensors */
+#define MOST_RUN      ((size_t)32) /* elements of each */
 /* Twins of a training are near each other: their difference, squared, is a small part of them. */
 #define MOST_APART 0.3
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* values.c - guesses what was meant: the nearest word, or a value that the option can have. */
+/* nearest_words.c - guesses what was meant: the nearest word, or a value that the option can have. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
