@@ -298,6 +298,7 @@ void search_report_end(const struct render_style *style, const struct searching 
                         searching->n_passes == 1 ? "" : "es");
     if (!style->is_quiet)
         render_say_text(&text);
+    phema_strbuf_clear(&text);
     render_repeat_warnings(style);
     warn_of_errors(style, searching);
 }
