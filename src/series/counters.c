@@ -37,6 +37,18 @@ struct counted {
     double values[MOST_COUNTERS]; /* NaN: the file has none */
 };
 
+/* Of a scheduler, an early stop or a loader, which count otherwise. */
+static bool is_of_other(const char *name, size_t size)
+{
+    static const char *const others[] = {"sched", "early", "stop", "load", "sampler", "epoch"};
+    const char *last = memrchr(name, '.', size);
+    size_t parent = last ? (size_t)(last - name) : 0;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (memmem(name, parent, others[i], strlen(others[i])))
+            return true;
+    return false;
+}
+
 static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
 {
     size_t begin = size;
@@ -47,7 +59,7 @@ static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
         *dots += name[i] == '.';
     for (*rank = 0; *rank < ARRAY_LEN(words); ++*rank)
         if (phema_bytes_are(name + begin, size - begin, words[*rank]))
-            return *dots <= MOST_DOTS && !root_is_optimizer(name, size);
+            return *dots <= MOST_DOTS && !root_is_optimizer(name, size) && !is_of_other(name, size);
     return false;
 }
 
@@ -143,6 +155,14 @@ static bool rises(const struct counted *counted, size_t n, size_t c)
             return false;
     }
     return counted[0].values[c] > 0;
+}
+
+static bool agrees(const struct counted *counted, size_t n, size_t c)
+{
+    for (size_t i = 0; i < n; i++)
+        if (counted[i].values[c] != counted[i].candidate->named_time)
+            return false;
+    return true;
 }
 
 static void use_counter(struct candidate_list *candidates, struct counted *counted, size_t n,
@@ -248,6 +268,8 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
                                      (list.items[c].rank == list.items[best].rank &&
                                       list.items[c].dots < list.items[best].dots)))
             best = c;
+    if (!status && n && best < list.n && counts_steps)
+        best = agrees(counted, n, best) ? best : list.n;
     if (!status && n && best < list.n) {
         use_counter(candidates, counted, n, &list.items[best], best);
         place_extra(candidates, counted, n, extra, n_extra, best);

@@ -109,7 +109,11 @@ static int rank_of(const struct field *field)
         if (strlen(words[i].word) == end - begin &&
             strncasecmp(field->before + begin, words[i].word, end - begin) == 0)
             return words[i].rank;
-    return 1;
+    /* 20240311, 1710001850: dates and seconds since 1970 */
+    bool is_date = field->number >= 19700101 && field->number <= 20991231 &&
+                   field->number % 100 <= 31 && field->number / 100 % 100 <= 12;
+    bool is_clock = field->number >= 1000000000 && field->number <= 4000000000u;
+    return is_date || is_clock ? -1 : 1;
 }
 
 struct numbered {

@@ -34,11 +34,12 @@ bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key)
 bool root_is_optimizer(const char *name, size_t size)
 {
     static const char *const roots[] = {"optim", "opt", "opt_state"};
-    static const char stem[] = "optimizer"; /* _states, _state_dict, s, ... */
+    static const char *const stems[] = {"optimizer", "optim_"}; /* _states, _state_dict, s, ... */
     const char *dot = size ? memchr(name, '.', size) : NULL;
     size_t root_size = dot ? (size_t)(dot - name) : size;
-    if (root_size >= strlen(stem) && memcmp(name, stem, strlen(stem)) == 0)
-        return true;
+    for (size_t i = 0; i < ARRAY_LEN(stems); i++)
+        if (root_size >= strlen(stems[i]) && memcmp(name, stems[i], strlen(stems[i])) == 0)
+            return true;
     for (size_t i = 0; i < ARRAY_LEN(roots); i++)
         if (phema_bytes_are(name, root_size, roots[i]))
             return true;
@@ -227,9 +228,11 @@ static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool needs_
     return false;
 }
 
-/* Whether tensors outside of a key are parameters as well, and not those of the key again: a model
- * that is saved in parts, such as a generator beside it. */
-static bool has_other_part(const struct phema_checkpoint *checkpoint, const char *key)
+/* Whether tensors outside of a key are parameters as well: a model that is saved in parts, such as a
+ * generator beside it. In a single checkpoint, of which nothing says whether they are twins, tensors of
+ * the same names are not. */
+static bool has_other_part(const struct phema_checkpoint *checkpoint, const char *key,
+                           bool is_alone)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     struct phema_strbuf twin = {0};
@@ -245,7 +248,8 @@ static bool has_other_part(const struct phema_checkpoint *checkpoint, const char
         twin.size = 0;
         phema_strbuf_printf(&twin, "%s", key);
         phema_strbuf_append(&twin, dot, tensor->name_size - (size_t)(dot - tensor->name));
-        is_found = !twin.is_failed && !phema_checkpoint_find(checkpoint, twin.data, twin.size);
+        is_found = !twin.is_failed &&
+                   (!is_alone || !phema_checkpoint_find(checkpoint, twin.data, twin.size));
     }
     phema_strbuf_clear(&twin);
     return is_found;
@@ -270,12 +274,13 @@ static const char *guess_key(const struct candidate_list *candidates,
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (own[i] && subtree_exists(checkpoint, own[i]))
             return own[i];
+    bool is_raw = candidates->asks_for_raw; /* beside averages */
     struct phema_span bundle = find_bundle(checkpoint);
     if (bundle.data)
         return phema_arena_copy(candidates->arena, bundle.data, bundle.size);
-    if (subtree_exists(checkpoint, "ema_state_dict"))
+    if (!is_raw && subtree_exists(checkpoint, "ema_state_dict"))
         return "ema_state_dict";
-    const char *lit_ema = find_litema(checkpoint);
+    const char *lit_ema = is_raw ? NULL : find_litema(checkpoint);
     if (lit_ema)
         return lit_ema;
     if (subtree_exists(checkpoint, "state_dict"))
@@ -331,8 +336,8 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
                                         phema_name_escape(&shown, out->key, strlen(out->key))),
                              PHEMA_SET_KEY, "");
     out->leaves_out_optimizer = !asked && !*out->key;
-    out->has_parts =
-        !asked && *out->key && is_model_key(out->key) && has_other_part(checkpoint, out->key);
+    out->has_parts = !asked && *out->key && is_model_key(out->key) &&
+                     has_other_part(checkpoint, out->key, candidates->n == 1);
     const char *emas =
         phema_arena_printf(candidates->arena, "%s%semas", out->key, *out->key ? "." : "");
     if (!emas)

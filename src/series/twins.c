@@ -22,13 +22,14 @@
 #define MOST_RUN      ((size_t)32) /* elements of each */
 /* Twins of a training are near each other: their difference, squared, is a small part of them. */
 #define MOST_APART 0.3
+/* Where no name says average: two networks that began alike have margins up to 0.18. */
+#define LEAST_UNNAMED 0.2
 
 /* ---- Prefixes whose tensors agree ---- */
 
 /* A tensor seen from a place in its name. */
 struct view {
-    struct phema_span name; /* behind the place */
-    size_t prefix_size;
+    struct phema_span prefix, name; /* before and behind the place, without wrappers */
     const struct phema_tensor *tensor;
 };
 
@@ -36,6 +37,7 @@ struct view {
 struct pair {
     struct phema_span first, second; /* first < second */
     size_t n_shared;
+    bool has_most; /* of all parameters */
 };
 
 /* So many pairs are compared by their data: of three sets that are alike, there are three. */
@@ -72,6 +74,11 @@ static int compare_pairs(const void *a, const void *b)
     return order ? order : compare_spans(left->second, right->second);
 }
 
+static bool is_nested(struct phema_span outer, struct phema_span inner)
+{
+    return inner.size >= outer.size && memcmp(inner.data, outer.data, outer.size) == 0;
+}
+
 /* Better ones first: that more names share, and that say better where the model begins: below a
  * key, and there as high as possible. */
 static int compare_worth(const void *a, const void *b)
@@ -88,11 +95,6 @@ static int compare_worth(const void *a, const void *b)
     return compare_pairs(a, b);
 }
 
-static struct phema_span prefix_of(const struct view *view)
-{
-    return (struct phema_span){(const uint8_t *)view->tensor->name, view->prefix_size};
-}
-
 static bool is_parameter(const struct phema_tensor *tensor)
 {
     return tensor->kind != PHEMA_KIND_ATTRIBUTE && tensor->rank > 0 &&
@@ -100,25 +102,37 @@ static bool is_parameter(const struct phema_tensor *tensor)
            !root_is_optimizer(tensor->name, tensor->name_size);
 }
 
-/* All views of all parameters; a part of a prefix that is a number is a layer or an item. */
-static size_t list_views(struct view *views, const struct phema_checkpoint *checkpoint)
+/* A part of a prefix that is a number is a layer or an item, but for that of a decay ("ema_0.9999"). */
+static bool ends_prefix(const char *name, size_t begin, size_t end)
+{
+    bool is_number = strspn(name + begin, "0123456789") >= end - begin;
+    bool is_fraction = begin >= 2 && isdigit((unsigned char)name[begin - 2]);
+    return is_number && !is_fraction;
+}
+
+/* All views of all parameters; false: no memory. */
+static bool list_views(struct view *views, size_t *n, struct phema_arena *arena,
+                       const struct phema_checkpoint *checkpoint)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    size_t n = 0;
+    *n = 0;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        const char *name = tensors[i].name;
-        size_t begin = 0;
-        for (unsigned dots = 0; dots <= MOST_DOTS && is_parameter(&tensors[i]); dots++) {
-            views[n++] = (struct view){
-                {(const uint8_t *)name + begin, tensors[i].name_size - begin}, begin, &tensors[i]};
-            const char *dot = memchr(name + begin, '.', tensors[i].name_size - begin);
-            size_t end = dot ? (size_t)(dot - name) : 0;
-            if (!dot || strspn(name + begin, "0123456789") == end - begin)
+        size_t size = tensors[i].name_size, begin = 0;
+        const char *name =
+            is_parameter(&tensors[i]) ? name_without_wrappers(&size, tensors[i].name, arena) : "";
+        if (!name)
+            return false;
+        for (unsigned dots = 0; dots <= MOST_DOTS && *name; dots++) {
+            views[(*n)++] = (struct view){.prefix = {(const uint8_t *)name, begin},
+                                          .name = {(const uint8_t *)name + begin, size - begin},
+                                          .tensor = &tensors[i]};
+            const char *dot = memchr(name + begin, '.', size - begin);
+            if (!dot || ends_prefix(name, begin, (size_t)(dot - name)))
                 break;
-            begin = end + 1;
+            begin = (size_t)(dot - name) + 1;
         }
     }
-    return n;
+    return true;
 }
 
 /* Pairs of one group of views, [n] of the same name and shape. */
@@ -127,12 +141,39 @@ static size_t add_pairs(struct pair *pairs, const struct view *views, size_t n)
     size_t n_pairs = 0;
     for (size_t i = 0; i < n && n <= MOST_IN_GROUP; i++)
         for (size_t j = 0; j < i; j++) {
-            struct phema_span a = prefix_of(&views[i]), b = prefix_of(&views[j]);
+            struct phema_span a = views[i].prefix, b = views[j].prefix;
             int order = compare_spans(a, b);
             if (order)
-                pairs[n_pairs++] = order < 0 ? (struct pair){a, b, 0} : (struct pair){b, a, 0};
+                pairs[n_pairs++] =
+                    order < 0 ? (struct pair){a, b, 0, false} : (struct pair){b, a, 0, false};
         }
     return n_pairs;
+}
+
+/* The rest of a name behind a prefix, wrappers in the name aside; NULL: it begins otherwise. */
+static const char *behind(const char *name, size_t *size, struct phema_span prefix)
+{
+    static const char *const wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
+                                           "_checkpoint_wrapped_module."};
+    size_t at = 0, p = 0;
+    while (at < *size) {
+        bool is_start = at == 0 || name[at - 1] == '.';
+        size_t skipped = 0;
+        for (size_t w = 0; w < ARRAY_LEN(wrappers) && is_start && !skipped; w++) {
+            size_t wrapper_size = strlen(wrappers[w]);
+            if (*size - at > wrapper_size && memcmp(name + at, wrappers[w], wrapper_size) == 0)
+                skipped = wrapper_size;
+        }
+        at += skipped;
+        if (skipped)
+            continue;
+        if (p == prefix.size)
+            break;
+        if ((uint8_t)name[at++] != prefix.data[p++])
+            return NULL;
+    }
+    *size -= at;
+    return p == prefix.size && *size ? name + at : NULL;
 }
 
 /* Parameters below a prefix and not below the other one. */
@@ -142,21 +183,37 @@ static size_t count_below(const struct phema_checkpoint *checkpoint, struct phem
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     size_t n = 0;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        bool is_below = tensors[i].name_size > prefix.size &&
-                        memcmp(tensors[i].name, prefix.data, prefix.size) == 0;
-        bool is_other = other.size > prefix.size && tensors[i].name_size > other.size &&
-                        memcmp(tensors[i].name, other.data, other.size) == 0;
+        size_t size = tensors[i].name_size, other_size = size;
+        bool is_below = behind(tensors[i].name, &size, prefix) != NULL;
+        bool is_other =
+            other.size > prefix.size && behind(tensors[i].name, &other_size, other) != NULL;
         n += is_below && !is_other && is_parameter(&tensors[i]);
     }
     return n;
 }
 
 /* The smaller set is a part of the larger one, or they are alike. */
-static bool is_whole(const struct pair *pair, const struct phema_checkpoint *checkpoint)
+static bool is_whole(struct pair *pair, const struct phema_checkpoint *checkpoint)
 {
     size_t n_first = count_below(checkpoint, pair->first, pair->second);
     size_t n_second = count_below(checkpoint, pair->second, pair->first);
+    const struct phema_span all = {(const uint8_t *)"", 0};
+    pair->has_most = 5 * (n_first + n_second) >= 4 * count_below(checkpoint, all, all);
     return 5 * pair->n_shared >= 4 * (n_first < n_second ? n_first : n_second);
+}
+
+/* A part of a pair that as many names share and whose prefixes are shorter: a fragment of a model. */
+static bool is_inner(const struct pair *pairs, size_t n, size_t at)
+{
+    const struct pair *inner = &pairs[at];
+    for (size_t i = 0; i < n; i++) {
+        const struct pair *outer = &pairs[i];
+        if (i != at && outer->first.size && outer->n_shared >= inner->n_shared &&
+            ((is_nested(outer->first, inner->first) && is_nested(outer->second, inner->second)) ||
+             (is_nested(outer->first, inner->second) && is_nested(outer->second, inner->first))))
+            return true;
+    }
+    return false;
 }
 
 /* Merges equal pairs, and puts the best ones first. */
@@ -192,9 +249,9 @@ static enum phema_status find_pairs(struct pair best[MOST_PAIRS], size_t *n_best
     size_t n_tensors = phema_checkpoint_n_tensors(checkpoint), n_pairs = 0;
     struct view *views = phema_arena_array(arena, n_tensors * (MOST_DOTS + 1) + 1, sizeof(*views));
     *n_best = 0;
-    if (!views)
+    size_t n = 0;
+    if (!views || !list_views(views, &n, arena, checkpoint))
         return phema_fail_memory(err);
-    size_t n = list_views(views, checkpoint);
     qsort(views, n, sizeof(*views), compare_views);
     for (size_t i = 0, end; i < n; i = end) {
         end = find_group_end(views, n, i);
@@ -211,7 +268,8 @@ static enum phema_status find_pairs(struct pair best[MOST_PAIRS], size_t *n_best
     n_pairs = count_pairs(pairs, n_pairs);
     n_pairs = n_pairs < MOST_COMPARED ? n_pairs : MOST_COMPARED;
     for (size_t i = 0; i < n_pairs && *n_best < MOST_PAIRS; i++)
-        if (2 * pairs[i].n_shared >= pairs[0].n_shared && is_whole(&pairs[i], checkpoint))
+        if (2 * pairs[i].n_shared >= pairs[0].n_shared && !is_inner(pairs, n_pairs, i) &&
+            is_whole(&pairs[i], checkpoint))
             best[(*n_best)++] = pairs[i];
     return PHEMA_OK;
 }
@@ -375,11 +433,6 @@ static enum phema_status open_newest(struct phema_checkpoint *opened[2],
 
 /* ---- The decision ---- */
 
-static bool is_nested(struct phema_span outer, struct phema_span inner)
-{
-    return inner.size >= outer.size && memcmp(inner.data, outer.data, outer.size) == 0;
-}
-
 /* Fit for labels and messages: "model_avg.", "state_dict.ema_model." */
 static bool is_plain(struct phema_span prefix)
 {
@@ -398,13 +451,15 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
     for (unsigned i = 0; i < 2; i++) {
         bool is_raw = average_first ? i == 1 : i == 0;
         const struct phema_span *prefix = is_raw ? raw : average;
-        if (size <= prefix->size || memcmp(name, prefix->data, prefix->size) != 0)
+        size_t inner_size = size;
+        const char *inner = behind(name, &inner_size, *prefix);
+        if (!inner)
             continue;
         const char *key = is_plain(*average) ? (const char *)average->data : "ema.";
         *out = (struct split_name){.set = is_raw ? "raw" : key,
                                    .set_size = is_raw ? 3 : strlen(key) - 1,
-                                   .name = name + prefix->size,
-                                   .name_size = size - prefix->size,
+                                   .name = inner,
+                                   .name_size = inner_size,
                                    .is_raw = is_raw};
         for (size_t c = 0; c < ARRAY_LEN(counters) && !is_raw; c++)
             if (phema_bytes_are(out->name, out->name_size, counters[c]))
@@ -420,7 +475,9 @@ static const char *show(struct phema_name_buffer *shown, struct phema_span prefi
     return phema_name_escape(shown, size ? (const char *)prefix.data : ".", size ? size : 1);
 }
 
-static bool decide(struct twin_decision *out, const struct pair *pair, bool has_evidence)
+/* is_unclear: they are near each other, and neither names nor data say which is the average */
+static bool decide(struct twin_decision *out, bool *is_unclear, const struct pair *pair,
+                   bool has_evidence)
 {
     bool says_first = says_average(pair->first), says_second = says_average(pair->second);
     if (says_first && is_nested(pair->first, pair->second))
@@ -429,13 +486,18 @@ static bool decide(struct twin_decision *out, const struct pair *pair, bool has_
     const struct twin_evidence *evidence = &out->evidence;
     bool differs = has_evidence && evidence->forward != evidence->backward;
     bool is_near = evidence->apart <= MOST_APART * evidence->size;
+    *is_unclear = false;
     if (differs && !is_near)
         return false;
     out->is_by_data = differs;
     /* The first is the average where it stays nearer to the second's past than the reverse. */
     out->is_first = out->is_by_data ? evidence->backward < evidence->forward : says_first;
     out->contradicts = says_first != says_second && says_first != out->is_first;
-    return out->is_by_data || says_first != says_second;
+    double difference = fabs(evidence->forward - evidence->backward);
+    bool is_clear = difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
+    bool may_be = out->is_by_data && pair->has_most;
+    *is_unclear = says_first == says_second && may_be && !is_clear;
+    return says_first != says_second || (may_be && is_clear);
 }
 
 const char *twins_describe(struct phema_name_buffer *out, const struct twin_decision *decision)
@@ -480,13 +542,26 @@ static const struct twins *make_twins(struct phema_arena *arena, const struct pa
     return twins;
 }
 
+static enum phema_status fail_unclear(const char *root, const struct pair *pair,
+                                      struct phema_error *err)
+{
+    struct phema_name_buffer first, second;
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: '%s' and '%s' have the same tensors, and nothing says whether one is the "
+        "average of the other; %s chooses one of them, %s. takes both",
+        root, show(&first, pair->first), show(&second, pair->second),
+        phema_setting_name(PHEMA_SET_KEY), phema_setting_equals(PHEMA_SET_KEY));
+}
+
 /* The first pair of twins. Layers and parts that are alike are none. */
 static enum phema_status choose_pair(const struct twins **out, struct candidate_list *candidates,
-                                     const struct phema_checkpoint_options *options,
+                                     const struct phema_series_options *options,
                                      const struct pair *pairs, size_t n, struct phema_error *err)
 {
     struct phema_checkpoint *opened[2];
-    enum phema_status status = open_newest(opened, candidates, options, err);
+    enum phema_status status = open_newest(opened, candidates, &options->checkpoint, err);
+    bool is_needed = !candidates->asks_for_raw && !options->needs_no_profiles;
     struct phema_checkpoint *const checkpoints[4] = {opened[0], opened[1], opened[0], opened[1]};
     /* a sample of a compressed file takes as long as all of it: names decide there */
     bool is_readable = !status && opened[1] && !phema_checkpoint_is_compressed(opened[0]) &&
@@ -495,7 +570,11 @@ static enum phema_status choose_pair(const struct twins **out, struct candidate_
         struct twin_decision decision = {.is_first = false};
         if (is_readable)
             status = read_evidence(&decision.evidence, checkpoints, &pairs[i], err);
-        if (status || !decide(&decision, &pairs[i], is_readable))
+        bool is_unclear = false;
+        bool is_pair = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
+        if (is_unclear && is_needed)
+            status = fail_unclear(options->snapshots, &pairs[i], err);
+        if (status || !is_pair)
             continue;
         *out = make_twins(candidates->arena, &pairs[i], decision.is_first);
         if (*out)
@@ -548,7 +627,7 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
     }
     enum phema_status status = find_pairs(pairs, &n, candidates->arena, checkpoint, err);
     if (!status && n)
-        status = choose_pair(out, candidates, &options->checkpoint, pairs, n, err);
+        status = choose_pair(out, candidates, options, pairs, n, err);
     struct phema_span nameless = find_nameless(checkpoint);
     struct phema_name_buffer key;
     if (status || *out || !nameless.data || candidates->asks_for_raw || options->needs_no_profiles)
@@ -586,7 +665,9 @@ enum phema_status twins_compare(struct twin_decision *decision, bool *are_twins,
     if (status)
         return status;
     const struct pair names = {.first = {(const uint8_t *)first, strlen(first)},
-                               .second = {(const uint8_t *)second, strlen(second)}};
-    *are_twins = decide(decision, &names, true);
+                               .second = {(const uint8_t *)second, strlen(second)},
+                               .has_most = true};
+    bool is_unclear = false; /* then the file that is named as the model is taken, if any */
+    *are_twins = decide(decision, &is_unclear, &names, true);
     return PHEMA_OK;
 }
