@@ -9,7 +9,8 @@
 #include "phema/design.h"
 #include "phema/profile.h"
 
-/* A profile in double. */
+/* ---- kernel.c: profiles in double ---- */
+
 struct kernel {
     enum phema_shape shape;
     double power, origin, end, rate, turn;
@@ -20,6 +21,16 @@ struct kernel {
  *                   its end */
 PHEMA_FALLIBLE kernel_make(struct kernel *kernel, const struct phema_profile *profile, double end,
                            struct phema_error *err);
+
+/* F(from; to), from <= to; 0 before the origin. */
+double kernel_decay(const struct kernel *kernel, double from, double to);
+/* dF/dt at t, for that F. */
+double kernel_density(const struct kernel *kernel, double t, double decay);
+/* F changes within about this time before t. */
+double kernel_scale(const struct kernel *kernel, double t);
+bool kernel_equals(const struct kernel *a, const struct kernel *b);
+
+/* ---- filter.c ---- */
 
 /* Targets by shape and, where the profile depends on it, by end. */
 #define FILTER_MAX_TARGETS 256

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* open_snapshots.c - opens the files one by one and keeps only tensor locations, so that memory
  * does not depend on the number of snapshots. Several snapshots of one file share its mapping. The
- * first file decides which sets of tensors are snapshots, and gets notes on its tensors. */
+ * first file decides which sets of tensors are snapshots. */
 #include "series_builder.h"
 
 #include <math.h>
@@ -13,9 +13,6 @@
 #include "phema/memory.h"
 #include "phema/number.h"
 #include "phema/setting.h"
-
-/* Notes name so many tensors and count the others. */
-#define MOST_NAMED ((size_t)4)
 
 /* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */
 static char *keep_text(struct series_builder *builder, const char *text)
@@ -119,98 +116,6 @@ static enum phema_status read_clock(struct series_builder *builder, struct phema
     return PHEMA_OK;
 }
 
-/* Larger tensors come first: they are more likely parameters. */
-static int compare_sizes(const void *a, const void *b)
-{
-    const struct phema_series_tensor *left = *(const struct phema_series_tensor *const *)a;
-    const struct phema_series_tensor *right = *(const struct phema_series_tensor *const *)b;
-    if (left->tensor.n_elems != right->tensor.n_elems)
-        return left->tensor.n_elems > right->tensor.n_elems ? -1 : 1;
-    return (left > right) - (left < right);
-}
-
-/* "'a', 'b' and 3 more"; of tied ones "'a' as 'b'".  entries: [n], are sorted */
-static void append_tensors(struct phema_strbuf *out, const struct phema_series_tensor **entries,
-                           size_t n)
-{
-    struct phema_name_buffer shown;
-    if (n)
-        qsort(entries, n, sizeof(struct phema_series_tensor *), compare_sizes);
-    for (size_t i = 0; i < n && i < MOST_NAMED; i++) {
-        const struct phema_tensor *tensor = &entries[i]->tensor;
-        phema_strbuf_printf(out, "%s'%s'", i ? ", " : "",
-                            phema_name_escape(&shown, tensor->name, tensor->name_size));
-        const char *average = entries[i]->tied_to;
-        if (average)
-            phema_strbuf_printf(out, " as '%s'",
-                                phema_name_escape(&shown, average, strlen(average)));
-    }
-    if (n > MOST_NAMED)
-        phema_strbuf_printf(out, " and %zu more", n - MOST_NAMED);
-}
-
-/* Tensors that the files have no average of: tied ones have that of another name. */
-static enum phema_status note_without_average(struct series_builder *builder,
-                                              struct phema_error *err)
-{
-    const struct phema_series *series = builder->series;
-    const struct phema_series_tensor **tied = phema_arena_array(
-        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
-    const struct phema_series_tensor **copied = phema_arena_array(
-        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
-    size_t n_tied = 0, n_copied = 0;
-    if (!tied || !copied)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_series_tensor *entry = &series->tensors[i];
-        if (entry->rule == PHEMA_RULE_AVERAGE && entry->tied_to)
-            tied[n_tied++] = entry;
-        else if (entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "no average") == 0)
-            copied[n_copied++] = entry;
-    }
-    struct phema_strbuf names = {0};
-    append_tensors(&names, tied, n_tied);
-    if (n_tied && !names.is_failed)
-        candidates_note(&builder->candidates,
-                        "tied, since the raw parameters are equal in every file, and averaged: %s",
-                        names.data);
-    names.size = 0;
-    append_tensors(&names, copied, n_copied);
-    if (n_copied && !names.is_failed)
-        candidates_note(&builder->candidates,
-                        "not averaged, since the files have no average of %s, but taken from the "
-                        "newest raw parameters: %s",
-                        n_copied == 1 ? "it" : "them", names.data);
-    enum phema_status status = phema_strbuf_check(&names, err);
-    phema_strbuf_clear(&names);
-    return status;
-}
-
-/* Notes on the tensors of the first file: all files of a series have the same. */
-static void note_tensors(struct series_builder *builder, const struct phema_checkpoint *checkpoint)
-{
-    size_t n = builder->series->attributes.n_tensors;
-    const struct phema_tensor *first = phema_checkpoint_tensors(checkpoint);
-    const struct phema_quantised *quantised = builder->series->quantised;
-    struct phema_name_buffer shown;
-    while (n && first->kind != PHEMA_KIND_ATTRIBUTE)
-        first++;
-    if (n)
-        candidates_note(
-            &builder->candidates,
-            "%zu tensor%s in attributes of objects, such as '%s': no part of the model; a copy of "
-            "the newest snapshot (.pt, .pkl) keeps %s as %s, other outputs are without",
-            n, n == 1 ? "" : "s", phema_name_escape(&shown, first->name, first->name_size),
-            n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
-    /* inspect lists these tensors, synth refuses to average them */
-    if (quantised && !builder->options->is_conversion)
-        candidates_note(&builder->candidates,
-                        "quantised tensors, such as '%s' with its scale '%s', are copied or left "
-                        "out, never averaged (synth %s'RE=copy', %s'RE')",
-                        quantised->codes, quantised->scale, phema_setting_equals(PHEMA_SET_RULE),
-                        phema_setting_equals(PHEMA_SET_EXCLUDE));
-}
-
 /* Gives the snapshot the current file and the locations of its tensors. */
 static enum phema_status locate_tensors(struct series_builder *builder,
                                         struct phema_snapshot *snapshot, struct phema_error *err)
@@ -236,8 +141,7 @@ static enum phema_status locate_tensors(struct series_builder *builder,
         status = quantised_find(&builder->tensor_table, err);
     if (status)
         return status;
-    note_tensors(builder, snapshot->checkpoint);
-    return note_without_average(builder, err);
+    return tensor_notes_add(builder, err);
 }
 
 /* EDM2's pickles add nothing to their names. All other files have headers that are read quickly and

@@ -33,6 +33,12 @@ struct series_builder {
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE tied_tensors_find(struct series_builder *builder, struct phema_error *err);
 
+/* ---- tensor_notes.c ---- */
+
+/* Notes on tensors that are not averaged as all others are. The table has those of the first file.
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_error *err);
+
 /* ---- open_snapshots.c ---- */
 
 /* Turns the candidates that are not left out into the snapshots of the series.

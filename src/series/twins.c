@@ -12,14 +12,11 @@
 #include <string.h>
 
 #include "phema/setting.h"
-#include "sparse_read.h"
 
 /* Subtrees lie at most so deep. */
 #define MOST_DOTS 3
 /* More places of one name are layers that are alike, not sets. */
 #define MOST_IN_GROUP 8
-#define MOST_SAMPLED  ((size_t)64) /* tensors */
-#define MOST_RUN      ((size_t)32) /* elements of each */
 /* Twins of a training are near each other: their difference, squared, is a small part of them. */
 #define MOST_APART 0.3
 /* Where no name says average: two networks that began alike have margins up to 0.18. */
@@ -31,13 +28,6 @@
 struct view {
     struct phema_span prefix, name; /* before and behind the place, without wrappers */
     const struct phema_tensor *tensor;
-};
-
-/* Two prefixes, each once for every name that they share. */
-struct pair {
-    struct phema_span first, second; /* first < second */
-    size_t n_shared;
-    bool has_most; /* of all parameters */
 };
 
 /* So many pairs are compared by their data: of three sets that are alike, there are three. */
@@ -69,7 +59,7 @@ static int compare_views(const void *a, const void *b)
 
 static int compare_pairs(const void *a, const void *b)
 {
-    const struct pair *left = a, *right = b;
+    const struct twin_pair *left = a, *right = b;
     int order = compare_spans(left->first, right->first);
     return order ? order : compare_spans(left->second, right->second);
 }
@@ -83,7 +73,7 @@ static bool is_nested(struct phema_span outer, struct phema_span inner)
  * key, and there as high as possible. */
 static int compare_worth(const void *a, const void *b)
 {
-    const struct pair *left = a, *right = b;
+    const struct twin_pair *left = a, *right = b;
     size_t size = left->first.size + left->second.size;
     size_t right_size = right->first.size + right->second.size;
     if (left->n_shared != right->n_shared)
@@ -93,13 +83,6 @@ static int compare_worth(const void *a, const void *b)
     if (size != right_size)
         return size < right_size ? -1 : 1;
     return compare_pairs(a, b);
-}
-
-static bool is_parameter(const struct phema_tensor *tensor)
-{
-    return tensor->kind != PHEMA_KIND_ATTRIBUTE && tensor->rank > 0 &&
-           phema_dtype_is_float(tensor->dtype) &&
-           !root_is_optimizer(tensor->name, tensor->name_size);
 }
 
 /* A part of a prefix that is a number is a layer or an item, but for that of a decay ("ema_0.9999"). */
@@ -118,8 +101,9 @@ static bool list_views(struct view *views, size_t *n, struct phema_arena *arena,
     *n = 0;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         size_t size = tensors[i].name_size, begin = 0;
-        const char *name =
-            is_parameter(&tensors[i]) ? name_without_wrappers(&size, tensors[i].name, arena) : "";
+        const char *name = twin_is_parameter(&tensors[i])
+                               ? name_without_wrappers(&size, tensors[i].name, arena)
+                               : "";
         if (!name)
             return false;
         for (unsigned dots = 0; dots <= MOST_DOTS && *name; dots++) {
@@ -136,7 +120,7 @@ static bool list_views(struct view *views, size_t *n, struct phema_arena *arena,
 }
 
 /* Pairs of one group of views, [n] of the same name and shape. */
-static size_t add_pairs(struct pair *pairs, const struct view *views, size_t n)
+static size_t add_pairs(struct twin_pair *pairs, const struct view *views, size_t n)
 {
     size_t n_pairs = 0;
     for (size_t i = 0; i < n && n <= MOST_IN_GROUP; i++)
@@ -144,8 +128,8 @@ static size_t add_pairs(struct pair *pairs, const struct view *views, size_t n)
             struct phema_span a = views[i].prefix, b = views[j].prefix;
             int order = compare_spans(a, b);
             if (order)
-                pairs[n_pairs++] =
-                    order < 0 ? (struct pair){a, b, 0, false} : (struct pair){b, a, 0, false};
+                pairs[n_pairs++] = order < 0 ? (struct twin_pair){a, b, 0, false}
+                                             : (struct twin_pair){b, a, 0, false};
         }
     return n_pairs;
 }
@@ -187,13 +171,13 @@ static size_t count_below(const struct phema_checkpoint *checkpoint, struct phem
         bool is_below = behind(tensors[i].name, &size, prefix) != NULL;
         bool is_other =
             other.size > prefix.size && behind(tensors[i].name, &other_size, other) != NULL;
-        n += is_below && !is_other && is_parameter(&tensors[i]);
+        n += is_below && !is_other && twin_is_parameter(&tensors[i]);
     }
     return n;
 }
 
 /* The smaller set is a part of the larger one, or they are alike. */
-static bool is_whole(struct pair *pair, const struct phema_checkpoint *checkpoint)
+static bool is_whole(struct twin_pair *pair, const struct phema_checkpoint *checkpoint)
 {
     size_t n_first = count_below(checkpoint, pair->first, pair->second);
     size_t n_second = count_below(checkpoint, pair->second, pair->first);
@@ -203,11 +187,11 @@ static bool is_whole(struct pair *pair, const struct phema_checkpoint *checkpoin
 }
 
 /* A part of a pair that as many names share and whose prefixes are shorter: a fragment of a model. */
-static bool is_inner(const struct pair *pairs, size_t n, size_t at)
+static bool is_inner(const struct twin_pair *pairs, size_t n, size_t at)
 {
-    const struct pair *inner = &pairs[at];
+    const struct twin_pair *inner = &pairs[at];
     for (size_t i = 0; i < n; i++) {
-        const struct pair *outer = &pairs[i];
+        const struct twin_pair *outer = &pairs[i];
         if (i != at && outer->first.size && outer->n_shared >= inner->n_shared &&
             ((is_nested(outer->first, inner->first) && is_nested(outer->second, inner->second)) ||
              (is_nested(outer->first, inner->second) && is_nested(outer->second, inner->first))))
@@ -217,7 +201,7 @@ static bool is_inner(const struct pair *pairs, size_t n, size_t at)
 }
 
 /* Merges equal pairs, and puts the best ones first. */
-static size_t count_pairs(struct pair *pairs, size_t n)
+static size_t count_pairs(struct twin_pair *pairs, size_t n)
 {
     size_t n_pairs = 0;
     qsort(pairs, n, sizeof(*pairs), compare_pairs);
@@ -241,7 +225,7 @@ static size_t find_group_end(const struct view *views, size_t n, size_t begin)
 }
 
 /* The pairs of prefixes that most names share, at most MOST_PAIRS of about as many. */
-static enum phema_status find_pairs(struct pair best[MOST_PAIRS], size_t *n_best,
+static enum phema_status find_pairs(struct twin_pair best[MOST_PAIRS], size_t *n_best,
                                     struct phema_arena *arena,
                                     const struct phema_checkpoint *checkpoint,
                                     struct phema_error *err)
@@ -257,7 +241,7 @@ static enum phema_status find_pairs(struct pair best[MOST_PAIRS], size_t *n_best
         end = find_group_end(views, n, i);
         n_pairs += end - i <= MOST_IN_GROUP ? (end - i) * (end - i - 1) / 2 : 0;
     }
-    struct pair *pairs = phema_arena_array(arena, n_pairs + 1, sizeof(*pairs));
+    struct twin_pair *pairs = phema_arena_array(arena, n_pairs + 1, sizeof(*pairs));
     if (!pairs)
         return phema_fail_memory(err);
     n_pairs = 0;
@@ -292,108 +276,7 @@ static bool says_average(struct phema_span prefix)
     return false;
 }
 
-/* ---- The data ---- */
-
-static const struct phema_tensor *find_twin(struct phema_strbuf *name,
-                                            const struct phema_checkpoint *checkpoint,
-                                            struct phema_span prefix, struct phema_span inner)
-{
-    name->size = 0;
-    phema_strbuf_append(name, (const char *)prefix.data, prefix.size);
-    phema_strbuf_append(name, (const char *)inner.data, inner.size);
-    return name->is_failed ? NULL : phema_checkpoint_find(checkpoint, name->data, name->size);
-}
-
-/* Reads MOST_RUN elements in the middle of a tensor, or fewer. */
-static enum phema_status read_run(double *out, struct phema_reader *reader,
-                                  const struct phema_tensor *tensor, uint64_t n,
-                                  struct phema_error *err)
-{
-    _Alignas(PHEMA_INPUT_ALIGNMENT) uint8_t scratch[2 * PHEMA_INPUT_ALIGNMENT + 16 * MOST_RUN];
-    const uint8_t *data = NULL;
-    enum phema_status status =
-        phema_reader_read(&data, reader, tensor, (tensor->n_elems - n) / 2, n, scratch, err);
-    for (uint64_t i = 0; i < n && !status; i++)
-        out[i] = phema_element_widen(tensor->dtype, data, i);
-    return status;
-}
-
-static bool can_be_read(const struct phema_tensor *tensor, const struct phema_tensor *like)
-{
-    return tensor && tensor->n_elems == like->n_elems && !tensor->scaling &&
-           (tensor->dtype == PHEMA_F64 || tensor->dtype == PHEMA_F32 ||
-            tensor->dtype == PHEMA_F16 || tensor->dtype == PHEMA_BF16);
-}
-
-/* The checkpoints of two times that hold the sets, earlier first. */
-struct sources {
-    const struct phema_checkpoint *checkpoints[2][2]; /* time, set */
-    struct phema_reader *readers[2][2];
-};
-
-/* Adds the evidence of one name. */
-static enum phema_status add_evidence(struct twin_evidence *evidence, struct phema_strbuf *name,
-                                      const struct sources *sources, const struct pair *pair,
-                                      struct phema_span inner, struct phema_error *err)
-{
-    double values[2][2][MOST_RUN]; /* time, set */
-    const struct phema_tensor *like =
-        find_twin(name, sources->checkpoints[0][0], pair->first, inner);
-    if (!like || like->n_elems == 0)
-        return PHEMA_OK;
-    uint64_t n = like->n_elems < MOST_RUN ? like->n_elems : MOST_RUN;
-    for (unsigned time = 0; time < 2; time++)
-        for (unsigned set = 0; set < 2; set++) {
-            const struct phema_tensor *tensor = find_twin(name, sources->checkpoints[time][set],
-                                                          set ? pair->second : pair->first, inner);
-            if (!can_be_read(tensor, like))
-                return PHEMA_OK;
-            enum phema_status status =
-                read_run(values[time][set], sources->readers[time][set], tensor, n, err);
-            if (status)
-                return status;
-        }
-    for (uint64_t i = 0; i < n; i++) {
-        double forward = values[1][1][i] - values[0][0][i];
-        double backward = values[1][0][i] - values[0][1][i];
-        double apart = values[1][0][i] - values[1][1][i];
-        evidence->forward += forward * forward;
-        evidence->backward += backward * backward;
-        evidence->apart += apart * apart;
-        evidence->size += values[1][0][i] * values[1][0][i] + values[1][1][i] * values[1][1][i];
-    }
-    return PHEMA_OK;
-}
-
-/* checkpoints: earlier and later ones of the first set, then of the second */
-static enum phema_status read_evidence(struct twin_evidence *evidence,
-                                       struct phema_checkpoint *const checkpoints[4],
-                                       const struct pair *pair, struct phema_error *err)
-{
-    struct sources sources = {.readers = {{NULL, NULL}, {NULL, NULL}}};
-    struct phema_strbuf name = {0};
-    enum phema_status status = PHEMA_OK;
-    for (unsigned i = 0; i < 4 && !status; i++) {
-        sources.checkpoints[i % 2][i / 2] = checkpoints[i];
-        status = sparse_reader_open(&sources.readers[i % 2][i / 2], checkpoints[i], err);
-    }
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoints[0]);
-    size_t seen = 0, every = pair->n_shared / MOST_SAMPLED + 1;
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoints[0]) && !status; i++) {
-        struct phema_span inner = {(const uint8_t *)tensors[i].name + pair->first.size,
-                                   tensors[i].name_size - pair->first.size};
-        if (!is_parameter(&tensors[i]) || tensors[i].name_size <= pair->first.size ||
-            (pair->first.size &&
-             memcmp(tensors[i].name, pair->first.data, pair->first.size) != 0) ||
-            seen++ % every != 0)
-            continue;
-        status = add_evidence(evidence, &name, &sources, pair, inner, err);
-    }
-    for (unsigned i = 0; i < 4; i++)
-        phema_reader_close(sources.readers[i % 2][i / 2]);
-    phema_strbuf_clear(&name);
-    return status;
-}
+/* ---- The newest checkpoints ---- */
 
 /* The two newest checkpoints of the series; false: there is one, or none is numbered. */
 static bool find_newest(const struct candidate **earlier, const struct candidate **later,
@@ -476,7 +359,7 @@ static const char *show(struct phema_name_buffer *shown, struct phema_span prefi
 }
 
 /* is_unclear: they are near each other, and neither names nor data say which is the average */
-static bool decide(struct twin_decision *out, bool *is_unclear, const struct pair *pair,
+static bool decide(struct twin_decision *out, bool *is_unclear, const struct twin_pair *pair,
                    bool has_evidence)
 {
     bool says_first = says_average(pair->first), says_second = says_average(pair->second);
@@ -525,7 +408,7 @@ static void note(struct candidate_list *candidates, const struct twins *twins,
                     twins_describe(&by, decision));
 }
 
-static const struct twins *make_twins(struct phema_arena *arena, const struct pair *pair,
+static const struct twins *make_twins(struct phema_arena *arena, const struct twin_pair *pair,
                                       bool is_first)
 {
     struct phema_span average = is_first ? pair->first : pair->second;
@@ -542,7 +425,7 @@ static const struct twins *make_twins(struct phema_arena *arena, const struct pa
     return twins;
 }
 
-static enum phema_status fail_unclear(const char *root, const struct pair *pair,
+static enum phema_status fail_unclear(const char *root, const struct twin_pair *pair,
                                       struct phema_error *err)
 {
     struct phema_name_buffer first, second;
@@ -557,7 +440,8 @@ static enum phema_status fail_unclear(const char *root, const struct pair *pair,
 /* The first pair of twins. Layers and parts that are alike are none. */
 static enum phema_status choose_pair(const struct twins **out, struct candidate_list *candidates,
                                      const struct phema_series_options *options,
-                                     const struct pair *pairs, size_t n, struct phema_error *err)
+                                     const struct twin_pair *pairs, size_t n,
+                                     struct phema_error *err)
 {
     struct phema_checkpoint *opened[2];
     enum phema_status status = open_newest(opened, candidates, &options->checkpoint, err);
@@ -569,7 +453,7 @@ static enum phema_status choose_pair(const struct twins **out, struct candidate_
     for (size_t i = 0; i < n && !status && !*out; i++) {
         struct twin_decision decision = {.is_first = false};
         if (is_readable)
-            status = read_evidence(&decision.evidence, checkpoints, &pairs[i], err);
+            status = twin_evidence_read(&decision.evidence, checkpoints, &pairs[i], err);
         bool is_unclear = false;
         bool is_pair = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
         if (is_unclear && is_needed)
@@ -603,7 +487,7 @@ static struct phema_span find_nameless(const struct phema_checkpoint *checkpoint
         while (dot && key_size + 1 + n_digits < size && isdigit((unsigned char)dot[1 + n_digits]))
             n_digits++;
         if (!dot || n_digits == 0 || key_size + 1 + n_digits != size ||
-            !is_parameter(&tensors[i]) || !says_average(key))
+            !twin_is_parameter(&tensors[i]) || !says_average(key))
             continue;
         if (first.data && compare_spans(first, key) == 0)
             return first; /* two of them */
@@ -616,7 +500,7 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
                              const struct phema_series_options *options,
                              const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
-    struct pair pairs[MOST_PAIRS];
+    struct twin_pair pairs[MOST_PAIRS];
     size_t n = 0;
     *out = NULL;
     for (size_t i = 0; i < candidates->n; i++) {
@@ -647,26 +531,26 @@ enum phema_status twins_compare(struct twin_decision *decision, bool *are_twins,
                                 const char *second, struct phema_error *err)
 {
     const struct phema_checkpoint *a = checkpoints[1], *b = checkpoints[3];
-    struct pair pair = {.first = {(const uint8_t *)"", 0}, .second = {(const uint8_t *)"", 0}};
+    struct twin_pair pair = {.first = {(const uint8_t *)"", 0}, .second = {(const uint8_t *)"", 0}};
     size_t n_first = 0, n_second = 0;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(a); i++) {
         const struct phema_tensor *tensor = &phema_checkpoint_tensors(a)[i];
         const struct phema_tensor *twin = phema_checkpoint_find(b, tensor->name, tensor->name_size);
-        n_first += is_parameter(tensor);
-        pair.n_shared += is_parameter(tensor) && twin && compare_shapes(tensor, twin) == 0;
+        n_first += twin_is_parameter(tensor);
+        pair.n_shared += twin_is_parameter(tensor) && twin && compare_shapes(tensor, twin) == 0;
     }
     for (size_t i = 0; i < phema_checkpoint_n_tensors(b); i++)
-        n_second += is_parameter(&phema_checkpoint_tensors(b)[i]);
+        n_second += twin_is_parameter(&phema_checkpoint_tensors(b)[i]);
     *are_twins = false;
     *decision = (struct twin_decision){.is_first = false};
     if (pair.n_shared == 0 || 5 * pair.n_shared < 4 * (n_first < n_second ? n_first : n_second))
         return PHEMA_OK;
-    enum phema_status status = read_evidence(&decision->evidence, checkpoints, &pair, err);
+    enum phema_status status = twin_evidence_read(&decision->evidence, checkpoints, &pair, err);
     if (status)
         return status;
-    const struct pair names = {.first = {(const uint8_t *)first, strlen(first)},
-                               .second = {(const uint8_t *)second, strlen(second)},
-                               .has_most = true};
+    const struct twin_pair names = {.first = {(const uint8_t *)first, strlen(first)},
+                                    .second = {(const uint8_t *)second, strlen(second)},
+                                    .has_most = true};
     bool is_unclear = false; /* then the file that is named as the model is taken, if any */
     *are_twins = decide(decision, &is_unclear, &names, true);
     return PHEMA_OK;

@@ -11,12 +11,34 @@ struct twins {
     struct phema_span average, raw;
 };
 
+/* Two prefixes of the same names. */
+struct twin_pair {
+    struct phema_span first, second; /* first < second */
+    size_t n_shared;                 /* names */
+    bool has_most;                   /* of all parameters */
+};
+
+/* ---- twin_evidence.c ---- */
+
+/* Whether a tensor can be in a set: floats of one dimension or more, no state of an optimizer. */
+bool twin_is_parameter(const struct phema_tensor *tensor);
+
 /* Sums over a sample of the twins at two times. */
 struct twin_evidence {
     double forward;  /* |second, later - first, earlier|^2 */
     double backward; /* |first, later - second, earlier|^2 */
     double apart, size;
 };
+
+/* Adds what the data say. Tensors that are missing or of other dtypes add nothing.
+ *   checkpoints  earlier and later ones of the first set, then of the second
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE twin_evidence_read(struct twin_evidence *evidence,
+                                  struct phema_checkpoint *const checkpoints[4],
+                                  const struct twin_pair *pair, struct phema_error *err);
+
+/* ---- twins.c ---- */
 
 /* What decides which set of a pair is the average. */
 struct twin_decision {
@@ -37,17 +59,6 @@ PHEMA_FALLIBLE twins_compare(struct twin_decision *decision, bool *are_twins,
                              struct phema_checkpoint *const checkpoints[4], const char *first,
                              const char *second, struct phema_error *err);
 
-/* ---- twin_files.c ---- */
-
-/* Puts the checkpoints in folders into the place of these, and leaves one file of each time: of the
- * average, of the raw parameters where they are asked for, or of the model beside other files.
- * PHEMA_ERR_INPUTS    nothing says which one is the model
- * PHEMA_ERR_FILE      a file cannot be read
- * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE twin_files_choose(struct candidate_list *candidates,
-                                 const struct phema_series_options *options,
-                                 struct phema_error *err);
-
 /* The twins of a checkpoint, in the arena of the candidates; NULL: it has none. Reads some 2000
  * elements of the two newest checkpoints. A note says what was decided, and by what.
  *   checkpoint  the first of the series
@@ -60,5 +71,16 @@ PHEMA_FALLIBLE twins_find(const struct twins **out, struct candidate_list *candi
 
 /* False for tensors of no set. */
 bool twins_split(struct split_name *out, const struct twins *twins, const char *name, size_t size);
+
+/* ---- twin_files.c ---- */
+
+/* Puts the checkpoints in folders into the place of these, and leaves one file of each time: of the
+ * average, of the raw parameters where they are asked for, or of the model beside other files.
+ * PHEMA_ERR_INPUTS    nothing says which one is the model
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE twin_files_choose(struct candidate_list *candidates,
+                                 const struct phema_series_options *options,
+                                 struct phema_error *err);
 
 #endif
