@@ -88,6 +88,8 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
 bool subtree_is_average(const char *key);
 /* true when a tensor's name begins with "KEY." */
 bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);
+/* The size of the prefix of a wrapper that begins at a place in a name; 0: none does. */
+size_t wrapper_at(const char *name, size_t size, size_t at);
 /* The name of a tensor without the prefixes that wrappers of modules add anywhere in it:
  * _orig_mod. (torch.compile), _fsdp_wrapped_module. and _checkpoint_wrapped_module. In the arena where
  * it differs; NULL: no memory. */

@@ -356,29 +356,39 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
     return PHEMA_OK;
 }
 
-const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena)
+size_t wrapper_at(const char *name, size_t size, size_t at)
 {
     static const char *const wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
                                            "_checkpoint_wrapped_module."};
-    char *out = NULL;
-    for (size_t w = 0; w < ARRAY_LEN(wrappers); w++) {
+    for (size_t w = 0; w < ARRAY_LEN(wrappers) && (at == 0 || name[at - 1] == '.'); w++) {
         size_t wrapper_size = strlen(wrappers[w]);
-        for (const char *at = name;
-             (at = memmem(at, *size - (size_t)(at - name), wrappers[w], wrapper_size));) {
-            size_t before = (size_t)(at - name);
-            if ((before && at[-1] != '.') || before + wrapper_size == *size) {
-                at++;
-                continue;
-            }
-            if (!out && !(out = phema_arena_copy(arena, name, *size)))
-                return NULL;
-            memmove(out + before, out + before + wrapper_size, *size - before - wrapper_size);
-            *size -= wrapper_size;
-            name = out;
-            at = out + before;
-        }
+        if (size - at > wrapper_size && memcmp(name + at, wrappers[w], wrapper_size) == 0)
+            return wrapper_size;
     }
-    return name;
+    return 0;
+}
+
+const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena)
+{
+    char *out = NULL;
+    size_t n = 0;
+    for (size_t at = 0; at < *size;) {
+        size_t skipped = wrapper_at(name, *size, at);
+        if (skipped && !out) {
+            out = phema_arena_copy(arena, name, *size);
+            n = at;
+        }
+        if (skipped && !out)
+            return NULL;
+        if (!skipped && out)
+            out[n++] = name[at];
+        at += skipped ? skipped : 1;
+    }
+    if (!out)
+        return name;
+    out[n] = '\0';
+    *size = n;
+    return out;
 }
 
 /* ---- The sets ---- */

@@ -9,11 +9,24 @@
 #define MOST_SAMPLED ((size_t)64) /* tensors */
 #define MOST_RUN     ((size_t)32) /* elements of each */
 
+/* State of an optimizer, whatever its key is called. */
+static bool is_moment(const struct phema_tensor *tensor)
+{
+    static const char *const ends[] = {".exp_avg", ".exp_avg_sq", ".momentum_buffer"};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        size_t size = strlen(ends[i]);
+        if (tensor->name_size > size &&
+            memcmp(tensor->name + tensor->name_size - size, ends[i], size) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool twin_is_parameter(const struct phema_tensor *tensor)
 {
     return tensor->kind != PHEMA_KIND_ATTRIBUTE && tensor->rank > 0 &&
            phema_dtype_is_float(tensor->dtype) &&
-           !root_is_optimizer(tensor->name, tensor->name_size);
+           !root_is_optimizer(tensor->name, tensor->name_size) && !is_moment(tensor);
 }
 
 static const struct phema_tensor *find_twin(struct phema_strbuf *name,

@@ -137,24 +137,14 @@ static size_t add_pairs(struct twin_pair *pairs, const struct view *views, size_
 /* The rest of a name behind a prefix, wrappers in the name aside; NULL: it begins otherwise. */
 static const char *behind(const char *name, size_t *size, struct phema_span prefix)
 {
-    static const char *const wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
-                                           "_checkpoint_wrapped_module."};
     size_t at = 0, p = 0;
     while (at < *size) {
-        bool is_start = at == 0 || name[at - 1] == '.';
-        size_t skipped = 0;
-        for (size_t w = 0; w < ARRAY_LEN(wrappers) && is_start && !skipped; w++) {
-            size_t wrapper_size = strlen(wrappers[w]);
-            if (*size - at > wrapper_size && memcmp(name + at, wrappers[w], wrapper_size) == 0)
-                skipped = wrapper_size;
-        }
-        at += skipped;
-        if (skipped)
-            continue;
-        if (p == prefix.size)
+        size_t skipped = wrapper_at(name, *size, at);
+        if (!skipped && p == prefix.size)
             break;
-        if ((uint8_t)name[at++] != prefix.data[p++])
+        if (!skipped && (uint8_t)name[at] != prefix.data[p++])
             return NULL;
+        at += skipped ? skipped : 1;
     }
     *size -= at;
     return p == prefix.size && *size ? name + at : NULL;
