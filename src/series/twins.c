@@ -138,7 +138,7 @@ static size_t add_pairs(struct twin_pair *pairs, const struct view *views, size_
 static const char *behind(const char *name, size_t *size, struct phema_span prefix)
 {
     size_t at = 0, p = 0;
-    while (at < *size) {
+    while (name && at < *size) {
         size_t skipped = wrapper_at(name, *size, at);
         if (!skipped && p == prefix.size)
             break;
