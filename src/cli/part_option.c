@@ -253,7 +253,7 @@ PHEMA_FALLIBLE cli_read_part(struct phema_synthesis *synthesis, const char *part
     synthesis->joins = strcmp(part, "auto") == 0;
     if (!synthesis->joins)
         return read_numbers(&options->part, &options->n_parts, part, err);
-    struct place place;
+    struct place place = {0};
     enum phema_status status = read_launcher(&place, err);
     if (status)
         return phema_error_set_about(err, status, "part");
