@@ -23,7 +23,9 @@ void report_doubts(const struct render_style *style, const struct phema_series *
 /* To stderr: warnings of elements that are NaN, infinite or too large. */
 void report_elements(const struct render_style *style, const struct phema_series *series,
                      const struct phema_synth_result *result);
-/* "checks": {...} and "warnings": [...], members of the JSON of a result. */
+/* "recognised": {...}: what the directory was taken to hold. */
+void report_recognised_json(struct phema_json_out *out, const struct phema_series *series);
+/* The same, "checks": {...} and "warnings": [...], members of the JSON of a result. */
 void report_checks_json(struct phema_json_out *out, const struct render_style *style,
                         const struct phema_plan *plan);
 /* To stderr: the checkpoint that --convert writes in another format. */

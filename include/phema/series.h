@@ -104,6 +104,29 @@ struct phema_tensor_total {
     uint64_t n_elems, size_bytes;
 };
 
+/* ---- What a directory was taken to hold ---- */
+
+/* A group of tensors that are the same parameters as those of another set. */
+struct phema_recognised_set {
+    const char *name; /* its key, "" for all tensors; of files their name with # for numbers */
+    const char *role; /* "average" or "raw" */
+    const char *by;   /* what decided that: "data", "names", "trainer" or "labels" */
+    double margin;    /* of the data: |difference| / sum of the squared distances; NaN: others */
+};
+
+struct phema_recognised_file {
+    const char *file, *reason; /* "made by posthoc-ema" */
+};
+
+struct phema_recognised {
+    const char *times; /* where they are: "names", "counter", "metadata" or "manifest" */
+    const char *field; /* the expression for the names, NULL: the layout's; the counter's name */
+    struct phema_recognised_set *sets; /* [n_sets] */
+    size_t n_sets;
+    struct phema_recognised_file *left_out; /* [n_left_out] by name */
+    size_t n_left_out;
+};
+
 /* ---- Series ---- */
 
 struct phema_series {
@@ -117,6 +140,7 @@ struct phema_series {
     char **notes;       /* [n_notes] sentences: layout recognised, files left out, guesses */
     size_t n_notes;
     size_t n_warnings; /* the last of them: averages may not be what was asked for */
+    struct phema_recognised recognised;
     /* A profile that neither the files nor the options say; NULL: none was assumed. */
     const char *assumed;      /* as a SPEC */
     const char *trainer;      /* whose default that is */

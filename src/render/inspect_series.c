@@ -327,6 +327,7 @@ static void write_times_json(struct phema_json_out *out, const struct inspect_ti
                             sizeof(*times->missing));
     phema_record_write_list(out, "duplicates", duplicate_fields, NULL, times->duplicates,
                             times->n_duplicates, sizeof(*times->duplicates));
+    report_recognised_json(out, times->series);
     phema_series_checks_write(out, &errors->checks, times->series);
     if (!errors->is_known) {
         phema_json_out_null(out, "predicted_errors");

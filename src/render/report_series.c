@@ -215,9 +215,40 @@ void report_scaled(const struct render_style *style, const struct phema_series *
 
 /* ---- Parts of JSON ---- */
 
+static const struct phema_field recognised_fields[] = {
+    PHEMA_FIELD(TEXT, ALWAYS, "times", struct phema_recognised, times),
+    PHEMA_FIELD(TEXT, ALWAYS, "field", struct phema_recognised, field),
+    {0},
+};
+static const struct phema_field set_fields[] = {
+    PHEMA_FIELD(TEXT, ALWAYS, "name", struct phema_recognised_set, name),
+    PHEMA_FIELD(TEXT, ALWAYS, "role", struct phema_recognised_set, role),
+    PHEMA_FIELD(TEXT, ALWAYS, "by", struct phema_recognised_set, by),
+    PHEMA_FIELD(NUMBER, IF_KNOWN, "margin", struct phema_recognised_set, margin),
+    {0},
+};
+static const struct phema_field left_out_fields[] = {
+    PHEMA_FIELD(PATH, ALWAYS, "name", struct phema_recognised_file, file),
+    PHEMA_FIELD(TEXT, ALWAYS, "reason", struct phema_recognised_file, reason),
+    {0},
+};
+
+void report_recognised_json(struct phema_json_out *out, const struct phema_series *series)
+{
+    const struct phema_recognised *recognised = &series->recognised;
+    phema_json_out_open(out, "recognised", '{');
+    phema_record_write(out, recognised_fields, NULL, recognised);
+    phema_record_write_list(out, "sets", set_fields, NULL, recognised->sets, recognised->n_sets,
+                            sizeof(*recognised->sets));
+    phema_record_write_list(out, "left_out", left_out_fields, NULL, recognised->left_out,
+                            recognised->n_left_out, sizeof(*recognised->left_out));
+    phema_json_out_close(out, '}');
+}
+
 void report_checks_json(struct phema_json_out *out, const struct render_style *style,
                         const struct phema_plan *plan)
 {
+    report_recognised_json(out, plan->series);
     phema_series_checks_write(out, &plan->checks, plan->series);
     render_write_warnings(out, style);
 }

@@ -45,20 +45,27 @@ void candidates_warn(struct candidate_list *candidates, const char *format, ...)
     va_end(args);
 }
 
+bool candidates_add_set(struct candidate_list *candidates, const char *name, const char *role,
+                        const char *by, double margin)
+{
+    struct phema_recognised *recognised = &candidates->recognised;
+    struct phema_recognised_set *sets =
+        phema_arena_grow(candidates->arena, recognised->sets, recognised->n_sets, sizeof(*sets));
+    const char *copy = phema_arena_copy(candidates->arena, name, strlen(name));
+    if (!sets || !copy)
+        return false;
+    recognised->sets = sets;
+    sets[recognised->n_sets++] = (struct phema_recognised_set){copy, role, by, margin};
+    return true;
+}
+
 void candidates_leave_out(struct candidate_list *candidates, struct candidate *candidate,
                           const char *reason)
 {
     candidate->is_left_out = true;
+    candidate->reason = reason;
     if (strcmp(reason, CANDIDATE_IS_OUTPUT) == 0 && candidates->n_outputs++ == 0)
         candidates->output = candidate->path;
-    candidates_note(candidates, "left out: '%s', %s", candidate->label, reason);
-}
-
-void candidate_drop(struct candidate *candidate, struct dropped *dropped)
-{
-    candidate->is_left_out = true;
-    dropped->first = dropped->n ? dropped->first : candidate->label;
-    dropped->others = dropped->n++ ? " and others" : "";
 }
 
 bool candidate_allows_width(const struct candidate *candidate, double width)

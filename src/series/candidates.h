@@ -54,6 +54,7 @@ struct candidate {
     bool is_by_gamma;                    /* the exponent was given, the width follows */
     const char *run;                     /* id of its training; NULL: unknown */
     bool is_left_out;
+    const char *reason;  /* why, for the user; NULL: it is no checkpoint, or not asked for */
     bool is_undescribed; /* the listing shows that no provenance lies beside or in it */
 };
 
@@ -67,6 +68,8 @@ struct candidate_list {
     const char *unit;  /* from a manifest, or NULL */
     bool asks_for_raw; /* --input-profile raw */
     bool is_numbered;  /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
+    struct phema_recognised recognised;  /* times and sets as known so far */
+    const char *times_note, *sets_note;  /* that say so; NULL: nothing surprising */
     struct phema_strbuf notes, warnings; /* sentences, each ended by a NUL; the owner clears them */
     size_t n_outputs;                    /* left out because posthoc-ema has made them */
     const char *output;                  /* the path of the first of them */
@@ -78,23 +81,21 @@ struct candidate_list {
 /* An empty candidate at the end; NULL when there is no memory. */
 struct candidate *candidates_add(struct candidate_list *candidates);
 
-/* Adds a sentence for the user, such as a reason why a file is left out. */
+/* Adds a sentence for the user. */
 void candidates_note(struct candidate_list *candidates, const char *format, ...) PHEMA_PRINTF(2, 3);
 
 /* The same for a reason why averages may not be what was asked for. */
 void candidates_warn(struct candidate_list *candidates, const char *format, ...) PHEMA_PRINTF(2, 3);
 
-/* Leaves a candidate out, with a note. */
+/* Adds to the sets that the series is said to hold (phema/series.h); false: no memory. */
+bool candidates_add_set(struct candidate_list *candidates, const char *name, const char *role,
+                        const char *by, double margin);
+
+/* Leaves a candidate out. One note has all files of a reason: "left out: 'a' and 2 others, REASON".
+ *   reason  lives as long as the candidates */
 #define CANDIDATE_IS_OUTPUT "made by posthoc-ema"
 void candidates_leave_out(struct candidate_list *candidates, struct candidate *candidate,
                           const char *reason);
-
-/* Candidates that one note leaves out. */
-struct dropped {
-    size_t n;
-    const char *first, *others; /* the label of the first, and " and others" or "" */
-};
-void candidate_drop(struct candidate *candidate, struct dropped *dropped);
 
 /* A width from inside the file, and the candidate's name or manifest. */
 bool candidate_allows_width(const struct candidate *candidate, double width);

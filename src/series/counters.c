@@ -165,28 +165,36 @@ static bool agrees(const struct counted *counted, size_t n, size_t c)
     return true;
 }
 
-static void use_counter(struct candidate_list *candidates, struct counted *counted, size_t n,
-                        const struct counter *counter, size_t c)
+static enum phema_status use_counter(struct candidate_list *candidates, struct counted *counted,
+                                     size_t n, const struct counter *counter, size_t c,
+                                     struct phema_error *err)
 {
     bool differs = false;
     for (size_t i = 0; i < n; i++)
         differs = differs || counted[i].candidate->named_time != counted[i].values[c];
     struct phema_name_buffer number, name;
-    if (differs && n > 0)
-        candidates_note(candidates,
-                        "times: '%s' inside; the numbers in the names, such as %s in '%s', count "
-                        "something else",
-                        counter->name,
-                        phema_number_format(&number, counted[0].candidate->named_time),
-                        phema_name_escape(&name, counted[0].candidate->base,
-                                          strlen(counted[0].candidate->base)));
+    if (differs && n > 0) {
+        candidates->recognised.times = "counter";
+        candidates->recognised.field = counter->name;
+        candidates->times_note = phema_arena_printf(
+            candidates->arena,
+            "times: '%s' inside; the numbers in the names, such as %s in '%s', count something "
+            "else",
+            counter->name, phema_number_format(&number, counted[0].candidate->named_time),
+            phema_name_escape(&name, counted[0].candidate->base,
+                              strlen(counted[0].candidate->base)));
+        if (!candidates->times_note)
+            return phema_fail_memory(err);
+    }
     for (size_t i = 0; i < n; i++)
         counted[i].candidate->named_time = counted[i].values[c];
+    return PHEMA_OK;
 }
 
 /* Files without a number: the newest one of a training, or a copy of one that has a number. */
-static void place_extra(struct candidate_list *candidates, const struct counted *counted, size_t n,
-                        struct counted *extra, size_t n_extra, size_t c)
+static enum phema_status place_extra(struct candidate_list *candidates,
+                                     const struct counted *counted, size_t n, struct counted *extra,
+                                     size_t n_extra, size_t c, struct phema_error *err)
 {
     struct candidate *last = NULL;
     for (size_t i = 0; i < n_extra; i++) {
@@ -199,28 +207,34 @@ static void place_extra(struct candidate_list *candidates, const struct counted 
         if (last && last->named_time == time)
             same = last;
         if (same) {
-            candidates_note(candidates, "left out: '%s', of the time of '%s'", candidate->label,
-                            same->label);
+            candidate->reason =
+                phema_arena_printf(candidates->arena, "of the time of '%s'", same->label);
+            if (!candidate->reason)
+                return phema_fail_memory(err);
         } else if (time > counted[n - 1].values[c]) {
             candidate->named_time = time;
             candidate->is_left_out = false;
+            candidate->reason = NULL;
             last = candidate;
         }
     }
+    return PHEMA_OK;
 }
 
 /* Names that count from 0 are those of a first epoch or file, whose training has begun. */
-static void count_from_one(struct candidate_list *candidates, struct counted *counted, size_t n)
+static enum phema_status count_from_one(struct candidate_list *candidates, struct counted *counted,
+                                        size_t n, struct phema_error *err)
 {
     struct phema_name_buffer name;
     const struct candidate *first = counted[0].candidate;
     if (first->named_time > 0 || n < 2)
-        return;
-    candidates_note(candidates,
-                    "times: the numbers in the names and 1, since they count from 0 ('%s')",
-                    phema_name_escape(&name, first->base, strlen(first->base)));
+        return PHEMA_OK;
+    candidates->times_note = phema_arena_printf(
+        candidates->arena, "times: the numbers in the names and 1, since they count from 0 ('%s')",
+        phema_name_escape(&name, first->base, strlen(first->base)));
     for (size_t i = 0; i < n; i++)
         counted[i].candidate->named_time += 1;
+    return candidates->times_note ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* The files with a number, or those without. */
@@ -271,10 +285,11 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
     if (!status && n && best < list.n && counts_steps)
         best = agrees(counted, n, best) ? best : list.n;
     if (!status && n && best < list.n) {
-        use_counter(candidates, counted, n, &list.items[best], best);
-        place_extra(candidates, counted, n, extra, n_extra, best);
+        status = use_counter(candidates, counted, n, &list.items[best], best, err);
+        if (!status)
+            status = place_extra(candidates, counted, n, extra, n_extra, best, err);
     } else if (!status && n && !counts_steps) {
-        count_from_one(candidates, counted, n);
+        status = count_from_one(candidates, counted, n, err);
     }
     free(counted);
     return status;

@@ -139,26 +139,14 @@ static enum phema_status recognise(struct candidate_list *candidates, struct phe
 }
 
 /* Files of another series must not slip in unnoticed. */
-static void note_left_out(struct candidate_list *candidates)
+static void give_reasons(struct candidate_list *candidates)
 {
-    size_t others = 0;
-    const char *first = NULL;
     for (size_t i = 0; i < candidates->n; i++) {
-        const struct candidate *candidate = &candidates->items[i];
-        if (!candidate->is_left_out ||
-            !phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT))
-            continue;
-        first = first ? first : candidate->label;
-        others++;
+        struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out &&
+            phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT))
+            candidate->reason = "without a time and width in the name";
     }
-    struct phema_name_buffer shown;
-    if (others == 1)
-        candidates_note(candidates, "left out: '%s', whose name says no time and width",
-                        phema_name_escape(&shown, first, strlen(first)));
-    else if (others)
-        candidates_note(candidates,
-                        "left out: %zu files whose names say no time and width, such as '%s'",
-                        others, phema_name_escape(&shown, first, strlen(first)));
 }
 
 /* Reads each name by the requested layout, or by the one that fits most names. */
@@ -193,7 +181,7 @@ static enum phema_status read_by_layout(struct candidate_list *candidates,
         for (size_t i = 0; i < candidates->n; i++)
             if (phema_format_from_path(NULL, candidates->items[i].base, PHEMA_NAMES_SELF_DESCRIBED))
                 candidates->items[i].is_left_out = false;
-    note_left_out(candidates);
+    give_reasons(candidates);
     return PHEMA_OK;
 }
 

@@ -278,7 +278,7 @@ static enum phema_status add_sets(struct series_builder *builder, struct candida
         return status;
     if (!sets->trainer)
         return candidate_fail_width(file, builder->scheme.subtree.key, err);
-    candidates_leave_out(&builder->candidates, file, "which has no snapshot of this kind");
+    candidates_leave_out(&builder->candidates, file, "without a snapshot of this kind");
     return PHEMA_OK;
 }
 
@@ -457,6 +457,7 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
     if (!by_name)
         return phema_fail_memory(err);
     memcpy(by_name, candidates->items, candidates->n * sizeof(*by_name));
+    const struct phema_recognised recognised = candidates->recognised;
     size_t notes_size = candidates->notes.size, warnings_size = candidates->warnings.size;
     builder->opens_optional = true;
     enum phema_status status = add_candidates(builder, err);
@@ -465,6 +466,7 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
         return status;
     reset_snapshots(builder);
     candidates->items = by_name;
+    candidates->recognised = recognised;
     candidates->notes.size = notes_size;
     candidates->warnings.size = warnings_size;
     builder->series->unsampled = keep_text(builder, err->message);
@@ -476,6 +478,9 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
     struct candidate_list *candidates = &builder->candidates;
     const struct phema_series_options *options = builder->options;
     size_t n = 0;
+    enum phema_status status = recognised_collect(candidates, err);
+    if (status)
+        return status;
     for (size_t i = 0; i < candidates->n; i++)
         if (!candidates->items[i].is_left_out)
             candidates->items[n++] = candidates->items[i];
@@ -485,7 +490,7 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
     qsort(candidates->items, n, sizeof(*candidates->items), compare_snapshots);
     bool has_optional_files =
         options->may_be_sampled && options->needs_no_tensors && candidates->layout == &layout_edm2;
-    enum phema_status status =
+    status =
         has_optional_files ? add_with_optional_files(builder, err) : add_candidates(builder, err);
     release_checkpoint(builder);
     if (status == PHEMA_ERR_INPUTS)

@@ -205,18 +205,15 @@ PHEMA_FALLIBLE runs_select(struct candidate_list *candidates,
     enum phema_status status = read_runs(&runs, candidates, options, false, err);
     if (!status)
         status = choose_run(&id, &runs, options->run, options->snapshots, err);
-    struct dropped others = {0};
+    const char *reason = phema_arena_printf(candidates->arena, "not of the run that %s chooses",
+                                            phema_setting_name(PHEMA_SET_RUN));
+    if (!status && !reason)
+        status = phema_fail_memory(err);
     for (size_t i = 0; i < candidates->n && !status; i++) {
         struct candidate *candidate = &candidates->items[i];
         if (!candidate->is_left_out && !(candidate->run && strcmp(candidate->run, id) == 0))
-            candidate_drop(candidate, &others);
+            candidates_leave_out(candidates, candidate, reason);
     }
-    struct phema_name_buffer shown;
-    if (others.n)
-        candidates_note(candidates, "left out: '%s'%s, which %s not of the run that %s chooses",
-                        phema_name_escape(&shown, others.first, strlen(others.first)),
-                        others.others, others.n > 1 ? "are" : "is",
-                        phema_setting_name(PHEMA_SET_RUN));
     return status;
 }
 

@@ -15,7 +15,8 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
                                             struct candidate *candidate, struct phema_error *err)
 {
     bool is_default_output_name = strncmp(candidate->base, "phema-", 6) == 0;
-    if (!isnan(candidate->named_time) && !is_default_output_name)
+    bool is_unnamed = isnan(candidate->named_time);
+    if (!is_unnamed && !is_default_output_name)
         return PHEMA_OK;
     if (candidates->layout == &layout_edm2) {
         candidates_leave_out(candidates, candidate, "a reconstruction");
@@ -35,29 +36,31 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
         return phema_fail_in(err, status, "%s", candidate->path);
     if (is_output)
         candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
-    else if (isnan(candidate->named_time))
-        candidates_leave_out(candidates, candidate, "which says no time, in its name or metadata");
+    else if (is_unnamed && !isnan(candidate->named_time))
+        candidates->recognised.times = "metadata";
+    else if (is_unnamed)
+        candidates_leave_out(candidates, candidate, "without a time in name or metadata");
     return PHEMA_OK;
 }
 
 /* EDM2 keeps some averages twice. The pickles are preferred: they are saved more often. */
-static void leave_out_training_states(struct candidate_list *candidates)
+static enum phema_status leave_out_training_states(struct candidate_list *candidates,
+                                                   struct phema_error *err)
 {
+    const char *reason = phema_arena_printf(
+        candidates->arena,
+        "the same averages in float32; to use these instead, add %sedm2 "
+        "%s'^training-state-(?<time>[0-9]+)[.]pt$'",
+        phema_setting_equals(PHEMA_SET_LAYOUT), phema_setting_equals(PHEMA_SET_NAME_REGEX));
     bool is_any = false;
-    struct dropped states = {0};
     for (size_t i = 0; candidates->layout == &layout_edm2 && i < candidates->n; i++)
         is_any = is_any || (!candidates->items[i].is_left_out &&
                             !layout_is_training_state(candidates->items[i].base));
-    for (size_t i = 0; is_any && i < candidates->n; i++)
+    for (size_t i = 0; is_any && reason && i < candidates->n; i++)
         if (!candidates->items[i].is_left_out &&
             layout_is_training_state(candidates->items[i].base))
-            candidate_drop(&candidates->items[i], &states);
-    if (states.n)
-        candidates_note(candidates,
-                        "left out: '%s'%s, which hold the same averages in float32; to use these "
-                        "instead, add %sedm2 %s'^training-state-(?<time>[0-9]+)[.]pt$'",
-                        states.first, states.others, phema_setting_equals(PHEMA_SET_LAYOUT),
-                        phema_setting_equals(PHEMA_SET_NAME_REGEX));
+            candidates_leave_out(candidates, &candidates->items[i], reason);
+    return reason ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* Outputs of synth may lie among the snapshots under any name. */
@@ -149,25 +152,25 @@ static bool has_width(const struct candidate *candidate)
 /* Some directories hold raw parameters next to the averages. Their names have a time and no width,
  * or their metadata declare them raw. --input-sigma and --input-profile give the width of all files
  * that lack one. Files that are declared raw are used with --input-profile raw only. */
-static void leave_out_raw(struct candidate_list *candidates,
-                          const struct phema_series_options *options)
+static enum phema_status leave_out_raw(struct candidate_list *candidates,
+                                       const struct phema_series_options *options,
+                                       struct phema_error *err)
 {
+    const char *reason = phema_arena_printf(
+        candidates->arena, "without a known width; raw parameters are taken with %sraw",
+        phema_setting_equals(PHEMA_SET_INPUT_PROFILE));
+    if (!reason)
+        return phema_fail_memory(err);
     bool is_any = false;
     for (size_t i = 0; i < candidates->n; i++)
         is_any = is_any || (!candidates->items[i].is_left_out && has_width(&candidates->items[i]));
-    struct dropped raw = {0};
     bool has_input_width = options->n_input_sigmas || options->n_input_profiles;
     for (size_t i = 0; is_any && i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         bool is_asked_for = candidate->is_raw_inside ? candidates->asks_for_raw : has_input_width;
         if (!candidate->is_left_out && !has_width(candidate) && !is_asked_for)
-            candidate_drop(candidate, &raw);
+            candidates_leave_out(candidates, candidate, reason);
     }
-    if (raw.n)
-        candidates_note(
-            candidates,
-            "left out: '%s'%s, whose width nothing says; raw parameters are taken with %sraw",
-            raw.first, raw.others, phema_setting_equals(PHEMA_SET_INPUT_PROFILE));
     bool is_every = true;
     for (size_t i = 0; i < candidates->n; i++)
         is_every =
@@ -176,23 +179,20 @@ static void leave_out_raw(struct candidate_list *candidates,
         candidates_warn(candidates, "%s is not used: the files have their widths",
                         phema_setting_name(options->n_input_sigmas ? PHEMA_SET_INPUT_SIGMA
                                                                    : PHEMA_SET_INPUT_PROFILE));
+    return PHEMA_OK;
 }
 
 /* Some trainers, such as EDM2, also save before the first step: no average has begun there. */
 static void leave_out_untrained(struct candidate_list *candidates)
 {
-    struct dropped untrained = {0};
     size_t n_trained = 0;
     for (size_t i = 0; i < candidates->n; i++)
         n_trained += !candidates->items[i].is_left_out && candidates->items[i].named_time > 0;
     for (size_t i = 0; n_trained && i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         if (!candidate->is_left_out && candidate->named_time == 0)
-            candidate_drop(candidate, &untrained);
+            candidates_leave_out(candidates, candidate, "of time 0, where no average has begun");
     }
-    if (untrained.n)
-        candidates_note(candidates, "left out: '%s'%s, of time 0, where no average has begun",
-                        untrained.first, untrained.others);
 }
 
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
@@ -205,23 +205,25 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
             snapshot_metadata_is_described_output(candidate->path))
             candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     }
-    leave_out_training_states(candidates);
+    enum phema_status status = leave_out_training_states(candidates, err);
+    if (status)
+        return status;
     leave_out_unfinished(candidates);
     if (candidates->layout != &layout_manifest)
         leave_out_untrained(candidates);
     for (size_t i = 0; i < candidates->n; i++) {
         if (candidates->items[i].is_left_out)
             continue;
-        enum phema_status status =
-            read_doubtful_file(candidates, options, &candidates->items[i], err);
+        status = read_doubtful_file(candidates, options, &candidates->items[i], err);
         if (status)
             return status;
     }
-    enum phema_status status = runs_select(candidates, options, err);
+    status = runs_select(candidates, options, err);
     if (status)
         return status;
     if (candidates->layout != &layout_manifest && !options->needs_no_profiles)
-        leave_out_raw(candidates, options);
-    status = check_prefixes(candidates, options, err);
+        status = leave_out_raw(candidates, options, err);
+    if (!status)
+        status = check_prefixes(candidates, options, err);
     return status ? status : select_times(candidates, options, err);
 }

@@ -54,28 +54,36 @@ static size_t count_sentences(const struct phema_strbuf *sentences)
     return n;
 }
 
-/* The note on an assumed profile, if there is one, is the last before the warnings. */
-static enum phema_status keep_notes(struct phema_series *series, struct candidate_list *candidates,
-                                    struct phema_error *err)
+/* What was recognised comes first; the note on an assumed profile, if there is one, is the last before
+ * the warnings. */
+static enum phema_status keep_notes(struct series_builder *builder, struct phema_error *err)
 {
-    struct phema_strbuf *notes = &candidates->notes, *warnings = &candidates->warnings;
+    struct phema_series *series = builder->series;
+    const struct phema_strbuf *notes = &builder->candidates.notes;
+    const struct phema_strbuf *warnings = &builder->candidates.warnings;
+    struct phema_strbuf all = {.is_failed = notes->is_failed || warnings->is_failed};
+    recognised_tell(&all, &builder->candidates);
+    if (notes->size)
+        phema_strbuf_append(&all, notes->data, notes->size);
     if (series->assumption)
-        phema_strbuf_append(notes, series->assumption, strlen(series->assumption) + 1);
-    size_t n = count_sentences(notes);
+        phema_strbuf_append(&all, series->assumption, strlen(series->assumption) + 1);
+    size_t n = count_sentences(&all);
     series->n_warnings = count_sentences(warnings);
     series->n_notes = n + series->n_warnings;
     if (warnings->size)
-        phema_strbuf_append(notes, warnings->data, warnings->size);
+        phema_strbuf_append(&all, warnings->data, warnings->size);
     series->notes = phema_arena_array(&series->memory, series->n_notes + 1, sizeof(char *));
-    char *note = phema_arena_copy(&series->memory, notes->data, notes->size);
-    if (!series->notes || !note)
-        return phema_fail_memory(err);
+    char *note = phema_arena_copy(&series->memory, all.data, all.size);
+    enum phema_status status =
+        series->notes && note ? phema_strbuf_check(&all, err) : phema_fail_memory(err);
+    phema_strbuf_clear(&all);
+    if (status)
+        return status;
     for (size_t i = 0; i < series->n_notes; i++, note += strlen(note) + 1)
         series->notes[i] = note;
     if (series->assumption)
         series->assumption = series->notes[n - 1];
-    notes->is_failed |= warnings->is_failed;
-    return phema_strbuf_check(notes, err);
+    return PHEMA_OK;
 }
 
 static enum phema_status finish(struct series_builder *builder, struct phema_error *err)
@@ -105,7 +113,9 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     enum phema_status status = profile_resets_apply(builder, err);
     if (!status && series->n_tensors)
         status = tensor_table_find_tied(&builder->tensor_table, err);
-    return status ? status : keep_notes(series, &builder->candidates, err);
+    if (!status)
+        status = recognised_keep(builder, err);
+    return status ? status : keep_notes(builder, err);
 }
 
 /* ---- Claims on the inputs ---- */
@@ -182,11 +192,15 @@ static enum phema_status find_snapshots(struct series_builder *builder, struct p
         return status;
     candidates->n = 0;
     candidates->notes.size = candidates->warnings.size = 0;
+    candidates->recognised = (struct phema_recognised){.times = NULL};
     candidates->layout = NULL;
     status = discover_snapshots(candidates, &options, err);
-    if (!status)
-        candidates_note(candidates, "times: %s'%s', by the names",
-                        phema_setting_equals(PHEMA_SET_NAME_REGEX), options.name_regex);
+    candidates->recognised.field = options.name_regex;
+    candidates->times_note =
+        phema_arena_printf(candidates->arena, "times: %s'%s', by the names",
+                           phema_setting_equals(PHEMA_SET_NAME_REGEX), options.name_regex);
+    if (!status && !candidates->times_note)
+        status = phema_fail_memory(err);
     if (!status)
         status = twin_files_choose(candidates, &options, err);
     if (!status)

@@ -39,6 +39,15 @@ PHEMA_FALLIBLE tied_tensors_find(struct series_builder *builder, struct phema_er
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_error *err);
 
+/* ---- recognised.c ---- */
+
+/* Adds the candidates that are left out for a reason. PHEMA_ERR_RESOURCE: no memory */
+PHEMA_FALLIBLE recognised_collect(struct candidate_list *candidates, struct phema_error *err);
+/* Gives the series what its candidates were taken to be. PHEMA_ERR_RESOURCE: no memory */
+PHEMA_FALLIBLE recognised_keep(struct series_builder *builder, struct phema_error *err);
+/* The sentences that say so, each ended by a NUL, after all are collected. */
+void recognised_tell(struct phema_strbuf *out, const struct candidate_list *candidates);
+
 /* ---- open_snapshots.c ---- */
 
 /* Turns the candidates that are not left out into the snapshots of the series.

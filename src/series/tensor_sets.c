@@ -143,6 +143,11 @@ PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *
         out->trainer = &twins->trainer;
         out->wanted = candidates->asks_for_raw ? "raw" : NULL;
     }
+    for (size_t s = 0; s < sets.n && out->trainer && !twins; s++)
+        if (!candidates_add_set(candidates, sets.items[s]->name,
+                                sets.items[s]->is_raw ? "raw" : "average", "trainer",
+                                PHEMA_UNKNOWN))
+            return phema_fail_memory(err);
     if (out->trainer && out->trainer->layout && candidates->layout == &layout_steps)
         candidates->layout = out->trainer->layout;
     if (out->trainer)

@@ -104,12 +104,12 @@ void leave_out_unfinished(struct candidate_list *candidates)
         const char *fault = NULL;
         if (candidates->layout == &layout_flux_action &&
             !directory_has(candidate->path, "COMPLETE"))
-            fault = "which has no COMPLETE: its trainer has not finished it";
+            fault = "without COMPLETE: its trainer has not finished it";
         else if (lacks_metadata(candidate->path))
-            fault = "which has no .metadata: its trainer has not finished it";
+            fault = "without .metadata: its trainer has not finished it";
         else if (candidates->layout == &layout_megatron &&
                  megatron_has_backend(candidate->path, "zarr"))
-            fault = "which Megatron wrote with the backend zarr; expected torch_dist";
+            fault = "written by Megatron with the backend zarr; expected torch_dist";
         if (!fault)
             continue;
         candidates_leave_out(candidates, candidate, fault);

@@ -159,12 +159,19 @@ static enum phema_status find_equal_times(bool *has_equal, const struct candidat
     return PHEMA_OK;
 }
 
-static void leave_out_kind(struct candidate_list *candidates, const struct kinds *kinds,
-                           const char *kind)
+/* All other kinds than one that is taken.
+ *   why  before its name: "beside the model" */
+static enum phema_status leave_out_others(struct candidate_list *candidates,
+                                          const struct kinds *kinds, const char *why,
+                                          const char *taken, struct phema_error *err)
 {
+    const char *reason = phema_arena_printf(candidates->arena, "%s '%s'", why, taken);
+    if (!reason)
+        return phema_fail_memory(err);
     for (size_t i = 0; i < candidates->n; i++)
-        if (kinds->of[i] && strcmp(kinds->of[i], kind) == 0)
-            candidates->items[i].is_left_out = true;
+        if (kinds->of[i] && strcmp(kinds->of[i], taken) != 0)
+            candidates_leave_out(candidates, &candidates->items[i], reason);
+    return PHEMA_OK;
 }
 
 /* Names that libraries give the model of a folder. */
@@ -198,14 +205,7 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
                           "%s: several files of each time, such as '%s' and '%s', and nothing says "
                           "which is the model; choose with @list or a manifest",
                           root, kinds->items[0].text, kinds->items[1].text);
-    for (size_t k = 0; k < kinds->n; k++) {
-        const char *text = kinds->items[k].text;
-        if (text && strcmp(text, model) != 0) {
-            candidates_note(candidates, "left out: '%s', beside the model '%s'", text, model);
-            leave_out_kind(candidates, kinds, text);
-        }
-    }
-    return PHEMA_OK;
+    return leave_out_others(candidates, kinds, "beside the model", model, err);
 }
 
 /* Compares two kinds by their newest files. */
@@ -249,16 +249,12 @@ static enum phema_status decide(struct candidate_list *candidates, const struct 
                 continue;
             size_t average = decision.is_first ? first : second;
             size_t raw = decision.is_first ? second : first;
-            struct phema_name_buffer by;
-            candidates_note(candidates, "sets: '%s' and its average '%s', %s; left out: %s",
-                            kinds->items[raw].text, kinds->items[average].text,
-                            twins_describe(&by, &decision),
-                            candidates->asks_for_raw ? "the average" : "the raw parameters");
+            status = twins_tell(candidates, &decision, kinds->items[average].n,
+                                kinds->items[raw].text, kinds->items[average].text, err);
             size_t chosen = candidates->asks_for_raw ? raw : average;
-            for (size_t k = 0; k < kinds->n; k++)
-                if (k != chosen)
-                    leave_out_kind(candidates, kinds, kinds->items[k].text);
-            return PHEMA_OK;
+            return status ? status
+                          : leave_out_others(candidates, kinds, "beside", kinds->items[chosen].text,
+                                             err);
         }
     return choose_model(candidates, kinds, options->snapshots, err);
 }

@@ -373,29 +373,25 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
     return says_first != says_second || (may_be && is_clear);
 }
 
-const char *twins_describe(struct phema_name_buffer *out, const struct twin_decision *decision)
+enum phema_status twins_tell(struct candidate_list *candidates,
+                             const struct twin_decision *decision, size_t n, const char *raw,
+                             const char *average, struct phema_error *err)
 {
     const struct twin_evidence *evidence = &decision->evidence;
-    double margin =
-        fabs(evidence->forward - evidence->backward) / (evidence->forward + evidence->backward);
+    double margin = decision->is_by_data ? fabs(evidence->forward - evidence->backward) /
+                                               (evidence->forward + evidence->backward)
+                                         : PHEMA_UNKNOWN;
+    const char *by = decision->is_by_data ? "data" : "names";
+    struct phema_name_buffer looks = {"by its name"};
     if (decision->is_by_data)
-        (void)snprintf(out->text, sizeof(out->text), "which looks back at it (margin %.2g)%s",
+        (void)snprintf(looks.text, sizeof(looks.text), "which looks back at it (margin %.2g)%s",
                        margin, decision->contradicts ? ", whatever their names say" : "");
-    else
-        (void)snprintf(out->text, sizeof(out->text), "by its name");
-    return out->text;
-}
-
-static void note(struct candidate_list *candidates, const struct twins *twins,
-                 const struct twin_decision *decision)
-{
-    struct phema_name_buffer average, raw, by;
-    size_t n = 0;
-    for (size_t i = 0; i < candidates->n; i++)
-        n += !candidates->items[i].is_left_out;
-    candidates_note(candidates, "sets: %zu snapshot%s each of '%s' and its average '%s', %s", n,
-                    n == 1 ? "" : "s", show(&raw, twins->raw), show(&average, twins->average),
-                    twins_describe(&by, decision));
+    candidates->sets_note = phema_arena_printf(
+        candidates->arena, "sets: %zu snapshot%s each of '%s' and its average '%s', %s", n,
+        n == 1 ? "" : "s", raw, average, looks.text);
+    bool is_told = candidates_add_set(candidates, average, "average", by, margin) &&
+                   candidates_add_set(candidates, raw, "raw", by, margin);
+    return is_told && candidates->sets_note ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static const struct twins *make_twins(struct phema_arena *arena, const struct twin_pair *pair,
@@ -451,10 +447,13 @@ static enum phema_status choose_pair(const struct twins **out, struct candidate_
         if (status || !is_pair)
             continue;
         *out = make_twins(candidates->arena, &pairs[i], decision.is_first);
-        if (*out)
-            note(candidates, *out, &decision);
-        else
-            status = phema_fail_memory(err);
+        struct phema_name_buffer raw, average;
+        size_t n_files = 0;
+        for (size_t c = 0; c < candidates->n; c++)
+            n_files += !candidates->items[c].is_left_out;
+        status = *out ? twins_tell(candidates, &decision, n_files, show(&raw, (*out)->raw),
+                                   show(&average, (*out)->average), err)
+                      : phema_fail_memory(err);
     }
     phema_checkpoint_close(opened[0]);
     phema_checkpoint_close(opened[1]);

@@ -48,8 +48,12 @@ struct twin_decision {
     struct twin_evidence evidence;
 };
 
-/* "which looks back at it (margin 0.31)" */
-const char *twins_describe(struct phema_name_buffer *out, const struct twin_decision *decision);
+/* Adds what was decided to what the series is said to hold: "sets: 6
+ * snapshots each of 'model' and its average 'ema', which looks back at it (margin 0.31)".
+ *   raw, average  names for messages
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE twins_tell(struct candidate_list *candidates, const struct twin_decision *decision,
+                          size_t n, const char *raw, const char *average, struct phema_error *err);
 
 /* Compares two sets under the same names in other files.
  *   checkpoints    earlier and later ones of the first set, then of the second

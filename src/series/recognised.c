@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/* recognised.c - what a series was taken to hold, as a struct and as sentences: where its times are,
+ * which set is the average of which, and the files that are left out. */
+#include <string.h>
+
+#include "series_builder.h"
+
+PHEMA_FALLIBLE recognised_collect(struct candidate_list *candidates, struct phema_error *err)
+{
+    struct phema_recognised *recognised = &candidates->recognised;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (!candidate->is_left_out || !candidate->reason)
+            continue;
+        struct phema_recognised_file *files = phema_arena_grow(
+            candidates->arena, recognised->left_out, recognised->n_left_out, sizeof(*files));
+        if (!files)
+            return phema_fail_memory(err);
+        recognised->left_out = files;
+        files[recognised->n_left_out++] =
+            (struct phema_recognised_file){candidate->label, candidate->reason};
+    }
+    return PHEMA_OK;
+}
+
+static void add_sentence(struct phema_strbuf *out, const char *sentence)
+{
+    if (sentence)
+        phema_strbuf_append(out, sentence, strlen(sentence) + 1);
+}
+
+/* Later files of the same reason as file i. */
+static size_t count_alike(const struct phema_recognised *recognised, size_t i)
+{
+    size_t n = 0;
+    for (size_t j = i + 1; j < recognised->n_left_out; j++)
+        n += strcmp(recognised->left_out[j].reason, recognised->left_out[i].reason) == 0;
+    return n;
+}
+
+static bool was_told(const struct phema_recognised *recognised, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(recognised->left_out[j].reason, recognised->left_out[i].reason) == 0)
+            return true;
+    return false;
+}
+
+/* "left out: 'a' and 2 others, made by posthoc-ema" */
+static void tell_left_out(struct phema_strbuf *out, const struct phema_recognised *recognised)
+{
+    struct phema_name_buffer shown;
+    for (size_t i = 0; i < recognised->n_left_out; i++) {
+        const struct phema_recognised_file *file = &recognised->left_out[i];
+        if (was_told(recognised, i))
+            continue;
+        size_t n = count_alike(recognised, i);
+        phema_strbuf_printf(out, "left out: '%s'",
+                            phema_name_escape(&shown, file->file, strlen(file->file)));
+        if (n)
+            phema_strbuf_printf(out, " and %zu other%s", n, n == 1 ? "" : "s");
+        phema_strbuf_printf(out, ", %s", file->reason);
+        phema_strbuf_append(out, "", 1);
+    }
+}
+
+void recognised_tell(struct phema_strbuf *out, const struct candidate_list *candidates)
+{
+    add_sentence(out, candidates->times_note);
+    add_sentence(out, candidates->sets_note);
+    tell_left_out(out, &candidates->recognised);
+}
+
+/* The one set of a series without others. */
+static bool add_only_set(struct candidate_list *candidates, const struct phema_series *series)
+{
+    const char *role = series->n && series->has_profiles ? "raw" : NULL;
+    for (size_t k = 0; k < series->n && role; k++)
+        if (strcmp(series->snapshots[k].kind, "raw") != 0)
+            role = "average";
+    return candidates_add_set(candidates, series->key ? series->key : "", role, "labels",
+                              PHEMA_UNKNOWN);
+}
+
+static void set_times(struct phema_recognised *recognised, const struct candidate_list *candidates,
+                      const struct phema_series_options *options)
+{
+    const struct layout *layout = candidates->layout;
+    if (recognised->times)
+        return;
+    recognised->times = layout == &layout_manifest ? "manifest"
+                        : layout->has_step_inside  ? "counter"
+                                                   : "names";
+    if (layout->has_step_inside)
+        recognised->field = "step";
+    else if (layout != &layout_manifest && !recognised->field)
+        recognised->field = options->name_regex;
+}
+
+static const char *keep(struct phema_arena *memory, const char *text, bool *is_kept)
+{
+    const char *copy = text ? phema_arena_copy(memory, text, strlen(text)) : NULL;
+    *is_kept = *is_kept && (copy || !text);
+    return copy;
+}
+
+PHEMA_FALLIBLE recognised_keep(struct series_builder *builder, struct phema_error *err)
+{
+    struct phema_arena *memory = &builder->series->memory;
+    struct candidate_list *candidates = &builder->candidates;
+    enum phema_status status = recognised_collect(candidates, err);
+    if (status)
+        return status;
+    struct phema_recognised kept = candidates->recognised;
+    if (!kept.n_sets && !add_only_set(candidates, builder->series))
+        return phema_fail_memory(err);
+    const struct phema_recognised *found = &candidates->recognised;
+    kept.n_sets = found->n_sets;
+    kept.sets = phema_arena_array(memory, found->n_sets + 1, sizeof(*kept.sets));
+    kept.left_out = phema_arena_array(memory, found->n_left_out + 1, sizeof(*kept.left_out));
+    if (!kept.sets || !kept.left_out)
+        return phema_fail_memory(err);
+    set_times(&kept, candidates, builder->options);
+    bool is_kept = true;
+    kept.field = keep(memory, kept.field, &is_kept);
+    for (size_t i = 0; i < found->n_sets; i++) {
+        kept.sets[i] = found->sets[i];
+        kept.sets[i].name = keep(memory, found->sets[i].name, &is_kept);
+    }
+    for (size_t i = 0; i < found->n_left_out; i++)
+        kept.left_out[i] =
+            (struct phema_recognised_file){keep(memory, found->left_out[i].file, &is_kept),
+                                           keep(memory, found->left_out[i].reason, &is_kept)};
+    builder->series->recognised = kept;
+    return is_kept ? PHEMA_OK : phema_fail_memory(err);
+}
