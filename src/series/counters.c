@@ -14,7 +14,8 @@
 #define MOST_EXTRA    8  /* files without a number */
 #define MOST_DOTS     3
 
-/* The last part of a counter's name, better ones first. */
+/* The last part of a counter's name, better ones first; any other name with a word of parts comes after
+ * them: "train_step", "n_updates". */
 static const char *const words[] = {
     "global_step",   "step",
     "steps",         "iter",
@@ -24,6 +25,9 @@ static const char *const words[] = {
     "iter_num",      "optimization_step",
     "training_step", "n_averaged",
 };
+
+static const char *const parts[] = {"step",  "steps",      "iter",   "iters",  "iteration",
+                                    "niter", "iterations", "update", "updates"};
 
 struct counter {
     const char *name; /* of a value, a metadatum or a tensor of one element */
@@ -49,6 +53,19 @@ static bool is_of_other(const char *name, size_t size)
     return false;
 }
 
+/* Whether one of the words of a name, as "train_steps_done" has three, is of a counter. */
+static bool has_part(const char *name, size_t size)
+{
+    for (size_t at = 0, end; at < size; at = end + 1) {
+        for (end = at; end < size && name[end] != '_' && name[end] != '-' && name[end] != ' ';)
+            end++;
+        for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+            if (strlen(parts[i]) == end - at && strncasecmp(name + at, parts[i], end - at) == 0)
+                return true;
+    }
+    return false;
+}
+
 static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
 {
     size_t begin = size;
@@ -59,8 +76,9 @@ static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
         *dots += name[i] == '.';
     for (*rank = 0; *rank < ARRAY_LEN(words); ++*rank)
         if (phema_bytes_are(name + begin, size - begin, words[*rank]))
-            return *dots <= MOST_DOTS && !root_is_optimizer(name, size) && !is_of_other(name, size);
-    return false;
+            break;
+    return (*rank < ARRAY_LEN(words) || has_part(name + begin, size - begin)) &&
+           *dots <= MOST_DOTS && !root_is_optimizer(name, size) && !is_of_other(name, size);
 }
 
 struct counter_list {

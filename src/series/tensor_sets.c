@@ -139,10 +139,11 @@ PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *
         status = twins_find(&twins, candidates, options, checkpoint, err);
     if (status)
         return status;
-    if (twins) {
+    if (twins)
         out->trainer = &twins->trainer;
-        out->wanted = candidates->asks_for_raw ? "raw" : NULL;
-    }
+    bool asks_for_raw = candidates->asks_for_raw || (twins && options->use == PHEMA_USE_RAW);
+    if (asks_for_raw && !out->wanted && (twins || (out->trainer && sets.has_raw)))
+        out->wanted = "raw";
     for (size_t s = 0; s < sets.n && out->trainer && !twins; s++)
         if (!candidates_add_set(candidates, sets.items[s]->name,
                                 sets.items[s]->is_raw ? "raw" : "average", "trainer",
@@ -316,7 +317,9 @@ PHEMA_FALLIBLE tensor_sets_make(struct phema_tensor_sets *out, const struct set_
         return status;
     drop_other_raw(out);
     qsort(out->items, out->n, sizeof(struct phema_tensor_set *), compare_sets);
-    for (size_t s = 0; s < out->n && !out->reference; s++)
+    /* raw parameters are all there, also those without an average */
+    bool is_raw = trainer->twins && scheme->wanted && strcmp(scheme->wanted, "raw") == 0;
+    for (size_t s = 0; s < out->n && !out->reference && !is_raw; s++)
         out->reference = out->items[s]->is_raw ? NULL : out->items[s];
     return PHEMA_OK;
 }

@@ -92,6 +92,10 @@ static enum phema_status add_evidence(struct twin_evidence *evidence, struct phe
         double forward = values[1][1][i] - values[0][0][i];
         double backward = values[1][0][i] - values[0][1][i];
         double apart = values[1][0][i] - values[1][1][i];
+        for (unsigned set = 0; set < 2; set++) {
+            double moved = values[1][set][i] - values[0][set][i];
+            evidence->moved[set] += moved * moved;
+        }
         evidence->forward += forward * forward;
         evidence->backward += backward * backward;
         evidence->apart += apart * apart;

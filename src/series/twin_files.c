@@ -217,6 +217,7 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
 {
     const struct candidate *newest[2][2];
     *are_twins = false;
+    *decision = (struct twin_decision){.is_first = false};
     if (!find_newest(newest[0], candidates, kinds, kinds->items[first].text) ||
         !find_newest(newest[1], candidates, kinds, kinds->items[second].text) ||
         newest[0][1]->named_time != newest[1][1]->named_time ||
@@ -234,29 +235,51 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
     return status;
 }
 
+static struct phema_span span_of(const char *text)
+{
+    return (struct phema_span){(const uint8_t *)text, strlen(text)};
+}
+
+static const struct kind *find_kind(const struct kinds *kinds, struct phema_span text)
+{
+    const struct kind *kind = kinds->items;
+    while (span_of(kind->text).data != text.data)
+        kind++;
+    return kind;
+}
+
 static enum phema_status decide(struct candidate_list *candidates, const struct kinds *kinds,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
+    struct twin_pair pairs[MOST_JUDGED];
+    struct twin_judgement judgement = {.n = 0};
+    enum phema_status status = PHEMA_OK;
     for (size_t first = 0; first < kinds->n; first++)
-        for (size_t second = 0; second < first; second++) {
+        for (size_t second = 0; second < first && !status; second++) {
             struct twin_decision decision;
+            struct twin_pair *pair = &pairs[judgement.n_all];
             bool are_twins = false;
-            enum phema_status status = compare_kinds(&decision, &are_twins, candidates, kinds,
-                                                     first, second, &options->checkpoint, err);
-            if (status)
-                return status;
-            if (!are_twins)
-                continue;
-            size_t average = decision.is_first ? first : second;
-            size_t raw = decision.is_first ? second : first;
-            status = twins_tell(candidates, &decision, kinds->items[average].n,
-                                kinds->items[raw].text, kinds->items[average].text, err);
-            size_t chosen = candidates->asks_for_raw ? raw : average;
-            return status ? status
-                          : leave_out_others(candidates, kinds, "beside", kinds->items[chosen].text,
-                                             err);
+            *pair = (struct twin_pair){.first = span_of(kinds->items[first].text),
+                                       .second = span_of(kinds->items[second].text)};
+            status = compare_kinds(&decision, &are_twins, candidates, kinds, first, second,
+                                   &options->checkpoint, err);
+            if (!status)
+                twins_judge(&judgement, pair, &decision, are_twins);
         }
-    return choose_model(candidates, kinds, options->snapshots, err);
+    if (status)
+        return status;
+    if (judgement.n == 0)
+        return choose_model(candidates, kinds, options->snapshots, err);
+    status = twins_select(&judgement, candidates, options, "@list or a manifest", err);
+    const struct twin_judged *chosen = &judgement.items[0];
+    const struct kind *raw = find_kind(kinds, chosen->raw);
+    const struct kind *average = find_kind(kinds, chosen->average);
+    if (!status)
+        status =
+            twins_tell(candidates, &chosen->decision, average->n, raw->text, average->text, err);
+    return status ? status
+                  : leave_out_others(candidates, kinds, "beside",
+                                     (candidates->asks_for_raw ? raw : average)->text, err);
 }
 
 enum phema_status twin_files_choose(struct candidate_list *candidates,

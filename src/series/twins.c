@@ -13,240 +13,12 @@
 
 #include "phema/setting.h"
 
-/* Subtrees lie at most so deep. */
-#define MOST_DOTS 3
-/* More places of one name are layers that are alike, not sets. */
-#define MOST_IN_GROUP 8
 /* Twins of a training are near each other: their difference, squared, is a small part of them. */
 #define MOST_APART 0.3
+/* Averages that differ by so little, squared, to that of the raw set: by the rounding of a dtype. */
+#define LEAST_APART 0.01
 /* Where no name says average: two networks that began alike have margins up to 0.18. */
 #define LEAST_UNNAMED 0.2
-
-/* ---- Prefixes whose tensors agree ---- */
-
-/* A tensor seen from a place in its name. */
-struct view {
-    struct phema_span prefix, name; /* before and behind the place, without wrappers */
-    const struct phema_tensor *tensor;
-};
-
-/* So many pairs are compared by their data: of three sets that are alike, there are three. */
-#define MOST_PAIRS    6
-#define MOST_COMPARED 32 /* by all their names */
-
-static int compare_spans(struct phema_span a, struct phema_span b)
-{
-    return phema_bytes_compare(a.data, a.size, b.data, b.size);
-}
-
-static int compare_shapes(const struct phema_tensor *a, const struct phema_tensor *b)
-{
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    for (unsigned i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i])
-            return a->shape[i] < b->shape[i] ? -1 : 1;
-    return 0;
-}
-
-static int compare_views(const void *a, const void *b)
-{
-    const struct view *left = a, *right = b;
-    int order = compare_spans(left->name, right->name);
-    order = order ? order : compare_shapes(left->tensor, right->tensor);
-    return order ? order : (left->tensor > right->tensor) - (left->tensor < right->tensor);
-}
-
-static int compare_pairs(const void *a, const void *b)
-{
-    const struct twin_pair *left = a, *right = b;
-    int order = compare_spans(left->first, right->first);
-    return order ? order : compare_spans(left->second, right->second);
-}
-
-static bool is_nested(struct phema_span outer, struct phema_span inner)
-{
-    return inner.size >= outer.size && memcmp(inner.data, outer.data, outer.size) == 0;
-}
-
-/* Better ones first: that more names share, and that say better where the model begins: below a
- * key, and there as high as possible. */
-static int compare_worth(const void *a, const void *b)
-{
-    const struct twin_pair *left = a, *right = b;
-    size_t size = left->first.size + left->second.size;
-    size_t right_size = right->first.size + right->second.size;
-    if (left->n_shared != right->n_shared)
-        return left->n_shared > right->n_shared ? -1 : 1;
-    if ((left->first.size > 0) != (right->first.size > 0))
-        return left->first.size > 0 ? -1 : 1;
-    if (size != right_size)
-        return size < right_size ? -1 : 1;
-    return compare_pairs(a, b);
-}
-
-/* A part of a prefix that is a number is a layer or an item, but for that of a decay ("ema_0.9999"). */
-static bool ends_prefix(const char *name, size_t begin, size_t end)
-{
-    bool is_number = strspn(name + begin, "0123456789") >= end - begin;
-    bool is_fraction = begin >= 2 && isdigit((unsigned char)name[begin - 2]);
-    return is_number && !is_fraction;
-}
-
-/* All views of all parameters; false: no memory. */
-static bool list_views(struct view *views, size_t *n, struct phema_arena *arena,
-                       const struct phema_checkpoint *checkpoint)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    *n = 0;
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        size_t size = tensors[i].name_size, begin = 0;
-        const char *name = twin_is_parameter(&tensors[i])
-                               ? name_without_wrappers(&size, tensors[i].name, arena)
-                               : "";
-        if (!name)
-            return false;
-        for (unsigned dots = 0; dots <= MOST_DOTS && *name; dots++) {
-            views[(*n)++] = (struct view){.prefix = {(const uint8_t *)name, begin},
-                                          .name = {(const uint8_t *)name + begin, size - begin},
-                                          .tensor = &tensors[i]};
-            const char *dot = memchr(name + begin, '.', size - begin);
-            if (!dot || ends_prefix(name, begin, (size_t)(dot - name)))
-                break;
-            begin = (size_t)(dot - name) + 1;
-        }
-    }
-    return true;
-}
-
-/* Pairs of one group of views, [n] of the same name and shape. */
-static size_t add_pairs(struct twin_pair *pairs, const struct view *views, size_t n)
-{
-    size_t n_pairs = 0;
-    for (size_t i = 0; i < n && n <= MOST_IN_GROUP; i++)
-        for (size_t j = 0; j < i; j++) {
-            struct phema_span a = views[i].prefix, b = views[j].prefix;
-            int order = compare_spans(a, b);
-            if (order)
-                pairs[n_pairs++] = order < 0 ? (struct twin_pair){a, b, 0, false}
-                                             : (struct twin_pair){b, a, 0, false};
-        }
-    return n_pairs;
-}
-
-/* The rest of a name behind a prefix, wrappers in the name aside; NULL: it begins otherwise. */
-static const char *behind(const char *name, size_t *size, struct phema_span prefix)
-{
-    size_t at = 0, p = 0;
-    while (name && at < *size) {
-        size_t skipped = wrapper_at(name, *size, at);
-        if (!skipped && p == prefix.size)
-            break;
-        if (!skipped && (uint8_t)name[at] != prefix.data[p++])
-            return NULL;
-        at += skipped ? skipped : 1;
-    }
-    *size -= at;
-    return p == prefix.size && *size ? name + at : NULL;
-}
-
-/* Parameters below a prefix and not below the other one. */
-static size_t count_below(const struct phema_checkpoint *checkpoint, struct phema_span prefix,
-                          struct phema_span other)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    size_t n = 0;
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        size_t size = tensors[i].name_size, other_size = size;
-        bool is_below = behind(tensors[i].name, &size, prefix) != NULL;
-        bool is_other =
-            other.size > prefix.size && behind(tensors[i].name, &other_size, other) != NULL;
-        n += is_below && !is_other && twin_is_parameter(&tensors[i]);
-    }
-    return n;
-}
-
-/* The smaller set is a part of the larger one, or they are alike. */
-static bool is_whole(struct twin_pair *pair, const struct phema_checkpoint *checkpoint)
-{
-    size_t n_first = count_below(checkpoint, pair->first, pair->second);
-    size_t n_second = count_below(checkpoint, pair->second, pair->first);
-    const struct phema_span all = {(const uint8_t *)"", 0};
-    pair->has_most = 5 * (n_first + n_second) >= 4 * count_below(checkpoint, all, all);
-    return 5 * pair->n_shared >= 4 * (n_first < n_second ? n_first : n_second);
-}
-
-/* A part of a pair that as many names share and whose prefixes are shorter: a fragment of a model. */
-static bool is_inner(const struct twin_pair *pairs, size_t n, size_t at)
-{
-    const struct twin_pair *inner = &pairs[at];
-    for (size_t i = 0; i < n; i++) {
-        const struct twin_pair *outer = &pairs[i];
-        if (i != at && outer->first.size && outer->n_shared >= inner->n_shared &&
-            ((is_nested(outer->first, inner->first) && is_nested(outer->second, inner->second)) ||
-             (is_nested(outer->first, inner->second) && is_nested(outer->second, inner->first))))
-            return true;
-    }
-    return false;
-}
-
-/* Merges equal pairs, and puts the best ones first. */
-static size_t count_pairs(struct twin_pair *pairs, size_t n)
-{
-    size_t n_pairs = 0;
-    qsort(pairs, n, sizeof(*pairs), compare_pairs);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && compare_pairs(&pairs[i], &pairs[end]) == 0;)
-            end++;
-        pairs[n_pairs] = pairs[i];
-        pairs[n_pairs++].n_shared = end - i;
-    }
-    qsort(pairs, n_pairs, sizeof(*pairs), compare_worth);
-    return n_pairs;
-}
-
-static size_t find_group_end(const struct view *views, size_t n, size_t begin)
-{
-    size_t end = begin + 1;
-    while (end < n && compare_spans(views[begin].name, views[end].name) == 0 &&
-           compare_shapes(views[begin].tensor, views[end].tensor) == 0)
-        end++;
-    return end;
-}
-
-/* The pairs of prefixes that most names share, at most MOST_PAIRS of about as many. */
-static enum phema_status find_pairs(struct twin_pair best[MOST_PAIRS], size_t *n_best,
-                                    struct phema_arena *arena,
-                                    const struct phema_checkpoint *checkpoint,
-                                    struct phema_error *err)
-{
-    size_t n_tensors = phema_checkpoint_n_tensors(checkpoint), n_pairs = 0;
-    struct view *views = phema_arena_array(arena, n_tensors * (MOST_DOTS + 1) + 1, sizeof(*views));
-    *n_best = 0;
-    size_t n = 0;
-    if (!views || !list_views(views, &n, arena, checkpoint))
-        return phema_fail_memory(err);
-    qsort(views, n, sizeof(*views), compare_views);
-    for (size_t i = 0, end; i < n; i = end) {
-        end = find_group_end(views, n, i);
-        n_pairs += end - i <= MOST_IN_GROUP ? (end - i) * (end - i - 1) / 2 : 0;
-    }
-    struct twin_pair *pairs = phema_arena_array(arena, n_pairs + 1, sizeof(*pairs));
-    if (!pairs)
-        return phema_fail_memory(err);
-    n_pairs = 0;
-    for (size_t i = 0, end; i < n; i = end) {
-        end = find_group_end(views, n, i);
-        n_pairs += add_pairs(pairs + n_pairs, views + i, end - i);
-    }
-    n_pairs = count_pairs(pairs, n_pairs);
-    n_pairs = n_pairs < MOST_COMPARED ? n_pairs : MOST_COMPARED;
-    for (size_t i = 0; i < n_pairs && *n_best < MOST_PAIRS; i++)
-        if (2 * pairs[i].n_shared >= pairs[0].n_shared && !is_inner(pairs, n_pairs, i) &&
-            is_whole(&pairs[i], checkpoint))
-            best[(*n_best)++] = pairs[i];
-    return PHEMA_OK;
-}
 
 /* ---- Names as hints ---- */
 
@@ -320,12 +92,12 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
     static const char *const counters[] = {"step",  "steps",   "initted",    "num_updates",
                                            "decay", "updates", "n_averaged", "optimization_step"};
     const struct phema_span *average = &twins->average, *raw = &twins->raw;
-    bool average_first = is_nested(*raw, *average);
+    bool average_first = span_begins_with(*raw, *average);
     for (unsigned i = 0; i < 2; i++) {
         bool is_raw = average_first ? i == 1 : i == 0;
         const struct phema_span *prefix = is_raw ? raw : average;
         size_t inner_size = size;
-        const char *inner = behind(name, &inner_size, *prefix);
+        const char *inner = twin_name_behind(name, &inner_size, *prefix);
         if (!inner)
             continue;
         const char *key = is_plain(*average) ? (const char *)average->data : "ema.";
@@ -344,7 +116,8 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
 
 static const char *show(struct phema_name_buffer *shown, struct phema_span prefix)
 {
-    size_t size = prefix.size ? prefix.size - 1 : 0; /* without the dot */
+    size_t size = prefix.size;
+    size -= size && prefix.data[size - 1] == '.';
     return phema_name_escape(shown, size ? (const char *)prefix.data : ".", size ? size : 1);
 }
 
@@ -353,7 +126,7 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
                    bool has_evidence)
 {
     bool says_first = says_average(pair->first), says_second = says_average(pair->second);
-    if (says_first && is_nested(pair->first, pair->second))
+    if (says_first && span_begins_with(pair->first, pair->second))
         says_second = says_average((struct phema_span){pair->second.data + pair->first.size,
                                                        pair->second.size - pair->first.size});
     const struct twin_evidence *evidence = &out->evidence;
@@ -365,12 +138,13 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
     out->is_by_data = differs;
     /* The first is the average where it stays nearer to the second's past than the reverse. */
     out->is_first = out->is_by_data ? evidence->backward < evidence->forward : says_first;
+    out->is_still = out->is_by_data && evidence->moved[!out->is_first] == 0;
     out->contradicts = says_first != says_second && says_first != out->is_first;
     double difference = fabs(evidence->forward - evidence->backward);
     bool is_clear = difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
-    bool may_be = out->is_by_data && pair->has_most;
-    *is_unclear = says_first == says_second && may_be && !is_clear;
-    return says_first != says_second || (may_be && is_clear);
+    bool is_named = says_first != says_second;
+    *is_unclear = !is_named && out->is_by_data && pair->has_most && !is_clear;
+    return is_named || (out->is_by_data && pair->has_half && is_clear);
 }
 
 enum phema_status twins_tell(struct candidate_list *candidates,
@@ -423,41 +197,243 @@ static enum phema_status fail_unclear(const char *root, const struct twin_pair *
         phema_setting_name(PHEMA_SET_KEY), phema_setting_equals(PHEMA_SET_KEY));
 }
 
-/* The first pair of twins. Layers and parts that are alike are none. */
-static enum phema_status choose_pair(const struct twins **out, struct candidate_list *candidates,
-                                     const struct phema_series_options *options,
-                                     const struct twin_pair *pairs, size_t n,
-                                     struct phema_error *err)
+/* ---- Several pairs ---- */
+
+/* Layers and parts that are alike are no twins. */
+static enum phema_status judge(struct twin_judgement *out, const struct candidate_list *candidates,
+                               const struct phema_series_options *options,
+                               const struct twin_pair *pairs, size_t n, struct phema_error *err)
 {
     struct phema_checkpoint *opened[2];
     enum phema_status status = open_newest(opened, candidates, &options->checkpoint, err);
-    bool is_needed = !candidates->asks_for_raw && !options->needs_no_profiles;
     struct phema_checkpoint *const checkpoints[4] = {opened[0], opened[1], opened[0], opened[1]};
     /* a sample of a compressed file takes as long as all of it: names decide there */
     bool is_readable = !status && opened[1] && !phema_checkpoint_is_compressed(opened[0]) &&
                        !phema_checkpoint_is_compressed(opened[1]);
-    for (size_t i = 0; i < n && !status && !*out; i++) {
+    *out = (struct twin_judgement){.n = 0};
+    for (size_t i = 0; i < n && !status; i++) {
         struct twin_decision decision = {.is_first = false};
         if (is_readable)
             status = twin_evidence_read(&decision.evidence, checkpoints, &pairs[i], err);
         bool is_unclear = false;
-        bool is_pair = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
-        if (is_unclear && is_needed)
-            status = fail_unclear(options->snapshots, &pairs[i], err);
-        if (status || !is_pair)
-            continue;
-        *out = make_twins(candidates->arena, &pairs[i], decision.is_first);
-        struct phema_name_buffer raw, average;
-        size_t n_files = 0;
-        for (size_t c = 0; c < candidates->n; c++)
-            n_files += !candidates->items[c].is_left_out;
-        status = *out ? twins_tell(candidates, &decision, n_files, show(&raw, (*out)->raw),
-                                   show(&average, (*out)->average), err)
-                      : phema_fail_memory(err);
+        bool are_twins = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
+        twins_judge(out, &pairs[i], &decision, are_twins);
+        if (is_unclear && !out->unclear)
+            out->unclear = &pairs[i];
     }
     phema_checkpoint_close(opened[0]);
     phema_checkpoint_close(opened[1]);
     return status;
+}
+
+void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
+                 const struct twin_decision *decision, bool are_twins)
+{
+    bool is_first = decision->is_first;
+    const struct twin_judged judged = {.pair = pair,
+                                       .decision = *decision,
+                                       .average = is_first ? pair->first : pair->second,
+                                       .raw = is_first ? pair->second : pair->first};
+    judgement->all[judgement->n_all++] = judged;
+    if (are_twins)
+        judgement->items[judgement->n++] = judged;
+}
+
+/* Neither a frozen model nor a copy of the raw parameters is an average, where there is one. */
+static bool is_none(const struct twin_judged *judged)
+{
+    const struct twin_evidence *evidence = &judged->decision.evidence;
+    return judged->decision.is_still || (evidence->size > 0 && evidence->apart == 0);
+}
+
+static void drop_others(struct twin_judgement *judgement)
+{
+    size_t n = 0;
+    bool is_any = false;
+    for (size_t i = 0; i < judgement->n; i++)
+        is_any = is_any || !is_none(&judgement->items[i]);
+    for (size_t i = 0; i < judgement->n && is_any; i++)
+        if (!is_none(&judgement->items[i]))
+            judgement->items[n++] = judgement->items[i];
+    judgement->n = is_any ? n : judgement->n;
+}
+
+static bool averages(const struct twin_judgement *judgement, struct phema_span average,
+                     struct phema_span raw)
+{
+    for (size_t i = 0; i < judgement->n; i++)
+        if (twin_spans_compare(judgement->items[i].average, average) == 0 &&
+            twin_spans_compare(judgement->items[i].raw, raw) == 0)
+            return true;
+    return false;
+}
+
+static bool is_average_of_any(const struct twin_judgement *judgement, struct phema_span set)
+{
+    for (size_t i = 0; i < judgement->n; i++)
+        if (twin_spans_compare(judgement->items[i].average, set) == 0)
+            return true;
+    return false;
+}
+
+/* Leaves the pairs of one raw set: the one that all others look back at. Returns another raw set,
+ * whose averages are as good; {NULL, 0}: there is one. */
+static struct phema_span keep_one_raw(struct twin_judgement *judgement)
+{
+    struct phema_span raw = {NULL, 0}, other = {NULL, 0};
+    size_t n = 0;
+    for (size_t i = 0; i < judgement->n; i++) {
+        const struct twin_judged *judged = &judgement->items[i];
+        if (is_average_of_any(judgement, judged->raw))
+            continue;
+        raw = raw.data ? raw : judged->raw;
+        if (!span_begins_with(raw, judged->raw) && !span_begins_with(judged->raw, raw) &&
+            !averages(judgement, judged->average, raw))
+            other = judged->raw;
+    }
+    for (size_t i = 0; i < judgement->n && raw.data; i++)
+        if (twin_spans_compare(judgement->items[i].raw, raw) == 0)
+            judgement->items[n++] = judgement->items[i];
+    judgement->n = raw.data ? n : judgement->n;
+    return other;
+}
+
+/* Of several averages of one raw set, those whose names say average, if there are any. */
+static void prefer_named(struct twin_judgement *judgement)
+{
+    size_t n = 0, n_named = 0;
+    for (size_t i = 0; i < judgement->n; i++)
+        n_named += says_average(judgement->items[i].average);
+    for (size_t i = 0; i < judgement->n && n_named; i++)
+        if (says_average(judgement->items[i].average))
+            judgement->items[n++] = judgement->items[i];
+    judgement->n = n_named ? n : judgement->n;
+}
+
+/* Whether two averages are one in two dtypes: far nearer to each other than to the raw set. */
+static bool are_same(const struct twin_judgement *judgement, const struct twin_judged *a,
+                     const struct twin_judged *b)
+{
+    for (size_t i = 0; i < judgement->n_all; i++) {
+        const struct twin_pair *pair = judgement->all[i].pair;
+        bool is_theirs = (twin_spans_compare(pair->first, a->average) == 0 &&
+                          twin_spans_compare(pair->second, b->average) == 0) ||
+                         (twin_spans_compare(pair->first, b->average) == 0 &&
+                          twin_spans_compare(pair->second, a->average) == 0);
+        if (is_theirs)
+            return judgement->all[i].decision.evidence.apart <=
+                   LEAST_APART * a->decision.evidence.apart;
+    }
+    return false;
+}
+
+static enum phema_status fail_several(const char *root, struct phema_span first,
+                                      struct phema_span second, const char *what, const char *how,
+                                      struct phema_error *err)
+{
+    struct phema_name_buffer shown[2];
+    return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' and '%s' %s; %s chooses one", root,
+                      show(&shown[0], first), show(&shown[1], second), what, how);
+}
+
+enum phema_status twins_select(struct twin_judgement *judgement,
+                               const struct candidate_list *candidates,
+                               const struct phema_series_options *options, const char *how,
+                               struct phema_error *err)
+{
+    const char *root = options->snapshots;
+    const struct twin_judged *first = &judgement->items[0];
+    drop_others(judgement);
+    struct phema_span other = keep_one_raw(judgement);
+    if (other.data && !options->needs_no_profiles) {
+        (void)fail_several(root, first->raw, other, "both have averages", how, err);
+        return candidates->asks_for_raw ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_KEY, ".")
+                                        : PHEMA_ERR_INPUTS;
+    }
+    if (candidates->asks_for_raw || options->needs_no_profiles)
+        return PHEMA_OK;
+    struct phema_name_buffer average, raw;
+    if (first->decision.is_still)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: '%s' does not change, so that it is no average of '%s'; %s chooses "
+                          "one of them",
+                          root, show(&average, first->average), show(&raw, first->raw), how);
+    prefer_named(judgement);
+    for (size_t i = 1; i < judgement->n; i++) {
+        struct phema_span second = judgement->items[i].average;
+        bool is_nested =
+            span_begins_with(first->average, second) || span_begins_with(second, first->average);
+        if (!is_nested && !are_same(judgement, first, &judgement->items[i]))
+            return fail_several(root, first->average, second, "are both averages of one model", how,
+                                err);
+    }
+    return PHEMA_OK;
+}
+
+/* ---- The pair of a checkpoint ---- */
+
+/* A parameter that stands beside the sets below one parent, so that these are fragments of a model;
+ * NULL: none. */
+static const struct phema_tensor *find_sibling(const struct phema_checkpoint *checkpoint,
+                                               const struct twin_judged *judged)
+{
+    size_t size = judged->raw.size ? judged->raw.size - 1 : 0; /* without the dot */
+    while (size && judged->raw.data[size - 1] != '.')
+        size--;
+    static const char container[] = "state_dict.";
+    const struct phema_span parent = {judged->raw.data, size};
+    if (size >= strlen(container) &&
+        memcmp(parent.data + size - strlen(container), container, strlen(container)) == 0)
+        return NULL; /* of several models */
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && size; i++) {
+        size_t rest[3] = {tensors[i].name_size, tensors[i].name_size, tensors[i].name_size};
+        if (twin_is_parameter(&tensors[i]) && twin_name_behind(tensors[i].name, &rest[0], parent) &&
+            !twin_name_behind(tensors[i].name, &rest[1], judged->raw) &&
+            !twin_name_behind(tensors[i].name, &rest[2], judged->average))
+            return &tensors[i];
+    }
+    return NULL;
+}
+
+static enum phema_status check_whole(const struct candidate_list *candidates,
+                                     const struct twin_judged *judged, const char *root,
+                                     const struct phema_checkpoint *checkpoint,
+                                     struct phema_error *err)
+{
+    const struct phema_tensor *sibling = twin_parents_are_equal(judged->raw, judged->average)
+                                             ? find_sibling(checkpoint, judged)
+                                             : NULL;
+    struct phema_name_buffer raw, average, beside;
+    if (!sibling)
+        return PHEMA_OK;
+    (void)phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: '%s' is the average of '%s' alone, and other parameters of the model, such as '%s', "
+        "have none; %s%s takes one set, %s. all",
+        root, show(&average, judged->average), show(&raw, judged->raw),
+        phema_name_escape(&beside, sibling->name, sibling->name_size),
+        phema_setting_equals(PHEMA_SET_KEY), average.text, phema_setting_equals(PHEMA_SET_KEY));
+    return candidates->asks_for_raw ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_KEY, ".")
+                                    : PHEMA_ERR_INPUTS;
+}
+
+static enum phema_status choose_pair(struct twin_judgement *judgement,
+                                     const struct candidate_list *candidates,
+                                     const struct phema_series_options *options,
+                                     const struct phema_checkpoint *checkpoint,
+                                     struct phema_error *err)
+{
+    const char *root = options->snapshots;
+    if (judgement->n == 0)
+        return judgement->unclear && !candidates->asks_for_raw && !options->needs_no_profiles
+                   ? fail_unclear(root, judgement->unclear, err)
+                   : PHEMA_OK;
+    enum phema_status status =
+        twins_select(judgement, candidates, options, phema_setting_name(PHEMA_SET_KEY), err);
+    return status || options->needs_no_profiles
+               ? status
+               : check_whole(candidates, &judgement->items[0], root, checkpoint, err);
 }
 
 /* The key of a list whose name says average, "ema.shadow_params" of "ema.shadow_params.0"; {NULL, 0}:
@@ -478,11 +454,26 @@ static struct phema_span find_nameless(const struct phema_checkpoint *checkpoint
         if (!dot || n_digits == 0 || key_size + 1 + n_digits != size ||
             !twin_is_parameter(&tensors[i]) || !says_average(key))
             continue;
-        if (first.data && compare_spans(first, key) == 0)
+        if (first.data && twin_spans_compare(first, key) == 0)
             return first; /* two of them */
         first = key;
     }
     return (struct phema_span){NULL, 0};
+}
+
+/* Takes the chosen pair, and says so. */
+static enum phema_status take(const struct twins **out, struct candidate_list *candidates,
+                              const struct twin_judged *chosen, struct phema_error *err)
+{
+    struct phema_name_buffer raw, average;
+    size_t n = 0;
+    for (size_t i = 0; i < candidates->n; i++)
+        n += !candidates->items[i].is_left_out;
+    *out = make_twins(candidates->arena, chosen->pair, chosen->decision.is_first);
+    if (!*out)
+        return phema_fail_memory(err);
+    return twins_tell(candidates, &chosen->decision, n, show(&raw, chosen->raw),
+                      show(&average, chosen->average), err);
 }
 
 enum phema_status twins_find(const struct twins **out, struct candidate_list *candidates,
@@ -490,6 +481,7 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
                              const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
     struct twin_pair pairs[MOST_PAIRS];
+    struct twin_judgement judgement = {.n = 0};
     size_t n = 0;
     *out = NULL;
     for (size_t i = 0; i < candidates->n; i++) {
@@ -498,9 +490,13 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
             (!isnan(candidate->sigma_rel) || !isnan(candidate->gamma) || candidate->spec))
             return PHEMA_OK; /* something says already which average the file is */
     }
-    enum phema_status status = find_pairs(pairs, &n, candidates->arena, checkpoint, err);
+    enum phema_status status = twin_pairs_find(pairs, &n, candidates->arena, checkpoint, err);
     if (!status && n)
-        status = choose_pair(out, candidates, options, pairs, n, err);
+        status = judge(&judgement, candidates, options, pairs, n, err);
+    if (!status && n)
+        status = choose_pair(&judgement, candidates, options, checkpoint, err);
+    if (!status && judgement.n)
+        status = take(out, candidates, &judgement.items[0], err);
     struct phema_span nameless = find_nameless(checkpoint);
     struct phema_name_buffer key;
     if (status || *out || !nameless.data || candidates->asks_for_raw || options->needs_no_profiles)
@@ -526,7 +522,8 @@ enum phema_status twins_compare(struct twin_decision *decision, bool *are_twins,
         const struct phema_tensor *tensor = &phema_checkpoint_tensors(a)[i];
         const struct phema_tensor *twin = phema_checkpoint_find(b, tensor->name, tensor->name_size);
         n_first += twin_is_parameter(tensor);
-        pair.n_shared += twin_is_parameter(tensor) && twin && compare_shapes(tensor, twin) == 0;
+        pair.n_shared +=
+            twin_is_parameter(tensor) && twin && twin_shapes_compare(tensor, twin) == 0;
     }
     for (size_t i = 0; i < phema_checkpoint_n_tensors(b); i++)
         n_second += twin_is_parameter(&phema_checkpoint_tensors(b)[i]);

@@ -15,8 +15,25 @@ struct twins {
 struct twin_pair {
     struct phema_span first, second; /* first < second */
     size_t n_shared;                 /* names */
-    bool has_most;                   /* of all parameters */
+    bool has_half, has_most;         /* of all parameters */
 };
+
+/* ---- twin_pairs.c ---- */
+
+#define MOST_PAIRS 6 /* of three sets that are alike, there are three */
+
+/* Pairs of prefixes that about as many names share, the best first. PHEMA_ERR_RESOURCE: no memory */
+PHEMA_FALLIBLE twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_best,
+                               struct phema_arena *arena, const struct phema_checkpoint *checkpoint,
+                               struct phema_error *err);
+
+int twin_spans_compare(struct phema_span a, struct phema_span b);
+int twin_shapes_compare(const struct phema_tensor *a, const struct phema_tensor *b);
+bool span_begins_with(struct phema_span outer, struct phema_span inner);
+/* "a.b." and "a.c." have one parent. */
+bool twin_parents_are_equal(struct phema_span a, struct phema_span b);
+/* The rest of a name behind a prefix, wrappers in the name aside; NULL: it begins otherwise. */
+const char *twin_name_behind(const char *name, size_t *size, struct phema_span prefix);
 
 /* ---- twin_evidence.c ---- */
 
@@ -27,6 +44,7 @@ bool twin_is_parameter(const struct phema_tensor *tensor);
 struct twin_evidence {
     double forward;  /* |second, later - first, earlier|^2 */
     double backward; /* |first, later - second, earlier|^2 */
+    double moved[2]; /* |later - earlier|^2 of the first, of the second */
     double apart, size;
 };
 
@@ -43,10 +61,42 @@ PHEMA_FALLIBLE twin_evidence_read(struct twin_evidence *evidence,
 /* What decides which set of a pair is the average. */
 struct twin_decision {
     bool is_first;    /* the average */
+    bool is_still;    /* the average has not changed, so that it is none */
     bool is_by_data;  /* else by the names */
     bool contradicts; /* the names say otherwise */
     struct twin_evidence evidence;
 };
+
+/* A pair of twins, and what is known of it. */
+struct twin_judged {
+    const struct twin_pair *pair;
+    struct twin_decision decision;
+    struct phema_span average, raw;
+};
+
+#define MOST_JUDGED 28 /* pairs of 8 */
+
+struct twin_judgement {
+    struct twin_judged items[MOST_JUDGED]; /* [n] the twins */
+    size_t n;
+    struct twin_judged all[MOST_JUDGED]; /* [n_all] with others that were compared */
+    size_t n_all;
+    const struct twin_pair *unclear; /* the first one; NULL: none */
+};
+
+/* Adds a pair. */
+void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
+                 const struct twin_decision *decision, bool are_twins);
+
+/* Puts the pair first that the series is made of: of the raw set that all others look back at, and of
+ * its average.
+ *   how  chooses otherwise, for the message
+ * PHEMA_ERR_INPUTS  several models have averages, one has several, or what is called average stands
+ *                   still */
+PHEMA_FALLIBLE twins_select(struct twin_judgement *judgement,
+                            const struct candidate_list *candidates,
+                            const struct phema_series_options *options, const char *how,
+                            struct phema_error *err);
 
 /* Adds what was decided to what the series is said to hold: "sets: 6
  * snapshots each of 'model' and its average 'ema', which looks back at it (margin 0.31)".

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/* twin_pairs.c - pairs of prefixes in the names of a checkpoint below which the same names and shapes
+ * stand: "model." and "ema.module.". */
+#include "twins.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Subtrees lie at most so deep. */
+#define MOST_DOTS 3
+/* More places of one name are layers that are alike, not sets. */
+#define MOST_IN_GROUP 8
+#define MOST_COMPARED 32 /* pairs, by all their names */
+
+/* A tensor seen from a place in its name. */
+struct view {
+    struct phema_span prefix, name; /* before and behind the place, without wrappers */
+    const struct phema_tensor *tensor;
+};
+
+int twin_spans_compare(struct phema_span a, struct phema_span b)
+{
+    return phema_bytes_compare(a.data, a.size, b.data, b.size);
+}
+
+int twin_shapes_compare(const struct phema_tensor *a, const struct phema_tensor *b)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    for (unsigned i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return a->shape[i] < b->shape[i] ? -1 : 1;
+    return 0;
+}
+
+static int compare_views(const void *a, const void *b)
+{
+    const struct view *left = a, *right = b;
+    int order = twin_spans_compare(left->name, right->name);
+    order = order ? order : twin_shapes_compare(left->tensor, right->tensor);
+    return order ? order : (left->tensor > right->tensor) - (left->tensor < right->tensor);
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct twin_pair *left = a, *right = b;
+    int order = twin_spans_compare(left->first, right->first);
+    return order ? order : twin_spans_compare(left->second, right->second);
+}
+
+bool span_begins_with(struct phema_span outer, struct phema_span inner)
+{
+    return inner.size >= outer.size && memcmp(inner.data, outer.data, outer.size) == 0;
+}
+
+bool twin_parents_are_equal(struct phema_span a, struct phema_span b)
+{
+    struct phema_span *const both[] = {&a, &b};
+    for (unsigned i = 0; i < 2; i++) {
+        both[i]->size -= both[i]->size > 0;
+        while (both[i]->size && both[i]->data[both[i]->size - 1] != '.')
+            both[i]->size--;
+    }
+    return twin_spans_compare(a, b) == 0;
+}
+
+/* Better ones first: that more names share, and that say better where the model begins: below a
+ * key, and there as high as possible. */
+static int compare_worth(const void *a, const void *b)
+{
+    const struct twin_pair *left = a, *right = b;
+    size_t size = left->first.size + left->second.size;
+    size_t right_size = right->first.size + right->second.size;
+    if (left->n_shared != right->n_shared)
+        return left->n_shared > right->n_shared ? -1 : 1;
+    if ((left->first.size > 0) != (right->first.size > 0))
+        return left->first.size > 0 ? -1 : 1;
+    if (size != right_size)
+        return size < right_size ? -1 : 1;
+    return compare_pairs(a, b);
+}
+
+/* A part of a prefix that is a number is a layer or an item, but for that of a decay ("ema_0.9999"). */
+static bool is_item(const char *name, size_t begin, size_t end)
+{
+    bool is_number = strspn(name + begin, "0123456789") >= end - begin;
+    bool is_fraction = begin >= 2 && isdigit((unsigned char)name[begin - 2]);
+    return is_number && !is_fraction;
+}
+
+/* "models.0." */
+static bool ends_with_number(struct phema_span prefix)
+{
+    size_t end = prefix.size ? prefix.size - 1 : 0, begin = end;
+    while (begin && prefix.data[begin - 1] != '.')
+        begin--;
+    return begin < end && is_item((const char *)prefix.data, begin, end);
+}
+
+/* The next dot from begin on that is not in a dict that is a key, as in "EMA{'decay': 0.9}". */
+static const char *find_dot(const char *name, size_t begin, size_t size)
+{
+    unsigned depth = 0;
+    for (size_t i = begin; i < size; i++) {
+        depth += name[i] == '{';
+        depth -= name[i] == '}' && depth;
+        if (name[i] == '.' && depth == 0)
+            return name + i;
+    }
+    return NULL;
+}
+
+/* All views of all parameters; false: no memory. */
+static bool list_views(struct view *views, size_t *n, struct phema_arena *arena,
+                       const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    *n = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        size_t size = tensors[i].name_size, begin = 0;
+        const char *name = twin_is_parameter(&tensors[i])
+                               ? name_without_wrappers(&size, tensors[i].name, arena)
+                               : "";
+        bool is_below_item = false;
+        if (!name)
+            return false;
+        for (unsigned dots = 0; dots <= MOST_DOTS && *name; dots++) {
+            views[(*n)++] = (struct view){.prefix = {(const uint8_t *)name, begin},
+                                          .name = {(const uint8_t *)name + begin, size - begin},
+                                          .tensor = &tensors[i]};
+            const char *dot = find_dot(name, begin, size);
+            if (!dot || is_below_item)
+                break;
+            /* nothing below an item is a set, but the items of [model, ema] are */
+            is_below_item = is_item(name, begin, (size_t)(dot - name));
+            begin = (size_t)(dot - name) + 1;
+        }
+    }
+    return true;
+}
+
+/* Pairs of one group of views, [n] of the same name and shape. */
+static size_t add_pairs(struct twin_pair *pairs, const struct view *views, size_t n)
+{
+    size_t n_pairs = 0;
+    for (size_t i = 0; i < n && n <= MOST_IN_GROUP; i++)
+        for (size_t j = 0; j < i; j++) {
+            struct phema_span a = views[i].prefix, b = views[j].prefix;
+            int order = twin_spans_compare(a, b);
+            if (order)
+                pairs[n_pairs++] = order < 0 ? (struct twin_pair){.first = a, .second = b}
+                                             : (struct twin_pair){.first = b, .second = a};
+        }
+    return n_pairs;
+}
+
+const char *twin_name_behind(const char *name, size_t *size, struct phema_span prefix)
+{
+    size_t at = 0, p = 0;
+    while (name && at < *size) {
+        size_t skipped = wrapper_at(name, *size, at);
+        if (!skipped && p == prefix.size)
+            break;
+        if (!skipped && (uint8_t)name[at] != prefix.data[p++])
+            return NULL;
+        at += skipped ? skipped : 1;
+    }
+    *size -= at;
+    return p == prefix.size && *size ? name + at : NULL;
+}
+
+/* Parameters below a prefix and not below the other one. */
+static size_t count_below(const struct phema_checkpoint *checkpoint, struct phema_span prefix,
+                          struct phema_span other)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t n = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        size_t size = tensors[i].name_size, other_size = size;
+        bool is_below = twin_name_behind(tensors[i].name, &size, prefix) != NULL;
+        bool is_other = other.size > prefix.size &&
+                        twin_name_behind(tensors[i].name, &other_size, other) != NULL;
+        n += is_below && !is_other && twin_is_parameter(&tensors[i]);
+    }
+    return n;
+}
+
+/* The smaller set is a part of the larger one, or they are alike. */
+static bool is_whole(struct twin_pair *pair, const struct phema_checkpoint *checkpoint)
+{
+    size_t n_first = count_below(checkpoint, pair->first, pair->second);
+    size_t n_second = count_below(checkpoint, pair->second, pair->first);
+    const struct phema_span all = {(const uint8_t *)"", 0};
+    size_t n = n_first + n_second, n_all = count_below(checkpoint, all, all);
+    pair->has_most = 5 * n >= 4 * n_all;
+    pair->has_half = 2 * n >= n_all;
+    return 5 * pair->n_shared >= 4 * (n_first < n_second ? n_first : n_second);
+}
+
+/* A part of a pair that as many names share and whose prefixes are shorter: a fragment of a model. */
+static bool is_inner(const struct twin_pair *pairs, size_t n, size_t at)
+{
+    const struct twin_pair *inner = &pairs[at];
+    for (size_t i = 0; i < n; i++) {
+        const struct twin_pair *outer = &pairs[i];
+        if (i != at && outer->first.size && outer->n_shared >= inner->n_shared &&
+            ((span_begins_with(outer->first, inner->first) &&
+              span_begins_with(outer->second, inner->second)) ||
+             (span_begins_with(outer->first, inner->second) &&
+              span_begins_with(outer->second, inner->first))))
+            return true;
+    }
+    return false;
+}
+
+/* Merges equal pairs, and puts the best ones first. Two items are layers that are alike, unless they
+ * hold all parameters.
+ *   n_parameters  of the checkpoint */
+static size_t count_pairs(struct twin_pair *pairs, size_t n, size_t n_parameters)
+{
+    size_t n_pairs = 0;
+    qsort(pairs, n, sizeof(*pairs), compare_pairs);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && compare_pairs(&pairs[i], &pairs[end]) == 0;)
+            end++;
+        bool is_layer = ends_with_number(pairs[i].first) && 10 * (end - i) < 4 * n_parameters;
+        pairs[n_pairs] = pairs[i];
+        pairs[n_pairs].n_shared = end - i;
+        n_pairs += !is_layer;
+    }
+    qsort(pairs, n_pairs, sizeof(*pairs), compare_worth);
+    return n_pairs;
+}
+
+static size_t find_group_end(const struct view *views, size_t n, size_t begin)
+{
+    size_t end = begin + 1;
+    while (end < n && twin_spans_compare(views[begin].name, views[end].name) == 0 &&
+           twin_shapes_compare(views[begin].tensor, views[end].tensor) == 0)
+        end++;
+    return end;
+}
+
+enum phema_status twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_best,
+                                  struct phema_arena *arena,
+                                  const struct phema_checkpoint *checkpoint,
+                                  struct phema_error *err)
+{
+    size_t n_tensors = phema_checkpoint_n_tensors(checkpoint), n_pairs = 0;
+    struct view *views = phema_arena_array(arena, n_tensors * (MOST_DOTS + 1) + 1, sizeof(*views));
+    *n_best = 0;
+    size_t n = 0;
+    if (!views || !list_views(views, &n, arena, checkpoint))
+        return phema_fail_memory(err);
+    qsort(views, n, sizeof(*views), compare_views);
+    size_t n_parameters = 0;
+    for (size_t i = 0; i < n; i++)
+        n_parameters += views[i].prefix.size == 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        end = find_group_end(views, n, i);
+        n_pairs += end - i <= MOST_IN_GROUP ? (end - i) * (end - i - 1) / 2 : 0;
+    }
+    struct twin_pair *pairs = phema_arena_array(arena, n_pairs + 1, sizeof(*pairs));
+    if (!pairs)
+        return phema_fail_memory(err);
+    n_pairs = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        end = find_group_end(views, n, i);
+        n_pairs += add_pairs(pairs + n_pairs, views + i, end - i);
+    }
+    n_pairs = count_pairs(pairs, n_pairs, n_parameters);
+    n_pairs = n_pairs < MOST_COMPARED ? n_pairs : MOST_COMPARED;
+    for (size_t i = 0; i < n_pairs && *n_best < MOST_PAIRS; i++)
+        if (2 * pairs[i].n_shared >= pairs[0].n_shared && !is_inner(pairs, n_pairs, i) &&
+            is_whole(&pairs[i], checkpoint))
+            best[(*n_best)++] = pairs[i];
+    return PHEMA_OK;
+}
