@@ -21,6 +21,7 @@ struct series_builder {
     struct phema_tensor_sets sets;       /* of the current file */
     struct phema_arena sets_memory;      /* holds them */
     bool is_owned;                       /* a snapshot closes the checkpoint */
+    bool has_described;                  /* a note says who described a profile */
 };
 
 /* ---- tied_tensors.c: parameters of several names that their trainer averages under one ---- */

@@ -149,6 +149,18 @@ PHEMA_FALLIBLE flux_state_change(struct phema_set_change *out, const struct phem
                                  const char *directory, double sigma_rel, double time,
                                  struct phema_arena *arena, struct phema_error *err);
 
+/* A profile that config.json beside an average says, by the keys of its rule. */
+struct described_profile {
+    const char *spec; /* in the arena; NULL: nothing is said */
+    double n_steps;   /* counted by the average so far */
+};
+#define DESCRIPTION_FILE "config.json"
+
+/* path: of the checkpoint, a file or its directory. A file that cannot be read says nothing.
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE described_profile_read(struct described_profile *out, const char *path,
+                                      struct phema_arena *arena, struct phema_error *err);
+
 /* Whether metadata.json says that Megatron wrote the directory with this backend. */
 bool megatron_has_backend(const char *directory, const char *wanted);
 

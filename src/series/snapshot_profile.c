@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/number.h"
 #include "series_builder.h"
 
 /* ---- --input-profile ---- */
@@ -186,18 +187,14 @@ static enum phema_status join_specs(const char **out, struct series_builder *bui
     return *out ? PHEMA_OK : phema_fail_memory(err);
 }
 
-static enum phema_status use_text(struct series_builder *builder, struct candidate *candidate,
-                                  const char *text, struct phema_error *err)
+static enum phema_status find_spec(struct phema_spec **out, struct series_builder *builder,
+                                   const char *text, struct phema_error *err)
 {
-    struct phema_spec *spec = NULL;
     const char *kept = phema_arena_copy(&builder->series->memory, text, strlen(text));
     if (!kept)
         return phema_fail_memory(err);
-    enum phema_status status = phema_specs_find(&spec, &builder->candidates.specs, kept, err);
-    if (status)
-        return status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS;
-    candidate->spec = spec;
-    return PHEMA_OK;
+    enum phema_status status = phema_specs_find(out, &builder->candidates.specs, kept, err);
+    return !status || status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS;
 }
 
 /* The candidate's profile is a default of the trainer, at least in a part. */
@@ -227,7 +224,7 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
 {
     const struct phema_series_options *options = builder->options;
     if (set->is_raw)
-        return use_text(builder, candidate, "raw", err);
+        return find_spec(&candidate->spec, builder, "raw", err);
     if (!isnan(set->sigma_rel)) {
         candidate_set_width(candidate, set->sigma_rel);
         return PHEMA_OK;
@@ -238,7 +235,7 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
         const char *text = NULL;
         status = join_specs(&text, builder, set->spec, err);
         if (!status)
-            status = use_text(builder, candidate, text, err);
+            status = find_spec(&candidate->spec, builder, text, err);
         if (status || options->n_input_profiles || !trainer->assumed_rest)
             return status;
         return note_assumption(builder, candidate, trainer->assumed_rest, trainer->rest_to_fill,
@@ -253,7 +250,7 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
     if (trainer->assumed_width > 0)
         candidate_set_width(candidate, trainer->assumed_width);
     else
-        status = use_text(builder, candidate, trainer->assumed, err);
+        status = find_spec(&candidate->spec, builder, trainer->assumed, err);
     if (status)
         return status;
     builder->series->usual = trainer->usual;
@@ -289,7 +286,7 @@ static enum phema_status check_updates(const struct series_builder *builder,
 }
 
 static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
-                                   const struct candidate *candidate, struct phema_error *err)
+                                   struct candidate *candidate, struct phema_error *err)
 {
     /* EMAs that are defined step by step would be other averages with update_every */
     if (phema_spec_is_stepwise(candidate->spec) &&
@@ -318,8 +315,14 @@ static enum phema_status set_shape(struct series_builder *builder, struct phema_
 }
 
 static enum phema_status set_power(struct series_builder *builder, struct phema_snapshot *snapshot,
-                                   const struct candidate *candidate, struct phema_error *err)
+                                   struct candidate *candidate, struct phema_error *err)
 {
+    enum phema_status status = complete_width(builder, candidate, err);
+    if (!status)
+        status = set_update_every(candidate, builder->options->update_every, PHEMA_SET_UPDATE_EVERY,
+                                  err);
+    if (status)
+        return status;
     snapshot->sigma_rel = candidate->sigma_rel;
     snapshot->gamma = candidate->gamma;
     snapshot->profile = (struct phema_profile){
@@ -340,27 +343,107 @@ static enum phema_status set_power(struct series_builder *builder, struct phema_
     return snapshot->spec ? PHEMA_OK : phema_fail_memory(err);
 }
 
+/* ---- A profile that a file beside the checkpoint says ---- */
+
+/* Weights of two averages on any part of the past differ at most so much where they are one. */
+#define MOST_WEIGHT_APART 0.02
+#define N_AGES            64
+
+/* The largest difference of two profiles' weights on the parameters before a time. */
+static double compare_profiles(const struct phema_profile *a, const struct phema_profile *b)
+{
+    double times[N_AGES], left[N_AGES], right[N_AGES], most = 0;
+    for (size_t i = 0; i < N_AGES; i++) /* between steps, curves and recurrences differ */
+        times[i] = floor(a->t - a->t * exp2(-(double)i / 2));
+    phema_profile_cumulative(left, a, times, N_AGES);
+    phema_profile_cumulative(right, b, times, N_AGES);
+    for (size_t i = 0; i < N_AGES; i++)
+        most = fmax(most, fabs(left[i] - right[i]));
+    return most;
+}
+
+/* Uses the description where nothing else says the profile.
+ *   out  NULL: there is none, or it is on another clock than the times */
+static enum phema_status find_described(struct phema_spec **out, struct series_builder *builder,
+                                        const struct phema_snapshot *snapshot,
+                                        struct candidate *candidate, struct phema_error *err)
+{
+    const struct phema_series_options *options = builder->options;
+    struct described_profile described = {.spec = NULL};
+    *out = NULL;
+    if (!candidate->path || builder->scheme.trainer || options->n_resets || options->is_conversion)
+        return PHEMA_OK;
+    enum phema_status status =
+        described_profile_read(&described, candidate->path, &builder->scratch, err);
+    if (status || !described.spec)
+        return status;
+    bool is_known = candidate->spec || !isnan(candidate->sigma_rel) || !isnan(candidate->gamma);
+    struct phema_name_buffer counted, time;
+    if (described.n_steps != snapshot->time)
+        return is_known || options->needs_no_profiles
+                   ? PHEMA_OK
+                   : phema_fail(err, PHEMA_ERR_INPUTS,
+                                "%s has optimization_step %s, and its time is %s: the steps of its "
+                                "average are others; %s says how it was averaged, %s when it was "
+                                "restarted",
+                                DESCRIPTION_FILE, phema_number_format(&counted, described.n_steps),
+                                phema_number_format(&time, snapshot->time),
+                                phema_setting_name(PHEMA_SET_INPUT_PROFILE),
+                                phema_setting_name(PHEMA_SET_RESET_AT));
+    status = find_spec(out, builder, described.spec, err);
+    if (status)
+        return phema_fail_in(err, status, DESCRIPTION_FILE);
+    if (!is_known && !builder->has_described)
+        candidates_note(&builder->candidates, "profile: %s, by %s beside each average",
+                        described.spec, DESCRIPTION_FILE);
+    if (!is_known)
+        candidate->spec = *out;
+    builder->has_described = true;
+    return PHEMA_OK;
+}
+
+static enum phema_status check_described(const struct series_builder *builder,
+                                         const struct phema_snapshot *snapshot,
+                                         struct phema_spec *described, struct phema_error *err)
+{
+    struct phema_profile said;
+    const struct phema_series_options *options = builder->options;
+    enum phema_status status = phema_spec_profile(&said, described, snapshot->time, err);
+    if (status || compare_profiles(&said, &snapshot->profile) <= MOST_WEIGHT_APART)
+        return status;
+    status = phema_fail(err, PHEMA_ERR_INPUTS,
+                        "%s says how it was averaged, %s, and that is another average than %s",
+                        DESCRIPTION_FILE, described->text, snapshot->spec);
+    if (options->n_input_sigmas)
+        (void)phema_suggest(err, status, PHEMA_SET_INPUT_SIGMA, "");
+    return options->n_input_sigmas || options->n_input_profiles
+               ? phema_suggest(err, status, PHEMA_SET_INPUT_PROFILE, described->text)
+               : status;
+}
+
+/* ---- Together ---- */
+
 PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
                                     struct candidate *candidate, struct phema_error *err)
 {
     snapshot->sigma_rel = snapshot->gamma = PHEMA_UNKNOWN;
     snapshot->is_assumed = candidate->is_assumed;
     const struct phema_series_options *options = builder->options;
+    struct phema_spec *described = NULL;
     enum phema_status status = PHEMA_OK; /* --input-sigma and --input-profile exclude each other */
     if (!candidate->spec)
         status = find_input_sigma(options, candidate, err);
     if (status)
         return status;
     status = find_input_profile(builder, candidate, err);
-    if (!status && candidate->spec)
-        status = set_shape(builder, snapshot, candidate, err);
-    if (!status && !candidate->spec)
-        status = complete_width(builder, candidate, err);
-    if (!status && !candidate->spec)
-        status = set_update_every(candidate, options->update_every, PHEMA_SET_UPDATE_EVERY, err);
-    if (status)
-        return phema_fail_in(err, status, "%s: %s", options->snapshots, candidate->label);
-    return candidate->spec ? PHEMA_OK : set_power(builder, snapshot, candidate, err);
+    if (!status)
+        status = find_described(&described, builder, snapshot, candidate, err);
+    if (!status)
+        status = (candidate->spec ? set_shape : set_power)(builder, snapshot, candidate, err);
+    if (!status && described && snapshot->kind && !options->needs_no_profiles)
+        status = check_described(builder, snapshot, described, err);
+    return status ? phema_fail_in(err, status, "%s: %s", options->snapshots, candidate->label)
+                  : PHEMA_OK;
 }
 
 /* ---- --reset-at: averages that were restarted while the training ran ---- */

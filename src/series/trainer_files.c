@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* trainer_files.c - small files that trainers keep beside the tensors: marks of complete
- * directories, flux_action's state.json, Megatron's metadata.json. */
+ * directories, flux_action's state.json, Megatron's metadata.json, config.json with the rule of an
+ * average. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -76,6 +77,65 @@ bool megatron_has_backend(const char *directory, const char *wanted)
     bool is_wanted = text && phema_bytes_are(text, size, wanted);
     phema_json_free(root);
     return is_wanted;
+}
+
+/* ---- The rule of an average ---- */
+
+/* Keys of config.json and of the SPEC, with its defaults. Those that are needed make the rule
+ * unmistakable. */
+static const struct {
+    const char *member, *key;
+    double otherwise;
+    bool is_needed;
+} rule_members[] = {
+    {"inv_gamma", "inv-gamma", 1, true},
+    {"power", "power", 2.0 / 3, true},
+    {"update_after_step", "update-after", 0, true},
+    {"min_decay", "min-decay", 0, false},
+};
+
+static bool describe_rule(struct described_profile *out, struct phema_arena *arena,
+                          const struct phema_json *root)
+{
+    const struct phema_json *warmup = phema_json_get(root, "use_ema_warmup");
+    struct phema_name_buffer shown;
+    double value = 0;
+    if (!member_number(&out->n_steps, root, "optimization_step") ||
+        !member_number(&value, root, "decay"))
+        return true;
+    const char *spec =
+        phema_arena_printf(arena, "diffusers:decay=%s%s", phema_number_format(&shown, value),
+                           warmup && phema_json_boolean(warmup) ? ",warmup=yes" : "");
+    for (size_t i = 0; i < ARRAY_LEN(rule_members) && spec; i++) {
+        bool is_there = member_number(&value, root, rule_members[i].member);
+        if (!is_there && rule_members[i].is_needed)
+            return true;
+        if (is_there && value != rule_members[i].otherwise)
+            spec = phema_arena_printf(arena, "%s,%s=%s", spec, rule_members[i].key,
+                                      phema_number_format(&shown, value));
+    }
+    out->spec = spec;
+    return spec != NULL;
+}
+
+PHEMA_FALLIBLE described_profile_read(struct described_profile *out, const char *path,
+                                      struct phema_arena *arena, struct phema_error *err)
+{
+    struct phema_json *root = NULL;
+    struct phema_error ignored = {0};
+    *out = (struct described_profile){.spec = NULL};
+    const char *slash = strrchr(path, '/');
+    const char *directory = is_directory(path) ? path
+                            : slash ? phema_arena_copy(arena, path, (size_t)(slash - path))
+                                    : ".";
+    if (!directory)
+        return phema_fail_memory(err);
+    if (!directory_has(directory, DESCRIPTION_FILE) ||
+        read_json(&root, directory, DESCRIPTION_FILE, &ignored))
+        return PHEMA_OK;
+    bool has_memory = describe_rule(out, arena, root);
+    phema_json_free(root);
+    return has_memory ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* ---- Unfinished directories ---- */
