@@ -56,6 +56,7 @@ struct phema_snapshot {
     const char *spec; /* the profile as text (profile.h); NULL: unknown */
     const char *run;  /* the id of its training; NULL: unknown */
     bool is_assumed;  /* see struct phema_series */
+    double n_updates; /* of its average, as a counter inside says; NaN: none does */
 
     /* its data */
     double rounding;                     /* relative rms error of its dtypes, 0: unknown */

@@ -70,7 +70,8 @@ static enum phema_status open_file(struct series_builder *builder,
      * width in a tensor. */
     const struct set_scheme *scheme = &builder->scheme;
     if (scheme->subtree.key && !scheme->trainer && !scheme->subtree.is_bundle &&
-        !builder->candidates.layout->has_step_inside && !subtree_is_average(scheme->subtree.key))
+        !builder->counter && !builder->candidates.layout->has_step_inside &&
+        !subtree_is_average(scheme->subtree.key))
         options.alike = builder->tensor_table.checkpoint;
     enum phema_status status =
         phema_checkpoint_open(&builder->checkpoint, candidate->path, &options, err);
@@ -188,6 +189,7 @@ static enum phema_status add_snapshot(struct series_builder *builder, struct can
     struct phema_snapshot *snapshot = &series->snapshots[series->n++];
     *snapshot = (struct phema_snapshot){0}; /* series_clear_snapshots frees it from here on */
     snapshot->named_time = snapshot->time = candidate->named_time;
+    snapshot->n_updates = PHEMA_UNKNOWN;
     snapshot->label = keep_text(builder, candidate->label);
     snapshot->path = keep_text(builder, candidate->path);
     snapshot->key = keep_text(builder, key);
@@ -197,6 +199,8 @@ static enum phema_status add_snapshot(struct series_builder *builder, struct can
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     if (needs_file(builder, candidate))
+        status = update_count_read(builder, &snapshot->n_updates, err);
+    if (!status && needs_file(builder, candidate))
         status = locate_tensors(builder, snapshot, err);
     else if (candidate->path)
         snapshot->rounding = phema_dtype_rounding(PHEMA_F16); /* EDM2 writes nothing else */
@@ -261,6 +265,14 @@ static enum phema_status add_set(struct series_builder *builder, const struct ca
     return status ? status : add_snapshot(builder, &candidate, set->name, err);
 }
 
+/* Before its first update an average is the untrained model, whatever the raw parameters are. */
+static bool is_unmade(const struct series_builder *builder, const struct phema_tensor_set *set)
+{
+    const char *counter = set->trainer ? set->trainer->n_updates : NULL;
+    return counter && !set->is_raw && !builder->options->is_conversion &&
+           snapshot_metadata_scalar(builder->checkpoint, counter) == 0;
+}
+
 /* The last checkpoint of a training may have raw parameters alone. */
 static enum phema_status add_sets(struct series_builder *builder, struct candidate *file,
                                   struct phema_error *err)
@@ -271,9 +283,13 @@ static enum phema_status add_sets(struct series_builder *builder, struct candida
                          sets->has_raw && sets->reference &&
                          builder->options->use != PHEMA_USE_RAW && !builder->options->is_conversion;
     enum phema_status status = may_have_ties ? tied_tensors_find(builder, err) : PHEMA_OK;
-    for (size_t s = 0; s < sets->n && !status; s++)
-        if (is_meant(builder, file, sets->items[s]))
-            status = add_set(builder, file, sets->items[s], err);
+    for (size_t s = 0; s < sets->n && !status; s++) {
+        const struct phema_tensor_set *set = sets->items[s];
+        if (is_meant(builder, file, set) && is_unmade(builder, set))
+            candidate_drop(&(struct candidate){.label = file->label}, &builder->unmade);
+        else if (is_meant(builder, file, set))
+            status = add_set(builder, file, set, err);
+    }
     if (status || builder->series->n > n)
         return status;
     if (!sets->trainer)
@@ -493,6 +509,9 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
     status =
         has_optional_files ? add_with_optional_files(builder, err) : add_candidates(builder, err);
     release_checkpoint(builder);
+    if (builder->unmade.n)
+        candidates_note(candidates, "left out: the average in '%s'%s, before its first update",
+                        builder->unmade.first, builder->unmade.others);
     if (status == PHEMA_ERR_INPUTS)
         runs_explain(candidates, options, err);
     if (status)

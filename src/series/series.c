@@ -97,6 +97,9 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     series->unit = phema_arena_copy(&series->memory, unit, strlen(unit));
     if (!series->unit)
         return phema_fail_memory(err);
+    enum phema_status status = update_counts_check(builder, err);
+    if (status)
+        return status;
     series->has_profiles = true;
     const struct phema_tensor_location *locations = NULL;
     double rounding = 0;
@@ -110,7 +113,7 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
             snapshot->rounding = rounding;
         series->has_profiles = series->has_profiles && snapshot->kind;
     }
-    enum phema_status status = profile_resets_apply(builder, err);
+    status = profile_resets_apply(builder, err);
     if (!status && series->n_tensors)
         status = tensor_table_find_tied(&builder->tensor_table, err);
     if (!status)

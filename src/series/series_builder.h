@@ -22,6 +22,8 @@ struct series_builder {
     struct phema_arena sets_memory;      /* holds them */
     bool is_owned;                       /* a snapshot closes the checkpoint */
     bool has_described;                  /* a note says who described a profile */
+    const char *counter;                 /* inside files: updates of their averages; NULL: none */
+    struct dropped unmade;               /* averages before their first update */
 };
 
 /* ---- tied_tensors.c: parameters of several names that their trainer averages under one ---- */
@@ -48,6 +50,19 @@ PHEMA_FALLIBLE recognised_collect(struct candidate_list *candidates, struct phem
 PHEMA_FALLIBLE recognised_keep(struct series_builder *builder, struct phema_error *err);
 /* The sentences that say so, each ended by a NUL, after all are collected. */
 void recognised_tell(struct phema_strbuf *out, const struct candidate_list *candidates);
+
+/* ---- update_counts.c ---- */
+
+/* The updates that the average of the current set counts inside the file; NaN: none are counted.
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE update_count_read(struct series_builder *builder, double *out,
+                                 struct phema_error *err);
+
+/* Compares the counts with the profiles, which are known. A contradiction is a warning where
+ * profiles are not needed.
+ * PHEMA_ERR_INPUTS    no average of such a profile counts so
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE update_counts_check(struct series_builder *builder, struct phema_error *err);
 
 /* ---- open_snapshots.c ---- */
 

@@ -37,6 +37,7 @@ struct trainer {
     bool may_lack_raw;     /* else averages without raw parameters, or of others, are an error */
     const char *counter;   /* a number inside that must be the time of the name; NULL: none */
     const char *n_updates; /* a number inside: updates of the average so far; NULL: none */
+    const char *equal_weights; /* begins numbers beside averages of equal weights; NULL: none are */
     /* phema_tensor_set_change; NULL: nothing beside the tensors says how they were averaged */
     enum phema_status (*change)(struct phema_set_change *out, const struct phema_tensor_set *set,
                                 const char *directory, double sigma_rel, double time,

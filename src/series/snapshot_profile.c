@@ -219,6 +219,15 @@ static enum phema_status note_assumption(struct series_builder *builder,
     return PHEMA_OK;
 }
 
+static bool has_value_below(const struct phema_checkpoint *checkpoint, const char *prefix)
+{
+    const struct phema_value *values = phema_checkpoint_values(checkpoint);
+    size_t size = strlen(prefix), i = 0, n = phema_checkpoint_n_values(checkpoint);
+    while (i < n && (values[i].name_size < size || memcmp(values[i].name, prefix, size) != 0))
+        i++;
+    return i < n;
+}
+
 PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate *candidate,
                                 const struct phema_tensor_set *set, struct phema_error *err)
 {
@@ -247,42 +256,48 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
                           phema_setting_equals(PHEMA_SET_USE));
     if (options->n_input_profiles || options->n_input_sigmas || !trainer->assumed)
         return PHEMA_OK;
+    const char *assumed = trainer->assumed;
+    if (trainer->equal_weights && has_value_below(builder->checkpoint, trainer->equal_weights))
+        assumed = "power:gamma=0";
+    struct phema_spec *spec = NULL;
     if (trainer->assumed_width > 0)
         candidate_set_width(candidate, trainer->assumed_width);
     else
-        status = find_spec(&candidate->spec, builder, trainer->assumed, err);
+        status = find_spec(&spec, builder, assumed, err);
+    if (spec)
+        (void)candidate_use_spec(candidate, spec);
     if (status)
         return status;
     builder->series->usual = trainer->usual;
-    return note_assumption(builder, candidate, trainer->assumed, trainer->to_fill, err);
+    return note_assumption(builder, candidate, assumed, trainer->to_fill, err);
 }
 
 /* ---- The profile of a snapshot ---- */
 
 /* The trainer counts its updates: a wrong every or start shows. */
 static enum phema_status check_updates(const struct series_builder *builder,
-                                       const struct phema_profile *profile,
-                                       const struct phema_spec *spec, bool is_assumed,
-                                       struct phema_error *err)
+                                       const struct phema_snapshot *snapshot,
+                                       const struct phema_spec *spec, struct phema_error *err)
 {
-    const char *name = builder->scheme.trainer ? builder->scheme.trainer->n_updates : NULL;
-    if (!name || strcmp(spec->kind, "lightning") != 0 || !builder->checkpoint)
+    const struct trainer *trainer = builder->scheme.trainer;
+    const struct phema_profile *profile = &snapshot->profile;
+    if (!trainer || !trainer->n_updates || strcmp(spec->kind, "lightning") != 0 ||
+        isnan(snapshot->n_updates))
         return PHEMA_OK;
-    double counted = snapshot_metadata_scalar(builder->checkpoint, name);
     double expected = (double)phema_betas_count(profile->betas, profile->t);
     struct phema_name_buffer found, wanted, time;
-    if (isnan(counted) || counted == expected)
+    if (snapshot->n_updates == expected)
         return PHEMA_OK;
     (void)phema_fail(err, PHEMA_ERR_INPUTS,
                      "'%s' inside is %s, but %s%s has %s updates until %s; every and start in %s "
                      "say which steps have one",
-                     name, phema_number_format(&found, counted), spec->canonical,
-                     is_assumed ? ", which was assumed," : "",
+                     trainer->n_updates, phema_number_format(&found, snapshot->n_updates),
+                     spec->canonical, snapshot->is_assumed ? ", which was assumed," : "",
                      phema_number_format(&wanted, expected), phema_number_format(&time, profile->t),
                      phema_setting_name(PHEMA_SET_INPUT_PROFILE));
-    return is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE,
-                                      "lightning:decay=DECAY,every=EVERY,start=START")
-                      : PHEMA_ERR_INPUTS;
+    return snapshot->is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE,
+                                                "lightning:decay=DECAY,every=EVERY,start=START")
+                                : PHEMA_ERR_INPUTS;
 }
 
 static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
@@ -298,8 +313,7 @@ static enum phema_status set_shape(struct series_builder *builder, struct phema_
     enum phema_status status =
         phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
     if (!status)
-        status =
-            check_updates(builder, &snapshot->profile, candidate->spec, candidate->is_assumed, err);
+        status = check_updates(builder, snapshot, candidate->spec, err);
     snapshot->profile.label = snapshot->label;
     /* the series is shown, or used with given weights, without what its files contradict */
     if (status == PHEMA_ERR_INPUTS && candidate->is_assumed &&

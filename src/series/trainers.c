@@ -314,7 +314,8 @@ static const struct trainer lightning = {.name = "Lightning",
                                          .assumed = "lightning:decay=0.999,every=1,start=0",
                                          .split = split_lightning,
                                          .is_its = has_averaging_state,
-                                         .n_updates = "averaging_state.n_averaged"};
+                                         .n_updates = "averaging_state.n_averaged",
+                                         .equal_weights = "callbacks.WeightAveraging."};
 
 static const struct trainer megatron = {
     .name = "Megatron", .split = split_megatron, .is_its = is_torch_dist};
