@@ -152,6 +152,9 @@ struct phema_plan {
     bool has_given_weights;
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;
+    /* The last rules are of variances that some targets would make negative. For these they have
+     * the target's weights without the negative ones, for others the target's own. */
+    size_t n_variance_rules;
     size_t *rule_of; /* [n_tensors] 1 + index of the rule it follows, 0 for none */
 };
 
@@ -195,8 +198,16 @@ bool phema_target_write_warning(struct phema_strbuf *out, const struct phema_pla
 void phema_plan_write_remarks(struct phema_strbuf *out, const struct phema_plan *plan);
 void phema_plan_write_warnings(struct phema_strbuf *out, const struct phema_plan *plan);
 
-/* Targets of one time share the solutions of the rules: true for the first of them. */
+/* Targets of one time share the solutions of the options' rules: true for the first of them. */
 bool phema_plan_is_first_of_time(const struct phema_plan *plan, size_t j);
+
+/* The rules that the options gave. */
+static inline size_t phema_plan_n_given_rules(const struct phema_plan *plan)
+{
+    return plan->n_rules - plan->n_variance_rules;
+}
+/* The first rule by which a target changes the weights of variances; n_rules: none. */
+size_t phema_target_variance_rule(const struct phema_plan *plan, const struct phema_target *target);
 
 /* ---- Plans elsewhere ---- */
 

@@ -423,13 +423,19 @@ size_t phema_provenance_find_changed(size_t *changed, const struct phema_provena
     return n;
 }
 
+/* Those of the options, and one for all variances that it changes. */
 static enum phema_status check_rules(const struct phema_provenance *provenance,
-                                     const struct phema_plan *plan, struct phema_error *err)
+                                     const struct phema_plan *plan,
+                                     const struct phema_target *target, struct phema_error *err)
 {
-    bool are_same = provenance->n_rules == plan->n_rules;
-    for (size_t r = 0; are_same && r < plan->n_rules; r++)
-        are_same = strcmp(plan->rules[r].expression, provenance->rules[r].pattern) == 0 &&
-                   plan->rules[r].is_copy == provenance->rules[r].is_copy;
+    size_t given = phema_plan_n_given_rules(plan);
+    size_t variances = phema_target_variance_rule(plan, target);
+    bool are_same = provenance->n_rules == given + (variances < plan->n_rules);
+    for (size_t r = 0; are_same && r < provenance->n_rules; r++) {
+        const struct phema_plan_rule *rule = &plan->rules[r < given ? r : variances];
+        are_same = strcmp(rule->expression, provenance->rules[r].pattern) == 0 &&
+                   rule->is_copy == provenance->rules[r].is_copy;
+    }
     return are_same ? PHEMA_OK : phema_fail(err, PHEMA_NO, "its rules differ");
 }
 
@@ -447,14 +453,18 @@ PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *pro
                                               struct phema_error *err)
 {
     const struct phema_target *wanted = &plan->targets[target];
-    enum phema_status status = check_rules(provenance, plan, err);
+    enum phema_status status = check_rules(provenance, plan, wanted, err);
     if (!status && !are_same_weights(provenance, wanted->solution.weights, NULL))
         status = phema_fail(err, PHEMA_NO, "its weights differ");
-    for (size_t r = 0; r < plan->n_rules && !status; r++)
-        if (!plan->rules[r].is_copy &&
-            !are_same_weights(provenance, wanted->ruled[r].weights, provenance->rules[r].weights))
-            status = phema_fail(err, PHEMA_NO, "the weights of its rule '%s' differ",
-                                plan->rules[r].expression);
+    size_t given = phema_plan_n_given_rules(plan);
+    size_t variances = phema_target_variance_rule(plan, wanted);
+    for (size_t r = 0; r < provenance->n_rules && !status; r++) {
+        const double *weights = wanted->ruled[r < given ? r : variances].weights;
+        const struct phema_provenance_rule *rule = &provenance->rules[r];
+        if (!rule->is_copy && !are_same_weights(provenance, weights, rule->weights))
+            status =
+                phema_fail(err, PHEMA_NO, "the weights of its rule '%s' differ", rule->pattern);
+    }
     return status;
 }
 
@@ -462,7 +472,8 @@ PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *provenance,
                                       struct phema_plan *plan, size_t target,
                                       struct phema_error *err)
 {
-    if (check_rules(provenance, plan, err) || provenance->n_inputs != n_listed(plan, target))
+    if (check_rules(provenance, plan, &plan->targets[target], err) ||
+        provenance->n_inputs != n_listed(plan, target))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "the provenance has other rules or snapshots than its command");
     struct phema_target wanted = plan->targets[target];
@@ -470,8 +481,10 @@ PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *provenance,
     plan->m = 1;
     for (size_t k = 0; k < provenance->n_inputs; k++)
         wanted.solution.weights[k] = provenance->inputs[k].weight;
-    for (size_t r = 0; r < plan->n_rules; r++)
-        for (size_t k = 0; !plan->rules[r].is_copy && k < provenance->n_inputs; k++)
-            wanted.ruled[r].weights[k] = provenance->rules[r].weights[k];
+    size_t given = phema_plan_n_given_rules(plan);
+    size_t variances = phema_target_variance_rule(plan, &wanted);
+    for (size_t r = 0; r < provenance->n_rules; r++)
+        for (size_t k = 0; !provenance->rules[r].is_copy && k < provenance->n_inputs; k++)
+            wanted.ruled[r < given ? r : variances].weights[k] = provenance->rules[r].weights[k];
     return PHEMA_OK;
 }

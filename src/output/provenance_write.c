@@ -67,22 +67,38 @@ static void write_prediction(struct phema_json_out *out, const struct phema_solu
 }
 
 /* Weights have the order of "snapshots". */
+static void write_rule(struct phema_json_out *out, const struct phema_plan *plan,
+                       const struct phema_target *target, const struct phema_plan_rule *rule,
+                       const struct phema_solution *solution)
+{
+    phema_json_out_open(out, NULL, '{');
+    phema_record_write(out, phema_rule_fields, NULL, rule);
+    if (!rule->is_copy) {
+        phema_json_out_numbers(out, "weights", solution->weights,
+                               plan->series->n - target->n_left_out);
+        phema_record_write(out, phema_solution_fields, "profile_error norm2", solution);
+        write_prediction(out, solution);
+    }
+    phema_json_out_close(out, '}');
+}
+
+/* Those that change the variances of a target are one rule of it. */
 static void write_rules(struct phema_json_out *out, const struct phema_plan *plan,
                         const struct phema_target *target)
 {
+    size_t given = phema_plan_n_given_rules(plan);
+    size_t first = phema_target_variance_rule(plan, target);
+    if (!given && first == plan->n_rules)
+        return;
     phema_json_out_open(out, "rules", '[');
-    for (size_t r = 0; r < plan->n_rules; r++) {
-        const struct phema_plan_rule *rule = &plan->rules[r];
-        const struct phema_solution *solution = &target->ruled[r];
-        phema_json_out_open(out, NULL, '{');
-        phema_record_write(out, phema_rule_fields, NULL, rule);
-        if (!rule->is_copy) {
-            phema_json_out_numbers(out, "weights", solution->weights,
-                                   plan->series->n - target->n_left_out);
-            phema_record_write(out, phema_solution_fields, "profile_error norm2", solution);
-            write_prediction(out, solution);
-        }
-        phema_json_out_close(out, '}');
+    for (size_t r = 0; r < given; r++)
+        write_rule(out, plan, target, &plan->rules[r], &target->ruled[r]);
+    if (first < plan->n_rules) {
+        struct phema_plan_rule rule = plan->rules[first];
+        for (size_t r = first + 1; r < plan->n_rules; r++)
+            if (target->ruled[r].weights == target->ruled[first].weights)
+                rule.n_tensors += plan->rules[r].n_tensors;
+        write_rule(out, plan, target, &rule, &target->ruled[first]);
     }
     phema_json_out_close(out, ']');
 }
@@ -135,8 +151,7 @@ static void write_json(struct phema_strbuf *text, const struct draft *draft,
     phema_series_checks_write(&out, &plan->checks, plan->series);
     phema_json_out_string(&out, "accumulate", options->accumulator);
     write_snapshots(&out, plan, target, options->hashes_inputs);
-    if (plan->n_rules)
-        write_rules(&out, plan, target);
+    write_rules(&out, plan, target);
     write_ties(&out, plan->series);
     phema_record_write(&out, phema_solution_fields, "profile_error norm1 norm2", solution);
     write_prediction(&out, solution);

@@ -312,6 +312,8 @@ static enum phema_status fill_plan(struct phema_plan *plan,
     if (!status)
         status = options->weights_file ? weights_file_use(plan, options, err)
                                        : solve_targets(plan, options, err);
+    if (!status)
+        status = variances_keep_positive(plan, err);
     if (status)
         phema_series_identify_abandon(identification);
     else if (identification)
@@ -427,7 +429,7 @@ static void pack_targets(struct phema_packer *packer, struct phema_plan *plan)
         pack_solution(packer, &target->solution, n);
         packer->is_damaged = packer->is_damaged || !target->solution.weights;
         phema_pack_index(packer, &target->newest, n);
-        bool is_first = phema_plan_is_first_of_time(plan, j);
+        bool is_first = j == 0 || target->ruled != target[-1].ruled; /* shared with that one */
         if (j > 0)
             phema_pack_bool(packer, &is_first);
         target->ruled = is_first ? phema_pack_array(packer, target->ruled, plan->n_rules,

@@ -256,7 +256,15 @@ static void write_columns(struct phema_strbuf *out, struct column *columns, size
 
 bool phema_plan_is_first_of_time(const struct phema_plan *plan, size_t j)
 {
-    return j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled;
+    return j == 0 || plan->targets[j].time != plan->targets[j - 1].time;
+}
+
+size_t phema_target_variance_rule(const struct phema_plan *plan, const struct phema_target *target)
+{
+    size_t r = phema_plan_n_given_rules(plan);
+    while (r < plan->n_rules && target->ruled[r].weights == target->solution.weights)
+        r++;
+    return r;
 }
 
 /* The columns of all targets, and of the rules of every time: borrowed views of the plan. */
@@ -266,7 +274,8 @@ static size_t list_columns(struct column *out, const struct phema_plan *plan, bo
     for (size_t j = 0; j < plan->m; j++)
         out[n++] = (struct column){.target = plan->targets[j]};
     for (size_t j = 0; j < plan->m && has_rules; j++)
-        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++) {
+        for (size_t r = 0;
+             r < phema_plan_n_given_rules(plan) && phema_plan_is_first_of_time(plan, j); r++) {
             if (plan->rules[r].is_copy)
                 continue;
             out[n] = (struct column){.target = plan->targets[j]};

@@ -60,6 +60,14 @@ PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema
 /* Frees the patterns. */
 void rules_clear(struct phema_plan *plan);
 
+/* ---- variances.c ---- */
+
+/* Gives a rule to variances that some target would make negative. All weights are known. Reads
+ * these tensors of all snapshots where there are negative weights.
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE variances_keep_positive(struct phema_plan *plan, struct phema_error *err);
+
 /* ---- weights_file.c: weights that are used as given instead of solved for ---- */
 
 /* Reads the output of `weights --json`, or a plain list of "file weight" lines, into plan->targets.

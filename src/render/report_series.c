@@ -255,9 +255,28 @@ void report_checks_json(struct phema_json_out *out, const struct render_style *s
 
 /* ---- Rules: tensors with a width of their own ---- */
 
+/* Names the first of the variances that have weights of their own. */
+static void report_variances(struct phema_strbuf *out, const struct phema_plan *plan)
+{
+    size_t i = 0, n = 0, given = phema_plan_n_given_rules(plan);
+    while (plan->rule_of[i] <= given)
+        i++;
+    for (size_t r = given; r < plan->n_rules; r++)
+        n += plan->rules[r].n_tensors;
+    const struct phema_tensor *tensor = &plan->series->tensors[i].tensor;
+    struct phema_name_buffer name;
+    phema_strbuf_printf(out,
+                        "%zu variance%s would become negative (%s'%s'): the negative weights are "
+                        "left out there\n",
+                        n, n == 1 ? "" : "s", n == 1 ? "" : "first ",
+                        phema_name_escape(&name, tensor->name, tensor->name_size));
+}
+
 void report_rules(struct phema_strbuf *out, const struct phema_plan *plan)
 {
-    for (size_t r = 0; r < plan->n_rules; r++) {
+    if (plan->n_variance_rules)
+        report_variances(out, plan);
+    for (size_t r = 0; r < phema_plan_n_given_rules(plan); r++) {
         const struct phema_plan_rule *rule = &plan->rules[r];
         double worst = plan->targets[0].ruled[r].predicted.total; /* over all times */
         for (size_t j = 1; j < plan->m; j++)
@@ -282,10 +301,11 @@ void report_rules(struct phema_strbuf *out, const struct phema_plan *plan)
 void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
                        const struct phema_target *target, bool has_weights)
 {
-    if (!plan->n_rules)
+    size_t n = phema_plan_n_given_rules(plan);
+    if (!n)
         return;
     phema_json_out_open(out, "rules", '[');
-    for (size_t r = 0; r < plan->n_rules; r++) {
+    for (size_t r = 0; r < n; r++) {
         const struct phema_plan_rule *rule = &plan->rules[r];
         phema_json_out_open(out, NULL, '{');
         phema_record_write(out, phema_rule_fields,

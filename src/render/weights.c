@@ -185,7 +185,8 @@ static struct column *list_columns(size_t *n, const struct phema_plan *plan)
     for (size_t j = 0; j < *n; j++)
         columns[j] = (struct column){&plan->targets[j], &plan->targets[j].solution, SIZE_MAX};
     for (size_t j = 0; columns && j < plan->m; j++)
-        for (size_t r = 0; r < plan->n_rules && phema_plan_is_first_of_time(plan, j); r++)
+        for (size_t r = 0;
+             r < phema_plan_n_given_rules(plan) && phema_plan_is_first_of_time(plan, j); r++)
             if (!plan->rules[r].is_copy)
                 columns[(*n)++] = (struct column){&plan->targets[j], &plan->targets[j].ruled[r], r};
     return columns;
