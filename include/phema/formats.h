@@ -275,6 +275,10 @@ const struct phema_metadata *phema_checkpoint_metadata(const struct phema_checkp
 /* The value of a key, NUL-terminated, or NULL. */
 const char *phema_checkpoint_metadatum(const struct phema_checkpoint *checkpoint, const char *key);
 
+/* The one key of the object that was saved, if it held all tensors below that key alone, and the
+ * checkpoint says so. Borrowed like a name; NULL: none. */
+const char *phema_checkpoint_root_key(const struct phema_checkpoint *checkpoint);
+
 /* Numbers that a pickle holds next to its tensors (integers and floats in dicts, lists and tuples),
  * named like tensors: "global_step", "ema.stds.0". Those nearest to the root come first; some of
  * many deep ones are dropped. Other formats have no such numbers. */

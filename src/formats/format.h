@@ -133,6 +133,7 @@ struct phema_checkpoint {
     size_t base;            /* the file whose directory relative paths start from */
     bool keeps_descriptors; /* of files that are added */
     struct phema_span part; /* "NAME.", which begins the names of a part's tensors; {NULL, 0} */
+    const char *root_key;   /* phema_checkpoint_root_key */
     bool is_alike;          /* not listed: the tensors are those of another checkpoint ... */
     uint64_t shift;         /* ... at this distance [bytes] */
 };

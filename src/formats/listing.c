@@ -191,6 +191,7 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
 {
     name_table_clear(&checkpoint->names);
     phema_arena_clear(&checkpoint->arena);
+    checkpoint->root_key = NULL;
     free(checkpoint->tensors);
     checkpoint->tensors = NULL;
     checkpoint->n_tensors = checkpoint->tensors_capacity = 0;
@@ -260,6 +261,11 @@ const struct phema_file *phema_checkpoint_file(const struct phema_checkpoint *ch
 const char *phema_checkpoint_file_label(const struct phema_checkpoint *checkpoint, size_t index)
 {
     return checkpoint->files[index].label;
+}
+
+const char *phema_checkpoint_root_key(const struct phema_checkpoint *checkpoint)
+{
+    return checkpoint->root_key;
 }
 
 bool phema_checkpoint_is_alike(const struct phema_checkpoint *checkpoint, uint64_t *shift)

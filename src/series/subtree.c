@@ -289,7 +289,10 @@ static const char *guess_key(const struct candidate_list *candidates,
     for (size_t i = 0; is_training && i < ARRAY_LEN(model_keys); i++)
         if (subtree_exists(checkpoint, model_keys[i]))
             return model_keys[i];
-    return "";
+    const char *root = phema_checkpoint_root_key(checkpoint);
+    bool is_model =
+        root && subtree_exists(checkpoint, root) && !root_is_optimizer(root, strlen(root));
+    return is_model ? phema_arena_copy(candidates->arena, root, strlen(root)) : "";
 }
 
 static void note_guess(struct candidate_list *candidates, const struct subtree *subtree,

@@ -123,6 +123,31 @@ static void the_good_one_is_read(void **state)
     phema_checkpoint_close(checkpoint);
 }
 
+/* Saved as {"model": ...}, and beside a counter and a list. */
+static void one_dict_that_was_saved_has_a_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *key;
+    } cases[] = {{"trainers/flux_action/step-100/model", "model"},
+                 {"trainers/flux_action/step-100/ema_0p05", "tensors"},
+                 {"trainers/cosmos_dcp/checkpoints/iter_000000120/model", ""},
+                 {"trainers/megatron/iter_0000030", ""},
+                 {"dcp/one_rank", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct phema_error err = {0};
+        struct phema_checkpoint *checkpoint = NULL;
+        char *path = support_fixture(cases[i].path);
+        assert_ok(
+            phema_checkpoint_open(&checkpoint, path, &(struct phema_checkpoint_options){0}, &err),
+            &err);
+        const char *key = phema_checkpoint_root_key(checkpoint);
+        assert_string_equal(key ? key : "", cases[i].key);
+        phema_checkpoint_close(checkpoint);
+        free(path);
+    }
+}
+
 static void paths_stay_in_the_directory(void **state)
 {
     (void)state;
@@ -527,6 +552,7 @@ static void slow_spoilt_files_of_the_library(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_good_one_is_read),
+    cmocka_unit_test(one_dict_that_was_saved_has_a_key),
     cmocka_unit_test(paths_stay_in_the_directory),
     cmocka_unit_test(links_to_files_are_followed),
     cmocka_unit_test(places_that_are_none),

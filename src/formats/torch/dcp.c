@@ -39,6 +39,7 @@ struct place {
 struct metadata {
     struct phema_arena nodes;
     const struct pickle_node *values; /* dict from names to records: the state dict */
+    const struct pickle_node *paths;  /* dict from names to their keys, outer ones first; or NULL */
     struct name_table names;          /* values are numbers in it, from 0 */
     struct stored *stored;            /* [n_stored] sorted by number, then by offset */
     size_t n_stored, stored_capacity;
@@ -204,6 +205,7 @@ static enum phema_status read_metadata(struct metadata *metadata, struct phema_s
     if (!pickle_is_record(root, METADATA_CLASS("Metadata")))
         return fail_expected(err, "the Metadata of torch.distributed.checkpoint as its object");
     metadata->values = pickle_field(root, "state_dict_metadata");
+    metadata->paths = pickle_field(root, "planner_data");
     const struct pickle_node *storage = pickle_field(root, "storage_data");
     if (!pickle_is(metadata->values, PICKLE_DICT) || !pickle_is(storage, PICKLE_DICT))
         return fail_expected(err, "Metadata with dicts as state_dict_metadata and storage_data");
@@ -504,6 +506,32 @@ static void read_counter(struct distributed *distributed)
                                      place.offset, distributed->options, &ignored);
 }
 
+/* The state dict was flattened. If it held one dict alone, as {"model": ...}, all names begin with
+ * that key, which is no part of theirs. */
+static enum phema_status find_root_key(struct distributed *distributed, struct phema_error *err)
+{
+    const struct pickle_node *paths = distributed->metadata.paths, *key = NULL;
+    struct phema_checkpoint *checkpoint = distributed->checkpoint;
+    if (!pickle_is(paths, PICKLE_DICT) || checkpoint->part.size)
+        return PHEMA_OK;
+    for (size_t i = 0; i + 1 < paths->items.n; i += 2) {
+        const struct pickle_node *path = paths->items.at[i + 1];
+        if (!pickle_is(path, PICKLE_TUPLE) || path->items.n < 2 ||
+            !pickle_is(path->items.at[0], PICKLE_TEXT))
+            return PHEMA_OK;
+        const struct pickle_node *first = path->items.at[0];
+        if (key && phema_bytes_compare(key->span.data, key->span.size, first->span.data,
+                                       first->span.size) != 0)
+            return PHEMA_OK;
+        key = first;
+    }
+    if (!key || !key->span.size || memchr(key->span.data, '\0', key->span.size))
+        return PHEMA_OK;
+    checkpoint->root_key =
+        phema_arena_copy(&checkpoint->arena, (const char *)key->span.data, key->span.size);
+    return checkpoint->root_key ? PHEMA_OK : phema_fail_memory(err);
+}
+
 static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
                                           const struct phema_checkpoint_options *options,
                                           struct phema_error *err)
@@ -517,6 +545,8 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
         prefetch_archives(&distributed);
         status = read_tensors(&distributed, err);
     }
+    if (!status)
+        status = find_root_key(&distributed, err);
     if (!status)
         read_counter(&distributed);
     name_table_clear(&distributed.files);
