@@ -268,20 +268,38 @@ static enum phema_status open_template(struct phema_checkpoint **out, struct dra
     return check_format(*out, draft->options, err);
 }
 
+/* The snapshot whose place an average takes: of several in the newest file the only average. Raw
+ * parameters beside it stay. SIZE_MAX: there are several averages, or none. */
+static size_t find_place(const struct phema_series *series, size_t newest)
+{
+    const struct phema_snapshot *snapshots = series->snapshots;
+    size_t found = SIZE_MAX, n = 0;
+    if (!snapshots[newest].key)
+        return newest;
+    for (size_t k = 0; k < series->n; k++) {
+        bool is_raw = snapshots[k].kind && strcmp(snapshots[k].kind, "raw") == 0;
+        if (is_raw || strcmp(snapshots[k].path, snapshots[newest].path) != 0)
+            continue;
+        found = k;
+        n++;
+    }
+    return n == 1 ? found : SIZE_MAX;
+}
+
 static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_error *err)
 {
     const struct phema_plan *plan = draft->plan;
-    size_t k = plan->targets[j].newest;
-    const struct phema_snapshot *snapshot = &plan->series->snapshots[k];
+    size_t newest = plan->targets[j].newest, k = find_place(plan->series, newest);
+    const struct phema_snapshot *snapshot = &plan->series->snapshots[k < SIZE_MAX ? k : newest];
     struct phema_output *output = &draft->outputs->items[j];
     output->locations = snapshot->locations;
     output->shift = snapshot->shift;
     for (size_t i = 0; i < j; i++)
-        if (plan->targets[i].newest == k) {
+        if (plan->targets[i].newest == newest) {
             output->template = draft->outputs->items[i].template;
             return PHEMA_OK;
         }
-    if (snapshot->key)
+    if (k == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: holds several averages, and which of them to replace is not clear; "
                           "end OUT in .safetensors, or name a checkpoint to copy with %s",
@@ -291,6 +309,9 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
     if (status)
         return status;
     output->template = template;
+    for (size_t i = 0; i < plan->series->n_tensors; i++) /* sums with a wider set are wider */
+        if (snapshot->locations[i].is_widened)
+            draft->outputs->dtypes[i] = snapshot->locations[i].stored_dtype;
     status = check_name(output->path, template, draft->options, err);
     return status ? status : check_copy(draft, template, snapshot->locations, snapshot->shift, err);
 }
