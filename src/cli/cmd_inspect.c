@@ -183,9 +183,8 @@ static enum phema_status print_tensor(const struct phema_checkpoint *checkpoint,
     struct phema_name_buffer name;
     if (tensor)
         return render_print_elements(checkpoint, tensor, err);
-    enum phema_status status = phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'", path,
-                                          phema_name_escape(&name, wanted, strlen(wanted)));
-    return cli_suggest_command(err, status, "posthoc-ema inspect -v", path);
+    return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'; inspect -v lists them", path,
+                      phema_name_escape(&name, wanted, strlen(wanted)));
 }
 
 static enum phema_status inspect_checkpoint(struct phema_json_out *out,

@@ -47,13 +47,13 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
                        "plot: unknown picture '%s'; expected profiles, weights, error, memory, "
                        "sweep or design, then the snapshots or the file",
                        args->kind);
-        cli_suggest_choice(err, "KIND", KINDS, args->kind);
-        const char *nearest = phema_change_value(err, 0);
-        bool is_of_targets = strcmp(nearest, "profiles") == 0 || strcmp(nearest, "weights") == 0;
-        if (is_of_targets && !cli_has_targets(&args->plan.options))
-            (void)cli_suggest(err, status, "sigma-rel", "0.1");
-        if (!args->output && !args->csv)
-            (void)cli_suggest(err, status, "output", "plot.svg");
+        remedy_suggest_order(err, &args->common.line);
+        if (err->n_changes)
+            return status;
+        if (path_exists(args->kind))
+            cli_suggest_operand_before(err, &args->common.line, args->kind, "error");
+        else
+            cli_suggest_choice(err, "KIND", KINDS, args->kind);
         return status;
     }
     *out = (enum kind)kind;

@@ -291,6 +291,15 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
 
 /* ---- Arguments ---- */
 
+/* An operand that is one of some words was left out, and the file behind it stands in its place. */
+static bool is_choice_missing(const struct parse *parse, const struct cli_opt *operand)
+{
+    if (operand == parse->options || !cli_is_operand(operand - 1) || !operand[-1].value)
+        return false;
+    const char *word = *(const char **)field(parse, operand - 1);
+    return word && cli_find_choice(operand[-1].value, word) == SIZE_MAX;
+}
+
 /* A name for an output can be proposed; only the user knows the inputs. */
 static enum phema_status fail_missing(const struct parse *parse, const struct cli_opt *operand,
                                       struct phema_error *err)
@@ -313,11 +322,9 @@ static enum phema_status fail_missing(const struct parse *parse, const struct cl
         (void)cli_suggest(err, status, "OUT", reals.n > 1 ? "averages/" : "out.safetensors");
     else if (strcmp(operand->name, "DIR") == 0)
         (void)cli_suggest(err, status, "DIR", "demo");
-    else if (parse->line->argc == 3 && operand > parse->options && cli_is_operand(operand - 1) &&
-             operand[-1].value &&
-             cli_find_choice(operand[-1].value, parse->line->argv[2]) == SIZE_MAX) /* "plot run" */
-        (void)cli_suggest_command(err, status, "posthoc-ema plot error -o plot.svg",
-                                  parse->line->argv[2]);
+    else if (is_choice_missing(parse, operand)) /* "plot run" */
+        cli_suggest_operand_before(err, parse->line, *(const char **)field(parse, operand - 1),
+                                   "error");
     else
         cli_set_command(err, "posthoc-ema %s -h", parse->line->verb->name);
     return status;

@@ -8,6 +8,7 @@
 #include "phema/number.h"
 #include "phema/setting.h"
 #include "phema/sort.h"
+#include "phema/strbuf.h"
 
 /* ---- What trainers can store ---- */
 
@@ -39,18 +40,31 @@ static enum phema_status add_width(struct phema_profile *out, double sigma_rel,
                   : PHEMA_OK;
 }
 
-/* All that a question needs and this one lacks, in one command that runs. */
+/* All that a question needs and this one lacks, which the message says, in one command that runs. */
 static enum phema_status suggest_missing(struct phema_error *err, enum phema_status status,
                                          const struct design_wishes *wishes)
 {
-    if (isnan(wishes->until))
-        (void)phema_suggest(err, status, PHEMA_SET_UNTIL, "1M");
-    if (!wishes->model && !wishes->params)
-        (void)phema_suggest(err, status, PHEMA_SET_PARAMS, "650M");
-    if (!wishes->disk_bytes && isnan(wishes->max_error))
-        (void)phema_suggest(err, status, PHEMA_SET_DISK, "500G");
-    if (!wishes->n_sigma_rels && wishes->to == 0 && !wishes->n_profiles)
-        (void)phema_suggest(err, status, PHEMA_SET_SIGMA_REL, "0.02:0.25");
+    const struct {
+        bool is_missing;
+        enum phema_setting setting;
+        const char *value;
+    } needed[] = {{isnan(wishes->until), PHEMA_SET_UNTIL, "1M"},
+                  {!wishes->model && !wishes->params, PHEMA_SET_PARAMS, "650M"},
+                  {!wishes->disk_bytes && isnan(wishes->max_error), PHEMA_SET_DISK, "500G"},
+                  {!wishes->n_sigma_rels && wishes->to == 0 && !wishes->n_profiles,
+                   PHEMA_SET_SIGMA_REL, "0.02:0.25"}};
+    struct phema_strbuf text = {0};
+    phema_strbuf_puts(&text, err->message);
+    for (size_t i = 0, n = 0; i < ARRAY_LEN(needed); i++) {
+        const char *name = phema_setting_name(needed[i].setting);
+        if (needed[i].is_missing && !strstr(err->message, name))
+            phema_strbuf_printf(&text, "%s%s", n++ ? ", " : "; missing too: ", name);
+    }
+    status = text.is_failed ? status : phema_fail(err, status, "%s", text.data);
+    phema_strbuf_clear(&text);
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+        if (needed[i].is_missing)
+            (void)phema_suggest(err, status, needed[i].setting, needed[i].value);
     return status;
 }
 

@@ -327,22 +327,26 @@ static enum phema_status fill_plan(struct phema_plan *plan,
 static enum phema_status fail_conversion(const struct phema_plan_options *options,
                                          struct phema_error *err)
 {
-    static const enum phema_setting targets[] = {PHEMA_SET_SIGMA_REL, PHEMA_SET_GAMMA,
-                                                 PHEMA_SET_PROFILE,   PHEMA_SET_AT,
-                                                 PHEMA_SET_WEIGHTS,   PHEMA_SET_RULE};
+    const struct {
+        enum phema_setting setting;
+        bool is_given;
+    } targets[] = {{PHEMA_SET_SIGMA_REL, options->n_sigma_rels > 0},
+                   {PHEMA_SET_GAMMA, options->n_gammas > 0},
+                   {PHEMA_SET_PROFILE, options->n_profiles > 0},
+                   {PHEMA_SET_AT, options->n_ats > 0},
+                   {PHEMA_SET_WEIGHTS, options->weights_file != NULL},
+                   {PHEMA_SET_RULE, options->n_rules > 0}};
     const char *path = options->series.snapshots;
-    enum phema_status status = phema_fail_setting(
-        err, PHEMA_ERR_USAGE, PHEMA_SET_CONVERT,
-        "takes one checkpoint as it is; it excludes %s, %s, %s, %s, %s and %s",
-        phema_setting_name(PHEMA_SET_SIGMA_REL), phema_setting_name(PHEMA_SET_GAMMA),
-        phema_setting_name(PHEMA_SET_PROFILE), phema_setting_name(PHEMA_SET_AT),
-        phema_setting_name(PHEMA_SET_WEIGHTS), phema_setting_name(PHEMA_SET_RULE));
+    size_t i = 0;
+    while (!targets[i].is_given)
+        i++;
+    enum phema_status status = phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_CONVERT,
+                                                  "takes one checkpoint as it is; it excludes %s",
+                                                  phema_setting_name(targets[i].setting));
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !phema_directory_has_model(path, true))
-        return phema_suggest(err, status, PHEMA_SET_CONVERT, "");
-    for (size_t i = 0; i < ARRAY_LEN(targets); i++)
-        (void)phema_suggest(err, status, targets[i], "");
-    return status;
+    bool is_series =
+        stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !phema_directory_has_model(path, true);
+    return phema_suggest(err, status, is_series ? PHEMA_SET_CONVERT : targets[i].setting, "");
 }
 
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,

@@ -67,6 +67,7 @@ struct candidate_list {
     const struct layout *layout;
     const char *unit;  /* from a manifest, or NULL */
     bool asks_for_raw; /* --input-profile raw */
+    bool is_one_file;  /* SNAPSHOTS is one file, which is no manifest */
     bool is_numbered;  /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
     struct phema_recognised recognised;  /* times and sets as known so far */
     const char *times_note, *sets_note;  /* that say so; NULL: nothing surprising */
@@ -194,6 +195,8 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
 
 /* ---- no_snapshots.c ---- */
 
+/* SNAPSHOTS is one file: suggests the folder above it that is a series, or to look at the file. */
+void suggest_series_of_file(const char *path, struct phema_error *err);
 /* Always fails: PHEMA_ERR_INPUTS, with what the directory holds and what to name instead. Lists the
  * directory again, its folders and the folder above; opens no file.
  * candidates: all of them were left out */

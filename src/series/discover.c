@@ -323,22 +323,11 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
         candidates->layout = &layout_manifest;
         return manifest_read(candidates, operand, err);
     }
-    status =
-        phema_fail(err, PHEMA_ERR_INPUTS,
-                   "%s: is one file; expected a directory of snapshots, a manifest (*.json) or "
-                   "@list.txt with one path a line",
-                   operand);
-    const char *slash = strrchr(operand, '/');
-    const char *directory =
-        phema_arena_printf(candidates->arena, "%.*s", slash ? (int)(slash - operand) : 0, operand);
-    if (slash && directory && *directory)
-        return phema_suggest(err, status, PHEMA_SET_SNAPSHOTS, directory);
-    if (phema_ends_with(operand, ".txt") || phema_ends_with(operand, ".list"))
-        return phema_suggest(err, status, PHEMA_SET_SNAPSHOTS,
-                             phema_arena_printf(candidates->arena, "@%s", operand));
-    return phema_format_from_path(NULL, operand, 0)
-               ? phema_suggest(err, status, PHEMA_SET_INSPECTED, operand)
-               : status;
+    candidates->is_one_file = true;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: is one file; expected a directory of snapshots, a manifest (*.json) or "
+                      "@list.txt with one path a line",
+                      operand);
 }
 
 PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,

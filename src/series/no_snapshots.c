@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "candidates.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 
 /* The names in a directory, read as those of snapshots. */
@@ -79,29 +80,66 @@ static bool find_below(const struct listing *listing, const char *path, struct p
     return most > 1;
 }
 
-/* A folder of a series of folders, "run" of "run/checkpoint-512/". */
-static bool find_above(const char *path, struct phema_error *err)
+/* The folder of a file or a folder. */
+static void write_parent(struct phema_strbuf *out, const char *path)
 {
-    struct phema_strbuf parent = {0};
-    struct listing above;
-    if (!phema_directory_has_model(path, true))
-        return false;
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/')
         end--;
     const char *slash = memrchr(path, '/', end);
     size_t size = slash == path ? 1 : slash ? (size_t)(slash - path) : strlen(".");
-    phema_strbuf_append(&parent, slash ? path : ".", size);
-    bool is_found = !parent.is_failed;
-    if (is_found) {
-        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is one checkpoint; give the folder above it",
-                         path);
-        if (open_listing(&above, parent.data) && above.n > 0)
-            (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, parent.data);
+    phema_strbuf_append(out, slash ? path : ".", size);
+}
+
+/* The nearest folder above that holds several snapshots, one or two levels up. */
+static bool find_series_above(struct phema_strbuf *out, const char *path)
+{
+    enum { MOST_LEVELS = 2 };
+    bool is_found = false;
+    for (int level = 0; level < MOST_LEVELS && !is_found; level++) {
+        struct phema_strbuf parent = {0};
+        struct listing above;
+        write_parent(&parent, level ? out->data : path);
+        phema_strbuf_clear(out);
+        *out = parent;
+        if (parent.is_failed)
+            return false;
+        is_found = open_listing(&above, parent.data) && above.n > 1;
         close_listing(&above);
     }
-    phema_strbuf_clear(&parent);
     return is_found;
+}
+
+void suggest_series_of_file(const char *path, struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    enum phema_status status = PHEMA_ERR_INPUTS;
+    if (phema_ends_with(path, ".txt") || phema_ends_with(path, ".list"))
+        phema_strbuf_printf(&text, "@%s", path);
+    else if (!find_series_above(&text, path)) {
+        phema_strbuf_clear(&text);
+        if (strchr(path, '/'))
+            write_parent(&text, path);
+    }
+    if (text.size && !text.is_failed)
+        (void)phema_suggest(err, status, PHEMA_SET_SNAPSHOTS, text.data);
+    else if (phema_format_from_path(NULL, path, 0))
+        (void)phema_suggest(err, status, PHEMA_SET_INSPECTED, path);
+    phema_strbuf_clear(&text);
+}
+
+/* A folder of a series of folders, "run" of "run/checkpoint-512/". */
+static bool find_above(const char *path, struct phema_error *err)
+{
+    struct phema_strbuf parent = {0};
+    if (!phema_directory_has_model(path, true))
+        return false;
+    (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is one checkpoint; give the folder above it",
+                     path);
+    if (find_series_above(&parent, path))
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, parent.data);
+    phema_strbuf_clear(&parent);
+    return true;
 }
 
 /* "step_(?<time>[0-9]+)" of "step_512.safetensors", where the names of all files begin so. */

@@ -400,16 +400,28 @@ static int compare_snapshots(const void *a, const void *b)
     return order ? order : strcmp(spec, right->spec ? right->spec->canonical : "");
 }
 
+/* Suggests to leave out the end without which there are snapshots. */
+static enum phema_status fail_between(const struct series_builder *builder, struct phema_error *err)
+{
+    const struct phema_series_options *options = builder->options;
+    const struct candidate_list *candidates = &builder->candidates;
+    bool has_from = options->from > -HUGE_VAL, has_to = options->to < HUGE_VAL, is_later = false;
+    struct phema_name_buffer from, to;
+    for (size_t i = 0; i < candidates->n; i++)
+        is_later |= candidates->items[i].named_time >= options->from;
+    (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots%s%s%s%s%s%s", options->snapshots,
+                     has_from ? " with " : "", has_from ? phema_setting_equals(PHEMA_SET_FROM) : "",
+                     has_from ? phema_number_format(&from, options->from) : "",
+                     has_to ? (has_from ? " and " : " with ") : "",
+                     has_to ? phema_setting_equals(PHEMA_SET_TO) : "",
+                     has_to ? phema_number_format(&to, options->to) : "");
+    bool is_to = has_to && (is_later || !has_from);
+    return phema_suggest(err, PHEMA_ERR_INPUTS, is_to ? PHEMA_SET_TO : PHEMA_SET_FROM, "");
+}
+
 static enum phema_status fail_none(const struct series_builder *builder, struct phema_error *err)
 {
     const struct phema_series_options *options = builder->options;
-    if (options->from > -HUGE_VAL || options->to < HUGE_VAL) {
-        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots between %s and %s",
-                         options->snapshots, phema_setting_name(PHEMA_SET_FROM),
-                         phema_setting_name(PHEMA_SET_TO));
-        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_FROM, "");
-        return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_TO, "");
-    }
     if (builder->candidates.fault)
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots found; left out: '%s', %s",
                           options->snapshots, builder->candidates.unreadable,
@@ -500,6 +512,8 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
     for (size_t i = 0; i < candidates->n; i++)
         if (!candidates->items[i].is_left_out)
             candidates->items[n++] = candidates->items[i];
+    if (n == 0 && (options->from > -HUGE_VAL || options->to < HUGE_VAL))
+        return fail_between(builder, err);
     candidates->n = n;
     if (n == 0)
         return fail_none(builder, err);

@@ -177,6 +177,8 @@ static enum phema_status find_snapshots(struct series_builder *builder, struct p
     struct candidate_list *candidates = &builder->candidates;
     struct phema_series_options options = *builder->options;
     enum phema_status status = discover_snapshots(candidates, &options, err);
+    if (candidates->is_one_file)
+        suggest_series_of_file(options.snapshots, err);
     if (!status)
         status = select_snapshots(candidates, &options, err);
     bool may_be_folders =

@@ -302,10 +302,13 @@ static enum phema_status fail_empty(const struct tensor_table *tensor_table,
     const struct phema_series_options *options = tensor_table->options;
     const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
     bool has_tensors = phema_checkpoint_n_tensors(checkpoint) > 0;
-    enum phema_status status = phema_fail(
-        err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see %s, %s and %s", snapshot->path,
-        has_tensors ? " that is chosen" : "", phema_setting_name(PHEMA_SET_KEY),
-        phema_setting_name(PHEMA_SET_INCLUDE), phema_setting_name(PHEMA_SET_EXCLUDE));
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see %s%s%s%s%s", snapshot->path,
+                   has_tensors ? " that is chosen" : "", phema_setting_name(PHEMA_SET_KEY),
+                   options->n_includes ? ", " : "",
+                   options->n_includes ? phema_setting_name(PHEMA_SET_INCLUDE) : "",
+                   options->n_excludes ? ", " : "",
+                   options->n_excludes ? phema_setting_name(PHEMA_SET_EXCLUDE) : "");
     if (!has_tensors)
         return status;
     if (options->n_excludes && chooses_without(tensor_table, checkpoint, false, true))

@@ -173,14 +173,24 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
     }
 }
 
+/* "plot weights", where there is a --weights, too */
+static bool is_choice(const struct cli_line *line, const char *word)
+{
+    const struct cli_opt *kind = command_find_operand(line, "KIND");
+    return kind && cli_find_choice(kind->value, word) != SIZE_MAX;
+}
+
 void remedy_suggest_order(struct phema_error *err, const struct cli_line *line)
 {
     struct editing editing = {.line = line};
     const char **operands = NULL;
     size_t n = command_split_operands(&editing, &operands);
-    bool is_turned = n == 2 && command_find_operand(line, "SNAPSHOTS") &&
-                     command_find_operand(line, "OUT") && !path_exists(operands[0]) &&
-                     path_is_directory(operands[1]);
+    bool is_out_first = n == 2 && command_find_operand(line, "SNAPSHOTS") &&
+                        command_find_operand(line, "OUT") && !path_exists(operands[0]) &&
+                        path_is_directory(operands[1]);
+    bool is_kind_last =
+        n == 2 && is_choice(line, operands[1]) && !is_choice(line, operands[0]); /* of plot */
+    bool is_turned = is_out_first || is_kind_last;
     for (size_t i = n; is_turned && i-- > 0;)
         command_add_operand(&editing, operands[i]);
     if (is_turned)
@@ -257,8 +267,9 @@ static bool write_snapshots(struct editing *editing, const char *const *operands
     return n_name || is_glob || is_first;
 }
 
-/* "--sigma-rel 0.1 0.2" or "--max-ram 64 MB": the words that were meant as one value. */
-static bool join_values(struct editing *editing)
+/* "--sigma-rel 0.1 0.2" or "--max-ram 64 MB": the words that were meant as one value, which the
+ * message says then. */
+static bool join_values(struct editing *editing, struct phema_error *err)
 {
     const struct cli_line *line = editing->line;
     bool is_joined = false;
@@ -267,6 +278,7 @@ static bool join_values(struct editing *editing)
         command_add_word(editing, word.text);
         if (!word.takes_next || word.at + 1 == line->argc)
             continue;
+        int first = word.at;
         phema_strbuf_puts(&value, line->argv[word.at + 1]);
         while (word.at + 2 < line->argc && value.data &&
                cli_join_values(&longer, word.option, value.data, line->argv[word.at + 2])) {
@@ -277,6 +289,10 @@ static bool join_values(struct editing *editing)
             word.at++;
         }
         command_add_word(editing, value.data ? value.data : line->argv[word.at + 1]);
+        if (is_joined && value.data && first != word.at)
+            (void)cli_fail_option(err, PHEMA_ERR_USAGE, word.option->name,
+                                  "'%s' is a word of its own; write the value as one, %s",
+                                  line->argv[word.at + 1], value.data);
         phema_strbuf_clear(&value);
         phema_strbuf_clear(&longer);
     }
@@ -298,19 +314,35 @@ static bool write_widths(struct editing *editing, const char *const *operands, s
 
 bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_line *line)
 {
+    const char *value = NULL;
     int n_operands = 0, at = 0;
     bool is_absent = true;
     for (struct cli_word word = {0}; cli_next_word(&word, line);) {
         n_operands += word.is_operand;
         is_absent &= !word.is_operand || !path_exists(word.text);
-        if (word.takes_next && word.at + 1 < line->argc &&
-            path_is_directory(line->argv[word.at + 1]))
-            at = word.at;
+        const char *next =
+            word.takes_next && word.at + 1 < line->argc ? line->argv[word.at + 1] : ".";
+        if (strcmp(next, ".") == 0 || !path_is_directory(next)) /* --key . means all */
+            continue;
+        at = word.at;
+        value = next;
     }
-    if (n_operands != 1 || !is_absent || !at)
+    if (n_operands != 1 || !is_absent || !value)
         return false;
+    (void)phema_fail(err, PHEMA_ERR_USAGE, "%s: '%s' is the value of %s, and an operand is missing",
+                     line->verb->name, value, line->argv[at]);
     cli_suggest_words(err, line, at, 1, "");
     return true;
+}
+
+void cli_suggest_operand_before(struct phema_error *err, const struct cli_line *line,
+                                const char *operand, const char *word)
+{
+    for (struct cli_word at = {0}; cli_next_word(&at, line);)
+        if (at.is_operand && strcmp(at.text, operand) == 0) {
+            cli_suggest_words(err, line, at.at, 0, word);
+            return;
+        }
 }
 
 /* Writes the operands as they were meant; false: nobody knows. */
@@ -322,7 +354,7 @@ static bool write_meant(struct editing *editing, const char *const *operands, si
     bool has_snapshots = command_find_operand(line, "SNAPSHOTS") != NULL;
     if (cli_find_option(options, "sigma-rel", 9) && write_widths(editing, operands, n))
         return true;
-    if (n && !path_exists(operands[0]) &&
+    if (n && !path_exists(operands[0]) && !is_choice(line, operands[0]) &&
         cli_find_option(options, operands[0], strlen(operands[0]))) {
         phema_strbuf_printf(&editing->tail, " --%s", operands[0]); /* "convert sigma-rel 0.1" */
         for (size_t i = 1; i < n; i++)
@@ -348,7 +380,7 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_line *line)
 {
     struct editing editing = {.line = line};
     const char **operands = NULL;
-    if (!join_values(&editing)) {
+    if (!join_values(&editing, err)) {
         phema_strbuf_clear(&editing.tail);
         size_t n = command_split_operands(&editing, &operands);
         if (!write_meant(&editing, operands, n)) {

@@ -45,12 +45,16 @@ void cli_suggest_word(struct phema_error *err, const struct cli_line *line, int 
 void cli_suggest_words(struct phema_error *err, const struct cli_line *line, int at, int n,
                        const char *words);
 void cli_suggest_out_last(struct phema_error *err, const struct cli_line *line, int at);
-/* "--into run out.pt", where OUT is missing: without the option whose value was forgotten. */
+/* "--into run out.pt", where OUT is missing: without the option whose value was forgotten, which the
+ * message says then. */
 bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_line *line);
 /* Writes the value of an option and the next word as one value, if both make one: "0.1 0.2" is
  * "0.1,0.2", and "64 MB" is "64MB". */
 bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, const char *value,
                      const char *next);
+/* Adds a word before the operand. */
+void cli_suggest_operand_before(struct phema_error *err, const struct cli_line *line,
+                                const char *operand, const char *word);
 void cli_suggest_operands(struct phema_error *err, const struct cli_line *line);
 
 /* Makes a remedy of options and operands (error.h) a whole command: the command line with these
@@ -84,6 +88,8 @@ size_t command_split_operands(struct editing *editing, const char ***operands);
 /* Sets the remedy to the command, and clears it. */
 void command_set_remedy(struct phema_error *err, struct editing *editing);
 
+/* ---- edits.c ---- */
+
 /* Puts the command line with the changes of the error in their place. */
 void command_edit_remedy(struct phema_error *err, const struct cli_line *line);
 
@@ -91,7 +97,7 @@ void command_edit_remedy(struct phema_error *err, const struct cli_line *line);
 
 /* A file that is not there: one with a similar name. A directory in place of a file: one in it. */
 void remedy_suggest_path(struct phema_error *err, const struct cli_line *line);
-/* "synth OUT SNAPSHOTS": the same with the operands in their order. */
+/* "synth OUT SNAPSHOTS" or "plot SNAPSHOTS KIND": the same with the operands in their order. */
 void remedy_suggest_order(struct phema_error *err, const struct cli_line *line);
 
 #ifdef __clang_analyzer__ /* as in phema/error.h */
