@@ -273,6 +273,15 @@ static bool is_unmade(const struct series_builder *builder, const struct phema_t
            snapshot_metadata_scalar(builder->checkpoint, counter) == 0;
 }
 
+static enum phema_status leave_out_set(struct series_builder *builder, const struct candidate *file,
+                                       const struct phema_tensor_set *set, struct phema_error *err)
+{
+    struct candidate_list *candidates = &builder->candidates;
+    const char *label = phema_arena_printf(candidates->arena, "%s:%s", file->label, set->name);
+    return label ? recognised_leave_out(candidates, label, "before its first update", err)
+                 : phema_fail_memory(err);
+}
+
 /* The last checkpoint of a training may have raw parameters alone. */
 static enum phema_status add_sets(struct series_builder *builder, struct candidate *file,
                                   struct phema_error *err)
@@ -286,7 +295,7 @@ static enum phema_status add_sets(struct series_builder *builder, struct candida
     for (size_t s = 0; s < sets->n && !status; s++) {
         const struct phema_tensor_set *set = sets->items[s];
         if (is_meant(builder, file, set) && is_unmade(builder, set))
-            candidate_drop(&(struct candidate){.label = file->label}, &builder->unmade);
+            status = leave_out_set(builder, file, set, err);
         else if (is_meant(builder, file, set))
             status = add_set(builder, file, set, err);
     }
@@ -523,9 +532,6 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
     status =
         has_optional_files ? add_with_optional_files(builder, err) : add_candidates(builder, err);
     release_checkpoint(builder);
-    if (builder->unmade.n)
-        candidates_note(candidates, "left out: the average in '%s'%s, before its first update",
-                        builder->unmade.first, builder->unmade.others);
     if (status == PHEMA_ERR_INPUTS)
         runs_explain(candidates, options, err);
     if (status)

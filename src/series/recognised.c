@@ -5,22 +5,28 @@
 
 #include "series_builder.h"
 
-PHEMA_FALLIBLE recognised_collect(struct candidate_list *candidates, struct phema_error *err)
+PHEMA_FALLIBLE recognised_leave_out(struct candidate_list *candidates, const char *label,
+                                    const char *reason, struct phema_error *err)
 {
     struct phema_recognised *recognised = &candidates->recognised;
-    for (size_t i = 0; i < candidates->n; i++) {
-        const struct candidate *candidate = &candidates->items[i];
-        if (!candidate->is_left_out || !candidate->reason)
-            continue;
-        struct phema_recognised_file *files = phema_arena_grow(
-            candidates->arena, recognised->left_out, recognised->n_left_out, sizeof(*files));
-        if (!files)
-            return phema_fail_memory(err);
-        recognised->left_out = files;
-        files[recognised->n_left_out++] =
-            (struct phema_recognised_file){candidate->label, candidate->reason};
-    }
+    struct phema_recognised_file *files = phema_arena_grow(candidates->arena, recognised->left_out,
+                                                           recognised->n_left_out, sizeof(*files));
+    if (!files)
+        return phema_fail_memory(err);
+    recognised->left_out = files;
+    files[recognised->n_left_out++] = (struct phema_recognised_file){label, reason};
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE recognised_collect(struct candidate_list *candidates, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < candidates->n && !status; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out && candidate->reason)
+            status = recognised_leave_out(candidates, candidate->label, candidate->reason, err);
+    }
+    return status;
 }
 
 static void add_sentence(struct phema_strbuf *out, const char *sentence)

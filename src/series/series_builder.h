@@ -23,7 +23,6 @@ struct series_builder {
     bool is_owned;                       /* a snapshot closes the checkpoint */
     bool has_described;                  /* a note says who described a profile */
     const char *counter;                 /* inside files: updates of their averages; NULL: none */
-    struct dropped unmade;               /* averages before their first update */
 };
 
 /* ---- tied_tensors.c: parameters of several names that their trainer averages under one ---- */
@@ -44,6 +43,9 @@ PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_err
 
 /* ---- recognised.c ---- */
 
+/* Adds a file, or a set of one, that is left out. PHEMA_ERR_RESOURCE: no memory */
+PHEMA_FALLIBLE recognised_leave_out(struct candidate_list *candidates, const char *label,
+                                    const char *reason, struct phema_error *err);
 /* Adds the candidates that are left out for a reason. PHEMA_ERR_RESOURCE: no memory */
 PHEMA_FALLIBLE recognised_collect(struct candidate_list *candidates, struct phema_error *err);
 /* Gives the series what its candidates were taken to be. PHEMA_ERR_RESOURCE: no memory */
