@@ -18,8 +18,14 @@ static bool is_own(const struct phema_metadata *item)
 /* A digest of the tensors, as kohya's sshs_model_hash: the average has others. */
 static bool is_hash(const struct phema_metadata *item)
 {
+    static const char *const words[] = {"hash", "sha256", "sha512",  "sha1",
+                                        "md5",  "digest", "checksum"};
     size_t size = strspn(item->value, "0123456789abcdefABCDEF");
-    return strstr(item->key, "hash") && size >= 8 &&
+    bool is_named = false;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        is_named = is_named || strstr(item->key, words[i]);
+    bool is_of_code = strstr(item->key, "git") || strstr(item->key, "commit");
+    return is_named && !is_of_code && size >= 8 &&
            (item->value[size] == '\0' || strncmp(item->value, "0x", 2) == 0);
 }
 

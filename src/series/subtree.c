@@ -102,6 +102,42 @@ static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
 
 static const char *const litema_counters[] = {"decay", "num_updates"};
 
+/* Whether a name without dots is that of a parameter below a key of the size. */
+static bool is_flat_name(const struct phema_checkpoint *checkpoint, const char *flat,
+                         size_t flat_size, const char *key, size_t key_size)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const char *name = tensors[i].name;
+        size_t at = key_size + 1, n = 0;
+        if (tensors[i].name_size <= at || memcmp(name, key, key_size) != 0 || name[key_size] != '.')
+            continue;
+        for (; at < tensors[i].name_size; at++)
+            if (name[at] != '.' && (n == flat_size || name[at] != flat[n++]))
+                break;
+        if (at == tensors[i].name_size && n == flat_size && tensors[i].name_size > key_size + 1 + n)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the tensors below a key have lost their dots, and the first of them is a parameter that has
+ * some. Checkpoints that were made smaller lack the counters. */
+static bool holds_flat_names(const struct phema_checkpoint *checkpoint, const char *key)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t model_size = strlen(key) - strlen("_ema"), n_found = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        size_t size = tensors[i].name_size;
+        const char *inner = inner_name(tensors[i].name, &size, key);
+        if (inner && memchr(inner, '.', size))
+            return false;
+        if (inner && !n_found && is_flat_name(checkpoint, inner, size, key, model_size))
+            n_found++;
+    }
+    return n_found > 0;
+}
+
 /* The key of LitEma's averages, or NULL. Models are saved at the root or below state_dict. */
 static const char *find_litema(const struct phema_checkpoint *checkpoint)
 {
@@ -110,7 +146,8 @@ static const char *find_litema(const struct phema_checkpoint *checkpoint)
     } known[] = {{"state_dict.model_ema", "state_dict.model_ema.num_updates"},
                  {"model_ema", "model_ema.num_updates"}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (phema_checkpoint_find(checkpoint, known[i].counter, strlen(known[i].counter)))
+        if (phema_checkpoint_find(checkpoint, known[i].counter, strlen(known[i].counter)) ||
+            holds_flat_names(checkpoint, known[i].key))
             return known[i].key;
     return NULL;
 }

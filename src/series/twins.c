@@ -436,27 +436,27 @@ static enum phema_status choose_pair(struct twin_judgement *judgement,
                : check_whole(candidates, &judgement->items[0], root, checkpoint, err);
 }
 
-/* The key of a list whose name says average, "ema.shadow_params" of "ema.shadow_params.0"; {NULL, 0}:
- * none. */
+/* The key of averages that are numbered, "ema.shadow_params" of "ema.shadow_params.0", "ema" of
+ * "ema.param_0"; {NULL, 0}: none. */
 static struct phema_span find_nameless(const struct phema_checkpoint *checkpoint)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    struct phema_span first = {NULL, 0};
+    struct phema_span first = {NULL, 0}; /* all but the number, of the first one */
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         const char *name = tensors[i].name;
-        size_t size = tensors[i].name_size;
-        const char *dot = memrchr(name, '.', size);
-        size_t key_size = dot ? (size_t)(dot - name) : 0;
-        const struct phema_span key = {(const uint8_t *)name, key_size};
-        size_t n_digits = 0;
-        while (dot && key_size + 1 + n_digits < size && isdigit((unsigned char)dot[1 + n_digits]))
-            n_digits++;
-        if (!dot || n_digits == 0 || key_size + 1 + n_digits != size ||
-            !twin_is_parameter(&tensors[i]) || !says_average(key))
+        size_t stem = tensors[i].name_size, key = stem;
+        while (stem && isdigit((unsigned char)name[stem - 1]))
+            stem--;
+        for (key = stem; key && name[key - 1] != '.';)
+            key--;
+        bool is_bare = key == stem || (stem && name[stem - 1] == '_');
+        if (!key || stem == tensors[i].name_size || !is_bare || !twin_is_parameter(&tensors[i]) ||
+            !says_average((struct phema_span){(const uint8_t *)name, key - 1}))
             continue;
-        if (first.data && twin_spans_compare(first, key) == 0)
-            return first; /* two of them */
-        first = key;
+        const struct phema_span found = {(const uint8_t *)name, stem};
+        if (first.data && twin_spans_compare(first, found) == 0) /* two of them */
+            return (struct phema_span){(const uint8_t *)name, key - 1};
+        first = found;
     }
     return (struct phema_span){NULL, 0};
 }
