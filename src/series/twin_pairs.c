@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Subtrees lie at most so deep. */
-#define MOST_DOTS 3
+#define MOST_DOTS 6
 /* More places of one name are layers that are alike, not sets. */
 #define MOST_IN_GROUP 8
 #define MOST_COMPARED 32 /* pairs, by all their names */
