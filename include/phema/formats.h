@@ -175,11 +175,12 @@ const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint);
 
 /* Uses of an extension, to be combined. */
 enum {
-    PHEMA_NAMES_SNAPSHOT = 1,      /* a file of a series: a snapshot or an output */
-    PHEMA_NAMES_CHECKPOINT = 2,    /* can be the one checkpoint of a directory */
-    PHEMA_NAMES_OUTPUT = 4,        /* outputs can be written under such a name */
-    PHEMA_NAMES_FILE = 7,          /* all of these */
-    PHEMA_NAMES_SELF_DESCRIBED = 8 /* metadata can hold time and width, whatever the name */
+    PHEMA_NAMES_SNAPSHOT = 1,       /* a file of a series: a snapshot or an output */
+    PHEMA_NAMES_CHECKPOINT = 2,     /* can be the one checkpoint of a directory */
+    PHEMA_NAMES_OUTPUT = 4,         /* outputs can be written under such a name */
+    PHEMA_NAMES_FILE = 7,           /* all of these */
+    PHEMA_NAMES_SELF_DESCRIBED = 8, /* metadata can hold time and width, whatever the name */
+    PHEMA_NAMES_BY_CONTENT = 16     /* can be anything: phema_file_is_torch */
 };
 
 struct phema_extension {
@@ -219,6 +220,8 @@ bool phema_format_has_extension(const struct phema_format_info *format, const ch
                                 unsigned uses);
 /* The usual extension of the format of this name, with the dot; NULL: the format has none. */
 const char *phema_format_extension(const char *format);
+/* True of a file of a name of BY_CONTENT that begins as PyTorch's files do. */
+bool phema_file_is_torch(const char *path);
 /* The name is that of a file of tensors, also of formats that are not read (.gguf, .onnx). */
 bool phema_path_names_tensors(const char *path);
 

@@ -119,6 +119,36 @@ static int compare_names(const void *a, const void *b)
                   ((const struct directory_name *)b)->text);
 }
 
+/* What names of the state of a training contain, besides files_of_training. */
+static bool names_training(const char *name)
+{
+    static const char *const words[] = {"optim",   "rng_state", "random_state", "scheduler",
+                                        "sampler", "scaler",    "training_args"};
+    for (size_t i = 0; i < ARRAY_LEN(words) && strncmp(name, "model", 5) != 0; i++)
+        if (strstr(name, words[i]))
+            return true;
+    return begins_with(name, files_of_training) || begins_with(name, states_of_training);
+}
+
+/* Files .bin can be anything: they count where they begin as PyTorch's do, and nothing else is there. */
+static enum phema_status find_torch_files(struct finding *finding, const char *directory,
+                                          struct phema_error *err)
+{
+    for (size_t i = 0; i < finding->names.n; i++) {
+        struct directory_name *name = &finding->names.at[i];
+        char *path = NULL;
+        if (names_training(name->text))
+            continue;
+        if (asprintf(&path, "%s/%s", directory, name->text) < 0)
+            return phema_fail_memory(err);
+        name->is_checkpoint = phema_file_is_torch(path);
+        free(path);
+        finding->n_files += name->is_checkpoint;
+        finding->file = name->is_checkpoint ? name->text : finding->file;
+    }
+    return PHEMA_OK;
+}
+
 static enum phema_status scan(struct finding *finding, const char *directory,
                               struct phema_error *err)
 {
@@ -131,7 +161,8 @@ static enum phema_status scan(struct finding *finding, const char *directory,
     (void)closedir(stream);
     if (finding->names.n)
         qsort(finding->names.at, finding->names.n, sizeof(*finding->names.at), compare_names);
-    return status;
+    bool is_empty = !finding->is_distributed && !finding->n_indices && !finding->n_files;
+    return status || !is_empty ? status : find_torch_files(finding, directory, err);
 }
 
 static void clear_finding(struct finding *finding)
@@ -370,17 +401,6 @@ bool phema_directory_has_parts(const char *path)
 }
 
 /* ---- The checkpoints of a folder ---- */
-
-/* What names of the state of a training contain, besides files_of_training. */
-static bool names_training(const char *name)
-{
-    static const char *const words[] = {"optim",   "rng_state", "random_state", "scheduler",
-                                        "sampler", "scaler",    "training_args"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (strstr(name, words[i]))
-            return true;
-    return begins_with(name, files_of_training) || begins_with(name, states_of_training);
-}
 
 struct folder_list {
     struct phema_arena *arena;

@@ -2,7 +2,9 @@
 /* registry.c - The table of formats, in the order they are probed; which names are checkpoints.
  * Safetensors comes first: its probe is the strictest, and a header of 640 bytes starts with 80 02,
  * as a pickle does. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "format.h"
 #include "phema/strbuf.h"
@@ -78,6 +80,20 @@ const struct phema_format_info *phema_format_from_path(const char **extension, c
         return &formats[i]->info;
     }
     return NULL;
+}
+
+bool phema_file_is_torch(const char *path)
+{
+    uint8_t start[64];
+    struct stat st;
+    bool is_file = phema_format_from_path(NULL, path, PHEMA_NAMES_BY_CONTENT) &&
+                   stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    FILE *file = is_file ? fopen(path, "rbe") : NULL; /* a pipe would wait */
+    if (!file)
+        return false;
+    struct phema_span content = {start, fread(start, 1, sizeof(start), file)};
+    (void)fclose(file);
+    return torch_zip_format.probe(content) || torch_legacy_format.probe(content);
 }
 
 const char *phema_format_extension(const char *format)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/setting.h"
+
 struct candidate *candidates_add(struct candidate_list *candidates)
 {
     struct candidate *items =
@@ -43,6 +45,24 @@ void candidates_warn(struct candidate_list *candidates, const char *format, ...)
     va_start(args, format);
     add_sentence(&candidates->warnings, format, args);
     va_end(args);
+}
+
+void candidates_forget(struct candidate_list *candidates)
+{
+    candidates->notes.size = candidates->warnings.size = 0;
+    candidates->recognised = (struct phema_recognised){.times = NULL};
+    candidates->times_note = candidates->sets_note = NULL;
+    candidates->layout = NULL;
+}
+
+PHEMA_FALLIBLE candidates_tell_field(struct candidate_list *candidates, const char *expression,
+                                     struct phema_error *err)
+{
+    candidates->recognised.field = expression;
+    candidates->times_note =
+        phema_arena_printf(candidates->arena, "times: %s'%s', by the names",
+                           phema_setting_equals(PHEMA_SET_NAME_REGEX), expression);
+    return candidates->times_note ? PHEMA_OK : phema_fail_memory(err);
 }
 
 bool candidates_add_set(struct candidate_list *candidates, const char *name, const char *role,

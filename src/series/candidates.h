@@ -88,6 +88,13 @@ void candidates_note(struct candidate_list *candidates, const char *format, ...)
 /* The same for a reason why averages may not be what was asked for. */
 void candidates_warn(struct candidate_list *candidates, const char *format, ...) PHEMA_PRINTF(2, 3);
 
+/* Before names are read once more: nothing is known of the candidates. */
+void candidates_forget(struct candidate_list *candidates);
+
+/* Says that the times are in the names, where an expression finds them. */
+PHEMA_FALLIBLE candidates_tell_field(struct candidate_list *candidates, const char *expression,
+                                     struct phema_error *err);
+
 /* Adds to the sets that the series is said to hold (phema/series.h); false: no memory. */
 bool candidates_add_set(struct candidate_list *candidates, const char *name, const char *role,
                         const char *by, double margin);
@@ -108,6 +115,13 @@ PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const cha
                                     struct phema_error *err);
 
 /* ---- discover.c ---- */
+
+/* Reads the names of the candidates that are listed already. Fails as discover_snapshots does. */
+PHEMA_FALLIBLE discover_again(struct candidate_list *candidates,
+                              const struct phema_series_options *options, struct phema_error *err);
+
+/* The number of a text like 1000, 0.5, 300k or 1.2M; false: there is none, and it is PHEMA_UNKNOWN. */
+bool name_number_read(double *out, struct phema_span text);
 
 /* Lists a directory, a @list or a manifest.
  * PHEMA_ERR_USAGE     --layout or --name-regex is invalid

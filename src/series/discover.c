@@ -2,6 +2,7 @@
 /* discover.c - SNAPSHOTS (directory, @list, manifest) to candidates, whose names have time, width or
  * index as their trainer writes them. The order of a directory, file times and the locale have no
  * influence: candidates are sorted by the bytes of their names. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -28,6 +29,25 @@ static double read_number(struct phema_span text)
     return !is_word && phema_decimal_parse(&value, text) ? value : PHEMA_UNKNOWN;
 }
 
+bool name_number_read(double *out, struct phema_span text)
+{
+    static const struct {
+        char letter;
+        double factor;
+    } units[] = {{'k', 1e3}, {'m', 1e6}, {'b', 1e9}, {'g', 1e9}, {'t', 1e12}};
+    double factor = 1;
+    for (size_t i = 0; i < ARRAY_LEN(units) && text.size; i++)
+        if (tolower(text.data[text.size - 1]) == units[i].letter)
+            factor = units[i].factor;
+    text.size -= factor > 1;
+    *out = read_number(text);
+    if (isnan(*out))
+        return false;
+    double scaled = *out * factor, whole = nearbyint(scaled);
+    *out = factor > 1 && fabs(scaled - whole) < 1e-9 * scaled ? whole : scaled; /* 1.1k is 1100 */
+    return true;
+}
+
 /* Fills in the facts of a name that the pattern fits. */
 static enum phema_status read_name(struct phema_regex *pattern, struct candidate *candidate,
                                    bool *is_match, struct phema_error *err)
@@ -36,8 +56,9 @@ static enum phema_status read_name(struct phema_regex *pattern, struct candidate
     enum phema_status status = phema_regex_match(pattern, name, strlen(name), is_match, err);
     if (status || !*is_match)
         return status;
-    double time = read_number(phema_regex_group(pattern, name, "time"));
-    *is_match = !isnan(time) || !phema_regex_has_group(pattern, "time");
+    double time = PHEMA_UNKNOWN;
+    bool has_time = name_number_read(&time, phema_regex_group(pattern, name, "time"));
+    *is_match = has_time || !phema_regex_has_group(pattern, "time");
     if (!*is_match)
         return PHEMA_OK;
     candidate->named_time = time;
@@ -183,6 +204,15 @@ static enum phema_status read_by_layout(struct candidate_list *candidates,
                 candidates->items[i].is_left_out = false;
     give_reasons(candidates);
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE discover_again(struct candidate_list *candidates,
+                              const struct phema_series_options *options, struct phema_error *err)
+{
+    for (size_t i = 0; i < candidates->n; i++)
+        candidates->items[i].is_left_out = false;
+    candidates_forget(candidates);
+    return read_by_layout(candidates, options, err);
 }
 
 /* ---- Paths ---- */

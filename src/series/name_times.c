@@ -3,6 +3,7 @@
  * the text before them. The time is the field that all names have and that is another number in
  * each. Words beside the digits only choose among several such fields. */
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,17 @@ struct field {
     size_t before_size;
     uint64_t number;
     bool is_count; /* no part of a decimal fraction, and not too long */
+    bool has_unit; /* the number is written as 300k or 1.2M */
 };
+
+/* A number with a unit as a regular expression. The unit ends the word, or stands before the word of
+ * what is counted. */
+#define WITH_UNIT "[0-9]+(?:\\.[0-9]+)?(?:[kKmMbBGT](?=[^A-Za-z]|$|tok|step|it))?"
 
 struct numbered_name {
     const char *base;
-    size_t stem_size; /* without the extension */
+    const char *label; /* with the folder */
+    size_t stem_size;  /* without the extension */
     struct field fields[MOST_FIELDS];
     size_t n_fields;
 };
@@ -45,9 +52,37 @@ static size_t stem_size_of(const char *base)
     return size;
 }
 
-static void cut(struct numbered_name *out, const char *base)
+/* The size of "0.3k" at a place in a name, whose number is whole; 0: another text is there. */
+static size_t read_unit(struct field *field, const char *text, size_t size)
 {
-    *out = (struct numbered_name){.base = base, .stem_size = stem_size_of(base)};
+    static const char *const words[] = {"tok", "step", "it"};
+    size_t digits = 0, end = 0;
+    while (digits < size && isdigit((unsigned char)text[digits]))
+        digits++;
+    end = digits;
+    if (end + 1 < size && text[end] == '.' && isdigit((unsigned char)text[end + 1]))
+        for (end++; end < size && isdigit((unsigned char)text[end]);)
+            end++;
+    if (end == size || end > MOST_DIGITS || !strchr("kKmMbBGT", text[end]))
+        return 0;
+    size_t after = end + 1;
+    bool ends_word = after == size || !isalpha((unsigned char)text[after]);
+    for (size_t w = 0; w < ARRAY_LEN(words) && !ends_word; w++)
+        ends_word = size - after >= strlen(words[w]) &&
+                    memcmp(text + after, words[w], strlen(words[w])) == 0;
+    double number = 0;
+    if (!ends_word ||
+        !name_number_read(&number, (struct phema_span){(const uint8_t *)text, after}) ||
+        number != floor(number) || number >= 0x1p53)
+        return 0;
+    field->number = (uint64_t)number;
+    field->is_count = field->has_unit = true;
+    return after;
+}
+
+static void cut(struct numbered_name *out, const char *base, const char *label)
+{
+    *out = (struct numbered_name){.base = base, .label = label, .stem_size = stem_size_of(base)};
     size_t begin = 0, at = 0;
     while (at < out->stem_size && out->n_fields < MOST_FIELDS) {
         if (!isdigit((unsigned char)base[at])) {
@@ -57,6 +92,11 @@ static void cut(struct numbered_name *out, const char *base)
         size_t end = at;
         struct field *field = &out->fields[out->n_fields++];
         *field = (struct field){.before = base + begin, .before_size = at - begin};
+        size_t with_unit = read_unit(field, base + at, out->stem_size - at);
+        if (with_unit) {
+            begin = at += with_unit;
+            continue;
+        }
         for (; end < out->stem_size && isdigit((unsigned char)base[end]); end++)
             if (end - at < MOST_DIGITS)
                 field->number = field->number * 10 + (uint64_t)(base[end] - '0');
@@ -118,7 +158,7 @@ static int rank_of(const struct field *field)
 
 struct numbered {
     uint64_t number;
-    const char *base;
+    const char *label;
 };
 
 /* Names are of one kind where they differ in digits alone. */
@@ -141,7 +181,7 @@ static int compare_numbered(const void *a, const void *b)
     const struct numbered *left = a, *right = b;
     if (left->number != right->number)
         return left->number < right->number ? -1 : 1;
-    return compare_kinds(left->base, right->base);
+    return compare_kinds(left->label, right->label);
 }
 
 /* Whether the names that have the field, n_having of them, have another number in each; two kinds
@@ -157,7 +197,7 @@ static bool is_time(struct clock_field *clock, size_t *n_having, const struct nu
         if (!field)
             continue;
         is_count = field->is_count;
-        numbers[(*n_having)++] = (struct numbered){field->number, names[i].base};
+        numbers[(*n_having)++] = (struct numbered){field->number, names[i].label};
     }
     if (!is_count || *n_having == 0)
         return false;
@@ -197,7 +237,7 @@ static void quote(struct phema_strbuf *out, const char *text, size_t size)
 
 /* "step=(?<time>[0-9]+)", with the fields before it where the text before it is no word. */
 static void write_pattern(struct phema_strbuf *out, const struct numbered_name *name,
-                          const struct field *time)
+                          const struct field *time, bool has_time_unit)
 {
     const struct field *first = time;
     while (first > name->fields && strcspn(first->before, "0123456789") == first->before_size &&
@@ -213,7 +253,9 @@ static void write_pattern(struct phema_strbuf *out, const struct numbered_name *
         phema_strbuf_puts(out, "^");
     for (const struct field *field = first; field <= time; field++) {
         quote(out, field->before, field->before_size);
-        phema_strbuf_puts(out, field == time ? "(?<time>[0-9]+)" : "[0-9]+");
+        bool with_unit = field == time ? has_time_unit : field->has_unit;
+        phema_strbuf_printf(out, field == time ? "(?<time>%s)" : "%s",
+                            with_unit ? WITH_UNIT : "[0-9]+");
     }
 }
 
@@ -232,19 +274,76 @@ static const struct clock_field *choose(struct clock_field *clocks, size_t n_clo
     return best;
 }
 
-static bool may_be_checkpoint(const struct candidate *candidate)
+/* A folder with files of one kind is a series of its own, or parts of a checkpoint. */
+static bool is_checkpoint_folder(const char *path, struct phema_arena *arena)
+{
+    const char *const *paths = NULL;
+    size_t n = 0;
+    bool is_one = phema_folder_list(&paths, &n, arena, path) && n > 0;
+    for (size_t i = 1; i < n && is_one; i++)
+        is_one = compare_kinds(paths[i - 1], paths[i]) != 0;
+    return is_one;
+}
+
+static bool may_be_checkpoint(const struct candidate *candidate, struct phema_arena *arena)
 {
     return phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT) ||
-           phema_directory_has_model(candidate->path, true);
+           phema_file_is_torch(candidate->path) ||
+           phema_directory_has_model(candidate->path, true) ||
+           is_checkpoint_folder(candidate->path, arena);
 }
 
 static size_t list_names(struct numbered_name *names, const struct candidate_list *candidates)
 {
+    struct phema_arena scratch = {0};
     size_t n = 0;
-    for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++)
-        if (candidates->items[i].path && may_be_checkpoint(&candidates->items[i]))
-            cut(&names[n++], candidates->items[i].base);
+    for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++) {
+        if (candidates->items[i].path && may_be_checkpoint(&candidates->items[i], &scratch))
+            cut(&names[n++], candidates->items[i].base, candidates->items[i].label);
+        phema_arena_clear(&scratch);
+    }
     return n;
+}
+
+/* Half of the names have one field and half another, of the same numbers: "model50" and "ema_50". */
+static const struct field *find_other_half(const struct numbered_name **other,
+                                           const struct clock_field *best,
+                                           const struct numbered_name *names, size_t n,
+                                           struct numbered *numbers)
+{
+    size_t n_having = 0, n_others = 0;
+    struct clock_field clock = *best;
+    *other = NULL;
+    for (size_t i = 0; i < n && !*other; i++)
+        if (!find_field(&names[i], best->field, best->nth))
+            *other = &names[i];
+    if (!*other || (*other)->n_fields != 1)
+        return NULL;
+    clock = (struct clock_field){.field = (*other)->fields, .rank = rank_of((*other)->fields)};
+    bool is_half = is_time(&clock, &n_others, names, n, numbers) && 2 * n_others == n;
+    for (size_t i = 0; i < n && is_half; i++) {
+        const struct field *field = find_field(&names[i], best->field, best->nth);
+        if (!field)
+            continue;
+        n_having++;
+        bool is_there = false;
+        for (size_t k = 0; k < n_others && !is_there; k++)
+            is_there = numbers[k].number == field->number;
+        is_half = is_there;
+    }
+    return is_half && n_having == n_others ? clock.field : NULL;
+}
+
+/* Whether a name of this field's text has a unit behind its number. */
+static bool has_unit(const struct field *like, unsigned nth, const struct numbered_name *names,
+                     size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct field *field = find_field(&names[i], like, nth);
+        if (field && field->has_unit)
+            return true;
+    }
+    return false;
 }
 
 enum phema_status name_times_find(const char **pattern, bool *counts_steps,
@@ -284,11 +383,20 @@ enum phema_status name_times_find(const char **pattern, bool *counts_steps,
             break;
     }
     const struct clock_field *best = n_clocks ? choose(clocks, n_clocks, names, n) : NULL;
-    if (!best || (n > 1 && 2 * most <= n))
+    const struct numbered_name *other = NULL;
+    const struct field *other_half =
+        best && n > 2 && 2 * most == n ? find_other_half(&other, best, names, n, numbers) : NULL;
+    if (!best || (n > 1 && 2 * most <= n && !other_half))
         return PHEMA_OK;
     *counts_steps = best->rank == 0;
     struct phema_strbuf text = {0};
-    write_pattern(&text, chosen, best->field);
+    phema_strbuf_puts(&text, other_half ? "(?|" : "");
+    write_pattern(&text, chosen, best->field, has_unit(best->field, best->nth, names, n));
+    if (other_half) {
+        phema_strbuf_puts(&text, "|");
+        write_pattern(&text, other, other_half, has_unit(other_half, 0, names, n));
+        phema_strbuf_puts(&text, ")");
+    }
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         *pattern = phema_arena_copy(arena, text.data, text.size);

@@ -18,15 +18,27 @@ struct listing {
     size_t n; /* that may be snapshots */
 };
 
+static size_t count(const struct candidate_list *candidates)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < candidates->n; i++)
+        n += !candidates->items[i].is_left_out;
+    return n;
+}
+
 static bool open_listing(struct listing *listing, const char *path)
 {
     struct phema_error ignored = {0};
-    const struct phema_series_options options = {.snapshots = path};
+    struct phema_series_options options = {.snapshots = path};
+    bool counts_steps = false;
     *listing = (struct listing){.candidates = {.arena = &listing->memory}};
     if (discover_snapshots(&listing->candidates, &options, &ignored))
         return false;
-    for (size_t i = 0; i < listing->candidates.n; i++)
-        listing->n += !listing->candidates.items[i].is_left_out;
+    listing->n = count(&listing->candidates);
+    if (listing->n == 0 &&
+        !name_times_find(&options.name_regex, &counts_steps, &listing->candidates, &ignored) &&
+        options.name_regex && !discover_again(&listing->candidates, &options, &ignored))
+        listing->n = count(&listing->candidates);
     return true;
 }
 
@@ -159,7 +171,9 @@ static bool guess_pattern(struct phema_strbuf *out, const struct listing *listin
             end--;
         for (at = end; at > 0 && isdigit((unsigned char)base[at - 1]);)
             at--;
-        is_alike &= at < end && strcspn(base, "\\^$|()[]{}*+?'") == strlen(base);
+        bool goes_on = isalpha((unsigned char)base[end]) || /* a unit, or a decimal fraction */
+                       (base[end] == '.' && isdigit((unsigned char)base[end + 1]));
+        is_alike &= at < end && !goes_on && strcspn(base, "\\^$|()[]{}*+?'") == strlen(base);
         if (!name) {
             name = base;
             first = at;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "series_builder.h"
 #include "twins.h"
@@ -171,6 +172,39 @@ static bool is_one_checkpoint(const char *path)
            phema_directory_is_checkpoint(path);
 }
 
+/* Files beside the checkpoints that have their numbers, such as settings and logs. */
+static void leave_out_others(struct candidate_list *candidates)
+{
+    struct stat st;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const char *path = candidates->items[i].path;
+        if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+            !phema_format_from_path(NULL, path, PHEMA_NAMES_SNAPSHOT) && !phema_file_is_torch(path))
+            candidates->items[i].is_left_out = true;
+    }
+}
+
+static void forget(struct candidate_list *candidates)
+{
+    candidates->n = 0;
+    candidates_forget(candidates);
+}
+
+/* Raw parameters in one folder and averages in another, each with a file of every time. */
+static enum phema_status find_twin_folders(struct candidate_list *candidates,
+                                           struct phema_series_options *options,
+                                           struct phema_error *err)
+{
+    bool is_found = false;
+    enum phema_status status = twin_folders_find(&is_found, candidates, options, err);
+    if (status || is_found)
+        return status ? status : select_snapshots(candidates, options, err);
+    options->name_regex = NULL;
+    forget(candidates);
+    status = discover_snapshots(candidates, options, err);
+    return status ? status : select_snapshots(candidates, options, err);
+}
+
 /* Snapshots whose names no layout knows: a second look, with the field that can be the time. */
 static enum phema_status find_snapshots(struct series_builder *builder, struct phema_error *err)
 {
@@ -183,7 +217,7 @@ static enum phema_status find_snapshots(struct series_builder *builder, struct p
         status = select_snapshots(candidates, &options, err);
     bool may_be_folders =
         !status && (candidates->layout == &layout_hf || candidates->layout == &layout_custom ||
-                    candidates->layout == &layout_steps);
+                    candidates->layout == &layout_steps || candidates->layout == &layout_megatron);
     if (may_be_folders)
         status = twin_files_choose(candidates, &options, err);
     bool is_layout_given = options.layout && strcmp(options.layout, "auto") != 0;
@@ -193,19 +227,15 @@ static enum phema_status find_snapshots(struct series_builder *builder, struct p
         return status;
     bool counts_steps = false;
     status = name_times_find(&options.name_regex, &counts_steps, candidates, err);
-    if (status || !options.name_regex)
+    if (!status && !options.name_regex)
+        return find_twin_folders(candidates, &options, err);
+    if (status)
         return status;
-    candidates->n = 0;
-    candidates->notes.size = candidates->warnings.size = 0;
-    candidates->recognised = (struct phema_recognised){.times = NULL};
-    candidates->layout = NULL;
+    forget(candidates);
     status = discover_snapshots(candidates, &options, err);
-    candidates->recognised.field = options.name_regex;
-    candidates->times_note =
-        phema_arena_printf(candidates->arena, "times: %s'%s', by the names",
-                           phema_setting_equals(PHEMA_SET_NAME_REGEX), options.name_regex);
-    if (!status && !candidates->times_note)
-        status = phema_fail_memory(err);
+    leave_out_others(candidates);
+    if (!status)
+        status = candidates_tell_field(candidates, options.name_regex, err);
     if (!status)
         status = twin_files_choose(candidates, &options, err);
     if (!status)

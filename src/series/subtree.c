@@ -565,6 +565,58 @@ static enum phema_status list_bundle(struct phema_tensor_sets *sets, const struc
     return PHEMA_OK;
 }
 
+/* The size of "module." at a place in a name; 0: another part begins there. */
+static size_t module_at(const char *name, size_t size, size_t at)
+{
+    static const char text[] = "module.";
+    bool is_here = (at == 0 || name[at - 1] == '.') && size - at >= sizeof(text) - 1 &&
+                   memcmp(name + at, text, sizeof(text) - 1) == 0;
+    return is_here ? sizeof(text) - 1 : 0;
+}
+
+/* The beginning, up to a dot, that the names of all members have; scalars count nothing. */
+static struct phema_span find_common_start(const struct phema_tensor_sets *sets)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(sets->checkpoint);
+    struct phema_span start = {NULL, 0};
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(sets->checkpoint); i++) {
+        const struct phema_set_member *member = &sets->members[i];
+        if (!member->set || tensors[i].rank == 0)
+            continue;
+        size_t size = 0, most = start.data ? start.size : member->name_size;
+        while (size < most && size < member->name_size &&
+               (!start.data || member->name[size] == (char)start.data[size]))
+            size++;
+        while (size > 0 && member->name[size - 1] != '.')
+            size--;
+        start = (struct phema_span){(const uint8_t *)member->name, size};
+    }
+    return start;
+}
+
+/* DataParallel and its like put the whole model below "module.", which is no part of a name then: of
+ * a model with a part of that name, other tensors stand beside it. */
+static bool remove_module(struct phema_tensor_sets *sets)
+{
+    struct phema_span start = find_common_start(sets);
+    size_t at = 0, skipped = 0;
+    while (at < start.size && !(skipped = module_at((const char *)start.data, start.size, at)))
+        at++;
+    for (size_t i = 0; skipped && i < phema_checkpoint_n_tensors(sets->checkpoint); i++) {
+        struct phema_set_member *member = &sets->members[i];
+        if (!member->set || member->name_size <= at + skipped ||
+            memcmp(member->name, start.data, at + skipped) != 0)
+            continue;
+        char *name = phema_arena_copy(sets->arena, member->name, member->name_size);
+        if (!name)
+            return false;
+        memmove(name + at, name + at + skipped, member->name_size - at - skipped + 1);
+        member->name = name;
+        member->name_size -= skipped;
+    }
+    return true;
+}
+
 PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree *subtree,
                             struct phema_error *err)
 {
@@ -583,5 +635,5 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
         if (!add_member(out, subtree, i, set))
             return phema_fail_memory(err);
     out->items[out->n++] = set;
-    return PHEMA_OK;
+    return remove_module(out) ? PHEMA_OK : phema_fail_memory(err);
 }

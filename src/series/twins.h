@@ -137,4 +137,10 @@ PHEMA_FALLIBLE twin_files_choose(struct candidate_list *candidates,
                                  const struct phema_series_options *options,
                                  struct phema_error *err);
 
+/* The same of two folders, one of the raw parameters and one of their average, with as many files of
+ * the same times. Sets the expression for their names.
+ *   is_found  out: else the candidates are of no use any more */
+PHEMA_FALLIBLE twin_folders_find(bool *is_found, struct candidate_list *candidates,
+                                 struct phema_series_options *options, struct phema_error *err);
+
 #endif

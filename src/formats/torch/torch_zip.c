@@ -252,7 +252,7 @@ const struct phema_extension torch_extensions[] = {
     {".pth", PHEMA_NAMES_FILE},
     {".ckpt", PHEMA_NAMES_FILE},
     {"model.bin", PHEMA_NAMES_CHECKPOINT}, /* as transformers and diffusers name it */
-    {".bin", 0},
+    {".bin", PHEMA_NAMES_BY_CONTENT},
     {NULL, 0},
 };
 
