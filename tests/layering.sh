@@ -12,6 +12,8 @@ declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader filesystem json library mapped_file memory
         memory_profile number packed parallel path quad record read_queue regex setting sort span strbuf zstd_seek_table"
     [profile]="family quadrature schedule"
+    [solver]="decay_fit"
+    [plan]="decays"
     [series]="tensor_sets"
     [output]="sink"
     [gpu]="cuda_plugin"

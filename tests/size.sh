@@ -9,25 +9,25 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          7039  60
-src             93441 405
+include          7186  62
+src             95504 410
 src/accumulate   1470  11
 src/api          1330   7
 src/base         4750  27
-src/cli          6704  33
+src/cli          6706  33
 src/design       1760   8
-src/formats     12068  49
+src/formats     12104  49
 src/gen          1700   6
 src/gpu          2030  12
-src/ops          5279  25
-src/output       5647  22
-src/plan         4109  16
+src/ops          5280  25
+src/output       5653  22
+src/plan         5279  20
 src/plot         2940  14
 src/profile      2800  12
-src/render       5771  21
+src/render       5860  21
 src/search       1770   4
-src/series      11271  40
-src/solver       7320  30
+src/series      11663  40
+src/solver       7679  31
 src/synth        8340  44
 src/writer       6210  22
 '

@@ -114,6 +114,7 @@ void inspect_times_clear(struct inspect_times *times);
 
 /* PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
+                                   const struct phema_series_options *options,
                                    struct phema_error *err);
 void inspect_errors_clear(struct inspect_errors *errors);
 

@@ -3,6 +3,7 @@
 #ifndef PHEMA_PLAN_H
 #define PHEMA_PLAN_H
 
+#include "phema/decays.h"
 #include "phema/memory_profile.h"
 #include "phema/record.h"
 #include "phema/schedule.h"
@@ -35,7 +36,7 @@ enum phema_series_verdict {
 
 /* What follows where the labels are wrong. */
 enum phema_checks {
-    PHEMA_CHECKS_DEFAULT, /* a warning; a failure where a profile was assumed */
+    PHEMA_CHECKS_DEFAULT, /* a warning; a failure where a profile was assumed, or decays refute it */
     PHEMA_CHECKS_WARN,
     PHEMA_CHECKS_ERROR,
     PHEMA_CHECKS_OFF /* nothing is compared */
@@ -53,14 +54,18 @@ struct phema_series_checks {
     size_t suspect;         /* the snapshot it blames; SIZE_MAX: no single one */
     enum phema_setting setting; /* with the value makes the labels fit; or PHEMA_SET_NONE */
     char value[PHEMA_CHECKS_VALUE];
+    struct phema_decays decays; /* of averages with raw parameters beside them */
 };
 
 /* Checks a series from a sample of its tensors. The caller clears the checks.
- * PHEMA_NO            they cannot be made, and the message has the reason
+ *   options  of the series; NULL: raw parameters that it leaves out are not looked at
+ * PHEMA_NO            they cannot be made, and the message has the reason; the decays may be known
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
-                                  const struct phema_series *series, struct phema_error *err);
+                                  const struct phema_series *series,
+                                  const struct phema_series_options *options,
+                                  struct phema_error *err);
 void phema_series_checks_clear(struct phema_series_checks *checks); /* takes the half-built */
 
 /* Writes "checks": {...}: the verdict, the largest and the median z, the reason, the suspects. */
@@ -163,7 +168,7 @@ struct phema_plan {
  *                     or SPEC
  * PHEMA_ERR_FILE      a schedule that cannot be read
  * PHEMA_ERR_INPUTS    the snapshots do not fit their labels, and checks is PHEMA_CHECKS_ERROR, or
- *                     PHEMA_CHECKS_DEFAULT and a profile was assumed
+ *                     PHEMA_CHECKS_DEFAULT and a profile was assumed or is refuted by decays
  * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that separates tensors of one
  *                     storage; a quantised tensor is averaged without its scale, or with it
  * PHEMA_ERR_TARGET    an average that does not exist, or a time outside the series

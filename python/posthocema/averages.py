@@ -323,7 +323,8 @@ class Series(_Handle):
         metric: "motion" (default), "walk" or "profile" (the paper's).
         max_error: TooInaccurate where the predicted error is larger; 0: no limit.
         checks: where the snapshots do not fit their labels, "warn", or raise InputsError with "error"; "off"
-        compares nothing. Default: "error" where a profile was assumed that no file says, else "warn".
+        compares nothing. Default: "error" where raw parameters refute a profile, or where one was
+        assumed that no file says, else "warn".
         schedule: of the learning rate, "cosine", "wsd:decay=10%", ..., or a file of steps and rates.
         logs: give the plan's warnings to the logger.
         Snapshots that were added since the series was opened take part.

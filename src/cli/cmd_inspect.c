@@ -74,7 +74,9 @@ static void report_warnings(const struct inspect_values *values, const struct ph
 
 static enum phema_status print_series(struct phema_json_out *out,
                                       const struct inspect_values *values,
-                                      const struct phema_series *series, struct phema_error *err)
+                                      const struct phema_series *series,
+                                      const struct phema_series_options *options,
+                                      struct phema_error *err)
 {
     struct inspect_summary summary;
     struct inspect_times times;
@@ -85,7 +87,7 @@ static enum phema_status print_series(struct phema_json_out *out,
     if (status)
         return status;
     struct watch *watch = watch_start(&values->common.style, "checking the snapshots");
-    status = inspect_errors_find(&errors, series, err);
+    status = inspect_errors_find(&errors, series, options, err);
     watch_stop(watch);
     if (!status && design)
         status = inspect_design_find(&found, series, values->design, err);
@@ -120,7 +122,7 @@ static enum phema_status inspect_series(struct phema_json_out *out,
     status = phema_series_open(&series, &options, err);
     watch_stop(watch);
     if (!status)
-        status = print_series(out, values, series, err);
+        status = print_series(out, values, series, &options, err);
     phema_series_close(series);
     return status;
 }

@@ -300,11 +300,12 @@ static enum phema_status predict_errors(struct inspect_errors *out,
 }
 
 PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
+                                   const struct phema_series_options *options,
                                    struct phema_error *err)
 {
     *out = (struct inspect_errors){.is_known = false};
     struct phema_error why = {0};
-    enum phema_status status = phema_series_check(&out->checks, series, &why);
+    enum phema_status status = phema_series_check(&out->checks, series, options, &why);
     if (status && status != PHEMA_NO) /* nothing is known where there is no sample */
         (void)phema_fail(err, status, "%s", why.message);
     else

@@ -4,6 +4,7 @@
 #include "series_checks.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,11 +255,10 @@ static enum phema_status check_sizes(struct phema_series_checks *checks,
     enum phema_status status = phema_strbuf_check(&reason, err);
     if (status)
         return status;
-    *checks = (struct phema_series_checks){.verdict = PHEMA_SERIES_WRONG,
-                                           .max_z = PHEMA_UNKNOWN,
-                                           .median_z = PHEMA_UNKNOWN,
-                                           .reason = reason.data,
-                                           .suspect = odd};
+    checks->verdict = PHEMA_SERIES_WRONG;
+    checks->max_z = checks->median_z = PHEMA_UNKNOWN;
+    checks->reason = reason.data;
+    checks->suspect = odd;
     return phema_fail(err, PHEMA_NO, "%s; if it is damaged, or of another training, leave it out",
                       reason.data);
 }
@@ -327,27 +327,68 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
 
 void phema_series_checks_clear(struct phema_series_checks *checks)
 {
+    phema_decays_clear(&checks->decays);
     free(checks->z);
     free(checks->reason);
     *checks = (struct phema_series_checks){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
 }
 
+/* Decays that are refuted are stronger evidence than distances, and name the cause. */
+static enum phema_status use_decays(struct phema_series_checks *checks, struct phema_error *err)
+{
+    const struct phema_decays *decays = &checks->decays;
+    free(checks->reason);
+    checks->reason = strdup(decays->reason);
+    checks->verdict = PHEMA_SERIES_WRONG;
+    checks->suspect = SIZE_MAX;
+    checks->setting = decays->setting;
+    if (decays->setting)
+        (void)snprintf(checks->value, sizeof(checks->value), "%s", decays->value);
+    return checks->reason ? PHEMA_OK : phema_fail_memory(err);
+}
+
+/* The decays of averages, then the motion and what the labels say of it. */
+static enum phema_status
+check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
+             const struct phema_series *series, const struct phema_series_options *options,
+             const struct phema_schedule *schedule, const struct phema_sample *sample,
+             bool is_checked, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (is_checked)
+        status = phema_decays_find(&checks->decays, series, options, sample, err);
+    if (status)
+        return status;
+    bool is_refuted = checks->decays.reason != NULL;
+    status = series_checks_make(checks, motion, series, schedule, sample, is_checked && !is_refuted,
+                                err);
+    if (is_refuted && (!status || status == PHEMA_NO))
+        return use_decays(checks, err) ? PHEMA_ERR_RESOURCE : status;
+    return status;
+}
+
 PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
-                                  const struct phema_series *series, struct phema_error *err)
+                                  const struct phema_series *series,
+                                  const struct phema_series_options *options,
+                                  struct phema_error *err)
 {
     *out = (struct phema_series_checks){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
-    if (!series->has_profiles)
-        return phema_fail(err, PHEMA_NO, "the profiles of the snapshots are unknown");
+    enum phema_status status = PHEMA_OK;
+    if (!series->has_profiles) {
+        status = phema_decays_find(&out->decays, series, options, NULL, err);
+        return status ? status
+                      : phema_fail(err, PHEMA_NO, "the profiles of the snapshots are unknown");
+    }
     struct phema_sample sample = {0};
     struct phema_motion motion = {0};
-    enum phema_status status = phema_sample_read(&sample, series, 0, err);
+    status = phema_sample_read(&sample, series, 0, err);
     if (!status)
-        status = series_checks_make(out, &motion, series, NULL, &sample, true, err);
+        status = check_sample(out, &motion, series, options, NULL, &sample, true, err);
     phema_motion_clear(&motion);
     phema_sample_clear(&sample);
     if (status && out->verdict == PHEMA_SERIES_WRONG)
-        return PHEMA_OK; /* sizes alone tell */
-    if (status)
+        return PHEMA_OK; /* sizes alone tell, or decays */
+    if (status && status != PHEMA_NO)
         phema_series_checks_clear(out);
     return status;
 }
@@ -364,8 +405,8 @@ static enum phema_status sample_motion(struct phema_plan *plan,
     enum phema_status status =
         phema_sample_read(&sample, series, options->series.max_ram_bytes, err);
     if (!status)
-        status = series_checks_make(&plan->checks, motion, series, plan->schedule, &sample,
-                                    options->checks != PHEMA_CHECKS_OFF, err);
+        status = check_sample(&plan->checks, motion, series, &options->series, plan->schedule,
+                              &sample, options->checks != PHEMA_CHECKS_OFF, err);
     if (!status)
         plan->motion = motion;
     /* predictions of other metrics expect the rounding that the dtype has */
@@ -391,7 +432,8 @@ PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_opti
             return phema_fail_memory(err);
     }
     bool is_failure = options->checks == PHEMA_CHECKS_ERROR ||
-                      (options->checks == PHEMA_CHECKS_DEFAULT && plan->series->assumed);
+                      (options->checks == PHEMA_CHECKS_DEFAULT &&
+                       (plan->series->assumed || plan->checks.decays.reason));
     if (!is_failure || plan->checks.verdict != PHEMA_SERIES_WRONG)
         return PHEMA_OK;
     status = phema_series_fail_wrong(plan->series, &plan->checks, err);

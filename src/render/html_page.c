@@ -72,6 +72,14 @@ static void write_findings(struct phema_strbuf *out, const struct html_report *r
     if (plan && phema_series_write_doubt(&checks, plan->series, &plan->checks) && !checks.is_failed)
         html_warning(out, checks.data);
     phema_strbuf_clear(&checks);
+    for (size_t i = 0; plan && i < plan->checks.decays.n; i++) {
+        struct phema_strbuf decay = {0};
+        phema_decay_set_write(&decay, &plan->checks.decays.sets[i], plan->series->unit);
+        phema_strbuf_puts(out, "<p>");
+        html_printf(out, "Decay of %s.", decay.data && !decay.is_failed ? decay.data : "");
+        phema_strbuf_puts(out, "</p>\n");
+        phema_strbuf_clear(&decay);
+    }
 }
 
 /* ---- The head ---- */

@@ -8,6 +8,7 @@
 
 #include "phema/render.h"
 #include "phema/report.h"
+#include "phema/table.h"
 #include "phema/terminal.h"
 
 /* ---- Times ---- */
@@ -257,6 +258,83 @@ static void write_head(struct phema_strbuf *out, const struct inspect_times *tim
     write_times(out, times);
 }
 
+/* ---- Decays ---- */
+
+/* "  decay   'ema': half-life 34.3 +- 0.4 steps" */
+static void write_decays(struct phema_strbuf *out, const struct phema_decays *decays,
+                         const struct phema_series *series)
+{
+    for (size_t i = 0; i < decays->n; i++) {
+        struct phema_strbuf text = {0};
+        phema_strbuf_puts(&text, "  decay   ");
+        phema_decay_set_write(&text, &decays->sets[i], series->unit);
+        render_write_text(out, &text);
+    }
+}
+
+static void add_number(struct table *table, unsigned flags, double value)
+{
+    if (isnan(value))
+        table_add(table, flags, "-");
+    else
+        table_add(table, flags, "%.4g", value);
+}
+
+static void add_step(struct table *table, const struct phema_decay_step *step)
+{
+    static const char *const states[] = {[PHEMA_DECAY_UNCLEAR] = "unclear",
+                                         [PHEMA_DECAY_FITTED] = "",
+                                         [PHEMA_DECAY_FROZEN] = "did not move",
+                                         [PHEMA_DECAY_RAW] = "equals the raw parameters"};
+    struct phema_name_buffer from, to;
+    bool is_clear = step->fit.state != PHEMA_DECAY_UNCLEAR;
+    table_add(table, 0, "%s", phema_number_format(&from, step->from));
+    table_add(table, 0, "%s", phema_number_format(&to, step->to));
+    if (is_clear)
+        table_add(table, 0, "%.4f", step->fit.kept.value);
+    else
+        add_number(table, 0, PHEMA_UNKNOWN);
+    if (is_clear)
+        table_add(table, 0, "%.4f", step->fit.kept.spread);
+    else
+        add_number(table, 0, PHEMA_UNKNOWN);
+    add_number(table, 0, is_clear ? step->half_life : PHEMA_UNKNOWN);
+    add_number(table, step->is_refuted ? TABLE_ALARM : 0, step->claimed);
+    table_add(table, 0, "%s%s%s", states[step->fit.state],
+              step->is_refuted && *states[step->fit.state] ? ", " : "",
+              step->is_refuted ? "refuted" : "");
+}
+
+/* What each interval tells. */
+static void write_decay_tables(struct phema_strbuf *out, const struct phema_decays *decays)
+{
+    for (size_t i = 0; i < decays->n; i++) {
+        const struct phema_decay_set *set = &decays->sets[i];
+        struct phema_name_buffer name;
+        struct table table = {.n_columns = 0};
+        phema_strbuf_printf(out, "\ndecay of '%s'\n",
+                            phema_name_escape(&name, set->name, strlen(set->name)));
+        table_add_titles(&table, "from|to|kept|+-|half-life|claimed|<");
+        for (size_t k = 0; k < set->n; k++)
+            add_step(&table, &set->steps[k]);
+        render_write_table(out, &table, 0);
+    }
+}
+
+static void write_decays_json(struct phema_json_out *out, const struct phema_decays *decays)
+{
+    phema_json_out_open(out, "decays", '[');
+    for (size_t i = 0; i < decays->n; i++) {
+        const struct phema_decay_set *set = &decays->sets[i];
+        phema_json_out_open(out, NULL, '{');
+        phema_record_write(out, phema_decay_set_fields, NULL, set);
+        phema_record_write_list(out, "intervals", phema_decay_step_fields, NULL, set->steps, set->n,
+                                sizeof(*set->steps));
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
 /* ---- JSON ---- */
 
 static void write_runs_json(struct phema_json_out *out, const struct inspect_times *times)
@@ -329,6 +407,7 @@ static void write_times_json(struct phema_json_out *out, const struct inspect_ti
                             times->n_duplicates, sizeof(*times->duplicates));
     report_recognised_json(out, times->series);
     phema_series_checks_write(out, &errors->checks, times->series);
+    write_decays_json(out, &errors->checks.decays);
     if (!errors->is_known) {
         phema_json_out_null(out, "predicted_errors");
         return;
@@ -461,6 +540,7 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
     struct phema_strbuf remarks = {0}, details = {0};
     inspect_write_remarks(&remarks, times);
     render_write_lines(out, &remarks);
+    write_decays(out, &errors->checks.decays, summary->series);
     write_errors(out, times, errors);
     if (next)
         render_write_whole(out, "next: %s", next);
@@ -468,6 +548,7 @@ void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary
         return;
     phema_strbuf_puts(&details, "\n");
     write_snapshots(&details, summary->series);
+    write_decay_tables(&details, &errors->checks.decays);
     inspect_write_summary(&details, summary);
     render_write_lines(out, &details);
 }

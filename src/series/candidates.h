@@ -65,10 +65,11 @@ struct candidate_list {
     struct candidate *items;
     size_t n;
     const struct layout *layout;
-    const char *unit;  /* from a manifest, or NULL */
-    bool asks_for_raw; /* --input-profile raw */
-    bool is_one_file;  /* SNAPSHOTS is one file, which is no manifest */
-    bool is_numbered;  /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
+    const char *unit;   /* from a manifest, or NULL */
+    bool asks_for_raw;  /* --input-profile raw */
+    bool has_raw_files; /* left out, beside their averages */
+    bool is_one_file;   /* SNAPSHOTS is one file, which is no manifest */
+    bool is_numbered;   /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
     struct phema_recognised recognised;  /* times and sets as known so far */
     const char *times_note, *sets_note;  /* that say so; NULL: nothing surprising */
     struct phema_strbuf notes, warnings; /* sentences, each ended by a NUL; the owner clears them */

@@ -102,6 +102,7 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     if (status)
         return status;
     series->has_profiles = true;
+    series->has_raw_files = builder->candidates.has_raw_files;
     const struct phema_tensor_location *locations = NULL;
     double rounding = 0;
     for (size_t k = 0; k < series->n; k++) {

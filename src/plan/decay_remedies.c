@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+/* decay_remedies.c - looks for the profile or the reset that fits the decays of an average, and says
+ * what contradicts its own. */
+#include "decays.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "phema/number.h"
+#include "phema/setting.h"
+#include "phema/strbuf.h"
+
+double decay_kept_by(const struct phema_profile *profile, double begin)
+{
+    double kept = PHEMA_UNKNOWN;
+    if (profile->shape != PHEMA_SHAPE_RAW)
+        phema_profile_cumulative(&kept, profile, &begin, 1);
+    return phema_shape_has_begin(profile->shape) && kept > 0 ? PHEMA_UNKNOWN : kept;
+}
+
+/* ---- Profiles that fit ---- */
+
+/* Whether no step contradicts other profiles, which are those of the labels changed. */
+static bool fits(const struct pairs *pairs, const struct phema_profile *profiles)
+{
+    for (size_t k = 0; k < pairs->set.n; k++) {
+        double kept = decay_kept_by(&profiles[k + 1], pairs->ends[k]);
+        if (isnan(kept) ||
+            phema_decay_refutes(&pairs->set.steps[k].fit, kept, DECAY_MOST_DIFFER) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The place of the new weight of a profile, as the fit defines it. */
+static double place_of(const struct phema_profile *profile, double begin)
+{
+    enum { N = 16 };
+    double times[N], before[N], sum = 0;
+    for (size_t i = 0; i < N; i++)
+        times[i] = begin + (profile->t - begin) * ((double)i + 0.5) / N;
+    phema_profile_cumulative(before, profile, times, N);
+    for (size_t i = 0; i < N; i++)
+        sum += 1 - before[i];
+    return sum / N;
+}
+
+/* How far some steps are from what other profiles say, all together; errors of the method
+ * included. */
+static double rate(const struct pairs *pairs, const struct phema_profile *profiles, size_t first,
+                   size_t end)
+{
+    double sum = 0;
+    for (size_t k = first; k < end && k < pairs->set.n; k++) {
+        const struct phema_decay_interval *fit = &pairs->set.steps[k].fit;
+        if (fit->state != PHEMA_DECAY_FITTED)
+            continue;
+        double kept = decay_kept_by(&profiles[k + 1], pairs->ends[k]) - fit->kept.value;
+        double place = place_of(&profiles[k + 1], pairs->ends[k]) - fit->place;
+        sum += kept * kept / (fit->kept.spread * fit->kept.spread + 1e-4) + place * place / 1e-3;
+    }
+    return sum;
+}
+
+static bool try_spec(const struct pairs *pairs, struct phema_profile *profiles, const char *text,
+                     struct phema_arena *memory)
+{
+    struct phema_spec *spec = NULL;
+    struct phema_error unused;
+    if (phema_spec_parse(&spec, memory, text, &unused))
+        return false;
+    for (size_t k = 0; k < pairs->n; k++)
+        if (phema_spec_profile(&profiles[k], spec, pairs->ends[k], &unused))
+            return false;
+    return fits(pairs, profiles);
+}
+
+/* The number with the fewest digits within the spread: usual values are round.
+ *   n_digits  out */
+static double round_within(int *n_digits, double value, double spread)
+{
+    double rounded = value;
+    for (*n_digits = 1; *n_digits <= 6; ++*n_digits) {
+        double unit = pow(10, floor(log10(fabs(value))) + 1 - *n_digits);
+        rounded = unit * round(value / unit);
+        if (fabs(rounded - value) <= 0.5 * spread)
+            break;
+    }
+    return rounded;
+}
+
+/* By the half-life, or by the decay of a step where that is a usual one. */
+static void write_ema(struct phema_strbuf *out, const struct phema_decay_set *set, const char *unit)
+{
+    int unused, n_digits_off;
+    double half_life = round_within(&unused, set->half_life, set->half_life_spread);
+    double off = -expm1(-M_LN2 / set->half_life); /* 1 - decay */
+    double off_spread = off * set->half_life_spread / set->half_life;
+    double rounded = round_within(&n_digits_off, off, 4 * off_spread);
+    if (strcmp(unit, "steps") == 0 && n_digits_off == 1 && rounded < 1)
+        phema_strbuf_printf(out, "ema:decay=%.12g", 1 - rounded);
+    else
+        phema_strbuf_printf(out, "ema:half-life=%.6g", half_life);
+}
+
+/* Sets value to a SPEC of the kind that was found. */
+static bool find_spec(const struct doctor *doctor, const struct pairs *pairs,
+                      struct phema_profile *profiles)
+{
+    const struct phema_decay_set *set = &pairs->set;
+    struct phema_arena *memory = &doctor->out->memory;
+    struct phema_strbuf text = {0};
+    if (set->kind == PHEMA_DECAYS_STEADY) {
+        write_ema(&text, set, doctor->series->unit);
+    } else if (set->kind == PHEMA_DECAYS_POWER && set->gamma > -0.5) {
+        bool is_mean = fabs(set->gamma) < fmax(0.05, 3 * set->gamma_spread);
+        int unused;
+        phema_strbuf_printf(&text, "power:gamma=%.6g",
+                            is_mean ? 0 : round_within(&unused, set->gamma, set->gamma_spread));
+    } else if (set->kind == PHEMA_DECAYS_RAW) {
+        phema_strbuf_puts(&text, "raw");
+    }
+    bool is_found = text.size && !text.is_failed &&
+                    (set->kind == PHEMA_DECAYS_RAW || try_spec(pairs, profiles, text.data, memory));
+    if (is_found)
+        doctor->out->value = phema_arena_copy(memory, text.data, text.size);
+    phema_strbuf_clear(&text);
+    return is_found && doctor->out->value;
+}
+
+/* Sets value to the claimed decay of a step as the largest one, after the usual warm-up. */
+static bool find_warm_up(const struct doctor *doctor, const struct pairs *pairs,
+                         struct phema_profile *profiles)
+{
+    const struct phema_profile *newest = &pairs->labels[pairs->n - 1]->profile;
+    if (newest->shape != PHEMA_SHAPE_EMA || strcmp(doctor->series->unit, "steps") != 0)
+        return false;
+    const char *text = phema_arena_printf(&doctor->out->memory, "diffusers:decay=%.12g",
+                                          exp2(-1 / newest->half_life));
+    doctor->out->value = text;
+    return text && try_spec(pairs, profiles, text, &doctor->out->memory);
+}
+
+/* Sets value to the usual setting of the trainer that fits best. */
+static bool find_usual(const struct doctor *doctor, const struct pairs *pairs,
+                       struct phema_profile *profiles)
+{
+    const char *const *usual = doctor->series->usual, *best = NULL;
+    double least = HUGE_VAL;
+    for (size_t i = 0; usual && usual[i]; i++) {
+        if (!try_spec(pairs, profiles, usual[i], &doctor->out->memory))
+            continue;
+        double rated = rate(pairs, profiles, 0, pairs->set.n);
+        best = rated < least ? usual[i] : best;
+        least = fmin(least, rated);
+    }
+    doctor->out->value = best;
+    return best != NULL;
+}
+
+/* Sets the profiles of the labels as they are after one reset more; false: they have none. */
+static bool reset_profiles(struct phema_profile *profiles, const struct pairs *pairs, double at,
+                           bool restarts_count)
+{
+    const struct phema_reset reset = {at, restarts_count};
+    struct phema_error unused;
+    for (size_t k = 0; k < pairs->n; k++) {
+        profiles[k] = pairs->labels[k]->profile;
+        if (pairs->ends[k] > at && phema_profile_reset(&profiles[k], &reset, 1, &unused))
+            return false;
+    }
+    return true;
+}
+
+#define N_PLACES ((size_t)16) /* between two times, where a reset is tried */
+#define N_BEFORE ((size_t)4)  /* steps before the first that is refuted */
+#define N_BEHIND ((size_t)8)  /* steps that are compared */
+
+struct restart {
+    double at; /* on the clock of the average */
+    bool restarts_count;
+    double rated;
+};
+
+static void try_restart(struct restart *best, struct phema_profile *profiles,
+                        const struct pairs *pairs, size_t k, double at, bool restarts_count)
+{
+    if (!(at > 0) || !reset_profiles(profiles, pairs, at, restarts_count))
+        return;
+    double rated = rate(pairs, profiles, k > N_BEFORE ? k - N_BEFORE : 0, k + N_BEHIND);
+    if (rated < best->rated)
+        *best = (struct restart){at, restarts_count, rated};
+}
+
+/* The likeliest reset before step k or in it. */
+static struct restart find_likeliest(struct phema_profile *profiles, const struct pairs *pairs,
+                                     size_t k)
+{
+    struct restart best = {.rated = HUGE_VAL};
+    for (size_t j = k > N_BEFORE ? k - N_BEFORE : 0; j <= k; j++)
+        for (size_t i = 0; i < 2 * N_PLACES; i++) {
+            double length = pairs->ends[j + 1] - pairs->ends[j];
+            double at = pairs->ends[j] + length * (double)(i / 2) / N_PLACES;
+            try_restart(&best, profiles, pairs, k, length < N_PLACES ? at : round(at), i % 2);
+        }
+    double step = (pairs->ends[k + 1] - pairs->ends[k]) / N_PLACES, least = fmin(1, step);
+    for (; step > least; step = fmax(least, floor(step / 2))) {
+        double middle = best.at, by = fmax(least, floor(step / 2));
+        try_restart(&best, profiles, pairs, k, middle - by, best.restarts_count);
+        try_restart(&best, profiles, pairs, k, middle + by, best.restarts_count);
+    }
+    return best;
+}
+
+/* The named time of one on the clock of the average. */
+static double name_time(const struct pairs *pairs, double at)
+{
+    size_t k = 0;
+    while (k + 1 < pairs->set.n && pairs->ends[k + 1] <= at)
+        k++;
+    const struct phema_decay_step *step = &pairs->set.steps[k];
+    return step->from + (step->to - step->from) * (at - pairs->ends[k]) / step->length;
+}
+
+/* Sets value to a time at which the average became a copy. */
+static bool find_restart(const struct doctor *doctor, const struct pairs *pairs,
+                         struct phema_profile *profiles)
+{
+    const struct phema_decay_set *set = &pairs->set;
+    size_t k = 0;
+    while (k < set->n && !set->steps[k].is_refuted)
+        k++;
+    if (k == set->n || (k == 0 && decay_set_is_other(set)) ||
+        set->steps[k].fit.state == PHEMA_DECAY_FROZEN)
+        return false;
+    struct restart best = find_likeliest(profiles, pairs, k);
+    if (!isfinite(best.rated) || !reset_profiles(profiles, pairs, best.at, best.restarts_count) ||
+        !fits(pairs, profiles))
+        return false;
+    struct phema_name_buffer shown;
+    doctor->out->value = phema_arena_printf(&doctor->out->memory, "%s%s",
+                                            phema_number_format(&shown, name_time(pairs, best.at)),
+                                            best.restarts_count ? ",counter" : "");
+    return doctor->out->value != NULL;
+}
+
+/* ---- What is wrong ---- */
+
+/* Another profile can be given where options or a default said it. */
+static bool may_have_spec(const struct doctor *doctor)
+{
+    const struct phema_series_options *options = doctor->options;
+    return doctor->n == 1 &&
+           (doctor->series->assumed || (options && options->n_input_profiles == 1));
+}
+
+#define LEAST_COUNTED 5.0 /* steps of an epoch */
+
+/* Names that count more than steps: a claimed half-life is so many times too long. */
+static void write_counted(struct phema_strbuf *text, const struct pairs *pairs, const char *unit)
+{
+    const struct phema_decay_set *set = &pairs->set;
+    const struct phema_profile *newest = &pairs->labels[pairs->n - 1]->profile;
+    double times = newest->half_life / set->half_life;
+    if (!decay_set_is_other(set) || set->kind != PHEMA_DECAYS_STEADY ||
+        newest->shape != PHEMA_SHAPE_EMA || !(times > LEAST_COUNTED) || strcmp(unit, "steps") != 0)
+        return;
+    phema_strbuf_printf(text,
+                        "; the profile would fit if the times counted some %.2g steps each, such "
+                        "as epochs",
+                        times);
+}
+
+PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pairs,
+                             struct phema_error *err)
+{
+    struct phema_decays *out = doctor->out;
+    struct phema_profile *profiles = phema_arena_array(&out->memory, pairs->n, sizeof(*profiles));
+    if (!profiles)
+        return phema_fail_memory(err);
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer name;
+    const struct phema_decay_set *set = &pairs->set;
+    phema_strbuf_printf(&text, "the raw parameters beside '%s' tell how it was really averaged: ",
+                        phema_name_escape(&name, set->name, strlen(set->name)));
+    if (find_restart(doctor, pairs, profiles)) {
+        out->setting = PHEMA_SET_RESET_AT;
+        phema_strbuf_printf(&text, "it became a copy of them near %.*s%s",
+                            (int)strcspn(out->value, ","), out->value,
+                            strchr(out->value, ',') ? ", and counted its steps anew" : "");
+    } else {
+        phema_decay_set_describe(&text, set, doctor->series->unit);
+        write_counted(&text, pairs, doctor->series->unit);
+    }
+    if (!out->setting && decay_set_is_other(set) && may_have_spec(doctor) &&
+        (find_usual(doctor, pairs, profiles) || find_warm_up(doctor, pairs, profiles) ||
+         find_spec(doctor, pairs, profiles)))
+        out->setting = PHEMA_SET_INPUT_PROFILE;
+    if (out->setting)
+        phema_strbuf_printf(&text, "; %s%s fits", phema_setting_equals(out->setting), out->value);
+    enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status) {
+        out->reason = phema_arena_copy(&out->memory, text.data, text.size);
+        status = out->reason ? PHEMA_OK : phema_fail_memory(err);
+    }
+    phema_strbuf_clear(&text);
+    return status;
+}

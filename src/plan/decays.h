@@ -1,0 +1,61 @@
+/* decays.h - the decays of averages: what they are, and what happened. */
+#ifndef PLAN_DECAYS_H
+#define PLAN_DECAYS_H
+
+#include "phema/decays.h"
+
+/* The checkpoints of an average that have raw parameters beside it, by time. */
+struct pairs {
+    struct phema_decay_set set;
+    size_t *averages, *raws;              /* [n] snapshots of the sources */
+    const struct phema_snapshot **labels; /* [n] of the series, with its profiles */
+    double *ends;                         /* [n] on the clock of the average */
+    size_t n;
+};
+
+/* A series with a sample of it. */
+struct source {
+    const struct phema_series *series;
+    const struct phema_sample *sample;
+};
+
+struct doctor {
+    const struct phema_series *series; /* whose profiles are claimed */
+    const struct phema_series_options *options;
+    struct source averages, raws; /* the series, or others of the same tensors */
+    struct pairs *pairs;          /* [n] */
+    size_t n;
+    struct phema_decays *out;
+};
+
+/* ---- decay_stories.c: what an average is, and what happened to it ---- */
+
+/* By so much 1 - kept differs from what is claimed, at least: in one interval; in most of them. */
+#define DECAY_ONE_DIFFERS  1.3
+#define DECAY_MOST_DIFFER  1.2
+#define DECAY_LEAST_FITTED ((size_t)3) /* for most of them */
+
+/* Sets kind, half-life or gamma, and what happened.
+ *   ends  [n + 1] on the clock of the average
+ * PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE decay_set_explain(struct phema_decay_set *set, const double *ends,
+                                 struct phema_arena *memory, struct phema_error *err);
+
+/* Sets the refuted steps of a set and whether that contradicts its profile. */
+void decay_set_judge(struct phema_decay_set *set);
+
+/* True for most decided steps: then the decay is another one, not only in places. */
+bool decay_set_is_other(const struct phema_decay_set *set);
+
+/* ---- decay_remedies.c: the profile that fits ---- */
+
+/* What a profile keeps of the same average as it was at an earlier time; NaN: of a window that
+ * reaches back beyond it, which is no recurrence. */
+double decay_kept_by(const struct phema_profile *profile, double begin);
+
+/* Says what contradicts the profile of a set that is refuted, and what would be right.
+ * PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pairs,
+                             struct phema_error *err);
+
+#endif
