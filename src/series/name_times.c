@@ -132,12 +132,13 @@ static int rank_of(const struct field *field)
         const char *word;
         int rank;
     } words[] = {
-        {"step", 0},  {"steps", 0}, {"iter", 0},   {"iteration", 0}, {"it", 0},
-        {"ba", 0},    {"batch", 0}, {"update", 0}, {"updates", 0},   {"kimg", 0},
-        {"nimg", 0},  {"img", 0},   {"epoch", 2},  {"epochs", 2},    {"ep", 2},
-        {"rank", -1}, {"part", -1}, {"shard", -1}, {"version", -1},  {"v", -1},
-        {"seed", -1}, {"fold", -1}, {"loss", -1},  {"acc", -1},      {"score", -1},
-        {"fid", -1},  {"lr", -1},   {"decay", -1}, {"sigma", -1},
+        {"step", 0},   {"steps", 0},  {"iter", 0},   {"iteration", 0}, {"it", 0},
+        {"ba", 0},     {"batch", 0},  {"update", 0}, {"updates", 0},   {"kimg", 0},
+        {"nimg", 0},   {"img", 0},    {"epoch", 2},  {"epochs", 2},    {"ep", 2},
+        {"rank", -1},  {"part", -1},  {"shard", -1}, {"version", -1},  {"v", -1},
+        {"seed", -1},  {"fold", -1},  {"run", -1},   {"exp", -1},      {"trial", -1},
+        {"loss", -1},  {"acc", -1},   {"score", -1}, {"fid", -1},      {"lr", -1},
+        {"decay", -1}, {"sigma", -1},
     };
     size_t end = field->before_size;
     while (end > 0 && !isalpha((unsigned char)field->before[end - 1]))
