@@ -65,6 +65,7 @@ struct subtree {
     const char *key;            /* of the tensors below it, "" for all; NULL: not chosen yet */
     bool is_bundle;             /* KEY.emas.I are averages of the widths KEY.stds.I */
     bool has_parts;             /* parameters beside the key take part, under their full names */
+    bool keeps_module;          /* one checkpoint, which need not agree with others */
     bool leaves_out_optimizer;  /* tensors for which root_is_optimizer is true */
     const struct rename *names; /* [n_names] sorted by from, the name below the key */
     size_t n_names;

@@ -375,6 +375,7 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
                              phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'",
                                         phema_name_escape(&shown, out->key, strlen(out->key))),
                              PHEMA_SET_KEY, "");
+    out->keeps_module = candidates->n == 1;
     out->leaves_out_optimizer = !asked && !*out->key;
     out->has_parts = !asked && *out->key && is_model_key(out->key) &&
                      has_other_part(checkpoint, out->key, candidates->n == 1);
@@ -635,5 +636,5 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
         if (!add_member(out, subtree, i, set))
             return phema_fail_memory(err);
     out->items[out->n++] = set;
-    return remove_module(out) ? PHEMA_OK : phema_fail_memory(err);
+    return subtree->keeps_module || remove_module(out) ? PHEMA_OK : phema_fail_memory(err);
 }
