@@ -271,6 +271,25 @@ static void write_counted(struct phema_strbuf *text, const struct pairs *pairs, 
                         times);
 }
 
+/* Where the decay is another one: what it is, and a profile that fits. */
+static void explain_other(struct phema_strbuf *text, const struct doctor *doctor,
+                          const struct pairs *pairs, struct phema_profile *profiles)
+{
+    struct phema_decays *out = doctor->out;
+    phema_decay_set_describe(text, &pairs->set, doctor->series->unit);
+    write_counted(text, pairs, doctor->series->unit);
+    if (!decay_set_is_other(&pairs->set) || !may_have_spec(doctor))
+        return;
+    if (find_usual(doctor, pairs, profiles))
+        phema_strbuf_printf(text, "; of the usual settings %s fits best", out->value);
+    else if (find_warm_up(doctor, pairs, profiles) || find_spec(doctor, pairs, profiles))
+        phema_strbuf_printf(text, "; %s%s fits", phema_setting_equals(PHEMA_SET_INPUT_PROFILE),
+                            out->value);
+    else
+        return;
+    out->setting = PHEMA_SET_INPUT_PROFILE;
+}
+
 PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pairs,
                              struct phema_error *err)
 {
@@ -280,24 +299,18 @@ PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pa
         return phema_fail_memory(err);
     struct phema_strbuf text = {0};
     struct phema_name_buffer name;
-    const struct phema_decay_set *set = &pairs->set;
-    phema_strbuf_printf(&text, "the raw parameters beside '%s' tell how it was really averaged: ",
-                        phema_name_escape(&name, set->name, strlen(set->name)));
+    const char *shown = phema_name_escape(&name, pairs->set.name, strlen(pairs->set.name));
+    phema_strbuf_printf(&text,
+                        "the raw parameters beside '%s' tell how it was really averaged: ", shown);
     if (find_restart(doctor, pairs, profiles)) {
         out->setting = PHEMA_SET_RESET_AT;
-        phema_strbuf_printf(&text, "it became a copy of them near %.*s%s",
+        phema_strbuf_printf(&text, "it became a copy of them near %.*s%s; %s%s fits",
                             (int)strcspn(out->value, ","), out->value,
-                            strchr(out->value, ',') ? ", and counted its steps anew" : "");
+                            strchr(out->value, ',') ? ", and counted its steps anew" : "",
+                            phema_setting_equals(PHEMA_SET_RESET_AT), out->value);
     } else {
-        phema_decay_set_describe(&text, set, doctor->series->unit);
-        write_counted(&text, pairs, doctor->series->unit);
+        explain_other(&text, doctor, pairs, profiles);
     }
-    if (!out->setting && decay_set_is_other(set) && may_have_spec(doctor) &&
-        (find_usual(doctor, pairs, profiles) || find_warm_up(doctor, pairs, profiles) ||
-         find_spec(doctor, pairs, profiles)))
-        out->setting = PHEMA_SET_INPUT_PROFILE;
-    if (out->setting)
-        phema_strbuf_printf(&text, "; %s%s fits", phema_setting_equals(out->setting), out->value);
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status) {
         out->reason = phema_arena_copy(&out->memory, text.data, text.size);
