@@ -11,6 +11,7 @@
 
 #include "outputs.h"
 #include "phema/json.h"
+#include "phema/mapped_file.h"
 #include "phema/setting.h"
 
 /* Limit for copied configurations and tokenizers. */
@@ -23,7 +24,7 @@ struct sharding {
     size_t *shard_of;   /* [n_tensors] */
     const char **names; /* [n] of the shards */
     size_t n;
-    const char *index_name;
+    const char *index_name; /* NULL: one file, which needs none */
 };
 
 static const char *base_of(const char *path)
@@ -58,6 +59,22 @@ static enum phema_status copy_sharding(struct sharding *sharding, const struct d
     const char *index = base_of(phema_checkpoint_file_label(draft->newest, 0));
     sharding->index_name = phema_arena_copy(draft->arena, index, strlen(index));
     return sharding->index_name ? PHEMA_OK : phema_fail_memory(err);
+}
+
+/* The one file of the newest snapshot's folder, under its name where that is one of safetensors. */
+static enum phema_status copy_single(struct sharding *sharding, const struct draft *draft,
+                                     struct phema_error *err)
+{
+    const char *name = base_of(phema_checkpoint_file_label(draft->newest, 0));
+    const char *end = phema_format_extension("safetensors");
+    if (!phema_ends_with(name, end))
+        name = "model.safetensors";
+    sharding->n = 1;
+    sharding->names = phema_arena_array(draft->arena, 1, sizeof(char *));
+    if (!sharding->names)
+        return phema_fail_memory(err);
+    sharding->names[0] = phema_arena_copy(draft->arena, name, strlen(name));
+    return sharding->names[0] ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* Fills one shard after another, in the newest snapshot's order of tensors. A tensor that is larger
@@ -167,6 +184,65 @@ static bool is_side_file(const char *name)
     return name[0] != '.' && !phema_ends_with(name, ".partial") && !phema_path_names_tensors(name);
 }
 
+/* ---- The dtype in a configuration ---- */
+
+/* As torch names it; NULL: libraries have no models of it. */
+static const char *name_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F64    ? "float64"
+           : dtype == PHEMA_F32  ? "float32"
+           : dtype == PHEMA_F16  ? "float16"
+           : dtype == PHEMA_BF16 ? "bfloat16"
+                                 : NULL;
+}
+
+/* A member that says in which dtype the model is loaded. */
+static bool says_dtype(struct phema_json_field *field)
+{
+    size_t size = 0;
+    const char *key = phema_json_key(field, &size);
+    return (phema_bytes_are(key, size, "dtype") || phema_bytes_are(key, size, "torch_dtype")) &&
+           phema_json_type(phema_json_value(field)) == PHEMA_JSON_STRING;
+}
+
+/* The configuration with the dtype of the tensors; empty: it says none. Of invalid ones, too. */
+static enum phema_status change_dtype(struct phema_strbuf *text, const char *path,
+                                      enum phema_dtype dtype, struct phema_error *err)
+{
+    const char *name = name_dtype(dtype);
+    struct phema_error ignored = {0};
+    struct phema_file *file = NULL;
+    struct phema_json *root = NULL;
+    enum phema_status status = phema_file_open(&file, path, err);
+    if (status)
+        return status;
+    bool is_any = name && phema_json_parse(&root, phema_file_span(file), &ignored) == PHEMA_OK &&
+                  (phema_json_get(root, "dtype") || phema_json_get(root, "torch_dtype"));
+    struct phema_json_out out = {.text = text, .is_pretty = true};
+    if (is_any)
+        phema_json_out_open(&out, NULL, '{');
+    for (struct phema_json_field *field = is_any ? phema_json_first(root) : NULL; field;
+         field = phema_json_next(root, field)) {
+        size_t size = 0;
+        const char *key = phema_json_key(field, &size);
+        phema_json_out_key(&out, key, size);
+        if (says_dtype(field))
+            phema_json_out_string(&out, NULL, name);
+        else
+            phema_json_out_copy(&out, NULL, phema_json_value(field));
+    }
+    if (is_any) {
+        phema_json_out_close(&out, '}');
+        phema_strbuf_puts(text, "\n");
+        status = phema_strbuf_check(text, err);
+    }
+    phema_json_free(root);
+    phema_file_close(file);
+    return status;
+}
+
+/* ---- Copies ---- */
+
 static enum phema_status add_copy(struct draft *draft, const char *directory, const char *name,
                                   const struct sharding *sharding, struct phema_error *err)
 {
@@ -175,7 +251,8 @@ static enum phema_status add_copy(struct draft *draft, const char *directory, co
         return phema_fail_memory(err);
     struct stat st;
     bool is_copied = is_side_file(name) && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-                     st.st_size <= MAX_SIDE_FILE_BYTES && strcmp(name, sharding->index_name) != 0;
+                     st.st_size <= MAX_SIDE_FILE_BYTES &&
+                     (!sharding->index_name || strcmp(name, sharding->index_name) != 0);
     if (!is_copied) {
         free(path);
         return PHEMA_OK;
@@ -186,7 +263,15 @@ static enum phema_status add_copy(struct draft *draft, const char *directory, co
         free(path);
         return status;
     }
-    return outputs_add_side_file(draft, name, path, NULL, false, err);
+    struct phema_strbuf text = {0};
+    if (strcmp(name, OUTPUTS_CONFIG) == 0 && draft->options->has_dtype)
+        status = change_dtype(&text, path, draft->options->dtype, err);
+    if (status || text.data) {
+        free(path);
+        path = NULL;
+    }
+    return status ? status
+                  : outputs_add_side_file(draft, name, path, path ? NULL : &text, false, err);
 }
 
 /* Those of the directory of the newest checkpoint, or of its index. */
@@ -247,13 +332,16 @@ static enum phema_status add_shards(struct draft *draft, size_t output,
 static enum phema_status lay_out(struct sharding *sharding, struct draft *draft,
                                  struct phema_error *err)
 {
+    bool is_sharded = strcmp(phema_checkpoint_format(draft->newest), "sharded") == 0;
     enum phema_status status = draft->options->shard_bytes ? shard_by_size(sharding, draft, err)
-                                                           : copy_sharding(sharding, draft, err);
+                               : is_sharded                ? copy_sharding(sharding, draft, err)
+                                                           : copy_single(sharding, draft, err);
     for (size_t j = 0; j < draft->outputs->m && !status; j++)
         status = add_shards(draft, j, sharding, err);
     if (status)
         return status;
-    status = add_index(draft, sharding, err);
+    if (sharding->index_name)
+        status = add_index(draft, sharding, err);
     return status ? status : add_copies(draft, sharding, err);
 }
 

@@ -119,6 +119,20 @@ static bool copies_directory(const struct phema_outputs_options *options)
     return is_one;
 }
 
+/* A folder with one file of tensors and the configuration of the model: libraries load the folder. */
+static bool is_model_folder(const struct draft *draft)
+{
+    const struct phema_series *series = draft->plan->series;
+    const char *path = phema_checkpoint_path(draft->newest);
+    struct phema_strbuf config = {0};
+    struct stat st;
+    phema_strbuf_printf(&config, "%s/" OUTPUTS_CONFIG, path);
+    bool has_config = !config.is_failed && stat(config.data, &st) == 0 && S_ISREG(st.st_mode);
+    phema_strbuf_clear(&config);
+    return has_config && is_directory(path) && phema_checkpoint_n_files(draft->newest) == 1 &&
+           !series->snapshots[series->n - 1].key;
+}
+
 /* Form and extension of outputs in a directory: those of the newest snapshot. */
 static void choose_form(enum phema_output_form *form, const char **end, const struct draft *draft)
 {
@@ -135,7 +149,7 @@ static void choose_form(enum phema_output_form *form, const char **end, const st
         *end = "";
         return;
     }
-    if (!into && (draft->options->shard_bytes ||
+    if (!into && (draft->options->shard_bytes || is_model_folder(draft) ||
                   strcmp(phema_checkpoint_format(draft->newest), "sharded") == 0)) {
         *form = PHEMA_FORM_SHARDED;
         *end = "";

@@ -26,6 +26,9 @@ static inline bool outputs_is_counter(const struct phema_series_tensor *entry)
     return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
 }
 
+/* The configuration of a model, beside its tensors. */
+#define OUTPUTS_CONFIG "config.json"
+
 /* ---- copy_changes.c: what is replaced in a copy ---- */
 
 struct extent_list {
