@@ -422,6 +422,9 @@ static enum phema_status check_described(const struct series_builder *builder,
 {
     struct phema_profile said;
     const struct phema_series_options *options = builder->options;
+    /* a model that began as such an average may keep the keys */
+    if (snapshot->profile.shape == PHEMA_SHAPE_RAW)
+        return PHEMA_OK;
     enum phema_status status = phema_spec_profile(&said, described, snapshot->time, err);
     if (status || compare_profiles(&said, &snapshot->profile) <= MOST_WEIGHT_APART)
         return status;
