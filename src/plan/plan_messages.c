@@ -137,10 +137,14 @@ PHEMA_FALLIBLE phema_series_fail_wrong(const struct phema_series *series,
     if (!status)
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s", text.data);
     phema_strbuf_clear(&text);
-    if (status == PHEMA_ERR_INPUTS && checks->setting)
+    if (status != PHEMA_ERR_INPUTS)
+        return status;
+    if (checks->setting)
         (void)phema_suggest(err, status, checks->setting, checks->value);
-    else if (status == PHEMA_ERR_INPUTS && series->assumed)
+    else if (series->assumed)
         (void)phema_suggest(err, status, PHEMA_SET_INPUT_PROFILE, series->to_fill);
+    if (checks->setting == PHEMA_SET_INPUT_PROFILE) /* that of the user is the wrong one */
+        return phema_blame(err, status, checks->setting);
     return status;
 }
 
