@@ -19,6 +19,11 @@ struct phema_span {
     size_t size;
 };
 
+static inline struct phema_span phema_span_of(const char *text)
+{
+    return (struct phema_span){(const uint8_t *)text, strlen(text)};
+}
+
 /* false, and *out as it was, when the result does not fit 64 bits */
 static inline bool phema_size_add(uint64_t *out, uint64_t a, uint64_t b)
 {

@@ -439,22 +439,23 @@ static void list_folder(struct folder_list *list, const char *path, unsigned n_l
         clear_finding(&finding);
         return;
     }
-    if (is_one_checkpoint(&finding, path)) {
+    bool is_one = is_one_checkpoint(&finding, path);
+    /* an average may lie in a folder beside the file of the model */
+    bool has_folders = n_levels && (is_one ? finding.n_files == 1 && !finding.is_distributed
+                                           : finding.n_files == 0);
+    if (is_one)
         add_to_folder(list, path, NULL);
-    } else {
-        for (size_t i = 0; i < finding.names.n && !list->is_failed; i++) {
-            const char *name = finding.names.at[i].text;
-            char *below = NULL;
-            struct stat st;
-            if (names_training(name) || asprintf(&below, "%s/%s", path, name) < 0)
-                continue;
-            if (finding.names.at[i].is_checkpoint)
-                add_to_folder(list, path, name);
-            else if (finding.n_files == 0 && n_levels && lstat(below, &st) == 0 &&
-                     S_ISDIR(st.st_mode))
-                list_folder(list, below, n_levels - 1);
-            free(below);
-        }
+    for (size_t i = 0; i < finding.names.n && !list->is_failed; i++) {
+        const char *name = finding.names.at[i].text;
+        char *below = NULL;
+        struct stat st;
+        if (names_training(name) || asprintf(&below, "%s/%s", path, name) < 0)
+            continue;
+        if (!is_one && finding.names.at[i].is_checkpoint)
+            add_to_folder(list, path, name);
+        else if (has_folders && lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
+            list_folder(list, below, n_levels - 1);
+        free(below);
     }
     clear_finding(&finding);
 }

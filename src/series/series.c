@@ -167,6 +167,50 @@ static bool is_any_left(const struct candidate_list *candidates)
     return false;
 }
 
+static struct phema_span stem_of(const struct candidate *candidate)
+{
+    const char *dot = strrchr(candidate->base, '.');
+    size_t size = dot ? (size_t)(dot - candidate->base) : strlen(candidate->base);
+    return (struct phema_span){(const uint8_t *)candidate->base, size};
+}
+
+static bool is_called_average(const struct candidate *candidate)
+{
+    return candidate->base && says_average(stem_of(candidate));
+}
+
+/* Whether names beside those of a layout are these and a word for average: "checkpoint-50-ema". */
+static bool has_averages_beside(const struct candidate_list *candidates)
+{
+    const struct layout *layout = candidates->layout;
+    bool has_plain_names = layout == &layout_hf || layout == &layout_steps ||
+                           layout == &layout_cosmos || layout == &layout_lightning ||
+                           layout == &layout_megatron;
+    for (size_t i = 0; i < candidates->n && has_plain_names; i++) {
+        const struct candidate *average = &candidates->items[i];
+        if (!average->is_left_out || !is_called_average(average))
+            continue;
+        for (size_t j = 0; j < candidates->n; j++) {
+            const struct candidate *raw = &candidates->items[j];
+            if (!raw->is_left_out && !is_called_average(raw) &&
+                span_begins_with(stem_of(raw), stem_of(average)))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a layout of one file a time may have taken the average beside its raw parameters. */
+static bool has_averages_among(const struct candidate_list *candidates)
+{
+    size_t n_called = 0, n = 0;
+    for (size_t i = 0; i < candidates->n; i++) {
+        n += !candidates->items[i].is_left_out;
+        n_called += !candidates->items[i].is_left_out && is_called_average(&candidates->items[i]);
+    }
+    return n_called && n_called < n;
+}
+
 static bool is_one_checkpoint(const char *path)
 {
     return phema_directory_has_model(path, true) || phema_directory_has_parts(path) ||
@@ -219,11 +263,13 @@ static enum phema_status find_snapshots(struct series_builder *builder, struct p
     bool may_be_folders =
         !status && (candidates->layout == &layout_hf || candidates->layout == &layout_custom ||
                     candidates->layout == &layout_steps || candidates->layout == &layout_megatron);
-    if (may_be_folders)
+    if (may_be_folders ||
+        (!status && candidates->layout == &layout_lightning && has_averages_among(candidates)))
         status = twin_files_choose(candidates, &options, err);
     bool is_layout_given = options.layout && strcmp(options.layout, "auto") != 0;
     if (status || options.name_regex || is_layout_given || candidates->n_outputs ||
-        candidates->fault || candidates->layout == &layout_manifest || is_any_left(candidates) ||
+        candidates->fault || candidates->layout == &layout_manifest ||
+        (is_any_left(candidates) && !has_averages_beside(candidates)) ||
         is_one_checkpoint(options.snapshots))
         return status;
     bool counts_steps = false;

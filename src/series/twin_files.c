@@ -199,12 +199,27 @@ static bool names_model(const char *kind)
     return false;
 }
 
+/* Whether a kind is the folder that all others lie in: its own file is the checkpoint. */
+static bool holds_others(const struct kinds *kinds, const char *text)
+{
+    size_t size = strlen(text);
+    for (size_t k = 0; k < kinds->n; k++) {
+        const char *other = kinds->items[k].text;
+        if (other != text && (strncmp(other, text, size) != 0 || other[size] != '/'))
+            return false;
+    }
+    return true;
+}
+
 /* Of kinds that are no twins, the one that is named as a model. */
 static enum phema_status choose_model(struct candidate_list *candidates, const struct kinds *kinds,
                                       const char *root, struct phema_error *err)
 {
     const char *model = NULL;
     for (size_t k = 0; k < kinds->n; k++) {
+        if (holds_others(kinds, kinds->items[k].text))
+            return leave_out_others(candidates, kinds, "beside the model", kinds->items[k].text,
+                                    err);
         if (!names_model(kinds->items[k].text))
             continue;
         if (model)
@@ -247,15 +262,10 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
     return status;
 }
 
-static struct phema_span span_of(const char *text)
-{
-    return (struct phema_span){(const uint8_t *)text, strlen(text)};
-}
-
 static const struct kind *find_kind(const struct kinds *kinds, struct phema_span text)
 {
     const struct kind *kind = kinds->items;
-    while (span_of(kind->text).data != text.data)
+    while (phema_span_of(kind->text).data != text.data)
         kind++;
     return kind;
 }
@@ -271,8 +281,8 @@ static enum phema_status decide(struct candidate_list *candidates, const struct 
             struct twin_decision decision;
             struct twin_pair *pair = &pairs[judgement.n_all];
             bool are_twins = false;
-            *pair = (struct twin_pair){.first = span_of(kinds->items[first].text),
-                                       .second = span_of(kinds->items[second].text)};
+            *pair = (struct twin_pair){.first = phema_span_of(kinds->items[first].text),
+                                       .second = phema_span_of(kinds->items[second].text)};
             status = compare_kinds(&decision, &are_twins, candidates, kinds, first, second,
                                    &options->checkpoint, err);
             if (!status)

@@ -22,8 +22,7 @@
 
 /* ---- Names as hints ---- */
 
-/* Whether a word of the prefix says average. */
-static bool says_average(struct phema_span prefix)
+bool says_average(struct phema_span prefix)
 {
     static const char *const words[] = {"ema",    "avg", "average", "averaged", "averages",
                                         "shadow", "swa", "polyak",  "teacher",  "target"};

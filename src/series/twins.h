@@ -58,6 +58,9 @@ PHEMA_FALLIBLE twin_evidence_read(struct twin_evidence *evidence,
 
 /* ---- twins.c ---- */
 
+/* Whether a word of a key or a name says average: "ema", "checkpoint-50-avg". */
+bool says_average(struct phema_span prefix);
+
 /* What decides which set of a pair is the average. */
 struct twin_decision {
     bool is_first;    /* the average */
