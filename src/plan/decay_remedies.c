@@ -172,7 +172,7 @@ static bool reset_profiles(struct phema_profile *profiles, const struct pairs *p
     return true;
 }
 
-#define N_PLACES ((size_t)16) /* between two times, where a reset is tried */
+#define N_PLACES ((size_t)16) /* between two times, where a reset is tried; then to the step */
 #define N_BEFORE ((size_t)4)  /* steps before the first that is refuted */
 #define N_BEHIND ((size_t)8)  /* steps that are compared */
 
@@ -198,16 +198,19 @@ static struct restart find_likeliest(struct phema_profile *profiles, const struc
 {
     struct restart best = {.rated = HUGE_VAL};
     for (size_t j = k > N_BEFORE ? k - N_BEFORE : 0; j <= k; j++)
-        for (size_t i = 0; i < 2 * N_PLACES; i++) {
+        for (size_t i = 0; i < N_PLACES; i++) {
             double length = pairs->ends[j + 1] - pairs->ends[j];
-            double at = pairs->ends[j] + length * (double)(i / 2) / N_PLACES;
-            try_restart(&best, profiles, pairs, k, length < N_PLACES ? at : round(at), i % 2);
+            double at = pairs->ends[j] + length * (double)i / (double)N_PLACES;
+            at = length < (double)N_PLACES ? at : round(at);
+            try_restart(&best, profiles, pairs, k, at, false);
+            try_restart(&best, profiles, pairs, k, at, true);
         }
-    double step = (pairs->ends[k + 1] - pairs->ends[k]) / N_PLACES, least = fmin(1, step);
-    for (; step > least; step = fmax(least, floor(step / 2))) {
-        double middle = best.at, by = fmax(least, floor(step / 2));
-        try_restart(&best, profiles, pairs, k, middle - by, best.restarts_count);
-        try_restart(&best, profiles, pairs, k, middle + by, best.restarts_count);
+    double step = (pairs->ends[k + 1] - pairs->ends[k]) / (double)N_PLACES;
+    while (step > 1) {
+        step = fmax(1, floor(step / 2));
+        double middle = best.at;
+        try_restart(&best, profiles, pairs, k, middle - step, best.restarts_count);
+        try_restart(&best, profiles, pairs, k, middle + step, best.restarts_count);
     }
     return best;
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "phema/error.h"
+#include "phema/span.h"
 
 #define LEAST_ELEMENTS ((size_t)64)
 #define LEAST_SHARED   16.0 /* elements among which (theta - e)^2 is shared, effectively */
@@ -88,8 +88,8 @@ struct equations {
 static void add_terms(struct equations *sums, const struct terms *terms, bool is_instrumented)
 {
     double w = terms->weight, begin = terms->rounding_raw[0], end = terms->rounding_raw[1];
-    for (unsigned r = 0; r < 2; r++) {
-        for (unsigned c = 0; c < 2; c++)
+    for (size_t r = 0; r < 2; r++) {
+        for (size_t c = 0; c < 2; c++)
             sums->zx[r][c] += w * terms->z[r] * terms->x[c];
         sums->zy[r] += w * terms->z[r] * terms->y;
         sums->xx[2 * r] += w * terms->x[r] * terms->x[r];
@@ -135,8 +135,8 @@ static double weakest_correlation(const struct equations *sums)
     double trace = 0;
     if (!(xx > 0) || !(zz > 0))
         return 0;
-    for (unsigned r = 0; r < 2; r++)
-        for (unsigned c = 0; c < 2; c++) {
+    for (size_t r = 0; r < 2; r++)
+        for (size_t c = 0; c < 2; c++) {
             const double *row = sums->zx[r], *other = sums->zx[c];
             double both = (x[2] * row[0] * other[0] - x[1] * row[0] * other[1] -
                            x[1] * row[1] * other[0] + x[0] * row[1] * other[1]) /
@@ -171,11 +171,11 @@ static double variance(const struct phema_decay_rows *rows, const double *weight
 
 #define NO_ESTIMATE                                                                                \
     {                                                                                              \
-        NAN, NAN                                                                                   \
+        PHEMA_UNKNOWN, PHEMA_UNKNOWN                                                               \
     }
 static const struct phema_estimate no_estimate = NO_ESTIMATE;
 static const struct phema_decay_interval unknown_interval = {
-    .kept = NO_ESTIMATE, .place = NAN, .plain = NO_ESTIMATE, .instrumented = NO_ESTIMATE};
+    .kept = NO_ESTIMATE, .place = PHEMA_UNKNOWN, .plain = NO_ESTIMATE, .instrumented = NO_ESTIMATE};
 
 /* place: NULL, or out */
 static struct phema_estimate estimate(double *place, const struct phema_decay_rows *rows,

@@ -131,7 +131,8 @@ static void make_files(struct files *files, const struct training *training, uin
     uint64_t random = seed;
     memset(files, 0, sizeof(*files));
     for (size_t i = 0; i < N_ELEMS; i++) {
-        double scale = pow(10, (double)(i * N_TENSORS / N_ELEMS) / 2 - 2); /* of its tensor */
+        size_t tensor = i * N_TENSORS / N_ELEMS;
+        double scale = pow(10, (double)tensor / 2 - 2);
         train(averages, raws, training, scale, &random);
         for (size_t k = 0; k < N_TIMES; k++) {
             files->averages[k][i] = round_to(&files->spacings[i], averages[k], training->digits);
