@@ -117,6 +117,8 @@ static enum phema_status judge(struct searching *searching, const struct phema_p
     (void)phema_fail(err, status, "%s: %s; %swarn searches all the same", plan->series->root,
                      why.message, phema_setting_equals(PHEMA_SET_CHECKS));
     phema_error_copy_changes(err, &why);
+    if (plan->checks.setting == PHEMA_SET_INPUT_PROFILE)
+        return phema_blame(err, status, plan->checks.setting);
     return err->n_changes ? status : phema_suggest(err, status, PHEMA_SET_CHECKS, "warn");
 }
 

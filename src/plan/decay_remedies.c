@@ -259,19 +259,24 @@ static bool may_have_spec(const struct doctor *doctor)
 
 #define LEAST_COUNTED 5.0 /* steps of an epoch */
 
-/* Names that count more than steps: a claimed half-life is so many times too long. */
-static void write_counted(struct phema_strbuf *text, const struct pairs *pairs, const char *unit)
+/* Names that count more than steps: a claimed half-life is so many times too long. A profile per epoch
+ * would fit, but the times would stay wrong. */
+static bool write_counted(struct phema_strbuf *text, const struct pairs *pairs, const char *unit)
 {
     const struct phema_decay_set *set = &pairs->set;
     const struct phema_profile *newest = &pairs->labels[pairs->n - 1]->profile;
     double times = newest->half_life / set->half_life;
     if (!decay_set_is_other(set) || set->kind != PHEMA_DECAYS_STEADY ||
         newest->shape != PHEMA_SHAPE_EMA || !(times > LEAST_COUNTED) || strcmp(unit, "steps") != 0)
-        return;
+        return false;
+    bool is_certain = true; /* nobody stores checkpoints every few steps */
+    for (size_t k = 0; k < set->n; k++)
+        is_certain = is_certain && set->steps[k].length <= LEAST_COUNTED;
     phema_strbuf_printf(text,
                         "; the profile would fit if the times counted some %.2g steps each, such "
-                        "as epochs",
-                        times);
+                        "as epochs%s",
+                        times, is_certain ? ": a manifest gives them in steps" : "");
+    return is_certain;
 }
 
 /* Where the decay is another one: what it is, and a profile that fits. */
@@ -280,8 +285,9 @@ static void explain_other(struct phema_strbuf *text, const struct doctor *doctor
 {
     struct phema_decays *out = doctor->out;
     phema_decay_set_describe(text, &pairs->set, doctor->series->unit);
-    write_counted(text, pairs, doctor->series->unit);
-    if (!decay_set_is_other(&pairs->set) || !may_have_spec(doctor))
+    bool is_counted = write_counted(text, pairs, doctor->series->unit);
+    bool is_bound = pairs->set.kind == PHEMA_DECAYS_SHORT; /* which many profiles keep */
+    if (is_counted || is_bound || !decay_set_is_other(&pairs->set) || !may_have_spec(doctor))
         return;
     if (find_usual(doctor, pairs, profiles))
         phema_strbuf_printf(text, "; of the usual settings %s fits best", out->value);

@@ -143,8 +143,6 @@ PHEMA_FALLIBLE phema_series_fail_wrong(const struct phema_series *series,
         (void)phema_suggest(err, status, checks->setting, checks->value);
     else if (series->assumed)
         (void)phema_suggest(err, status, PHEMA_SET_INPUT_PROFILE, series->to_fill);
-    if (checks->setting == PHEMA_SET_INPUT_PROFILE) /* that of the user is the wrong one */
-        return phema_blame(err, status, checks->setting);
     return status;
 }
 

@@ -437,5 +437,8 @@ PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_opti
     if (!is_failure || plan->checks.verdict != PHEMA_SERIES_WRONG)
         return PHEMA_OK;
     status = phema_series_fail_wrong(plan->series, &plan->checks, err);
-    return phema_fail_in(err, status, "%s", plan->series->root);
+    (void)phema_fail_in(err, status, "%s", plan->series->root);
+    if (plan->checks.setting == PHEMA_SET_INPUT_PROFILE) /* that of the user is the wrong one */
+        return phema_blame(err, status, plan->checks.setting);
+    return status;
 }

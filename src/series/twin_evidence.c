@@ -99,7 +99,8 @@ static enum phema_status add_evidence(struct twin_evidence *evidence, struct phe
         evidence->forward += forward * forward;
         evidence->backward += backward * backward;
         evidence->apart += apart * apart;
-        evidence->size += values[1][0][i] * values[1][0][i] + values[1][1][i] * values[1][1][i];
+        evidence->sizes[0] += values[1][0][i] * values[1][0][i];
+        evidence->sizes[1] += values[1][1][i] * values[1][1][i];
     }
     return PHEMA_OK;
 }

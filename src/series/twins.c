@@ -15,6 +15,10 @@
 
 /* Twins of a training are near each other: their difference, squared, is a small part of them. */
 #define MOST_APART 0.3
+/* A long average that is called so may lag far behind, but it has come the same way, and has a similar
+ * norm: one of gradients has not. */
+#define MOST_APART_NAMED 0.8
+#define MOST_LARGER      4.0
 /* Averages that differ by so little, squared, to that of the raw set: by the rounding of a dtype. */
 #define LEAST_APART 0.01
 /* Where no name says average: two networks that began alike have margins up to 0.18. */
@@ -130,9 +134,14 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
                                                        pair->second.size - pair->first.size});
     const struct twin_evidence *evidence = &out->evidence;
     bool differs = has_evidence && evidence->forward != evidence->backward;
-    bool is_near = evidence->apart <= MOST_APART * evidence->size;
+    bool is_named = says_first != says_second;
+    double size = evidence->sizes[0] + evidence->sizes[1];
+    bool is_near = evidence->apart <= MOST_APART * size;
+    bool is_akin = evidence->apart <= MOST_APART_NAMED * size &&
+                   evidence->sizes[0] <= MOST_LARGER * evidence->sizes[1] &&
+                   evidence->sizes[1] <= MOST_LARGER * evidence->sizes[0];
     *is_unclear = false;
-    if (differs && !is_near)
+    if (differs && !is_near && !(is_named && is_akin))
         return false;
     out->is_by_data = differs;
     /* The first is the average where it stays nearer to the second's past than the reverse. */
@@ -141,7 +150,6 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
     out->contradicts = says_first != says_second && says_first != out->is_first;
     double difference = fabs(evidence->forward - evidence->backward);
     bool is_clear = difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
-    bool is_named = says_first != says_second;
     *is_unclear = !is_named && out->is_by_data && pair->has_most && !is_clear;
     return is_named || (out->is_by_data && pair->has_half && is_clear);
 }
@@ -242,7 +250,7 @@ void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
 static bool is_none(const struct twin_judged *judged)
 {
     const struct twin_evidence *evidence = &judged->decision.evidence;
-    return judged->decision.is_still || (evidence->size > 0 && evidence->apart == 0);
+    return judged->decision.is_still || (evidence->sizes[0] > 0 && evidence->apart == 0);
 }
 
 static void drop_others(struct twin_judgement *judgement)
@@ -535,6 +543,7 @@ enum phema_status twins_compare(struct twin_decision *decision, bool *are_twins,
         return status;
     const struct twin_pair names = {.first = {(const uint8_t *)first, strlen(first)},
                                     .second = {(const uint8_t *)second, strlen(second)},
+                                    .has_half = true,
                                     .has_most = true};
     bool is_unclear = false; /* then the file that is named as the model is taken, if any */
     *are_twins = decide(decision, &is_unclear, &names, true);

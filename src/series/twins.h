@@ -45,7 +45,8 @@ struct twin_evidence {
     double forward;  /* |second, later - first, earlier|^2 */
     double backward; /* |first, later - second, earlier|^2 */
     double moved[2]; /* |later - earlier|^2 of the first, of the second */
-    double apart, size;
+    double apart;    /* |first, later - second, later|^2 */
+    double sizes[2]; /* |first, later|^2, |second, later|^2 */
 };
 
 /* Adds what the data say. Tensors that are missing or of other dtypes add nothing.
