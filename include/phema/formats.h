@@ -236,6 +236,9 @@ bool phema_directory_has_parts(const char *path);
  * Returns false without memory. */
 bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena *arena,
                        const char *path);
+/* What a file of a format that is not read is, as the end of a sentence ("is a GGUF file, ..."); NULL:
+ * none is known. */
+const char *phema_foreign_file(const char *path);
 /* What a directory of a format that is not read is ("an Orbax checkpoint"); NULL: none is known. */
 const char *phema_foreign_directory(const char *path);
 /* True when a name in a directory is a usual one of a model: of an index or of distributed

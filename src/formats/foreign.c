@@ -2,6 +2,7 @@
 /* foreign.c - Formats of others, which are not read: recognised by their first bytes, or a directory
  * by the names in it, so that the refusal says what it is and what to do. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,41 +14,10 @@ static bool begins(struct phema_span content, size_t at, const char *magic, size
     return content.size >= at + size && memcmp(content.data + at, magic, size) == 0;
 }
 
-static bool is_tar(struct phema_span content)
-{
-    return begins(content, 257, "ustar", 5);
-}
-
-static bool is_gzip(struct phema_span content)
-{
-    return begins(content, 0, "\x1f\x8b", 2);
-}
-
-static bool is_hdf5(struct phema_span content)
-{
-    return begins(content, 0, "\x89HDF\r\n\x1a\n", 8);
-}
-
-static bool is_gguf(struct phema_span content)
-{
-    return begins(content, 0, "GGUF", 4);
-}
-
-static bool is_npy(struct phema_span content)
-{
-    return begins(content, 0, "\x93NUMPY", 6);
-}
-
 static bool is_html(struct phema_span content)
 {
     return begins(content, 0, "<!DOCTYPE", 9) || begins(content, 0, "<!doctype", 9) ||
            begins(content, 0, "<html", 5);
-}
-
-static bool is_lfs_pointer(struct phema_span content)
-{
-    static const char first[] = "version https://git-lfs";
-    return begins(content, 0, first, sizeof(first) - 1);
 }
 
 /* A text of 1 to 31 printable bytes whose length is the low five bits of the byte before. */
@@ -79,29 +49,66 @@ static bool is_onnx(struct phema_span content)
            content.data[1] < 0x40 && content.data[3] < 0x20 && is_short_text(content, 3);
 }
 
+/* By the bytes at a place. */
+static const struct {
+    size_t at, size;
+    const char *magic, *sentence;
+} magics[] = {
+#define MAGIC(at, magic, sentence)                                                                 \
+    {                                                                                              \
+        at, sizeof(magic) - 1, magic, sentence                                                     \
+    }
+    MAGIC(257, "ustar",
+          "is a tar archive (a .nemo file, or torch 0.1), which is not read; unpack it, and name "
+          "the checkpoint inside"),
+    MAGIC(0, "\x1f\x8b",
+          "is a gzip file (a .nemo or .tar.gz archive), which is not read; unpack it, and name the "
+          "checkpoint inside"),
+    MAGIC(0,
+          "\xfd"
+          "7zXZ",
+          "is an xz file, which is not read; unpack it, and name the checkpoint inside"),
+    MAGIC(0, "BZh",
+          "is a bzip2 file, which is not read; unpack it, and name the checkpoint inside"),
+    MAGIC(0, "7z\xbc\xaf",
+          "is a 7z archive, which is not read; unpack it, and name the checkpoint inside"),
+    MAGIC(0, "\x89HDF\r\n\x1a\n",
+          "is an HDF5 file (Keras, TensorFlow), which is not read; load it with its library, and "
+          "write its arrays with safetensors.numpy.save_file"),
+    MAGIC(0, "GGUF",
+          "is a GGUF file, which is not read; average the checkpoints, and convert the result"),
+    MAGIC(0, "lmgg",
+          "is a GGML file, which is not read; average the checkpoints, and convert the result"),
+    MAGIC(0, "\x93NUMPY",
+          "is a NumPy .npy file, which is not read; write it with safetensors.numpy.save_file"),
+    MAGIC(4, "TFL3",
+          "is a TensorFlow Lite file, which is not read; average the checkpoints, and convert the "
+          "result"),
+    MAGIC(0, "MATLAB",
+          "is a MATLAB file, which is not read; write its arrays with safetensors.numpy.save_file"),
+    MAGIC(0, "PAR1", "is a Parquet file, not a checkpoint"),
+    MAGIC(0, "SQLite format 3", "is an SQLite database, not a checkpoint"),
+    MAGIC(0, "version https://git-lfs",
+          "is a pointer of Git LFS, not the file itself; fetch it with 'git lfs pull'"),
+#undef MAGIC
+};
+
+/* By their structure. */
 static const struct {
     bool (*is_it)(struct phema_span content);
     const char *sentence;
 } kinds[] = {
-    {is_tar,
-     "is a tar archive (a .nemo file, or torch 0.1), which is not read; unpack it, and name "
-     "the checkpoint inside"},
-    {is_gzip, "is a gzip file (a .nemo or .tar.gz archive), which is not read; unpack it, and name "
-              "the checkpoint inside"},
-    {is_hdf5,
-     "is an HDF5 file (Keras, TensorFlow), which is not read; load it with its library, and "
-     "write its arrays with safetensors.numpy.save_file"},
-    {is_gguf, "is a GGUF file, which is not read; average the checkpoints, and convert the result"},
-    {is_npy, "is a NumPy .npy file, which is not read; write it with safetensors.numpy.save_file"},
     {is_msgpack, "is a msgpack file (as Flax writes), which is not read; load it with "
                  "flax.serialization, and write its arrays with safetensors.numpy.save_file"},
     {is_onnx, "is an ONNX file, which is not read; average the checkpoints, and export the result"},
-    {is_lfs_pointer, "is a pointer of Git LFS, not the file itself; fetch it with 'git lfs pull'"},
     {is_html, "is a web page, not a checkpoint: the download has failed; download it again"},
 };
 
 static const char *find(struct phema_span content)
 {
+    for (size_t i = 0; i < ARRAY_LEN(magics); i++)
+        if (begins(content, magics[i].at, magics[i].magic, magics[i].size))
+            return magics[i].sentence;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (kinds[i].is_it(content))
             return kinds[i].sentence;
@@ -146,7 +153,30 @@ const char *foreign_zip(const char *name, size_t size)
     return NULL;
 }
 
-/* ---- Directories ---- */
+/* ---- Files and directories ---- */
+
+/* The name of its first member, "w.npy", says what a zip archive is. */
+static const char *find_zip(struct phema_span content)
+{
+    size_t size = content.size > 30 ? content.data[26] + 256u * content.data[27] : 0;
+    return begins(content, 0, "PK\3\4", 4) && content.size - 30 >= size
+               ? foreign_zip((const char *)content.data + 30, size)
+               : NULL;
+}
+
+const char *phema_foreign_file(const char *path)
+{
+    uint8_t start[512];
+    struct stat st;
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* a pipe would wait */
+    FILE *file = is_file ? fopen(path, "rbe") : NULL;
+    if (!file)
+        return NULL;
+    struct phema_span content = {start, fread(start, 1, sizeof(start), file)};
+    (void)fclose(file);
+    const char *found = find(content);
+    return found ? found : find_zip(content);
+}
 
 const char *phema_foreign_directory(const char *path)
 {

@@ -55,9 +55,22 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+#define MOST_PROBED 64 /* files whose first bytes are read */
+
 /* Checkpoints of a format that is not read, here or in the folders. */
 static bool find_foreign(const struct listing *listing, const char *path, struct phema_error *err)
 {
+    struct phema_name_buffer shown;
+    for (size_t i = 0; i < listing->candidates.n && i < MOST_PROBED && listing->n == 0; i++) {
+        const struct candidate *candidate = &listing->candidates.items[i];
+        const char *sentence = phema_foreign_file(candidate->path);
+        if (!sentence)
+            continue;
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots here; '%s' %s", path,
+                         phema_name_escape(&shown, candidate->base, strlen(candidate->base)),
+                         sentence);
+        return true;
+    }
     const char *kind = phema_foreign_directory(path);
     for (size_t i = 0; i < listing->candidates.n && !kind; i++)
         if (is_directory(listing->candidates.items[i].path))

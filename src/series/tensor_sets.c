@@ -116,6 +116,24 @@ PHEMA_FALLIBLE phema_tensor_set_change(struct phema_set_change *out,
 
 /* ---- The scheme of a series ---- */
 
+/* Twins of the newest checkpoint: an average may begin after the first one. */
+static enum phema_status find_newest_twins(const struct twins **out,
+                                           struct candidate_list *candidates,
+                                           const struct phema_series_options *options,
+                                           struct phema_error *err)
+{
+    const struct candidate *newest = &candidates->items[candidates->n - 1];
+    struct phema_checkpoint *checkpoint = NULL;
+    if (candidates->n < 2 || !newest->path)
+        return PHEMA_OK;
+    enum phema_status status =
+        phema_checkpoint_open(&checkpoint, newest->path, &options->checkpoint, err);
+    if (!status)
+        status = twins_find(out, candidates, options, checkpoint, err);
+    phema_checkpoint_close(checkpoint);
+    return status;
+}
+
 PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *candidates,
                                  const struct phema_series_options *options,
                                  const struct phema_checkpoint *checkpoint, struct phema_error *err)
@@ -137,6 +155,8 @@ PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *
     const struct twins *twins = NULL;
     if (may_have_twins)
         status = twins_find(&twins, candidates, options, checkpoint, err);
+    if (may_have_twins && !status && !twins)
+        status = find_newest_twins(&twins, candidates, options, err);
     if (status)
         return status;
     if (twins)

@@ -41,7 +41,12 @@ static enum phema_status find_header(struct phema_span *out, struct phema_span c
                           "no checkpoint",
                           content.size);
     uint64_t size = phema_load_u64(content.data);
-    if (size > SAFETENSORS_MAX_HEADER_BYTES || size > content.size - 8)
+    if (size > SAFETENSORS_MAX_HEADER_BYTES)
+        return phema_fail(
+            err, PHEMA_ERR_FILE,
+            "its first bytes are those of no format that is read, such as safetensors "
+            "or PyTorch's; the file is damaged or no checkpoint");
+    if (size > content.size - 8)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected a safetensors header of at most %u bytes inside the file of "
                           "%zu bytes, found a length of %llu; the file is cut short, damaged or no "
