@@ -451,7 +451,7 @@ static struct phema_span find_nameless(const struct phema_checkpoint *checkpoint
     struct phema_span first = {NULL, 0}; /* all but the number, of the first one */
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         const char *name = tensors[i].name;
-        size_t stem = tensors[i].name_size, key = stem;
+        size_t stem = tensors[i].name_size, key;
         while (stem && isdigit((unsigned char)name[stem - 1]))
             stem--;
         for (key = stem; key && name[key - 1] != '.';)
