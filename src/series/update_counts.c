@@ -211,7 +211,8 @@ PHEMA_FALLIBLE update_counts_check(struct series_builder *builder, struct phema_
     struct counted counted = {.counter = builder->counter};
     if (!counted.counter || builder->options->n_resets)
         return PHEMA_OK;
-    counted.items = phema_arena_array(&builder->scratch, series->n + 1, sizeof(*counted.items));
+    counted.items =
+        phema_arena_array(&builder->scratch, series->n + 1, sizeof(struct phema_snapshot *));
     if (!counted.items)
         return phema_fail_memory(err);
     list_counted(&counted, series);

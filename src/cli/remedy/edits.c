@@ -33,7 +33,9 @@ static struct naming find_naming(const char *message, const char *word)
     struct naming best = {0};
     size_t size = strlen(word);
     for (const char *at = message; (at = strstr(at, word)) && *at; at++) {
-        char before = at > message ? at[-1] : ' ', after = at[size];
+        char before = ' ', after = at[size];
+        if (at > message)
+            before = at[-1];
         bool is_quoted = before == '\'' && after == '\'';
         bool is_cut = after == '.' && isalnum((unsigned char)at[size + 1]);
         bool is_word =
