@@ -250,6 +250,12 @@ static enum phema_status choose(const char **name, const struct finding *finding
 
 /* ---- Parts ---- */
 
+/* Such a name is a time: "100". */
+static bool is_number(const char *name)
+{
+    return name[strspn(name, "0123456789")] == '\0';
+}
+
 /* The subdirectories that hold a distributed checkpoint. */
 static enum phema_status find_parts(struct finding *finding, const char *directory,
                                     struct phema_error *err)
@@ -258,7 +264,7 @@ static enum phema_status find_parts(struct finding *finding, const char *directo
         const char *name = finding->names.at[i].text;
         char *path = NULL;
         struct stat st;
-        if (begins_with(name, states_of_training) ||
+        if (begins_with(name, states_of_training) || is_number(name) ||
             asprintf(&path, "%s/%s/.metadata", directory, name) < 0)
             continue;
         bool is_part = stat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -451,7 +457,9 @@ static void list_folder(struct folder_list *list, const char *path, unsigned n_l
         struct stat st;
         if (names_training(name) || asprintf(&below, "%s/%s", path, name) < 0)
             continue;
-        if (!is_one && finding.names.at[i].is_checkpoint)
+        bool is_checkpoint = finding.names.at[i].is_checkpoint;
+        bool is_beside = is_one && finding.n_files == 1 && !is_checkpoint;
+        if (is_beside ? phema_file_is_torch(below) : is_checkpoint && !is_one)
             add_to_folder(list, path, name);
         else if (has_folders && lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
             list_folder(list, below, n_levels - 1);

@@ -80,6 +80,13 @@ static size_t read_unit(struct field *field, const char *text, size_t size)
     return after;
 }
 
+/* 20240311 */
+static bool is_date(uint64_t number)
+{
+    return number >= 19700101 && number <= 20991231 && number % 100 <= 31 &&
+           number / 100 % 100 <= 12;
+}
+
 static void cut(struct numbered_name *out, const char *base, const char *label)
 {
     *out = (struct numbered_name){.base = base, .label = label, .stem_size = stem_size_of(base)};
@@ -104,7 +111,10 @@ static void cut(struct numbered_name *out, const char *base, const char *label)
             at >= 2 && base[at - 1] == '.' && isdigit((unsigned char)base[at - 2]);
         bool is_before_point =
             end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
-        field->is_count = end - at <= MOST_DIGITS && !is_after_point && !is_before_point;
+        bool is_clock = out->n_fields > 1 && is_date(field[-1].number) && field->before_size == 1 &&
+                        *field->before == 'T'; /* 20240311T101500 */
+        field->is_count =
+            end - at <= MOST_DIGITS && !is_after_point && !is_before_point && !is_clock;
         begin = at = end;
     }
 }
@@ -150,11 +160,9 @@ static int rank_of(const struct field *field)
         if (strlen(words[i].word) == end - begin &&
             strncasecmp(field->before + begin, words[i].word, end - begin) == 0)
             return words[i].rank;
-    /* 20240311, 1710001850: dates and seconds since 1970 */
-    bool is_date = field->number >= 19700101 && field->number <= 20991231 &&
-                   field->number % 100 <= 31 && field->number / 100 % 100 <= 12;
+    /* 1710001850: seconds since 1970 */
     bool is_clock = field->number >= 1000000000 && field->number <= 4000000000u;
-    return is_date || is_clock ? -1 : 1;
+    return is_date(field->number) || is_clock ? -1 : 1;
 }
 
 struct numbered {

@@ -179,6 +179,13 @@ static bool is_called_average(const struct candidate *candidate)
     return candidate->base && says_average(stem_of(candidate));
 }
 
+static bool begins_or_ends_with(struct phema_span name, struct phema_span part)
+{
+    return name.size >= part.size &&
+           (memcmp(name.data, part.data, part.size) == 0 ||
+            memcmp(name.data + name.size - part.size, part.data, part.size) == 0);
+}
+
 /* Whether names beside those of a layout are these and a word for average: "checkpoint-50-ema". */
 static bool has_averages_beside(const struct candidate_list *candidates)
 {
@@ -193,7 +200,7 @@ static bool has_averages_beside(const struct candidate_list *candidates)
         for (size_t j = 0; j < candidates->n; j++) {
             const struct candidate *raw = &candidates->items[j];
             if (!raw->is_left_out && !is_called_average(raw) &&
-                span_begins_with(stem_of(raw), stem_of(average)))
+                begins_or_ends_with(stem_of(average), stem_of(raw)))
                 return true;
         }
     }
