@@ -54,17 +54,6 @@ bool span_begins_with(struct phema_span outer, struct phema_span inner)
     return inner.size >= outer.size && memcmp(inner.data, outer.data, outer.size) == 0;
 }
 
-bool twin_parents_are_equal(struct phema_span a, struct phema_span b)
-{
-    struct phema_span *const both[] = {&a, &b};
-    for (unsigned i = 0; i < 2; i++) {
-        both[i]->size -= both[i]->size > 0;
-        while (both[i]->size && both[i]->data[both[i]->size - 1] != '.')
-            both[i]->size--;
-    }
-    return twin_spans_compare(a, b) == 0;
-}
-
 /* Better ones first: that more names share, and that say better where the model begins: below a
  * key, and there as high as possible. */
 static int compare_worth(const void *a, const void *b)

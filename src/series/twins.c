@@ -379,8 +379,8 @@ enum phema_status twins_select(struct twin_judgement *judgement,
 
 /* ---- The pair of a checkpoint ---- */
 
-/* A parameter that stands beside the sets below one parent, so that these are fragments of a model;
- * NULL: none. */
+/* A parameter that stands beside the raw set below one parent, so that the set is a fragment of a
+ * model; NULL: none. */
 static const struct phema_tensor *find_sibling(const struct phema_checkpoint *checkpoint,
                                                const struct twin_judged *judged)
 {
@@ -408,9 +408,7 @@ static enum phema_status check_whole(const struct candidate_list *candidates,
                                      const struct phema_checkpoint *checkpoint,
                                      struct phema_error *err)
 {
-    const struct phema_tensor *sibling = twin_parents_are_equal(judged->raw, judged->average)
-                                             ? find_sibling(checkpoint, judged)
-                                             : NULL;
+    const struct phema_tensor *sibling = find_sibling(checkpoint, judged);
     struct phema_name_buffer raw, average, beside;
     if (!sibling)
         return PHEMA_OK;
@@ -468,9 +466,32 @@ static struct phema_span find_nameless(const struct phema_checkpoint *checkpoint
     return (struct phema_span){NULL, 0};
 }
 
+/* Never half of a file without a word. */
+static void note_others(struct candidate_list *candidates, const struct twins *twins,
+                        const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint), *first = NULL;
+    struct phema_name_buffer shown;
+    struct split_name ignored;
+    size_t n = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        if (!twin_is_parameter(&tensors[i]) ||
+            twins_split(&ignored, twins, tensors[i].name, tensors[i].name_size))
+            continue;
+        first = first ? first : &tensors[i];
+        n++;
+    }
+    if (n)
+        candidates_note(candidates, "left out: %zu tensor%s beside these sets, such as '%s' (%s.)",
+                        n, n == 1 ? "" : "s",
+                        phema_name_escape(&shown, first->name, first->name_size),
+                        phema_setting_equals(PHEMA_SET_KEY));
+}
+
 /* Takes the chosen pair, and says so. */
 static enum phema_status take(const struct twins **out, struct candidate_list *candidates,
-                              const struct twin_judged *chosen, struct phema_error *err)
+                              const struct twin_judged *chosen,
+                              const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
     struct phema_name_buffer raw, average;
     size_t n = 0;
@@ -479,6 +500,7 @@ static enum phema_status take(const struct twins **out, struct candidate_list *c
     *out = make_twins(candidates->arena, chosen->pair, chosen->decision.is_first);
     if (!*out)
         return phema_fail_memory(err);
+    note_others(candidates, *out, checkpoint);
     return twins_tell(candidates, &chosen->decision, n, show(&raw, chosen->raw),
                       show(&average, chosen->average), err);
 }
@@ -503,7 +525,7 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
     if (!status && n)
         status = choose_pair(&judgement, candidates, options, checkpoint, err);
     if (!status && judgement.n)
-        status = take(out, candidates, &judgement.items[0], err);
+        status = take(out, candidates, &judgement.items[0], checkpoint, err);
     struct phema_span nameless = find_nameless(checkpoint);
     struct phema_name_buffer key;
     if (status || *out || !nameless.data || candidates->asks_for_raw || options->needs_no_profiles)

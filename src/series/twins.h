@@ -30,8 +30,6 @@ PHEMA_FALLIBLE twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_best
 int twin_spans_compare(struct phema_span a, struct phema_span b);
 int twin_shapes_compare(const struct phema_tensor *a, const struct phema_tensor *b);
 bool span_begins_with(struct phema_span outer, struct phema_span inner);
-/* "a.b." and "a.c." have one parent. */
-bool twin_parents_are_equal(struct phema_span a, struct phema_span b);
 /* The rest of a name behind a prefix, wrappers in the name aside; NULL: it begins otherwise. */
 const char *twin_name_behind(const char *name, size_t *size, struct phema_span prefix);
 
