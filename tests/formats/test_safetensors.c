@@ -174,7 +174,8 @@ static void lengths_of_headers_are_checked(void **state)
         struct phema_strbuf file = {0};
         put_int(&file, lengths[i], 8);
         put_text(&file, "{}");
-        assert_refused(file.data, file.size, "header");
+        assert_refused(file.data, file.size,
+                       lengths[i] > 100000000 ? "no format that is read" : "header");
         phema_strbuf_clear(&file);
     }
     assert_refused("short", 5, "5 bytes are too few");
