@@ -90,12 +90,8 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
 bool subtree_is_average(const char *key);
 /* true when a tensor's name begins with "KEY." */
 bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);
-/* The size of the prefix of a wrapper that begins at a place in a name; 0: none does. */
-size_t wrapper_at(const char *name, size_t size, size_t at);
-/* The name of a tensor without the prefixes that wrappers of modules add anywhere in it:
- * _orig_mod. (torch.compile), _fsdp_wrapped_module. and _checkpoint_wrapped_module. In the arena where
- * it differs; NULL: no memory. */
-const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena);
+/* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
+const char *name_below_key(const char *name, size_t *size, const char *key);
 /* True of a full name that begins at the root of an optimizer's state. */
 bool root_is_optimizer(const char *name, size_t size);
 
@@ -165,5 +161,31 @@ PHEMA_FALLIBLE described_profile_read(struct described_profile *out, const char 
 
 /* Whether metadata.json says that Megatron wrote the directory with this backend. */
 bool megatron_has_backend(const char *directory, const char *wanted);
+
+/* ---- litema.c ---- */
+
+/* The key of LitEma's averages, or NULL. Models are saved at the root or below state_dict. */
+const char *litema_find(const struct phema_checkpoint *checkpoint);
+/* Sets the names that the tensors below out->key have in the model. PHEMA_ERR_RESOURCE: no memory */
+PHEMA_FALLIBLE litema_list_names(struct subtree *out, struct phema_arena *arena,
+                                 const struct phema_checkpoint *checkpoint,
+                                 struct phema_error *err);
+/* Warns of tensors that keep their name. */
+void litema_note_unmatched(struct candidate_list *candidates, const struct subtree *subtree,
+                           const struct phema_checkpoint *checkpoint);
+/* The name of a tensor in the model; NULL: it keeps its name. */
+const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
+                                 size_t size);
+
+/* ---- wrappers.c ---- */
+
+/* The size of the prefix of a wrapper that begins at a place in a name; 0: none does. */
+size_t wrapper_at(const char *name, size_t size, size_t at);
+/* The name of a tensor without the prefixes that wrappers of modules add anywhere in it:
+ * _orig_mod. (torch.compile), _fsdp_wrapped_module. and _checkpoint_wrapped_module. In the arena where
+ * it differs; NULL: no memory. */
+const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena);
+/* Removes "module." from the names of all members, if each of them lies below it; false: no memory. */
+bool names_remove_module(struct phema_tensor_sets *sets);
 
 #endif

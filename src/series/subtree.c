@@ -10,8 +10,7 @@
 
 #include "phema/setting.h"
 
-/* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
-static const char *inner_name(const char *name, size_t *size, const char *key)
+const char *name_below_key(const char *name, size_t *size, const char *key)
 {
     size_t key_size = strlen(key);
     if (*size <= key_size || memcmp(name, key, key_size) != 0 || name[key_size] != '.')
@@ -25,7 +24,7 @@ bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key)
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         size_t size = tensors[i].name_size;
-        if (inner_name(tensors[i].name, &size, key))
+        if (name_below_key(tensors[i].name, &size, key))
             return true;
     }
     return false;
@@ -95,161 +94,6 @@ static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
     return (struct phema_span){NULL, 0};
 }
 
-/* ---- LitEma's names ----
- * LitEma (ldm/modules/ema.py of LDM and Stable Diffusion) keeps the average of parameter
- * 'diffusion_model.out.0.weight' of 'model' as 'model_ema.diffusion_modelout0weight', next to two
- * counters. */
-
-static const char *const litema_counters[] = {"decay", "num_updates"};
-
-/* Whether a name without dots is that of a parameter below a key of the size. */
-static bool is_flat_name(const struct phema_checkpoint *checkpoint, const char *flat,
-                         size_t flat_size, const char *key, size_t key_size)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        const char *name = tensors[i].name;
-        size_t at = key_size + 1, n = 0;
-        if (tensors[i].name_size <= at || memcmp(name, key, key_size) != 0 || name[key_size] != '.')
-            continue;
-        for (; at < tensors[i].name_size; at++)
-            if (name[at] != '.' && (n == flat_size || name[at] != flat[n++]))
-                break;
-        if (at == tensors[i].name_size && n == flat_size && tensors[i].name_size > key_size + 1 + n)
-            return true;
-    }
-    return false;
-}
-
-/* Whether the tensors below a key have lost their dots, and the first of them is a parameter that has
- * some. Checkpoints that were made smaller lack the counters. */
-static bool holds_flat_names(const struct phema_checkpoint *checkpoint, const char *key)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    size_t model_size = strlen(key) - strlen("_ema"), n_found = 0;
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        size_t size = tensors[i].name_size;
-        const char *inner = inner_name(tensors[i].name, &size, key);
-        if (inner && memchr(inner, '.', size))
-            return false;
-        if (inner && !n_found && is_flat_name(checkpoint, inner, size, key, model_size))
-            n_found++;
-    }
-    return n_found > 0;
-}
-
-/* The key of LitEma's averages, or NULL. Models are saved at the root or below state_dict. */
-static const char *find_litema(const struct phema_checkpoint *checkpoint)
-{
-    static const struct {
-        const char *key, *counter;
-    } known[] = {{"state_dict.model_ema", "state_dict.model_ema.num_updates"},
-                 {"model_ema", "model_ema.num_updates"}};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (phema_checkpoint_find(checkpoint, known[i].counter, strlen(known[i].counter)) ||
-            holds_flat_names(checkpoint, known[i].key))
-            return known[i].key;
-    return NULL;
-}
-
-static int compare_renames(const void *a, const void *b)
-{
-    const struct rename *left = a, *right = b;
-    return phema_bytes_compare(left->from.data, left->from.size, right->from.data,
-                               right->from.size);
-}
-
-/* The name of a tensor in the model; NULL: it keeps its name. */
-static const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
-                                        size_t size)
-{
-    const struct rename wanted = {.from = {(const uint8_t *)name, size}};
-    return n ? bsearch(&wanted, renames, n, sizeof(*renames), compare_renames) : NULL;
-}
-
-static bool is_litema_counter(struct phema_span name)
-{
-    for (size_t c = 0; c < ARRAY_LEN(litema_counters); c++)
-        if (phema_bytes_are(name.data, name.size, litema_counters[c]))
-            return true;
-    return false;
-}
-
-/* Sets the names that LitEma's tensors have in the model: of each parameter below 'model', which
- * stands next to the key. The counters are never parameters, and take no part. Tensors keep a name
- * that two parameters share. */
-static enum phema_status list_model(struct subtree *out, struct phema_arena *arena,
-                                    const struct phema_checkpoint *checkpoint,
-                                    struct phema_error *err)
-{
-    const char *key = out->key;
-    size_t n_tensors = phema_checkpoint_n_tensors(checkpoint);
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    size_t model_size = strlen(key) - strlen("_ema"), base_size = model_size - strlen("model");
-    const char *model = phema_arena_copy(arena, key, model_size);
-    struct rename *renames =
-        phema_arena_array(arena, n_tensors + ARRAY_LEN(litema_counters), sizeof(*renames));
-    if (!model || !renames)
-        return phema_fail_memory(err);
-    size_t n = 0;
-    for (size_t i = 0; i < n_tensors; i++) {
-        size_t size = tensors[i].name_size;
-        const char *inner = inner_name(tensors[i].name, &size, model);
-        if (!inner || !size)
-            continue;
-        size_t dotted_size = tensors[i].name_size - base_size, flat_size = 0;
-        char *flat = phema_arena_copy(arena, inner, size);
-        char *dotted = phema_arena_copy(arena, tensors[i].name + base_size, dotted_size);
-        if (!flat || !dotted)
-            return phema_fail_memory(err);
-        for (size_t c = 0; c < size; c++)
-            if (flat[c] != '.')
-                flat[flat_size++] = flat[c];
-        struct phema_span from = {(const uint8_t *)flat, flat_size};
-        if (!is_litema_counter(from))
-            renames[n++] = (struct rename){from, {(const uint8_t *)dotted, dotted_size}};
-    }
-    for (size_t c = 0; c < ARRAY_LEN(litema_counters); c++)
-        renames[n++] = (struct rename){
-            .from = {(const uint8_t *)litema_counters[c], strlen(litema_counters[c])}};
-    qsort(renames, n, sizeof(*renames), compare_renames);
-    out->names = renames;
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && compare_renames(&renames[i], &renames[end]) == 0;)
-            end++;
-        if (end == i + 1)
-            renames[out->n_names++] = renames[i];
-    }
-    return PHEMA_OK;
-}
-
-static void note_unmatched(struct candidate_list *candidates, const struct subtree *subtree,
-                           const struct phema_checkpoint *checkpoint)
-{
-    size_t n = 0;
-    const char *first = NULL;
-    size_t first_size = 0;
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        size_t size = tensors[i].name_size;
-        const char *name = inner_name(tensors[i].name, &size, subtree->key);
-        if (!name || !size || rename_find(subtree->names, subtree->n_names, name, size))
-            continue;
-        if (n++ == 0) {
-            first = name;
-            first_size = size;
-        }
-    }
-    struct phema_name_buffer shown;
-    if (n)
-        candidates_warn(
-            candidates,
-            "%zu tensor%s of '%s' keep%s the name without dots, such as '%s': no parameter of "
-            "the model, or more than one, can be meant",
-            n, n == 1 ? "" : "s", subtree->key, n == 1 ? "s" : "",
-            phema_name_escape(&shown, first, first_size));
-}
-
 /* ---- The choice ---- */
 
 static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool needs_tensors)
@@ -278,7 +122,7 @@ static bool has_other_part(const struct phema_checkpoint *checkpoint, const char
         const struct phema_tensor *tensor = &tensors[i];
         size_t size = tensor->name_size;
         const char *dot = memchr(tensor->name, '.', size);
-        if (inner_name(tensor->name, &size, key) || !dot || tensor->rank == 0 ||
+        if (name_below_key(tensor->name, &size, key) || !dot || tensor->rank == 0 ||
             tensor->kind == PHEMA_KIND_ATTRIBUTE || !phema_dtype_is_float(tensor->dtype) ||
             root_is_optimizer(tensor->name, tensor->name_size))
             continue;
@@ -317,7 +161,7 @@ static const char *guess_key(const struct candidate_list *candidates,
         return phema_arena_copy(candidates->arena, bundle.data, bundle.size);
     if (!is_raw && subtree_exists(checkpoint, "ema_state_dict"))
         return "ema_state_dict";
-    const char *lit_ema = is_raw ? NULL : find_litema(checkpoint);
+    const char *lit_ema = is_raw ? NULL : litema_find(checkpoint);
     if (lit_ema)
         return lit_ema;
     if (subtree_exists(checkpoint, "state_dict"))
@@ -385,51 +229,16 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
         return phema_fail_memory(err);
     out->is_bundle = !is_all && subtree_exists(checkpoint, emas) &&
                      !isnan(width_at(checkpoint, out->key, strlen(out->key), 0));
-    const char *lit_ema = is_all ? NULL : find_litema(checkpoint);
+    const char *lit_ema = is_all ? NULL : litema_find(checkpoint);
     if (lit_ema && strcmp(lit_ema, out->key) == 0) {
-        enum phema_status status = list_model(out, candidates->arena, checkpoint, err);
+        enum phema_status status = litema_list_names(out, candidates->arena, checkpoint, err);
         if (status)
             return status;
-        note_unmatched(candidates, out, checkpoint);
+        litema_note_unmatched(candidates, out, checkpoint);
     }
     if (!asked)
         note_guess(candidates, out, checkpoint);
     return PHEMA_OK;
-}
-
-size_t wrapper_at(const char *name, size_t size, size_t at)
-{
-    static const char *const wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
-                                           "_checkpoint_wrapped_module."};
-    for (size_t w = 0; w < ARRAY_LEN(wrappers) && (at == 0 || name[at - 1] == '.'); w++) {
-        size_t wrapper_size = strlen(wrappers[w]);
-        if (size - at > wrapper_size && memcmp(name + at, wrappers[w], wrapper_size) == 0)
-            return wrapper_size;
-    }
-    return 0;
-}
-
-const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena)
-{
-    char *out = NULL;
-    size_t n = 0;
-    for (size_t at = 0; at < *size;) {
-        size_t skipped = wrapper_at(name, *size, at);
-        if (skipped && !out) {
-            out = phema_arena_copy(arena, name, *size);
-            n = at;
-        }
-        if (skipped && !out)
-            return NULL;
-        if (!skipped && out)
-            out[n++] = name[at];
-        at += skipped ? skipped : 1;
-    }
-    if (!out)
-        return name;
-    out[n] = '\0';
-    *size = n;
-    return out;
 }
 
 /* ---- The sets ---- */
@@ -474,7 +283,7 @@ static bool add_member(struct phema_tensor_sets *sets, const struct subtree *sub
     if (subtree->leaves_out_optimizer && root_is_optimizer(name, size))
         return true;
     if (*set->name) {
-        name = inner_name(name, &size, set->name);
+        name = name_below_key(name, &size, set->name);
         bool is_part =
             !name && subtree->has_parts && !root_is_optimizer(tensor->name, tensor->name_size);
         name = is_part ? tensor->name : name;
@@ -566,58 +375,6 @@ static enum phema_status list_bundle(struct phema_tensor_sets *sets, const struc
     return PHEMA_OK;
 }
 
-/* The size of "module." at a place in a name; 0: another part begins there. */
-static size_t module_at(const char *name, size_t size, size_t at)
-{
-    static const char text[] = "module.";
-    bool is_here = (at == 0 || name[at - 1] == '.') && size - at >= sizeof(text) - 1 &&
-                   memcmp(name + at, text, sizeof(text) - 1) == 0;
-    return is_here ? sizeof(text) - 1 : 0;
-}
-
-/* The beginning, up to a dot, that the names of all members have; scalars count nothing. */
-static struct phema_span find_common_start(const struct phema_tensor_sets *sets)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(sets->checkpoint);
-    struct phema_span start = {NULL, 0};
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(sets->checkpoint); i++) {
-        const struct phema_set_member *member = &sets->members[i];
-        if (!member->set || tensors[i].rank == 0)
-            continue;
-        size_t size = 0, most = start.data ? start.size : member->name_size;
-        while (size < most && size < member->name_size &&
-               (!start.data || member->name[size] == (char)start.data[size]))
-            size++;
-        while (size > 0 && member->name[size - 1] != '.')
-            size--;
-        start = (struct phema_span){(const uint8_t *)member->name, size};
-    }
-    return start;
-}
-
-/* DataParallel and its like put the whole model below "module.", which is no part of a name then: of
- * a model with a part of that name, other tensors stand beside it. */
-static bool remove_module(struct phema_tensor_sets *sets)
-{
-    struct phema_span start = find_common_start(sets);
-    size_t at = 0, skipped = 0;
-    while (at < start.size && !(skipped = module_at((const char *)start.data, start.size, at)))
-        at++;
-    for (size_t i = 0; skipped && i < phema_checkpoint_n_tensors(sets->checkpoint); i++) {
-        struct phema_set_member *member = &sets->members[i];
-        if (!member->set || member->name_size <= at + skipped ||
-            memcmp(member->name, start.data, at + skipped) != 0)
-            continue;
-        char *name = phema_arena_copy(sets->arena, member->name, member->name_size);
-        if (!name)
-            return false;
-        memmove(name + at, name + at + skipped, member->name_size - at - skipped + 1);
-        member->name = name;
-        member->name_size -= skipped;
-    }
-    return true;
-}
-
 PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree *subtree,
                             struct phema_error *err)
 {
@@ -636,5 +393,5 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
         if (!add_member(out, subtree, i, set))
             return phema_fail_memory(err);
     out->items[out->n++] = set;
-    return subtree->keeps_module || remove_module(out) ? PHEMA_OK : phema_fail_memory(err);
+    return subtree->keeps_module || names_remove_module(out) ? PHEMA_OK : phema_fail_memory(err);
 }

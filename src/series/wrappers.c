@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* wrappers.c - what wrappers of modules add to names, which is no part of them. */
+#include <string.h>
+
+#include "sets.h"
+
+size_t wrapper_at(const char *name, size_t size, size_t at)
+{
+    static const char *const wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
+                                           "_checkpoint_wrapped_module."};
+    for (size_t w = 0; w < ARRAY_LEN(wrappers) && (at == 0 || name[at - 1] == '.'); w++) {
+        size_t wrapper_size = strlen(wrappers[w]);
+        if (size - at > wrapper_size && memcmp(name + at, wrappers[w], wrapper_size) == 0)
+            return wrapper_size;
+    }
+    return 0;
+}
+
+const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena)
+{
+    char *out = NULL;
+    size_t n = 0;
+    for (size_t at = 0; at < *size;) {
+        size_t skipped = wrapper_at(name, *size, at);
+        if (skipped && !out) {
+            out = phema_arena_copy(arena, name, *size);
+            n = at;
+        }
+        if (skipped && !out)
+            return NULL;
+        if (!skipped && out)
+            out[n++] = name[at];
+        at += skipped ? skipped : 1;
+    }
+    if (!out)
+        return name;
+    out[n] = '\0';
+    *size = n;
+    return out;
+}
+
+/* The size of "module." at a place in a name; 0: another part begins there. */
+static size_t module_at(const char *name, size_t size, size_t at)
+{
+    static const char text[] = "module.";
+    bool is_here = (at == 0 || name[at - 1] == '.') && size - at >= sizeof(text) - 1 &&
+                   memcmp(name + at, text, sizeof(text) - 1) == 0;
+    return is_here ? sizeof(text) - 1 : 0;
+}
+
+/* The beginning, up to a dot, that the names of all members have; scalars count nothing. */
+static struct phema_span find_common_start(const struct phema_tensor_sets *sets)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(sets->checkpoint);
+    struct phema_span start = {NULL, 0};
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(sets->checkpoint); i++) {
+        const struct phema_set_member *member = &sets->members[i];
+        if (!member->set || tensors[i].rank == 0)
+            continue;
+        size_t size = 0, most = start.data ? start.size : member->name_size;
+        while (size < most && size < member->name_size &&
+               (!start.data || member->name[size] == (char)start.data[size]))
+            size++;
+        while (size > 0 && member->name[size - 1] != '.')
+            size--;
+        start = (struct phema_span){(const uint8_t *)member->name, size};
+    }
+    return start;
+}
+
+/* DataParallel and its like put the whole model below "module.", which is no part of a name then: of
+ * a model with a part of that name, other tensors stand beside it. */
+bool names_remove_module(struct phema_tensor_sets *sets)
+{
+    struct phema_span start = find_common_start(sets);
+    size_t at = 0, skipped = 0;
+    while (at < start.size && !(skipped = module_at((const char *)start.data, start.size, at)))
+        at++;
+    for (size_t i = 0; skipped && i < phema_checkpoint_n_tensors(sets->checkpoint); i++) {
+        struct phema_set_member *member = &sets->members[i];
+        if (!member->set || member->name_size <= at + skipped ||
+            memcmp(member->name, start.data, at + skipped) != 0)
+            continue;
+        char *name = phema_arena_copy(sets->arena, member->name, member->name_size);
+        if (!name)
+            return false;
+        memmove(name + at, name + at + skipped, member->name_size - at - skipped + 1);
+        member->name = name;
+        member->name_size -= skipped;
+    }
+    return true;
+}
