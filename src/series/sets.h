@@ -88,12 +88,6 @@ PHEMA_FALLIBLE subtree_list(struct phema_tensor_sets *out, const struct subtree 
 
 /* True of a key like P.emas.1, whose width is in P.stds. */
 bool subtree_is_average(const char *key);
-/* true when a tensor's name begins with "KEY." */
-bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);
-/* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
-const char *name_below_key(const char *name, size_t *size, const char *key);
-/* True of a full name that begins at the root of an optimizer's state. */
-bool root_is_optimizer(const char *name, size_t size);
 
 /* ---- tensor_sets.c: the table ---- */
 
@@ -177,8 +171,14 @@ void litema_note_unmatched(struct candidate_list *candidates, const struct subtr
 const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
                                  size_t size);
 
-/* ---- wrappers.c ---- */
+/* ---- tensor_names.c ---- */
 
+/* true when a tensor's name begins with "KEY." */
+bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);
+/* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
+const char *name_below_key(const char *name, size_t *size, const char *key);
+/* True of a full name that begins at the root of an optimizer's state. */
+bool root_is_optimizer(const char *name, size_t size);
 /* The size of the prefix of a wrapper that begins at a place in a name; 0: none does. */
 size_t wrapper_at(const char *name, size_t size, size_t at);
 /* The name of a tensor without the prefixes that wrappers of modules add anywhere in it:

@@ -10,41 +10,6 @@
 
 #include "phema/setting.h"
 
-const char *name_below_key(const char *name, size_t *size, const char *key)
-{
-    size_t key_size = strlen(key);
-    if (*size <= key_size || memcmp(name, key, key_size) != 0 || name[key_size] != '.')
-        return NULL;
-    *size -= key_size + 1;
-    return name + key_size + 1;
-}
-
-bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        size_t size = tensors[i].name_size;
-        if (name_below_key(tensors[i].name, &size, key))
-            return true;
-    }
-    return false;
-}
-
-bool root_is_optimizer(const char *name, size_t size)
-{
-    static const char *const roots[] = {"optim", "opt", "opt_state"};
-    static const char *const stems[] = {"optimizer", "optim_"}; /* _states, _state_dict, s, ... */
-    const char *dot = size ? memchr(name, '.', size) : NULL;
-    size_t root_size = dot ? (size_t)(dot - name) : size;
-    for (size_t i = 0; i < ARRAY_LEN(stems); i++)
-        if (root_size >= strlen(stems[i]) && memcmp(name, stems[i], strlen(stems[i])) == 0)
-            return true;
-    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
-        if (phema_bytes_are(name, root_size, roots[i]))
-            return true;
-    return false;
-}
-
 /* ---- Several averages in one file: P.stds and P.emas ---- */
 
 /* "P.emas.1.w" is average 1 of P, whose name is the first *key_size bytes; "emas.1.w" of "". */
