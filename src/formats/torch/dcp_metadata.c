@@ -123,8 +123,8 @@ static enum phema_status index_storage(struct dcp_metadata *metadata,
     return PHEMA_OK;
 }
 
-enum phema_status dcp_read_place(struct dcp_place *place, const struct dcp_stored *stored,
-                                 struct phema_error *err)
+PHEMA_FALLIBLE dcp_read_place(struct dcp_place *place, const struct dcp_stored *stored,
+                              struct phema_error *err)
 {
     const struct pickle_node *transforms = pickle_field(stored->info, "transform_descriptors");
     bool is_sequence = pickle_is(transforms, PICKLE_LIST) || pickle_is(transforms, PICKLE_TUPLE);
@@ -143,9 +143,9 @@ enum phema_status dcp_read_place(struct dcp_place *place, const struct dcp_store
     return PHEMA_OK;
 }
 
-enum phema_status dcp_read_metadata(struct dcp_metadata *metadata, struct phema_span content,
-                                    const struct phema_checkpoint_options *options,
-                                    struct phema_error *err)
+PHEMA_FALLIBLE dcp_read_metadata(struct dcp_metadata *metadata, struct phema_span content,
+                                 const struct phema_checkpoint_options *options,
+                                 struct phema_error *err)
 {
     const struct pickle_host host = {.options = options, .is_distributed = true};
     struct pickle_node *root = NULL;

@@ -39,9 +39,9 @@ struct dcp_metadata {
 
 /* All entries of storage_data are checked but for their places. The caller clears the metadata,
  * even after a failure. */
-enum phema_status dcp_read_metadata(struct dcp_metadata *metadata, struct phema_span content,
-                                    const struct phema_checkpoint_options *options,
-                                    struct phema_error *err);
+PHEMA_FALLIBLE dcp_read_metadata(struct dcp_metadata *metadata, struct phema_span content,
+                                 const struct phema_checkpoint_options *options,
+                                 struct phema_error *err);
 void dcp_clear_metadata(struct dcp_metadata *metadata);
 
 /* The name of a value of the state dict, and whether it is a tensor: others are pickled objects. */
@@ -53,8 +53,8 @@ bool dcp_is_size(const struct pickle_node *node);
 /* The entry of a piece; NULL: there is none. */
 struct dcp_stored *dcp_find_stored(const struct dcp_metadata *metadata, size_t number,
                                    const struct pickle_node *offset);
-enum phema_status dcp_read_place(struct dcp_place *place, const struct dcp_stored *stored,
-                                 struct phema_error *err);
+PHEMA_FALLIBLE dcp_read_place(struct dcp_place *place, const struct dcp_stored *stored,
+                              struct phema_error *err);
 
 /* The state dict was flattened. If it held one dict alone, as {"model": ...}, all names begin with
  * that key, which is no part of theirs. {NULL, 0}: it held several. */
