@@ -321,6 +321,13 @@ static void write_estimate(struct phema_strbuf *out, double value, double spread
 static void write_kind(struct phema_strbuf *out, const struct phema_decay_set *set,
                        const char *unit)
 {
+    static const char *const sentences[] = {
+        [PHEMA_DECAYS_FROZEN] = "it does not move, although the raw parameters do",
+        [PHEMA_DECAYS_RAW] = "none that shows: it equals the raw parameters, up to rounding",
+        [PHEMA_DECAYS_EXCHANGED] = "the raw parameters look back at it: the two are exchanged",
+        [PHEMA_DECAYS_CLAIMED] = "as its profile says",
+        [PHEMA_DECAYS_VARY] = "not one for all times",
+        [PHEMA_DECAYS_UNCLEAR] = "unclear"};
     switch (set->kind) {
     case PHEMA_DECAYS_STEADY:
         phema_strbuf_puts(out, "half-life ");
@@ -341,23 +348,8 @@ static void write_kind(struct phema_strbuf *out, const struct phema_decay_set *s
         phema_strbuf_printf(out, "half-life below %.2g %s: little is left of it at the next time",
                             set->half_life, unit);
         break;
-    case PHEMA_DECAYS_FROZEN:
-        phema_strbuf_puts(out, "it does not move, although the raw parameters do");
-        break;
-    case PHEMA_DECAYS_RAW:
-        phema_strbuf_puts(out, "none that shows: it equals the raw parameters, up to rounding");
-        break;
-    case PHEMA_DECAYS_EXCHANGED:
-        phema_strbuf_puts(out, "the raw parameters look back at it: the two are exchanged");
-        break;
-    case PHEMA_DECAYS_CLAIMED:
-        phema_strbuf_puts(out, "as its profile says");
-        break;
-    case PHEMA_DECAYS_VARY:
-        phema_strbuf_puts(out, "not one for all times");
-        break;
-    case PHEMA_DECAYS_UNCLEAR:
-        phema_strbuf_puts(out, "unclear");
+    default:
+        phema_strbuf_puts(out, sentences[set->kind]);
     }
 }
 
