@@ -138,6 +138,13 @@ PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,
                                    const struct phema_series_options *options,
                                    struct phema_error *err);
 
+/* ---- find_snapshots.c ---- */
+
+/* Fills the list with all that is needed to open the snapshots.
+ * PHEMA_ERR_USAGE, PHEMA_ERR_FILE, PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
+                              const struct phema_series_options *asked, struct phema_error *err);
+
 /* ---- name_times.c ---- */
 
 /* The expression for the time in the names of checkpoints that no layout knows, in the arena; NULL:
