@@ -91,7 +91,9 @@ static bool arrives(const struct phema_file *file, size_t at)
     return phema_file_is_cached_at(file, at);
 }
 
-static void assert_headers_arrive(const char *path, const struct headers *headers)
+/* Of a file that was cold, all headers come into the page cache, and less than a quarter of the
+ * pages halfway between them. */
+static bool only_headers_arrive(const char *path, const struct headers *headers)
 {
     struct phema_error err = {0};
     struct phema_file *file = NULL;
@@ -103,12 +105,15 @@ static void assert_headers_arrive(const char *path, const struct headers *header
         assert_true(arrives(file, headers->at[i]));
         n_between += phema_file_is_cached_at(file, headers->at[i] + BLOCK_BYTES / 2);
     }
-    assert_true(n_between < headers->n / 4);
     phema_file_close(file);
+    return n_between < headers->n / 4;
 }
 
+/* A busy machine may leave pages in its cache, or bring some back: once in a few tries is enough,
+ * and requests for more than headers fail in all. */
 static void headers_are_requested_and_little_else(void **state)
 {
+    enum { MOST_TRIES = 6 };
     (void)state;
     for (int has_table = 0; has_table < 2; has_table++) {
         struct headers headers = {.n = 0};
@@ -116,9 +121,13 @@ static void headers_are_requested_and_little_else(void **state)
         put_frames(&headers, &content, has_table);
         const char *path = as_file(content.data, content.size);
         phema_strbuf_clear(&content);
-        if (!cool(path))
-            skip();
-        assert_headers_arrive(path, &headers);
+        bool succeeds = false;
+        for (unsigned i = 0; i < MOST_TRIES && !succeeds; i++) {
+            if (!cool(path))
+                skip();
+            succeeds = only_headers_arrive(path, &headers);
+        }
+        assert_true(succeeds);
     }
 }
 
