@@ -32,7 +32,7 @@ struct doctor {
 
 /* By so much 1 - kept differs from what is claimed, at least: in one interval; in most of them. */
 #define DECAY_ONE_DIFFERS  1.3
-#define DECAY_MOST_DIFFER  1.2
+#define DECAY_MOST_DIFFER  1.15
 #define DECAY_LEAST_FITTED ((size_t)3) /* for most of them */
 
 /* Sets kind, half-life or gamma, and what happened.
