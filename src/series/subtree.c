@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "phema/setting.h"
+#include "twins.h"
 
 /* ---- Several averages in one file: P.stds and P.emas ---- */
 
@@ -74,6 +75,20 @@ static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool needs_
     return false;
 }
 
+/* Whether the rest of a tensor's name stands below a key as well: "generator.w" and KEY "model". */
+static bool has_counterpart(const struct phema_checkpoint *checkpoint, const char *key,
+                            const struct phema_tensor *tensor)
+{
+    const char *dot = memchr(tensor->name, '.', tensor->name_size);
+    struct phema_strbuf twin = {0};
+    phema_strbuf_printf(&twin, "%s", key);
+    if (dot)
+        phema_strbuf_append(&twin, dot, tensor->name_size - (size_t)(dot - tensor->name));
+    bool is_there = !twin.is_failed && phema_checkpoint_find(checkpoint, twin.data, twin.size);
+    phema_strbuf_clear(&twin);
+    return is_there;
+}
+
 /* Whether tensors outside of a key are parameters as well: a model that is saved in parts, such as a
  * generator beside it. In a single checkpoint, of which nothing says whether they are twins, tensors of
  * the same names are not. */
@@ -81,24 +96,33 @@ static bool has_other_part(const struct phema_checkpoint *checkpoint, const char
                            bool is_alone)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    struct phema_strbuf twin = {0};
-    bool is_found = false;
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && !is_found; i++) {
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         const struct phema_tensor *tensor = &tensors[i];
         size_t size = tensor->name_size;
-        const char *dot = memchr(tensor->name, '.', size);
-        if (name_below_key(tensor->name, &size, key) || !dot || tensor->rank == 0 ||
-            tensor->kind == PHEMA_KIND_ATTRIBUTE || !phema_dtype_is_float(tensor->dtype) ||
-            root_is_optimizer(tensor->name, tensor->name_size))
-            continue;
-        twin.size = 0;
-        phema_strbuf_printf(&twin, "%s", key);
-        phema_strbuf_append(&twin, dot, tensor->name_size - (size_t)(dot - tensor->name));
-        is_found = !twin.is_failed &&
-                   (!is_alone || !phema_checkpoint_find(checkpoint, twin.data, twin.size));
+        if (!name_below_key(tensor->name, &size, key) && memchr(tensor->name, '.', size) &&
+            twin_is_parameter(tensor) && (!is_alone || !has_counterpart(checkpoint, key, tensor)))
+            return true;
     }
-    phema_strbuf_clear(&twin);
-    return is_found;
+    return false;
+}
+
+/* Whether matrices stand beside a key, as those of a projector, and nothing there that is called an
+ * average, or that might be one by its names. */
+static bool has_separate_part(const struct phema_checkpoint *checkpoint, const char *key)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    bool has_matrix = false;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const struct phema_tensor *tensor = &tensors[i];
+        const struct phema_span name = {(const uint8_t *)tensor->name, tensor->name_size};
+        size_t size = tensor->name_size;
+        if (name_below_key(tensor->name, &size, key) || !twin_is_parameter(tensor))
+            continue;
+        if (says_average(name) || has_counterpart(checkpoint, key, tensor))
+            return false;
+        has_matrix = has_matrix || tensor->rank >= 2;
+    }
+    return has_matrix;
 }
 
 static const char *const model_keys[] = {"model", "model_state_dict", "module", "net"};
@@ -186,8 +210,10 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
                              PHEMA_SET_KEY, "");
     out->keeps_module = candidates->n == 1;
     out->leaves_out_optimizer = !asked && !*out->key;
-    out->has_parts = !asked && *out->key && is_model_key(out->key) &&
-                     has_other_part(checkpoint, out->key, candidates->n == 1);
+    if (!asked && is_model_key(out->key))
+        out->has_parts = has_other_part(checkpoint, out->key, candidates->n == 1);
+    else if (!asked && strcmp(out->key, "state_dict") == 0 && !candidates->layout->subtree)
+        out->has_parts = candidates->n > 1 && has_separate_part(checkpoint, out->key);
     const char *emas =
         phema_arena_printf(candidates->arena, "%s%semas", out->key, *out->key ? "." : "");
     if (!emas)

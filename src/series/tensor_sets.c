@@ -157,6 +157,8 @@ PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *
         status = twins_find(&twins, candidates, options, checkpoint, err);
     if (may_have_twins && !status && !twins)
         status = find_newest_twins(&twins, candidates, options, err);
+    if (!status && !out->trainer && !key && !twins && !options->is_conversion && !options->is_alone)
+        status = nameless_check(candidates, options, checkpoint, err);
     if (status)
         return status;
     if (twins)
@@ -272,30 +274,47 @@ static enum phema_status fill_members(struct phema_tensor_sets *sets, struct phe
     return PHEMA_OK;
 }
 
-/* Averages are used alone where one of them has no raw parameter of its name. */
-static void drop_other_raw(struct phema_tensor_sets *sets)
+static int compare_members(const void *a, const void *b)
 {
-    if (!sets->has_raw || !sets->trainer->may_lack_raw)
-        return;
-    const struct phema_tensor_set *raw = find_set(sets, "raw", strlen("raw"));
-    struct phema_strbuf name = {0};
+    const struct phema_set_member *left = a, *right = b;
+    return phema_bytes_compare(left->name, left->name_size, right->name, right->name_size);
+}
+
+/* Whether all averages have a raw parameter of their name. */
+static enum phema_status has_all_raw(bool *out, const struct phema_tensor_sets *sets,
+                                     struct phema_error *err)
+{
+    size_t n = phema_checkpoint_n_tensors(sets->checkpoint), n_raw = 0;
+    struct phema_set_member *raw = phema_arena_array(sets->arena, n + 1, sizeof(*raw));
+    if (!raw)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++)
+        if (sets->members[i].set && sets->members[i].set->is_raw)
+            raw[n_raw++] = sets->members[i];
+    qsort(raw, n_raw, sizeof(*raw), compare_members);
+    *out = true;
+    for (size_t i = 0; i < n && *out; i++)
+        *out = !sets->members[i].set || sets->members[i].set->is_raw ||
+               bsearch(&sets->members[i], raw, n_raw, sizeof(*raw), compare_members);
+    return PHEMA_OK;
+}
+
+/* Averages are used alone where one of them has no raw parameter of its name. */
+static enum phema_status drop_other_raw(struct phema_tensor_sets *sets, struct phema_error *err)
+{
     bool fits = true;
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(sets->checkpoint) && fits; i++) {
-        const struct phema_set_member *member = &sets->members[i];
-        if (!member->set || member->set == raw)
-            continue;
-        name.size = 0;
-        phema_strbuf_puts(&name, raw->prefix);
-        phema_strbuf_append(&name, member->name, member->name_size);
-        fits = !name.is_failed && phema_checkpoint_find(sets->checkpoint, name.data, name.size);
-    }
-    phema_strbuf_clear(&name);
+    if (!sets->has_raw || !sets->trainer->may_lack_raw)
+        return PHEMA_OK;
+    enum phema_status status = has_all_raw(&fits, sets, err);
+    if (status || fits)
+        return status;
     size_t n = 0;
-    for (size_t s = 0; s < sets->n && !fits; s++)
+    for (size_t s = 0; s < sets->n; s++)
         if (!sets->items[s]->is_raw)
             sets->items[n++] = sets->items[s];
-    sets->n = fits ? sets->n : n;
-    sets->has_raw = fits;
+    sets->n = n;
+    sets->has_raw = false;
+    return PHEMA_OK;
 }
 
 static int compare_sets(const void *a, const void *b)
@@ -333,9 +352,10 @@ PHEMA_FALLIBLE tensor_sets_make(struct phema_tensor_sets *out, const struct set_
         status = check_profiles(out, err);
     if (!status)
         status = fill_members(out, err);
+    if (!status)
+        status = drop_other_raw(out, err);
     if (status)
         return status;
-    drop_other_raw(out);
     qsort(out->items, out->n, sizeof(struct phema_tensor_set *), compare_sets);
     /* raw parameters are all there, also those without an average */
     bool is_raw = trainer->twins && scheme->wanted && strcmp(scheme->wanted, "raw") == 0;

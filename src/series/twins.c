@@ -441,31 +441,6 @@ static enum phema_status choose_pair(struct twin_judgement *judgement,
                : check_whole(candidates, &judgement->items[0], root, checkpoint, err);
 }
 
-/* The key of averages that are numbered, "ema.shadow_params" of "ema.shadow_params.0", "ema" of
- * "ema.param_0"; {NULL, 0}: none. */
-static struct phema_span find_nameless(const struct phema_checkpoint *checkpoint)
-{
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    struct phema_span first = {NULL, 0}; /* all but the number, of the first one */
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        const char *name = tensors[i].name;
-        size_t stem = tensors[i].name_size, key;
-        while (stem && isdigit((unsigned char)name[stem - 1]))
-            stem--;
-        for (key = stem; key && name[key - 1] != '.';)
-            key--;
-        bool is_bare = key == stem || (stem && name[stem - 1] == '_');
-        if (!key || stem == tensors[i].name_size || !is_bare || !twin_is_parameter(&tensors[i]) ||
-            !says_average((struct phema_span){(const uint8_t *)name, key - 1}))
-            continue;
-        const struct phema_span found = {(const uint8_t *)name, stem};
-        if (first.data && twin_spans_compare(first, found) == 0) /* two of them */
-            return (struct phema_span){(const uint8_t *)name, key - 1};
-        first = found;
-    }
-    return (struct phema_span){NULL, 0};
-}
-
 /* Never half of a file without a word. */
 static void note_others(struct candidate_list *candidates, const struct twins *twins,
                         const struct phema_checkpoint *checkpoint)
@@ -526,18 +501,7 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
         status = choose_pair(&judgement, candidates, options, checkpoint, err);
     if (!status && judgement.n)
         status = take(out, candidates, &judgement.items[0], checkpoint, err);
-    struct phema_span nameless = find_nameless(checkpoint);
-    struct phema_name_buffer key;
-    if (status || *out || !nameless.data || candidates->asks_for_raw || options->needs_no_profiles)
-        return status;
-    (void)phema_name_escape(&key, (const char *)nameless.data, nameless.size);
-    return phema_fail(
-        err, PHEMA_ERR_INPUTS,
-        "%s: '%s' holds averages without names, which are not put together with those "
-        "of the parameters; %s%s averages them under their numbers, %sraw the raw "
-        "parameters",
-        phema_checkpoint_path(checkpoint), key.text, phema_setting_equals(PHEMA_SET_KEY), key.text,
-        phema_setting_equals(PHEMA_SET_INPUT_PROFILE));
+    return status;
 }
 
 enum phema_status twins_compare(struct twin_decision *decision, bool *are_twins,

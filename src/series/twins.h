@@ -118,7 +118,7 @@ PHEMA_FALLIBLE twins_compare(struct twin_decision *decision, bool *are_twins,
 /* The twins of a checkpoint, in the arena of the candidates; NULL: it has none. Reads some 2000
  * elements of the two newest checkpoints. A note says what was decided, and by what.
  *   checkpoint  the first of the series
- * PHEMA_ERR_INPUTS    averages in a list without names, where profiles matter
+ * PHEMA_ERR_INPUTS    nothing says which of several sets is the average
  * PHEMA_ERR_FILE      a checkpoint cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE twins_find(const struct twins **out, struct candidate_list *candidates,
@@ -127,6 +127,14 @@ PHEMA_FALLIBLE twins_find(const struct twins **out, struct candidate_list *candi
 
 /* False for tensors of no set. */
 bool twins_split(struct split_name *out, const struct twins *twins, const char *name, size_t size);
+
+/* ---- nameless_tensors.c ---- */
+
+/* Refuses a checkpoint without twins whose averages are a list without names, where profiles matter.
+ * PHEMA_ERR_INPUTS */
+PHEMA_FALLIBLE nameless_check(const struct candidate_list *candidates,
+                              const struct phema_series_options *options,
+                              const struct phema_checkpoint *checkpoint, struct phema_error *err);
 
 /* ---- twin_files.c ---- */
 
