@@ -411,6 +411,27 @@ static void tensors_of_other_devices_are_their_copies(void **state)
     REFUSE(PROTO DEVICE ALL "tR.", "expected 4 arguments");
 }
 
+/* Floats are what they are; what other bytes stand for, only the class knows. */
+static void tensors_of_unknown_classes_are_read_if_floats(void **state)
+{
+    (void)state;
+#define SUBCLASS(function, args)                                                                   \
+    "ctorch._tensor\n_rebuild_from_type_v2\n(" function "ctrap\nThing\n" args "}tR"
+#define ARGS(storage, n)                                                                           \
+    "(" PID(storage, "0", INT(n)) INT("\0") INT(n) "\x85" INT("\1") "\x85\x89Nt"
+    check_names(ACCEPT(PROTO "}" TEXT("\1", "w")
+                           SUBCLASS(REBUILD, ARGS("ctorch\nFloatStorage\n", "\2")) "s."),
+                "w");
+    REFUSE(PROTO "}" TEXT("\1", "w")
+               SUBCLASS("ctorch._utils\n_rebuild_sparse_tensor\n", ARGS(BYTES, "\x08")) "s.",
+           "'trap.Thing'");
+    UNREAD(PROTO "}" TENSOR_T TEXT("\1", "w") SUBCLASS(REBUILD, ARGS(BYTES, "\x08")) "s.",
+           "w trap.Thing");
+    UNREAD(PROTO "}" TENSOR_T TEXT("\1", "w")
+               SUBCLASS("ctorch._utils\n_rebuild_wrapper_subclass\n", ")") "s.",
+           "w trap.Thing");
+}
+
 static void allowed_names_are_inert(void **state)
 {
     (void)state;
@@ -657,6 +678,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(objects_of_unknown_classes_are_opaque),
     cmocka_unit_test(modules_of_unknown_classes_are_read),
     cmocka_unit_test(tensors_of_other_devices_are_their_copies),
+    cmocka_unit_test(tensors_of_unknown_classes_are_read_if_floats),
     cmocka_unit_test(allowed_names_are_inert),
     cmocka_unit_test(views_stay_inside_their_storage),
     cmocka_unit_test(storages_match_the_records_of_the_archive),

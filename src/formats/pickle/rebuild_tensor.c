@@ -178,6 +178,36 @@ static enum phema_status make_dtensor(struct pickle_node **out, struct pickle_ma
     return PHEMA_OK;
 }
 
+/* An object of a class that nobody here knows, which its user may have allowed to be left out. Floats
+ * are read as what they are; what other bytes stand for, or a wrapper's items, only the class knows. */
+static enum phema_status make_subclass(struct pickle_node **out, struct pickle_machine *machine,
+                                       const struct pickle_node *args, struct phema_error *err)
+{
+    const struct pickle_global *function = arg(args, 0)->global, *class = arg(args, 1)->global;
+    bool is_plain = function->action == ACTION_TENSOR_V1 || function->action == ACTION_TENSOR_V2 ||
+                    function->action == ACTION_TENSOR_V3;
+    enum phema_status status = PHEMA_OK;
+    if (class->action == ACTION_UNKNOWN && is_plain) {
+        status = make_tensor(out, machine, function->action, arg(args, 2), err);
+        if (status || phema_dtype_is_float((*out)->tensor->dtype))
+            return status;
+    }
+    if (class->action == ACTION_UNKNOWN) {
+        struct pickle_global *unread = pickle_alloc(machine, sizeof(*unread));
+        if (!unread)
+            return pickle_fail_memory(machine, err);
+        *unread = (struct pickle_global){
+            .action = ACTION_UNREAD,
+            .name = class->name,
+            .why = "only its class knows what it holds; save it as a plain tensor"};
+        class = unread;
+    }
+    status = pickle_make_opaque(out, machine, class, NULL, err);
+    if (!status)
+        (*out)->record->hides_items = true;
+    return status;
+}
+
 enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,
                                         const struct pickle_global *function,
                                         const struct pickle_node *args, struct phema_error *err)
@@ -191,13 +221,8 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
             arg(args, 1)->global->action == ACTION_DTENSOR_CLASS)
             return make_dtensor(out, machine, arg(args, 2), arg(args, 3), err);
         if (arg(args, 1)->global->action != ACTION_TENSOR_CLASS ||
-            arg(args, 0)->global->action == ACTION_WRAPPER) {
-            enum phema_status status =
-                pickle_make_opaque(out, machine, arg(args, 1)->global, NULL, err);
-            if (!status)
-                (*out)->record->hides_items = true;
-            return status;
-        }
+            arg(args, 0)->global->action == ACTION_WRAPPER)
+            return make_subclass(out, machine, args, err);
         function = arg(args, 0)->global;
         args = arg(args, 2);
     }
