@@ -165,6 +165,8 @@ static enum phema_series_verdict judge_likelihood(struct search *search, const s
 
 static enum phema_series_verdict judge_labels(struct search *search, const struct fit *fit)
 {
+    if (search_raw(search))
+        return PHEMA_SERIES_WRONG;
     if (isnan(fit->max_z))
         return PHEMA_SERIES_UNKNOWN;
     const struct phema_tensor_outlier *outlier = &fit->outlier;

@@ -125,6 +125,12 @@ void search_labels(struct search *search, const struct fit *fit);
 /* Explains snapshots that are more alike than their labels say. */
 void search_longer(struct search *search);
 
+/* ---- raw_snapshots.c ---- */
+
+/* Whether raw parameters contradict their labels by their distances alone; explains the series by
+ * that. */
+bool search_raw(struct search *search);
+
 /* ---- series_alternatives.c: the same for all labels ---- */
 
 /* Whether times that are earlier or later by one time make the snapshots much likelier; explains
