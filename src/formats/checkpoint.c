@@ -480,6 +480,22 @@ bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena 
 
 /* ---- Open and close ---- */
 
+/* What a file without tensors lies beside is of a format that is not read. */
+static enum phema_status open_full_directory(struct phema_checkpoint *checkpoint,
+                                             const struct phema_checkpoint_options *options,
+                                             struct phema_error *err)
+{
+    enum phema_status status = open_directory(checkpoint, options, err);
+    if (status || checkpoint->is_alike || checkpoint->n_tensors || checkpoint->n_unread ||
+        !checkpoint->n_files)
+        return status;
+    struct phema_name_buffer name;
+    const char *path = phema_file_path(checkpoint->files[0].file), *slash = strrchr(path, '/');
+    path = slash ? slash + 1 : path;
+    return phema_fail(err, PHEMA_ERR_FILE, "holds no tensors; '%s' has none",
+                      phema_name_escape(&name, path, strlen(path)));
+}
+
 enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const char *path,
                                         const struct phema_checkpoint_options *options,
                                         struct phema_error *err)
@@ -496,7 +512,7 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
     checkpoint->keeps_descriptors = options->keeps_descriptors;
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        status = open_directory(checkpoint, options, err);
+        status = open_full_directory(checkpoint, options, err);
     else
         status = open_file(checkpoint, path, options, err);
     if (status)

@@ -139,10 +139,9 @@ static enum phema_status complete_width(const struct series_builder *builder,
         return PHEMA_OK;
     if (isnan(candidate->gamma)) {
         const struct layout *layout = builder->candidates.layout;
-        const char *key = builder->scheme.subtree.key; /* NULL: no file is open */
         bool is_average = (builder->scheme.trainer && builder->scheme.trainer->twins) ||
                           says_average(phema_span_of(candidate->label)) ||
-                          (key && says_average(phema_span_of(key)));
+                          builder->scheme.subtree.is_called_average;
         bool may_be_raw = layout == &layout_hf || layout == &layout_torchtitan ||
                           layout == &layout_steps || layout == &layout_custom;
         if (!may_be_raw || is_average)

@@ -165,6 +165,23 @@ static const char *guess_key(const struct candidate_list *candidates,
     return is_model ? phema_arena_copy(candidates->arena, root, strlen(root)) : "";
 }
 
+/* "ema" of a file that holds {"ema": ...} alone. */
+static bool all_say_average(const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    bool is_any = false;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const char *dot = memchr(tensors[i].name, '.', tensors[i].name_size);
+        size_t size = dot ? (size_t)(dot - tensors[i].name) : 0;
+        if (!twin_is_parameter(&tensors[i]))
+            continue;
+        if (!says_average((struct phema_span){(const uint8_t *)tensors[i].name, size}))
+            return false;
+        is_any = true;
+    }
+    return is_any;
+}
+
 static void note_guess(struct candidate_list *candidates, const struct subtree *subtree,
                        const struct phema_checkpoint *checkpoint)
 {
@@ -227,6 +244,7 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
             return status;
         litema_note_unmatched(candidates, out, checkpoint);
     }
+    out->is_called_average = says_average(phema_span_of(out->key)) || all_say_average(checkpoint);
     if (!asked)
         note_guess(candidates, out, checkpoint);
     return PHEMA_OK;
