@@ -57,8 +57,8 @@ static bool is_list_of_parameters(const struct phema_checkpoint *checkpoint,
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     size_t n = phema_checkpoint_n_tensors(checkpoint), n_items = 0, n_others = 0, at = 0;
-    const struct phema_tensor **listed = phema_arena_array(arena, n, sizeof(*listed));
-    const struct phema_tensor **others = phema_arena_array(arena, n, sizeof(*others));
+    const struct phema_tensor **listed = phema_arena_array(arena, n, sizeof(struct phema_tensor *));
+    const struct phema_tensor **others = phema_arena_array(arena, n, sizeof(struct phema_tensor *));
     for (size_t i = 0; i < n && listed && others; i++) {
         if (is_of(items, &tensors[i])) {
             listed[n_items] = &tensors[i];
@@ -72,8 +72,8 @@ static bool is_list_of_parameters(const struct phema_checkpoint *checkpoint,
     }
     if (n_items < LEAST_ITEMS || 2 * n_items < n_others)
         return false;
-    qsort(listed, n_items, sizeof(*listed), compare_shapes);
-    qsort(others, n_others, sizeof(*others), compare_shapes);
+    qsort(listed, n_items, sizeof(struct phema_tensor *), compare_shapes);
+    qsort(others, n_others, sizeof(struct phema_tensor *), compare_shapes);
     for (size_t i = 0; i < n_items; i++) {
         while (at < n_others && twin_shapes_compare(others[at], listed[i]) != 0)
             at++;
