@@ -24,7 +24,19 @@ struct layout {
     bool has_step_inside;   /* the tensor 'step', not the name, is the clock of the average */
     uint64_t default_update_every; /* documented by the library */
     const char *default_sigmas;
+    bool is_tried; /* on names of which nobody says whose they are */
+    bool is_plain; /* names that many trainers use, so that what lies inside or beside decides */
+    bool names_folders; /* of which others may lie beside the model */
+    bool may_be_raw;    /* nothing in the files says that they are averages */
+    bool names_say_all; /* what files add is not needed for weights */
+    const char
+        *state; /* beginning of names of files that hold the same averages again; NULL: none */
+    const char *mark[2]; /* of these files in a folder one tells it from others of the same names */
+    const char *last;    /* file that is written last into a folder; NULL: none */
 };
+
+/* All that have a name for --layout, then NULL. */
+extern const struct layout *const layouts[];
 
 /* The layout of that name, or NULL. */
 const struct layout *layout_find(const char *name);
@@ -33,8 +45,9 @@ extern const struct layout layout_own, layout_edm2, layout_ema_pytorch, layout_p
     layout_lightning, layout_hf, layout_torchtitan, layout_cosmos, layout_flux_action,
     layout_megatron, layout_edm2_pt, layout_mirai, layout_steps, layout_manifest, layout_custom;
 
-/* EDM2's training states hold in float32 what its pickles hold in float16. */
-bool layout_is_training_state(const char *base);
+/* Whether a name is that of a layout's state. EDM2's training states hold in float32 what its pickles
+ * hold in float16. */
+bool layout_names_state(const struct layout *layout, const char *base);
 
 /* ---- candidates.c: the list ---- */
 

@@ -125,37 +125,49 @@ static enum phema_status read_by_pattern(struct candidate_list *candidates, cons
     return status;
 }
 
+static bool has_mark(const struct layout *layout, const char *folder)
+{
+    for (size_t i = 0; i < ARRAY_LEN(layout->mark) && layout->mark[i]; i++)
+        if (directory_has(folder, layout->mark[i]))
+            return true;
+    return false;
+}
+
+/* Of layouts of the same names, the one whose mark is in some folder. */
+static void choose_by_marks(struct candidate_list *candidates)
+{
+    const char *pattern = candidates->layout->pattern;
+    for (size_t l = 0; layouts[l]; l++)
+        for (size_t i = 0; layouts[l]->mark[0] && i < candidates->n; i++)
+            if (!candidates->items[i].is_left_out && strcmp(layouts[l]->pattern, pattern) == 0 &&
+                has_mark(layouts[l], candidates->items[i].path))
+                candidates->layout = layouts[l];
+}
+
 /* The layout whose pattern fits most names. Other safetensors are left to their metadata, all other
  * files are left out. */
 static enum phema_status recognise(struct candidate_list *candidates, struct phema_error *err)
 {
-    static const struct layout *const tried[] = {
-        &layout_own,   &layout_edm2,   &layout_ema_pytorch, &layout_lightning, &layout_hf,
-        &layout_steps, &layout_cosmos, &layout_megatron,    &layout_edm2_pt,   &layout_mirai};
     const struct layout *best = &layout_own;
     size_t most = 0;
-    for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
+    for (size_t i = 0; layouts[i]; i++) {
         size_t matched = 0;
-        enum phema_status status =
-            read_by_pattern(candidates, tried[i]->pattern, false, &matched, err);
+        enum phema_status status = PHEMA_OK;
+        if (layouts[i]->is_tried)
+            status = read_by_pattern(candidates, layouts[i]->pattern, false, &matched, err);
         if (status)
             return status;
         if (matched > most) {
             most = matched;
-            best = tried[i];
+            best = layouts[i];
         }
     }
     candidates->layout = best;
     candidates->is_numbered = best == &layout_ema_pytorch;
     /* fills in the facts of its names */
     enum phema_status status = read_by_pattern(candidates, best->pattern, false, &most, err);
-    /* flux_action's directories have usual names, and these files inside */
-    for (size_t i = 0; i < candidates->n && !status && best == &layout_steps; i++) {
-        const struct candidate *candidate = &candidates->items[i];
-        if (!candidate->is_left_out && (directory_has(candidate->path, "state.json") ||
-                                        directory_has(candidate->path, "COMPLETE")))
-            candidates->layout = best = &layout_flux_action;
-    }
+    if (!status)
+        choose_by_marks(candidates);
     return status;
 }
 

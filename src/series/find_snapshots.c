@@ -36,11 +36,7 @@ static bool begins_or_ends_with(struct phema_span name, struct phema_span part)
 /* Whether names beside those of a layout are these and a word for average: "checkpoint-50-ema". */
 static bool has_averages_beside(const struct candidate_list *candidates)
 {
-    const struct layout *layout = candidates->layout;
-    bool has_plain_names = layout == &layout_hf || layout == &layout_steps ||
-                           layout == &layout_cosmos || layout == &layout_lightning ||
-                           layout == &layout_megatron;
-    for (size_t i = 0; i < candidates->n && has_plain_names; i++) {
+    for (size_t i = 0; i < candidates->n && candidates->layout->is_plain; i++) {
         const struct candidate *average = &candidates->items[i];
         if (!average->is_left_out || !is_called_average(average))
             continue;
@@ -113,11 +109,8 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
         suggest_series_of_file(options.snapshots, err);
     if (!status)
         status = select_snapshots(candidates, &options, err);
-    bool may_be_folders =
-        !status && (candidates->layout == &layout_hf || candidates->layout == &layout_custom ||
-                    candidates->layout == &layout_steps || candidates->layout == &layout_megatron);
-    if (may_be_folders ||
-        (!status && candidates->layout == &layout_lightning && has_averages_among(candidates)))
+    const struct layout *layout = candidates->layout;
+    if (!status && (layout->names_folders || (layout->is_plain && has_averages_among(candidates))))
         status = twin_files_choose(candidates, &options, err);
     bool is_layout_given = options.layout && strcmp(options.layout, "auto") != 0;
     if (status || options.name_regex || is_layout_given || candidates->n_outputs ||

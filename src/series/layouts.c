@@ -23,9 +23,8 @@ const struct layout layout_own = {
     .pattern = "^(?<prefix>.*)-(?<time>[0-9]+(?:\\.[0-9]+)?)-(?<sigma>[0-9]+\\.[0-9]+)"
                "(?:\\.safetensors(?:\\.zst)?)?$",
     .unit = "steps",
+    .is_tried = true,
 };
-
-static const char training_state[] = "training-state-";
 
 const struct layout layout_edm2 = {
     .name = "edm2",
@@ -36,12 +35,10 @@ const struct layout layout_edm2 = {
     .subtree = "ema", /* next to an encoder and settings */
     .counter = "state.cur_nimg",
     .counts_per_time = 1000,
+    .is_tried = true,
+    .names_say_all = true,
+    .state = "training-state-",
 };
-
-bool layout_is_training_state(const char *base)
-{
-    return strncmp(base, training_state, sizeof(training_state) - 1) == 0;
-}
 
 const struct layout layout_ema_pytorch = {
     .name = "ema-pytorch",
@@ -50,6 +47,7 @@ const struct layout layout_ema_pytorch = {
     .unit = "steps",
     .subtree = "ema_model",
     .is_labelled_only = true,
+    .is_tried = true,
     .default_update_every = 100,
     .default_sigmas = "0.05,0.28",
 };
@@ -72,6 +70,8 @@ const struct layout layout_lightning = {
     .unit = "steps",
     .counter = "global_step",
     .counts_per_time = 1,
+    .is_tried = true,
+    .is_plain = true,
 };
 
 /* Directories of the Trainer of transformers. */
@@ -79,9 +79,15 @@ const struct layout layout_hf = {
     .name = "hf",
     .pattern = "^checkpoint-(?<time>[0-9]+)$",
     .unit = "steps",
+    .is_tried = true,
+    .is_plain = true,
+    .names_folders = true,
+    .may_be_raw = true,
 };
 
 /* ---- Directories of distributed checkpoints; their sets are in trainers.c ---- */
+
+#define STEPS "^step[-_](?<time>[0-9]+)$"
 
 /* Recognised by the averages inside. */
 const struct layout layout_torchtitan = {
@@ -90,13 +96,15 @@ const struct layout layout_torchtitan = {
     .unit = "steps",
     .counter = "train_state.step",
     .counts_per_time = 1,
+    .may_be_raw = true,
 };
 
-/* Recognised by state.json or COMPLETE inside. */
 const struct layout layout_flux_action = {
     .name = "flux-action",
-    .pattern = "^step-(?<time>[0-9]+)$",
+    .pattern = STEPS,
     .unit = "steps",
+    .mark = {"state.json", "COMPLETE"},
+    .last = "COMPLETE",
 };
 
 /* A directory, or one file. Other ranks keep averages of other widths, with a postfix before
@@ -107,12 +115,17 @@ const struct layout layout_cosmos = {
     .unit = "steps",
     .counter = "iteration",
     .counts_per_time = 1,
+    .is_tried = true,
+    .is_plain = true,
 };
 
 const struct layout layout_megatron = {
     .name = "megatron",
     .pattern = "^iter_(?<time>[0-9]{7})$",
     .unit = "steps",
+    .is_tried = true,
+    .is_plain = true,
+    .names_folders = true,
 };
 
 /* EDM2's names for the averages of other models, saved by torch.save; times are steps. */
@@ -121,6 +134,7 @@ const struct layout layout_edm2_pt = {
     .pattern = "^(?<prefix>phema)-(?<time>[0-9]{7,})-(?<sigma>[0-9]+\\.[0-9]{3})\\.pt$",
     .unit = "steps",
     .subtree = "structure_module",
+    .is_tried = true,
 };
 
 /* Of mirai, with the averages inside. */
@@ -130,28 +144,35 @@ const struct layout layout_mirai = {
     .unit = "steps",
     .counter = "step",
     .counts_per_time = 1,
+    .is_tried = true,
 };
 
 /* Directories of training scripts of PyTorch, such as those of torch_checkpointing, which count in
  * an item 'step'. */
 const struct layout layout_steps = {
     .name = "steps",
-    .pattern = "^step[-_](?<time>[0-9]+)$",
+    .pattern = STEPS,
     .unit = "steps",
     .counter = "step",
     .counts_per_time = 1,
+    .is_tried = true,
+    .is_plain = true,
+    .names_folders = true,
+    .may_be_raw = true,
 };
 
 const struct layout layout_manifest = {.name = "manifest", .unit = "steps"};
 
 /* --name-regex without a layout */
-const struct layout layout_custom = {.name = "names", .unit = "steps"};
+const struct layout layout_custom = {
+    .name = "names", .unit = "steps", .names_folders = true, .may_be_raw = true};
 
-static const struct layout *const known[] = {
-    &layout_own,         &layout_edm2,     &layout_ema_pytorch, &layout_posthoc_ema,
-    &layout_lightning,   &layout_hf,       &layout_torchtitan,  &layout_cosmos,
-    &layout_flux_action, &layout_megatron, &layout_edm2_pt,     &layout_mirai,
-    &layout_steps,       &layout_manifest};
+/* Of two that fit as many names the first is taken. */
+const struct layout *const layouts[] = {&layout_own,         &layout_edm2,      &layout_ema_pytorch,
+                                        &layout_posthoc_ema, &layout_lightning, &layout_hf,
+                                        &layout_torchtitan,  &layout_cosmos,    &layout_flux_action,
+                                        &layout_megatron,    &layout_edm2_pt,   &layout_mirai,
+                                        &layout_steps,       &layout_manifest,  NULL};
 
 const char phema_series_layouts[] = "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-ema|"
                                     "lightning|hf|torchtitan|cosmos|flux-action|"
@@ -159,8 +180,13 @@ const char phema_series_layouts[] = "auto|own|edm2|edm2-pt|ema-pytorch|posthoc-e
 
 const struct layout *layout_find(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (strcmp(known[i]->name, name) == 0)
-            return known[i];
+    for (size_t i = 0; layouts[i]; i++)
+        if (strcmp(layouts[i]->name, name) == 0)
+            return layouts[i];
     return NULL;
+}
+
+bool layout_names_state(const struct layout *layout, const char *base)
+{
+    return layout->state && strncmp(base, layout->state, strlen(layout->state)) == 0;
 }

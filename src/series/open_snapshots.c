@@ -145,7 +145,7 @@ static enum phema_status locate_tensors(struct series_builder *builder,
     return tensor_notes_add(builder, err);
 }
 
-/* EDM2's pickles add nothing to their names. All other files have headers that are read quickly and
+/* Pickles of some trainers add nothing to their names. All other files have headers that are read quickly and
  * that the weights depend on: dtypes, update_every. */
 static bool needs_file(const struct series_builder *builder, const struct candidate *candidate)
 {
@@ -153,7 +153,7 @@ static bool needs_file(const struct series_builder *builder, const struct candid
         return false;
     const struct phema_format_info *format = phema_format_from_path(NULL, candidate->path, 0);
     return builder->opens_optional || !builder->options->needs_no_tensors ||
-           builder->candidates.layout != &layout_edm2 || !format ||
+           !builder->candidates.layout->names_say_all || !format ||
            strcmp(format->name, "pickle") != 0;
 }
 
@@ -342,14 +342,15 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
     candidate->run = run ? phema_arena_copy(&builder->scratch, run, strlen(run)) : NULL;
     if (run && !candidate->run)
         return phema_fail_memory(err);
-    bool is_layout_given = builder->options->layout && candidates->layout == &layout_edm2;
+    bool is_layout_given = builder->options->layout && candidates->layout->clock;
     if (unit && is_layout_given && !*is_output && !builder->options->unit &&
         strcmp(unit, candidates->layout->unit) != 0)
         return phema_suggest(
             err,
             phema_fail(err, PHEMA_ERR_INPUTS,
-                       "%s: %sedm2 counts kimg, but the file says that its time is in %s",
-                       candidate->path, phema_setting_equals(PHEMA_SET_LAYOUT), unit),
+                       "%s: %s%s counts kimg, but the file says that its time is in %s",
+                       candidate->path, phema_setting_equals(PHEMA_SET_LAYOUT),
+                       candidates->layout->name, unit),
             PHEMA_SET_LAYOUT, "auto");
     if (unit && !*is_output && !candidates->unit)
         candidates->unit = keep_text(builder, unit);
@@ -528,7 +529,7 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
         return fail_none(builder, err);
     qsort(candidates->items, n, sizeof(*candidates->items), compare_snapshots);
     bool has_optional_files =
-        options->may_be_sampled && options->needs_no_tensors && candidates->layout == &layout_edm2;
+        options->may_be_sampled && options->needs_no_tensors && candidates->layout->names_say_all;
     status =
         has_optional_files ? add_with_optional_files(builder, err) : add_candidates(builder, err);
     release_checkpoint(builder);

@@ -18,7 +18,7 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
     bool is_unnamed = isnan(candidate->named_time);
     if (!is_unnamed && !is_default_output_name)
         return PHEMA_OK;
-    if (candidates->layout == &layout_edm2) {
+    if (candidates->layout->names_say_all) {
         candidates_leave_out(candidates, candidate, "a reconstruction");
         return PHEMA_OK;
     }
@@ -44,21 +44,25 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
 }
 
 /* EDM2 keeps some averages twice. The pickles are preferred: they are saved more often. */
-static enum phema_status leave_out_training_states(struct candidate_list *candidates,
-                                                   struct phema_error *err)
+static enum phema_status leave_out_states(struct candidate_list *candidates,
+                                          struct phema_error *err)
 {
-    const char *reason = phema_arena_printf(
-        candidates->arena,
-        "the same averages in float32; to use these instead, add %sedm2 "
-        "%s'^training-state-(?<time>[0-9]+)[.]pt$'",
-        phema_setting_equals(PHEMA_SET_LAYOUT), phema_setting_equals(PHEMA_SET_NAME_REGEX));
+    const struct layout *layout = candidates->layout;
+    if (!layout->state)
+        return PHEMA_OK;
+    const char *reason =
+        phema_arena_printf(candidates->arena,
+                           "the same averages in float32; to use these instead, add %s%s "
+                           "%s'^%s(?<time>[0-9]+)[.]pt$'",
+                           phema_setting_equals(PHEMA_SET_LAYOUT), layout->name,
+                           phema_setting_equals(PHEMA_SET_NAME_REGEX), layout->state);
     bool is_any = false;
-    for (size_t i = 0; candidates->layout == &layout_edm2 && i < candidates->n; i++)
+    for (size_t i = 0; i < candidates->n; i++)
         is_any = is_any || (!candidates->items[i].is_left_out &&
-                            !layout_is_training_state(candidates->items[i].base));
+                            !layout_names_state(layout, candidates->items[i].base));
     for (size_t i = 0; is_any && reason && i < candidates->n; i++)
         if (!candidates->items[i].is_left_out &&
-            layout_is_training_state(candidates->items[i].base))
+            layout_names_state(layout, candidates->items[i].base))
             candidates_leave_out(candidates, &candidates->items[i], reason);
     return reason ? PHEMA_OK : phema_fail_memory(err);
 }
@@ -205,7 +209,7 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
             snapshot_metadata_is_described_output(candidate->path))
             candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     }
-    enum phema_status status = leave_out_training_states(candidates, err);
+    enum phema_status status = leave_out_states(candidates, err);
     if (status)
         return status;
     leave_out_unfinished(candidates);

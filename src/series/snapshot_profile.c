@@ -138,13 +138,10 @@ static enum phema_status complete_width(const struct series_builder *builder,
     if (isnan(candidate->gamma) && options->needs_no_profiles)
         return PHEMA_OK;
     if (isnan(candidate->gamma)) {
-        const struct layout *layout = builder->candidates.layout;
         bool is_average = (builder->scheme.trainer && builder->scheme.trainer->twins) ||
                           says_average(phema_span_of(candidate->label)) ||
                           builder->scheme.subtree.is_called_average;
-        bool may_be_raw = layout == &layout_hf || layout == &layout_torchtitan ||
-                          layout == &layout_steps || layout == &layout_custom;
-        if (!may_be_raw || is_average)
+        if (!builder->candidates.layout->may_be_raw || is_average)
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "has no width, in its name or metadata; give %s, or %s for another "
                               "shape, such as raw parameters",

@@ -171,7 +171,7 @@ PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *
                                 sets.items[s]->is_raw ? "raw" : "average", "trainer",
                                 PHEMA_UNKNOWN))
             return phema_fail_memory(err);
-    if (out->trainer && out->trainer->layout && candidates->layout == &layout_steps)
+    if (out->trainer && out->trainer->layout && candidates->layout->is_plain)
         candidates->layout = out->trainer->layout;
     if (out->trainer)
         return PHEMA_OK;

@@ -162,13 +162,14 @@ void leave_out_unfinished(struct candidate_list *candidates)
         if (candidate->is_left_out || !candidate->path || !is_directory(candidate->path))
             continue;
         const char *fault = NULL;
-        if (candidates->layout == &layout_flux_action &&
-            !directory_has(candidate->path, "COMPLETE"))
-            fault = "without COMPLETE: its trainer has not finished it";
-        else if (lacks_metadata(candidate->path))
+        const char *last = candidates->layout->last;
+        if (last && !directory_has(candidate->path, last)) {
+            fault = phema_arena_printf(candidates->arena,
+                                       "without %s: its trainer has not finished it", last);
+            fault = fault ? fault : "its trainer has not finished it";
+        } else if (lacks_metadata(candidate->path))
             fault = "without .metadata: its trainer has not finished it";
-        else if (candidates->layout == &layout_megatron &&
-                 megatron_has_backend(candidate->path, "zarr"))
+        else if (megatron_has_backend(candidate->path, "zarr"))
             fault = "written by Megatron with the backend zarr; expected torch_dist";
         if (!fault)
             continue;

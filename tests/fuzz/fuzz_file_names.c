@@ -69,14 +69,14 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const layouts[] = {"own",       "edm2", "ema-pytorch", "posthoc-ema",
-                                          "lightning", "hf",   "manifest"};
+    static const char *const names[] = {"own",       "edm2", "ema-pytorch", "posthoc-ema",
+                                        "lightning", "hf",   "manifest"};
     size_t n_lines = 1;
     for (size_t i = 0; i < size; i++)
         n_lines += data[i] == '\n';
     char operand[4096];
     (void)snprintf(operand, sizeof(operand), "@%s", fuzz_store("list.txt", data, size));
     read_names(operand, NULL, n_lines);
-    read_names(operand, layouts[size % ARRAY_LEN(layouts)], n_lines);
+    read_names(operand, names[size % ARRAY_LEN(names)], n_lines);
     return 0;
 }
