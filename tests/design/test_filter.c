@@ -116,7 +116,8 @@ static void errors_are_those_of_a_solve(void **state)
         }
 }
 
-/* Later snapshots are left out at the time of a snapshot, and used between two. */
+/* Later snapshots are left out at the time of a snapshot, and used between two. Four nodes on pieces
+ * that double leave 2e-5 of the error; on pieces that grow faster, ten times as much. */
 static void errors_at_earlier_ends_are_those_of_a_solve(void **state)
 {
     (void)state;
@@ -124,7 +125,7 @@ static void errors_at_earlier_ends_are_those_of_a_solve(void **state)
     struct phema_design_question question = make_question();
     question.ends = ends;
     question.n_ends = 3;
-    compare(&design, &question, NULL, 2e-2);
+    compare(&design, &question, NULL, 5e-5);
 }
 
 static void raw_parameters_beside_one_width(void **state)

@@ -221,7 +221,7 @@ static void folders_are_written_replaced_and_removed(void **state)
     clear_place(&place);
 }
 
-/* A killed run leaves its folders. Those of another program stay. */
+/* A killed run leaves its folders. Those of another program or user stay. */
 static void leftover_folders_are_taken_over(void **state)
 {
     (void)state;
@@ -235,6 +235,11 @@ static void leftover_folders_are_taken_over(void **state)
     refuse(&place, &with_folders, "holds 'a', which is not a regular file");
     put_file(place.partial, PHEMA_PROVENANCE_FILE, "{}");
     refuse(&place, &quick, "holds 'a', which is not a regular file");
+    if (geteuid() == 0) { /* only root gives folders away */
+        assert_int_equal(chown(folder, 65534, 65534), 0);
+        refuse(&place, &with_folders, "holds 'a', which belongs to user 65534");
+        assert_int_equal(chown(folder, 0, 0), 0);
+    }
     struct phema_writer_directory *directory = open_place(&place, &with_folders);
     assert_int_equal(count_entries(place.partial), 0);
     add(directory, "a/new", "new");
