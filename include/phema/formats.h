@@ -117,6 +117,10 @@ static inline bool phema_tensor_is_converted(const struct phema_tensor *tensor)
     return tensor->dtype != phema_tensor_stored_dtype(tensor);
 }
 
+struct phema_strbuf;
+/* "[64, 3]" */
+void phema_tensor_write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor);
+
 struct phema_checkpoint;
 
 struct phema_checkpoint_options {

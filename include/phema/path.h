@@ -20,6 +20,10 @@ bool phema_path_is_url(const char *path);
 /* Why a path cannot be read: strerror(number); of a URL how to download it, if number is ENOENT. */
 const char *phema_path_reason(const char *path, int number);
 
+/* Of what a link leads to. */
+bool phema_path_exists(const char *path);
+bool phema_path_is_directory(const char *path);
+
 /* The last name of a path without slashes at its end; borrowed from the path. */
 const char *phema_path_last_name(const char *path);
 

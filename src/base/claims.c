@@ -138,8 +138,7 @@ PHEMA_FALLIBLE phema_claims_add_output(struct phema_claims *claims, const char *
 static enum phema_status fail_input(const struct place *place, const struct place *input,
                                     struct phema_error *err)
 {
-    const char *slash = strrchr(place->path, '/');
-    const char *base = slash ? slash + 1 : place->path, *end = strrchr(base, '.');
+    const char *base = phema_path_last_name(place->path), *end = strrchr(base, '.');
     struct phema_strbuf name = {0};
     enum phema_status status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is %s; choose another name",
                                           place->path, input->input);

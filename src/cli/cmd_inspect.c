@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "phema/formats.h"
+#include "phema/path.h"
 #include "phema/progress.h"
 #include "phema/render.h"
 #include "phema/report.h"
@@ -24,7 +25,7 @@ static bool is_series(const char *path)
 {
     bool is_manifest = phema_ends_with(path, ".json") && !phema_format_from_path(NULL, path, 0);
     return path[0] == '@' || is_manifest ||
-           (path_is_directory(path) && !phema_directory_has_model(path, false) &&
+           (phema_path_is_directory(path) && !phema_directory_has_model(path, false) &&
             !phema_directory_is_checkpoint(path));
 }
 
@@ -215,7 +216,7 @@ static enum phema_status inspect(struct phema_json_out *out, const struct inspec
     enum phema_status status = inspect_series(out, values, path, err);
     struct phema_error unused;
     /* a directory without snapshots may be a checkpoint by itself */
-    if (status == PHEMA_ERR_INPUTS && path_is_directory(path) &&
+    if (status == PHEMA_ERR_INPUTS && phema_path_is_directory(path) &&
         inspect_checkpoint(out, values, path, &unused) == PHEMA_OK)
         return PHEMA_OK;
     return status;

@@ -26,14 +26,14 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
         phema_path_is_url(out)
             ? phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s", out, phema_path_reason(out, ENOENT))
             : phema_fail(err, PHEMA_ERR_OUTPUT,
-                         path_exists(out)
+                         phema_path_exists(out)
                              ? "%s: exists, but has no parts to join; synth --part I/N writes them"
                              : "%s: no parts found; make them with synth --part I/N",
                          out);
     if (directory && !phema_writer_find_parts(&beside, &n, directory, &ignored) && n)
         (void)cli_suggest(err, status, "OUT",
                           strncmp(beside[0], "./", 2) == 0 ? beside[0] + 2 : beside[0]);
-    else if (path_exists(out))
+    else if (phema_path_exists(out))
         (void)cli_suggest_command(err, status, "posthoc-ema inspect", out);
     for (size_t i = 0; i < n; i++)
         free(beside[i]);

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "phema/json.h"
+#include "phema/path.h"
 #include "phema/plot.h"
 #include "phema/progress.h"
 #include "phema/report.h"
@@ -50,7 +51,7 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
         remedy_suggest_order(err, &args->common.line);
         if (err->n_changes)
             return status;
-        if (path_exists(args->kind))
+        if (phema_path_exists(args->kind))
             cli_suggest_operand_before(err, &args->common.line, args->kind, "error");
         else
             cli_suggest_choice(err, "KIND", KINDS, args->kind);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/path.h"
 #include "phema/sort.h"
 #include "remedy/remedy.h"
 
@@ -163,7 +164,8 @@ static enum phema_status read_out(struct search_setup *setup, struct phema_error
         size = slash && slash > out ? (size_t)(slash - out) : 1;
         setup->options.out = out;
     } else {
-        if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !path_is_directory(out))
+        if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) &&
+            !phema_path_is_directory(out))
             return cli_suggest(err,
                                fail_out(out,
                                         "expected a directory for the candidates, or names such "

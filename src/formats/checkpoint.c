@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "format.h"
+#include "phema/path.h"
 #include "phema/strbuf.h"
 #include "reader.h"
 #include "zstd/frame_index.h"
@@ -37,8 +38,8 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
                                    const struct phema_checkpoint_options *options,
                                    struct phema_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    enum phema_status status = checkpoint_add_file(checkpoint, path, slash ? slash + 1 : path, err);
+    enum phema_status status =
+        checkpoint_add_file(checkpoint, path, phema_path_last_name(path), err);
     if (status)
         return status;
     checkpoint->format = format_probe(checkpoint_content(checkpoint, 0));
@@ -510,8 +511,7 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
     if (!options)
         options = &defaults;
     checkpoint->keeps_descriptors = options->keeps_descriptors;
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (phema_path_is_directory(path))
         status = open_full_directory(checkpoint, options, err);
     else
         status = open_file(checkpoint, path, options, err);

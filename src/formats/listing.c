@@ -354,3 +354,11 @@ enum phema_status phema_checkpoint_records(struct phema_record **out, size_t *n,
     *n = n_records;
     return PHEMA_OK;
 }
+
+void phema_tensor_write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor)
+{
+    phema_strbuf_puts(out, "[");
+    for (unsigned d = 0; d < tensor->rank; d++)
+        phema_strbuf_printf(out, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
+    phema_strbuf_puts(out, "]");
+}

@@ -142,14 +142,6 @@ static bool is_activation_scale(const struct phema_tensor *tensor)
 
 /* ---- Shapes ---- */
 
-static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
-{
-    phema_strbuf_puts(text, "[");
-    for (unsigned d = 0; d < tensor->rank; d++)
-        phema_strbuf_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
-    phema_strbuf_puts(text, "]");
-}
-
 static uint64_t count_blocks(uint64_t n, uint64_t block)
 {
     return n / block + (n % block != 0);
@@ -278,7 +270,7 @@ static enum phema_status set_scale_fault(struct phema_checkpoint *checkpoint,
     phema_strbuf_printf(&text, "its scale '%s' is %s ",
                         phema_name_escape(&shown, scale->name, scale->name_size),
                         phema_dtype_name(scale->dtype));
-    append_shape(&text, scale);
+    phema_tensor_write_shape(&text, scale);
     phema_strbuf_printf(&text, ": %s", fault);
     return set_fault(checkpoint, codes, &text, err);
 }
@@ -296,7 +288,7 @@ static enum phema_status set_shape_fault(struct phema_checkpoint *checkpoint,
                             (unsigned long long)checkpoint->scale_config.block_size[0],
                             (unsigned long long)checkpoint->scale_config.block_size[1]);
     if (codes->rank >= 2)
-        append_shape(&fault, codes);
+        phema_tensor_write_shape(&fault, codes);
     enum phema_status status = phema_strbuf_check(&fault, err);
     if (!status)
         status = set_scale_fault(checkpoint, codes, scale, fault.data, err);

@@ -18,6 +18,7 @@
 #include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/parallel.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 
 /* Every step takes two doubles or more, and microseconds for each beta. */
@@ -201,8 +202,7 @@ static enum phema_status make_directory(struct made_directory *made, const char 
     if (number != EEXIST)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", made->path,
                           strerror(number));
-    struct stat st;
-    if (stat(made->path, &st) || !S_ISDIR(st.st_mode))
+    if (!phema_path_is_directory(made->path))
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a directory", made->path);
     return PHEMA_OK;
 }

@@ -12,6 +12,7 @@
 #include "outputs.h"
 #include "phema/json.h"
 #include "phema/mapped_file.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 
 /* Limit for copied configurations and tokenizers. */
@@ -27,12 +28,6 @@ struct sharding {
     const char *index_name; /* NULL: one file, which needs none */
 };
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The shards of the newest snapshot: its file 0 is the index, and file f + 1 becomes shard f. */
 static enum phema_status copy_sharding(struct sharding *sharding, const struct draft *draft,
                                        struct phema_error *err)
@@ -44,7 +39,7 @@ static enum phema_status copy_sharding(struct sharding *sharding, const struct d
     if (!sharding->names)
         return phema_fail_memory(err);
     for (size_t f = 0; f < sharding->n; f++) {
-        const char *name = base_of(phema_checkpoint_file_label(draft->newest, f + 1));
+        const char *name = phema_path_last_name(phema_checkpoint_file_label(draft->newest, f + 1));
         for (size_t g = 0; g < f; g++)
             if (strcmp(sharding->names[g], name) == 0)
                 return phema_fail(err, PHEMA_ERR_USAGE,
@@ -56,7 +51,7 @@ static enum phema_status copy_sharding(struct sharding *sharding, const struct d
     }
     for (size_t i = 0; i < series->n_tensors; i++)
         sharding->shard_of[i] = snapshot->locations[i].file - 1;
-    const char *index = base_of(phema_checkpoint_file_label(draft->newest, 0));
+    const char *index = phema_path_last_name(phema_checkpoint_file_label(draft->newest, 0));
     sharding->index_name = phema_arena_copy(draft->arena, index, strlen(index));
     return sharding->index_name ? PHEMA_OK : phema_fail_memory(err);
 }
@@ -65,7 +60,7 @@ static enum phema_status copy_sharding(struct sharding *sharding, const struct d
 static enum phema_status copy_single(struct sharding *sharding, const struct draft *draft,
                                      struct phema_error *err)
 {
-    const char *name = base_of(phema_checkpoint_file_label(draft->newest, 0));
+    const char *name = phema_path_last_name(phema_checkpoint_file_label(draft->newest, 0));
     const char *end = phema_format_extension("safetensors");
     if (!phema_ends_with(name, end))
         name = "model.safetensors";
@@ -279,8 +274,7 @@ static enum phema_status add_copies(struct draft *draft, const struct sharding *
                                     struct phema_error *err)
 {
     const char *path = phema_file_path(phema_checkpoint_file(draft->newest, 0));
-    struct stat st;
-    if (stat(phema_checkpoint_path(draft->newest), &st) || !S_ISDIR(st.st_mode))
+    if (!phema_path_is_directory(phema_checkpoint_path(draft->newest)))
         if (strcmp(phema_checkpoint_format(draft->newest), "sharded") != 0)
             return PHEMA_OK; /* files next to one of many snapshots are not its own */
     const char *slash = strrchr(path, '/');

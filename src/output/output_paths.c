@@ -98,22 +98,15 @@ static enum phema_status fill_template(char **path, const char *template,
     return status;
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* Whether --into is a directory with .metadata, that file, or a directory of such directories. */
 static bool copies_directory(const struct phema_outputs_options *options)
 {
     static const char name[] = ".metadata";
-    struct stat st;
     char *path = NULL;
     if (!options->into || asprintf(&path, "%s/%s", options->into, name) < 0)
         return false;
-    const char *slash = strrchr(options->into, '/');
-    bool is_one = stat(path, &st) == 0 || strcmp(slash ? slash + 1 : options->into, name) == 0 ||
+    bool is_one = phema_path_exists(path) ||
+                  strcmp(phema_path_last_name(options->into), name) == 0 ||
                   phema_directory_has_parts(options->into);
     free(path);
     return is_one;
@@ -129,8 +122,8 @@ static bool is_model_folder(const struct draft *draft)
     phema_strbuf_printf(&config, "%s/" OUTPUTS_CONFIG, path);
     bool has_config = !config.is_failed && stat(config.data, &st) == 0 && S_ISREG(st.st_mode);
     phema_strbuf_clear(&config);
-    return has_config && is_directory(path) && phema_checkpoint_n_files(draft->newest) == 1 &&
-           !series->snapshots[series->n - 1].key;
+    return has_config && phema_path_is_directory(path) &&
+           phema_checkpoint_n_files(draft->newest) == 1 && !series->snapshots[series->n - 1].key;
 }
 
 /* Form and extension of outputs in a directory: those of the newest snapshot. */
@@ -212,7 +205,7 @@ static bool names_file(enum phema_output_form *form, const char **end,
     const char *copied = options->into ? outputs_extension(options->into) : NULL;
     if (copies_directory(options))
         return false;
-    return !phema_ends_with(out, "/") && !is_directory(out) &&
+    return !phema_ends_with(out, "/") && !phema_path_is_directory(out) &&
            (find_form(form, end, out) || (copied && phema_ends_with(out, copied)));
 }
 
@@ -289,7 +282,7 @@ static enum phema_status check_names(const struct phema_outputs_options *options
 {
     const char *out = options->out;
     bool is_template = strchr(out, '{') != NULL, is_slashed = phema_ends_with(out, "/");
-    if (is_template ? is_slashed : m > 1 || is_slashed || is_directory(out))
+    if (is_template ? is_slashed : m > 1 || is_slashed || phema_path_is_directory(out))
         return PHEMA_OK;
     return outputs_fail_name(err,
                              phema_fail(err, PHEMA_ERR_USAGE,
@@ -367,7 +360,7 @@ static enum phema_status find_directory(struct draft *draft, const char *templat
     char *directory = phema_arena_copy(draft->arena, template, size);
     if (!directory)
         return phema_fail_memory(err);
-    if (!is_directory(directory))
+    if (!phema_path_is_directory(directory))
         draft->outputs->made_directory = directory;
     return PHEMA_OK;
 }

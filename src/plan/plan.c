@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "phema/formats.h"
 #include "phema/memory.h"
 #include "phema/packed.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 #include "series_checks.h"
 #include "solver_input.h"
@@ -343,9 +343,7 @@ static enum phema_status fail_conversion(const struct phema_plan_options *option
     enum phema_status status = phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_CONVERT,
                                                   "takes one checkpoint as it is; it excludes %s",
                                                   phema_setting_name(targets[i].setting));
-    struct stat st;
-    bool is_series =
-        stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !phema_directory_has_model(path, true);
+    bool is_series = phema_path_is_directory(path) && !phema_directory_has_model(path, true);
     return phema_suggest(err, status, is_series ? PHEMA_SET_CONVERT : targets[i].setting, "");
 }
 

@@ -10,6 +10,7 @@
 
 #include "phema/claims.h"
 #include "phema/number.h"
+#include "phema/path.h"
 #include "spec.h"
 
 /* ---- SPEC to text ---- */
@@ -73,9 +74,8 @@ static void append_file_part(struct phema_strbuf *text, const struct phema_spec_
             phema_strbuf_printf(text, "-%s", term->kind->keys[i].name);
         append_value(text, &term->kind->keys[i], term->values[i]);
     }
-    const char *slash = term->path ? strrchr(term->path, '/') : NULL;
     if (term->path)
-        phema_strbuf_printf(text, "-%s", slash ? slash + 1 : term->path);
+        phema_strbuf_printf(text, "-%s", phema_path_last_name(term->path));
 }
 
 /* Replaces all but letters, digits and ".-_+": the path of a table may contain anything. */

@@ -250,14 +250,6 @@ void inspect_write_summary_json(struct phema_json_out *out, const struct inspect
 
 /* ---- One checkpoint ---- */
 
-static void write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor)
-{
-    phema_strbuf_puts(out, "[");
-    for (unsigned d = 0; d < tensor->rank; d++)
-        phema_strbuf_printf(out, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
-    phema_strbuf_puts(out, "]");
-}
-
 static void write_integers(struct phema_json_out *out, const char *key, const uint64_t *values,
                            unsigned n)
 {
@@ -432,7 +424,7 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
         phema_strbuf_puts(out, "\n");
     for (size_t i = 0; i < n; i++) {
         struct phema_strbuf shape = {0};
-        write_shape(&shape, &tensors[i]);
+        phema_tensor_write_shape(&shape, &tensors[i]);
         phema_strbuf_printf(out, "  %-11s %-22s %9s  %s%s", phema_dtype_name(tensors[i].dtype),
                             shape.data ? shape.data : "",
                             phema_size_format(&size, tensors[i].size_bytes),

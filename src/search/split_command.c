@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* split_command.c - splits a command line into the words of a program, or prepares it for a shell.
  * A file name always stays part of one argument. */
+#include "phema/path.h"
 #include "phema/search.h"
 #include "phema/setting.h"
 
@@ -66,7 +67,7 @@ static const struct interpreter {
 
 static const struct interpreter *find_interpreter(const char *word)
 {
-    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+    const char *name = phema_path_last_name(word);
     size_t size = strcspn(name, "."); /* python3.11 */
     for (size_t i = 0; i < ARRAY_LEN(interpreters); i++)
         if (strlen(interpreters[i].name) == size && memcmp(name, interpreters[i].name, size) == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "phema/number.h"
+#include "phema/path.h"
 #include "remedy/remedy.h"
 
 /* ---- What a message names ---- */
@@ -254,7 +255,7 @@ static bool is_operand_there(const struct cli_opt *option, const char *word)
 {
     bool is_number = option->kind == CLI_REALS || option->kind == CLI_REAL ||
                      option->kind == CLI_COUNT || option->kind == CLI_SIZE;
-    return is_number && path_exists(word);
+    return is_number && phema_path_exists(word);
 }
 
 /* Copies the option, with its value, or writes what stands in its place. */

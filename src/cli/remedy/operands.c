@@ -111,7 +111,8 @@ PHEMA_FALLIBLE cli_check_output(const struct cli_opt *option, const char *text,
     if (!is_output || !phema_path_is_url(text))
         return PHEMA_OK;
     char *directory = phema_path_directory(text);
-    bool is_here = !directory || path_exists(directory); /* "s3:" can be the name of a directory */
+    bool is_here =
+        !directory || phema_path_exists(directory); /* "s3:" can be the name of a directory */
     free(directory);
     if (is_here)
         return PHEMA_OK;
@@ -136,12 +137,12 @@ static const char *find_meant(const char *word)
 {
     const char *name = phema_path_last_name(word);
     if (word[0] == '@')
-        return path_is_directory(word + 1) ? word + 1 : NULL;
+        return phema_path_is_directory(word + 1) ? word + 1 : NULL;
     if (!phema_path_is_url(word))
         return NULL;
-    if (strncmp(word, "file://", 7) == 0 && path_exists(word + 7))
+    if (strncmp(word, "file://", 7) == 0 && phema_path_exists(word + 7))
         return word + 7;
-    return *name && path_exists(name) ? name : NULL;
+    return *name && phema_path_exists(name) ? name : NULL;
 }
 
 void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
@@ -157,7 +158,7 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
         }
         if (!*operand || !strstr(err->message, operand))
             continue;
-        bool is_there = path_exists(operand);
+        bool is_there = phema_path_exists(operand);
         if (!is_there)
             write_nearest(&path, operand);
         else if (strstr(err->message, "; name the one that is meant"))
@@ -166,7 +167,7 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
             continue;
         if (!path.data && is_there)
             (void)cli_suggest_command(err, PHEMA_ERR_FILE, "posthoc-ema inspect", operand);
-        if (path.data && !path.is_failed && path_exists(path.data))
+        if (path.data && !path.is_failed && phema_path_exists(path.data))
             cli_suggest_word(err, line, word.at, "%s", path.data);
         phema_strbuf_clear(&path);
         return;
@@ -186,8 +187,8 @@ void remedy_suggest_order(struct phema_error *err, const struct cli_line *line)
     const char **operands = NULL;
     size_t n = command_split_operands(&editing, &operands);
     bool is_out_first = n == 2 && command_find_operand(line, "SNAPSHOTS") &&
-                        command_find_operand(line, "OUT") && !path_exists(operands[0]) &&
-                        path_is_directory(operands[1]);
+                        command_find_operand(line, "OUT") && !phema_path_exists(operands[0]) &&
+                        phema_path_is_directory(operands[1]);
     bool is_kind_last =
         n == 2 && is_choice(line, operands[1]) && !is_choice(line, operands[0]); /* of plot */
     bool is_turned = is_out_first || is_kind_last;
@@ -230,7 +231,7 @@ static size_t count_unquoted(struct phema_strbuf *name, const char *const *opera
 {
     for (size_t i = 0; i < n; i++) {
         phema_strbuf_printf(name, "%s%s", i ? " " : "", operands[i]);
-        if (i && name->data && path_exists(name->data))
+        if (i && name->data && phema_path_exists(name->data))
             return i + 1;
     }
     return 0;
@@ -254,7 +255,7 @@ static bool write_snapshots(struct editing *editing, const char *const *operands
     struct phema_strbuf name = {0};
     size_t n_name = count_unquoted(&name, operands, has_out ? n - 1 : n);
     bool is_glob = !n_name && is_file(operands[0]) && n > 2;
-    bool is_first = !n_name && !is_glob && !has_out && path_exists(operands[0]);
+    bool is_first = !n_name && !is_glob && !has_out && phema_path_exists(operands[0]);
     if (n_name && name.data)
         command_add_operand(editing, name.data);
     else if (is_glob)
@@ -319,10 +320,10 @@ bool cli_suggest_forgotten_value(struct phema_error *err, const struct cli_line 
     bool is_absent = true;
     for (struct cli_word word = {0}; cli_next_word(&word, line);) {
         n_operands += word.is_operand;
-        is_absent &= !word.is_operand || !path_exists(word.text);
+        is_absent &= !word.is_operand || !phema_path_exists(word.text);
         const char *next =
             word.takes_next && word.at + 1 < line->argc ? line->argv[word.at + 1] : ".";
-        if (strcmp(next, ".") == 0 || !path_is_directory(next)) /* --key . means all */
+        if (strcmp(next, ".") == 0 || !phema_path_is_directory(next)) /* --key . means all */
             continue;
         at = word.at;
         value = next;
@@ -354,7 +355,7 @@ static bool write_meant(struct editing *editing, const char *const *operands, si
     bool has_snapshots = command_find_operand(line, "SNAPSHOTS") != NULL;
     if (cli_find_option(options, "sigma-rel", 9) && write_widths(editing, operands, n))
         return true;
-    if (n && !path_exists(operands[0]) && !is_choice(line, operands[0]) &&
+    if (n && !phema_path_exists(operands[0]) && !is_choice(line, operands[0]) &&
         cli_find_option(options, operands[0], strlen(operands[0]))) {
         phema_strbuf_printf(&editing->tail, " --%s", operands[0]); /* "convert sigma-rel 0.1" */
         for (size_t i = 1; i < n; i++)

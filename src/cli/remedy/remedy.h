@@ -63,9 +63,6 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_line *line);
 void cli_complete_remedy(struct phema_error *err, enum phema_status status,
                          const struct cli_line *line);
 
-bool path_exists(const char *path);
-bool path_is_directory(const char *path);
-
 /* ---- suggestion.c ---- */
 
 /* A new command: the options that the line lacks, then its words, some of them changed. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "remedy/remedy.h"
 
@@ -64,18 +63,6 @@ enum phema_status(cli_fail_in_option)(struct phema_error *err, enum phema_status
 }
 
 /* ---- Edited commands ---- */
-
-bool path_exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
-bool path_is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 void command_add_word(struct editing *editing, const char *word)
 {
