@@ -165,7 +165,7 @@ static bool build_gram(struct phema_gram *gram, const struct phema_profile_set *
     return has_memory;
 }
 
-static enum phema_status fail_memory(size_t n, struct phema_error *err)
+enum phema_status phema_fail_solve(size_t n, struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
 }
@@ -177,13 +177,13 @@ static enum phema_status fill_grams(struct phema_grams *grams, struct phema_prod
 {
     struct phema_gram *const all[PHEMA_N_GRAMS] = {&grams->white, &grams->walk, &grams->motion};
     if (!alloc_products(products, problem->n + problem->m, problem->n, wanted))
-        return fail_memory(problem->n, err);
+        return phema_fail_solve(problem->n, err);
     enum phema_status status = phema_products_find(products, &grams->set, problem->motion, err);
     if (status)
         return status;
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (wanted[g] && !build_gram(all[g], &grams->set, products, (enum phema_gram_metric)g))
-            return fail_memory(problem->n, err);
+            return phema_fail_solve(problem->n, err);
     return PHEMA_OK;
 }
 
@@ -253,13 +253,13 @@ static enum phema_status fill_band(struct phema_gram_band *band, struct phema_pr
     if (status)
         return status;
     if (!alloc_products(products, band->n, band->reach, wanted))
-        return fail_memory(band->n, err);
+        return phema_fail_solve(band->n, err);
     status = phema_products_find(products, set, problem->motion, err);
     if (status)
         return status;
     band->cosines = (phema_fixed *)products->with[PHEMA_GRAM_MOTION];
     products->with[PHEMA_GRAM_MOTION] = NULL;
-    return scale_band(band, products) ? PHEMA_OK : fail_memory(band->n, err);
+    return scale_band(band, products) ? PHEMA_OK : phema_fail_solve(band->n, err);
 }
 
 enum phema_status phema_gram_band_build(struct phema_gram_band *band,

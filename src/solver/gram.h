@@ -67,6 +67,9 @@ PHEMA_FALLIBLE phema_products_find(struct phema_products *products,
                                    const struct phema_profile_set *set,
                                    const struct phema_motion *motion, struct phema_error *err);
 
+/* PHEMA_ERR_RESOURCE: no memory to solve for n snapshots. */
+enum phema_status phema_fail_solve(size_t n, struct phema_error *err);
+
 /* For work of n^2 steps and more. Below this, threads cost more time than they save. */
 #define PHEMA_LEAST_PARALLEL 256
 static inline unsigned phema_threads_for(size_t n)

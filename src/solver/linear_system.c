@@ -17,12 +17,6 @@
  * pivot that exceeds the 16 printed digits of weights. */
 #define LEAST_QUAD_PIVOT 1e-18
 
-static enum phema_status fail_memory(const struct phema_system *system, struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots",
-                      system->gram->n);
-}
-
 /* The snapshot that depends on others, and the one most like it. */
 static enum phema_status fail_dependent(const struct phema_system *system, size_t dependent,
                                         struct phema_error *err)
@@ -69,7 +63,7 @@ static enum phema_status find_condition(struct phema_system *system, struct phem
     double *diagonal = calloc(n, sizeof(*diagonal));
     if (!diagonal || !convert_lower(system)) {
         free(diagonal);
-        return fail_memory(system, err);
+        return phema_fail_solve(system->gram->n, err);
     }
     for (size_t i = 0; i < n; i++) {
         phema_quad length = system->gram->lengths[i] / system->gram->lengths[0];
@@ -145,7 +139,7 @@ static enum phema_status factor_float64(struct phema_system *system,
                                         struct phema_error *err)
 {
     if (!fill_lower(system))
-        return fail_memory(system, err);
+        return phema_fail_solve(system->gram->n, err);
     system->float64_by = factorer ? factorer->name : "lapack";
     if (factorer)
         return factorer->factor(system->lower, system->gram->n, err);
@@ -191,7 +185,8 @@ enum phema_status phema_system_open(struct phema_system *system, const struct ph
         system->shrink[i] =
             1 / phema_quad_sqrt(1 + ridge[i] / (gram->lengths[i] * gram->lengths[i]));
     bool has_memory = system->scratch && (!ridge || system->shrink);
-    enum phema_status status = has_memory ? factor(system, options, err) : fail_memory(system, err);
+    enum phema_status status =
+        has_memory ? factor(system, options, err) : phema_fail_solve(system->gram->n, err);
     if (status)
         phema_system_close(system);
     return status;
@@ -338,7 +333,7 @@ static enum phema_status solve_float64(const struct phema_system *system, phema_
                               .moved = phema_arena_array(&memory, n, sizeof(*work.moved)),
                               .whole = phema_arena_array(&memory, n, sizeof(*work.whole)),
                               .scratch = phema_arena_array(&memory, n, sizeof(*work.scratch))};
-    enum phema_status status = memory.is_failed ? fail_memory(system, err) : PHEMA_OK;
+    enum phema_status status = memory.is_failed ? phema_fail_solve(system->gram->n, err) : PHEMA_OK;
     if (!status && system->refines)
         status = refine(system, &work, x, b) ? PHEMA_OK : PHEMA_NO;
     if (!status && !system->refines) {
@@ -375,7 +370,7 @@ static enum phema_status solve_any(struct phema_system *system, phema_quad *x, c
     size_t n = system->gram->n;
     phema_quad *side = calloc(n, sizeof(*side));
     if (!side)
-        return fail_memory(system, err);
+        return phema_fail_solve(system->gram->n, err);
     for (size_t i = 0; i < n; i++)
         side[i] = system->shrink ? system->shrink[i] * b[i] : b[i];
     phema_quad scale = phema_quad_largest(side, n); /* tiny under a large ridge */
@@ -417,7 +412,7 @@ static enum phema_status solve_ones(struct phema_system *system, struct phema_er
     const phema_quad *lengths = system->gram->lengths;
     system->ones = calloc(n, sizeof(*system->ones));
     if (!system->ones)
-        return fail_memory(system, err);
+        return phema_fail_solve(system->gram->n, err);
     if (system->mpfr) {
         phema_mpfr_solve_ones(system->mpfr, system->ones);
         return PHEMA_OK;
@@ -507,7 +502,7 @@ enum phema_status phema_system_solve(struct phema_system *system, double *weight
 {
     phema_quad *w = calloc(system->gram->n, sizeof(*w));
     if (!w)
-        return fail_memory(system, err);
+        return phema_fail_solve(system->gram->n, err);
     enum phema_status status = solve_weights(system, weights, w, target, sum, err);
     free(w);
     return status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* motion_pairs.c - which pairs of snapshots to compare, and the expected distance of each. */
-#include "motion_pairs.h"
+#include "motion_work.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -169,11 +169,6 @@ static bool factorise(struct phema_mpfr_system *system, const struct triangle *t
     return true;
 }
 
-static enum phema_status fail_memory(size_t n, struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
-}
-
 enum phema_status phema_mpfr_open(struct phema_mpfr_system **out,
                                   const struct phema_profile_set *set, bool is_walk,
                                   struct phema_error *err)
@@ -181,14 +176,14 @@ enum phema_status phema_mpfr_open(struct phema_mpfr_system **out,
     struct phema_mpfr_system *system =
         phema_memory_has_room(MPFR_BYTES) ? calloc(1, sizeof(*system)) : NULL;
     if (!system)
-        return fail_memory(set->n, err);
+        return phema_fail_solve(set->n, err);
     system->set = set;
     mpfr_inits2(BITS, system->term, system->other, (mpfr_ptr)NULL);
     size_t n_kept = set->n_families * set->n_times, n_entries = set->n * (set->n + 1) / 2;
     system->kept = make_numbers(n_kept + set->n_families + set->n_times + set->n + n_entries);
     enum phema_status status = PHEMA_OK;
     if (!system->kept || !phema_memory_has_room(MPFR_BYTES)) {
-        status = fail_memory(set->n, err);
+        status = phema_fail_solve(set->n, err);
         goto fail;
     }
     system->powers = system->kept + n_kept;
@@ -306,5 +301,5 @@ enum phema_status phema_mpfr_round(struct phema_mpfr_system *system, double *wei
         round_to_planes(system, &triangle, weights, x);
     free(triangle.entries);
     free(order);
-    return has_memory ? PHEMA_OK : fail_memory(n, err);
+    return has_memory ? PHEMA_OK : phema_fail_solve(n, err);
 }

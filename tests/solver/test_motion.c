@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "motion_pairs.h"
+#include "motion_work.h"
 #include "profiles.h"
 #include "samples.h"
 
