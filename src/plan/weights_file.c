@@ -159,19 +159,15 @@ static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const
 static enum phema_status read_list(struct phema_plan *plan, struct phema_span text,
                                    struct phema_error *err)
 {
-    const char *data = (const char *)text.data;
     bool *is_seen = phema_arena_array(&plan->memory, plan->series->n, sizeof(*is_seen));
     enum phema_status status = is_seen ? add_targets(plan, 1, err) : phema_fail_memory(err);
     if (status)
         return status;
-    size_t number = 1;
-    for (size_t at = 0; at < text.size; number++) {
-        const char *newline = memchr(data + at, '\n', text.size - at);
-        size_t size = newline ? (size_t)(newline - (data + at)) : text.size - at;
-        status = read_line(plan, is_seen, data + at, size, err);
+    for (size_t number = 1; text.size; number++) {
+        struct phema_span line = phema_span_split(&text, '\n');
+        status = read_line(plan, is_seen, (const char *)line.data, line.size, err);
         if (status)
             return phema_fail_in(err, status, "line %zu", number);
-        at += size + 1;
     }
     return memchr(is_seen, true, plan->series->n * sizeof(*is_seen))
                ? PHEMA_OK
