@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backend.h"
-#include "round.h"
 
 /* Best first. */
 static const struct phema_backend backends[] = {

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "round.h"
 
 /* Half of the second-level cache of common machines. */
 #define SUMS_BYTES ((size_t)512 * 1024)

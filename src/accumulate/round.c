@@ -2,7 +2,7 @@
 /* round.c - scalar conversion from double to every dtype, with counts. One function of integer
  * arithmetic rounds to every format of at most 16 bits with sign, exponent and fraction. It starts
  * from the bits of the double, so that nothing is rounded twice, as double to float to F16 is. */
-#include "round.h"
+#include "backend.h"
 
 #include <math.h>
 #include <string.h>
