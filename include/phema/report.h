@@ -251,8 +251,6 @@ void verification_write_json(struct phema_strbuf *text, const struct render_styl
                              const struct phema_verifying *verifying);
 void verification_write_text(struct phema_strbuf *text, const struct phema_verifying *verifying);
 
-/* ---- elements.c ---- */
-
 /* Prints the elements of a tensor: C order, little-endian.
  * PHEMA_ERR_OUTPUT  not all of them could be written */
 PHEMA_FALLIBLE render_print_elements(const struct phema_checkpoint *checkpoint,

@@ -18,7 +18,7 @@
 #define JITTER_SIZE 0.01
 
 /* Noise of this variance for each step of the training makes EMA 0.05 and 0.10 differ by 3 %:
- * 0.03^2 / 2.0257, see src/design/motion.c. DRIFT_MEAN: of T/max(t, T/100), 1 + ln 100 */
+ * 0.03^2 / 2.0257, see src/design/filter.c. DRIFT_MEAN: of T/max(t, T/100), 1 + ln 100 */
 #define WHITE_PER_STEP 4.4429e-4
 #define DRIFT_FROM     0.01
 #define DRIFT_MEAN     5.605170185988092

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* inspect_tensors.c - one checkpoint, its tensors and their places; sums over the tensors of a checkpoint or
  * a series, and its tied tensors: as text and as JSON. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/cleanup.h"
 #include "phema/render.h"
 #include "phema/report.h"
 
@@ -437,4 +439,31 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
         phema_strbuf_puts(out, "\n");
         phema_strbuf_clear(&shape);
     }
+}
+
+/* ---- The bytes of a tensor ---- */
+
+PHEMA_FALLIBLE render_print_elements(const struct phema_checkpoint *checkpoint,
+                                     const struct phema_tensor *tensor, struct phema_error *err)
+{
+    enum { CHUNK = 32768 }; /* elements; even, because two F4 elements share a byte */
+    uint8_t scratch[CHUNK * 16];
+    struct phema_reader *reader = NULL;
+    enum phema_status status = phema_reader_open(&reader, checkpoint, err);
+    for (uint64_t first = 0; !status && first < tensor->n_elems; first += CHUNK) {
+        uint64_t n = tensor->n_elems - first < CHUNK ? tensor->n_elems - first : CHUNK;
+        size_t size = (size_t)(n * phema_dtype_bits(tensor->dtype) / 8);
+        const uint8_t *data = NULL;
+        status = phema_reader_read(&data, reader, tensor, first, n, scratch, err);
+        if (status)
+            break;
+        phema_cleanup_touch(data, size); /* reports a truncated file instead of an error of
+                                          * standard output */
+        if (fwrite(data, 1, size, stdout) != size)
+            status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    }
+    phema_reader_close(reader);
+    if (!status && fflush(stdout))
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    return status ? status : phema_checkpoint_check_unchanged(checkpoint, err);
 }
