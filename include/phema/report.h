@@ -256,7 +256,7 @@ void verification_write_text(struct phema_strbuf *text, const struct phema_verif
 PHEMA_FALLIBLE render_print_elements(const struct phema_checkpoint *checkpoint,
                                      const struct phema_tensor *tensor, struct phema_error *err);
 
-/* ---- picture_files.c ---- */
+/* ---- Files of pictures ---- */
 
 struct picture_files {
     const char *paths[2];

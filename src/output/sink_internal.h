@@ -76,7 +76,7 @@ PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_
 PHEMA_FALLIBLE sink_add_side_files(struct sink *sink, bool are_last, struct phema_error *err);
 
 /* Restores from the template what no replaced tensor holds, and of a part its share of that
- * (sink_template.c). */
+ * (sink_pieces.c). */
 PHEMA_FALLIBLE sink_restore_template(struct sink *sink, struct phema_error *err);
 
 /* ---- sink_frames.c: compressed outputs ---- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory_budget.c - tile size, passes and buffers under --max-ram. */
-#include "memory_budget.h"
+#include "run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -85,11 +85,6 @@ size_t command_split_operands(struct editing *editing, const char ***operands);
 /* Sets the remedy to the command, and clears it. */
 void command_set_remedy(struct phema_error *err, struct editing *editing);
 
-/* ---- edits.c ---- */
-
-/* Puts the command line with the changes of the error in their place. */
-void command_edit_remedy(struct phema_error *err, const struct cli_line *line);
-
 /* ---- operands.c ---- */
 
 /* A file that is not there: one with a similar name. A directory in place of a file: one in it. */
