@@ -25,8 +25,8 @@
  * not at all. A failed call changes no struct that it was to fill.
  *
  * Threads. Different threads may use different objects at the same time; only one thread at a time
- * may use an object. Functions that describe a series or plan (_info, _snapshot, _target, _tensor)
- * may be called meanwhile, also in callbacks. A run starts its own threads and joins them before it
+ * may use an object. Functions that describe a series or plan (_info, _snapshot, _set, _left_out,
+ * _target, _tensor) may be called meanwhile, also in callbacks. A run starts its own threads and joins them before it
  * returns. Callbacks run in the calling thread; they must not free, run or read their own plan.
  *
  * The process. The library prints nothing and never ends the process. It handles signals only after
@@ -227,6 +227,22 @@ struct posthoc_ema_series_info {
     size_t n_tensors, n_averaged; /* the others are copied from the newest snapshot */
     size_t n_notes;
     const char *const *notes; /* [n_notes] sentences on recognised, skipped and guessed things */
+    const char *times; /* where times were found: "names", "counter", "metadata", "manifest" */
+    const char *field; /* name of the counter, or the expression for names; NULL: the layout's */
+    size_t n_sets, n_left_out;
+};
+/* A set of tensors that are the same parameters as those of the other sets. */
+struct posthoc_ema_set {
+    size_t size;
+    const char *name; /* its key, "" for all tensors; of files their name with # for numbers */
+    const char *role; /* "average", "raw"; NULL: unknown */
+    const char *by;   /* what decided that: "data", "names", "trainer", "labels" */
+    double margin;    /* of "data", how clearly, from 0 to 1; else NaN */
+};
+/* A checkpoint file that takes no part. */
+struct posthoc_ema_left_out {
+    size_t size;
+    const char *file, *reason;
 };
 struct posthoc_ema_snapshot {
     size_t size;
@@ -236,13 +252,19 @@ struct posthoc_ema_snapshot {
     const char *profile;     /* "power:gamma=6.94", "ema:half-life=2000", ... */
     uint64_t bytes;          /* size of its files */
 };
-/* ERR_USAGE  size is invalid, or k is not below n_snapshots */
+/* ERR_USAGE  size is invalid, or the index is not below n_snapshots, n_sets or n_left_out */
 POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
 posthoc_ema_series_info(const struct posthoc_ema_series *series,
                         struct posthoc_ema_series_info *info, struct posthoc_ema_error *error);
 POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
 posthoc_ema_series_snapshot(const struct posthoc_ema_series *series, size_t k,
                             struct posthoc_ema_snapshot *snapshot, struct posthoc_ema_error *error);
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_series_set(const struct posthoc_ema_series *series, size_t i,
+                       struct posthoc_ema_set *set, struct posthoc_ema_error *error);
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_series_left_out(const struct posthoc_ema_series *series, size_t i,
+                            struct posthoc_ema_left_out *file, struct posthoc_ema_error *error);
 
 /* ---- Plan ---- */
 

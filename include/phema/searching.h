@@ -59,7 +59,7 @@ struct searching {
     const char *newest;                /* the newest snapshot, as series name it */
     char snapshots[PHEMA_DIGEST];      /* identifies the snapshots that the scores are for */
     struct phema_series_checks checks; /* of them */
-    struct phema_series labels;        /* their labels alone, for the JSON of the checks */
+    struct phema_series labels;        /* their labels and what was recognised, for the JSON */
     struct phema_journal *journal;
     size_t n_passes, n_evaluated; /* of this run */
     char *best_path;              /* of the candidate at best_at, if it exists */

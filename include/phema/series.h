@@ -128,6 +128,11 @@ struct phema_recognised {
     size_t n_left_out;
 };
 
+/* Its names are copied; other texts are literals. */
+PHEMA_FALLIBLE phema_recognised_copy(struct phema_recognised *out,
+                                     const struct phema_recognised *from,
+                                     struct phema_arena *memory, struct phema_error *err);
+
 /* ---- Series ---- */
 
 struct phema_series {

@@ -135,7 +135,25 @@ class SeriesInfo(_Sized):
         ("n_averaged", c_size_t),
         ("n_notes", c_size_t),
         ("notes", POINTER(c_char_p)),
+        ("times", c_char_p),
+        ("field", c_char_p),
+        ("n_sets", c_size_t),
+        ("n_left_out", c_size_t),
     ]
+
+
+class SetInfo(_Sized):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char_p),
+        ("role", c_char_p),
+        ("by", c_char_p),
+        ("margin", c_double),
+    ]
+
+
+class LeftOutInfo(_Sized):
+    _fields_ = [("size", c_size_t), ("file", c_char_p), ("reason", c_char_p)]
 
 
 class SnapshotInfo(_Sized):
@@ -381,6 +399,8 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "series_open": [POINTER(c_void_p), c_char_p, POINTER(SeriesOptions)],
     "series_info": [c_void_p, POINTER(SeriesInfo)],
     "series_snapshot": [c_void_p, c_size_t, POINTER(SnapshotInfo)],
+    "series_set": [c_void_p, c_size_t, POINTER(SetInfo)],
+    "series_left_out": [c_void_p, c_size_t, POINTER(LeftOutInfo)],
     "plan_make": [POINTER(c_void_p), c_void_p, POINTER(PlanOptions)],
     "plan_info": [c_void_p, POINTER(PlanInfo)],
     "plan_snapshot": [c_void_p, c_size_t, POINTER(SnapshotInfo)],
@@ -505,4 +525,9 @@ def doubles(name: str, values: "Optional[Sequence[float] | float]") -> "tuple[An
 
 def string(value: Optional[bytes]) -> str:
     """A string of the library."""
-    return "" if value is None else value.decode("utf-8", "surrogateescape")
+    return optional(value) or ""
+
+
+def optional(value: Optional[bytes]) -> Optional[str]:
+    """The same, or None for NULL."""
+    return None if value is None else value.decode("utf-8", "surrogateescape")

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import dataclasses
 import logging
+import math
 import os
 import signal
 import sys
@@ -279,8 +280,29 @@ class _Handle:
         self.close()
 
 
+def _recognised(owned: Owned, found: c.SeriesInfo) -> Dict[str, Any]:
+    sets = (c.info(c.SetInfo, "series_set", owned, i) for i in range(found.n_sets))
+    left_out = (c.info(c.LeftOutInfo, "series_left_out", owned, i) for i in range(found.n_left_out))
+    return {
+        "times": c.string(found.times),
+        "field": c.optional(found.field),
+        "sets": [
+            {
+                "name": c.string(s.name), "role": c.optional(s.role), "by": c.string(s.by),
+                **({} if math.isnan(s.margin) else {"margin": s.margin}),
+            }
+            for s in sets
+        ],
+        "left_out": [{"name": c.string(f.file), "reason": c.string(f.reason)} for f in left_out],
+    }  # fmt: skip
+
+
 class Series(_Handle):
-    """The snapshots of one training: see :func:`open`."""
+    """The snapshots of one training: see :func:`open`.
+
+    ``recognised`` is what the directory was taken to hold: times, sets of tensors, files left out; as in the
+    program's JSON.
+    """
 
     def __init__(self, owned: Owned) -> None:
         super().__init__(owned)
@@ -290,6 +312,7 @@ class Series(_Handle):
         self.n_tensors: int = found.n_tensors
         self.n_averaged: int = found.n_averaged
         self.notes: List[str] = [c.string(found.notes[i]) for i in range(found.n_notes)]
+        self.recognised: Dict[str, Any] = _recognised(owned, found)
         self.snapshots: List[Snapshot] = [
             _snapshot(c.info(c.SnapshotInfo, "series_snapshot", owned, k))
             for k in range(found.n_snapshots)

@@ -35,6 +35,9 @@ PHEMA_FALLIBLE call_read_struct(void *known, size_t known_size, const void *give
 PHEMA_FALLIBLE call_fill_struct(void *given, const void *known, size_t known_size, const char *name,
                                 struct phema_error *err);
 
+/* PHEMA_ERR_USAGE  i is not below n; the message says of what */
+PHEMA_FALLIBLE call_check_index(const char *what, size_t i, size_t n, struct phema_error *err);
+
 /* The index of word in names, which end with NULL; 0 when word is NULL.
  * PHEMA_ERR_USAGE  word is not among them; the message names the option */
 PHEMA_FALLIBLE call_find_choice(size_t *index, const char *word, const char *const *names,

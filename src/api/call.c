@@ -82,6 +82,12 @@ PHEMA_FALLIBLE call_fill_struct(void *given, const void *known, size_t known_siz
     return PHEMA_OK;
 }
 
+PHEMA_FALLIBLE call_check_index(const char *what, size_t i, size_t n, struct phema_error *err)
+{
+    return i < n ? PHEMA_OK
+                 : phema_fail(err, PHEMA_ERR_USAGE, "%s %zu: there are %zu, from 0", what, i, n);
+}
+
 PHEMA_FALLIBLE call_find_choice(size_t *index, const char *word, const char *const *names,
                                 const char *option, struct phema_error *err)
 {

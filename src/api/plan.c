@@ -69,6 +69,10 @@ enum posthoc_ema_status posthoc_ema_series_info(const struct posthoc_ema_series 
         .n_averaged = series->n_averaged,
         .n_notes = s->n_notes,
         .notes = (const char *const *)s->notes,
+        .times = s->recognised.times,
+        .field = s->recognised.field,
+        .n_sets = s->recognised.n_sets,
+        .n_left_out = s->recognised.n_left_out,
     };
     enum phema_status status =
         call_fill_struct(info, &known, sizeof(known), "posthoc_ema_series_info", &call.err);
@@ -80,9 +84,9 @@ static enum phema_status describe_snapshot(struct posthoc_ema_snapshot *out,
                                            const struct phema_series *series, size_t k,
                                            struct phema_error *err)
 {
-    if (k >= series->n)
-        return phema_fail(err, PHEMA_ERR_USAGE, "snapshot %zu: there are %zu, from 0", k,
-                          series->n);
+    enum phema_status status = call_check_index("snapshot", k, series->n, err);
+    if (status)
+        return status;
     const struct phema_snapshot *s = &series->snapshots[k];
     struct posthoc_ema_snapshot known = {
         .file = s->label,
@@ -102,6 +106,37 @@ enum posthoc_ema_status posthoc_ema_series_snapshot(const struct posthoc_ema_ser
 {
     struct call call = call_begin();
     enum phema_status status = describe_snapshot(snapshot, series->series, k, &call.err);
+    return call_end(&call, status, error);
+}
+
+enum posthoc_ema_status posthoc_ema_series_set(const struct posthoc_ema_series *series, size_t i,
+                                               struct posthoc_ema_set *set,
+                                               struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    const struct phema_recognised *recognised = &series->series->recognised;
+    enum phema_status status = call_check_index("set", i, recognised->n_sets, &call.err);
+    if (!status) {
+        const struct phema_recognised_set *s = &recognised->sets[i];
+        const struct posthoc_ema_set known = {
+            .name = s->name, .role = s->role, .by = s->by, .margin = s->margin};
+        status = call_fill_struct(set, &known, sizeof(known), "posthoc_ema_set", &call.err);
+    }
+    return call_end(&call, status, error);
+}
+
+enum posthoc_ema_status posthoc_ema_series_left_out(const struct posthoc_ema_series *series,
+                                                    size_t i, struct posthoc_ema_left_out *file,
+                                                    struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    const struct phema_recognised *recognised = &series->series->recognised;
+    enum phema_status status = call_check_index("file", i, recognised->n_left_out, &call.err);
+    if (!status) {
+        const struct phema_recognised_file *f = &recognised->left_out[i];
+        const struct posthoc_ema_left_out known = {.file = f->file, .reason = f->reason};
+        status = call_fill_struct(file, &known, sizeof(known), "posthoc_ema_left_out", &call.err);
+    }
     return call_end(&call, status, error);
 }
 
@@ -251,11 +286,9 @@ enum posthoc_ema_status posthoc_ema_plan_target(const struct posthoc_ema_plan *p
                                                 struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    if (j >= plan->plan->m)
-        return call_end(&call,
-                        phema_fail(&call.err, PHEMA_ERR_USAGE, "target %zu: there are %zu, from 0",
-                                   j, plan->plan->m),
-                        error);
+    enum phema_status status = call_check_index("target", j, plan->plan->m, &call.err);
+    if (status)
+        return call_end(&call, status, error);
     const struct phema_target *t = &plan->plan->targets[j];
     struct posthoc_ema_target known = {
         .named_time = t->named_time,
@@ -269,8 +302,7 @@ enum posthoc_ema_status posthoc_ema_plan_target(const struct posthoc_ema_plan *p
         .norm1 = t->solution.norm1,
         .norm2 = t->solution.norm2,
     };
-    enum phema_status status =
-        call_fill_struct(target, &known, sizeof(known), "posthoc_ema_target", &call.err);
+    status = call_fill_struct(target, &known, sizeof(known), "posthoc_ema_target", &call.err);
     return call_end(&call, status, error);
 }
 

@@ -249,9 +249,9 @@ static enum phema_status find_tensor(const struct phema_series_tensor **out,
                                      struct phema_error *err)
 {
     const struct phema_series *series = plan->plan->series;
-    if (i >= series->n_tensors)
-        return phema_fail(err, PHEMA_ERR_USAGE, "tensor %zu: there are %zu, from 0", i,
-                          series->n_tensors);
+    enum phema_status status = call_check_index("tensor", i, series->n_tensors, err);
+    if (status)
+        return status;
     const struct phema_series_tensor *entry = &series->tensors[i];
     struct phema_name_buffer shown;
     if (entry->tensor.scaling && options->keeps_dtypes)
@@ -317,11 +317,10 @@ static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t
         status = choose(&choices, o.dtype, o.overflow, o.io, o.threads, err);
     if (!status)
         status = find_tensor(&entry, &dtype, plan, i, &choices.outputs, err);
+    if (!status)
+        status = call_check_index("target", j, plan->plan->m, err);
     if (status)
         return status;
-    if (j >= plan->plan->m)
-        return phema_fail(err, PHEMA_ERR_USAGE, "target %zu: there are %zu, from 0", j,
-                          plan->plan->m);
     uint64_t bytes = phema_dtype_bytes(dtype, entry->tensor.n_elems);
     if (size != bytes || (size && !data))
         return phema_fail(err, PHEMA_ERR_USAGE,

@@ -102,7 +102,8 @@ static enum phema_status keep_checks(struct searching *searching, struct phema_p
     searching->labels = (struct phema_series){.snapshots = labels, .n = series->n};
     searching->checks = plan->checks;
     plan->checks = (struct phema_series_checks){.verdict = PHEMA_SERIES_UNKNOWN};
-    return PHEMA_OK;
+    return phema_recognised_copy(&searching->labels.recognised, &series->recognised,
+                                 &searching->arena, err);
 }
 
 /* Scores of wrong averages are worth nothing, and take the longest of all. */

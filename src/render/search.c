@@ -365,6 +365,7 @@ static void write_json(struct phema_strbuf *text, const struct render_style *sty
     for (size_t i = 0; i < n; i++)
         write_score_json(&out, NULL, &scores[i], NULL);
     phema_json_out_close(&out, ']');
+    report_recognised_json(&out, &searching->labels);
     phema_series_checks_write(&out, &searching->checks, &searching->labels);
     render_write_warnings(&out, style);
     render_json_end(&out);

@@ -88,9 +88,9 @@ static bool add_only_set(struct candidate_list *candidates, const struct phema_s
                               PHEMA_UNKNOWN);
 }
 
-static void set_times(struct phema_recognised *recognised, const struct candidate_list *candidates,
-                      const struct phema_series_options *options)
+static void set_times(struct candidate_list *candidates, const struct phema_series_options *options)
 {
+    struct phema_recognised *recognised = &candidates->recognised;
     const struct layout *layout = candidates->layout;
     if (recognised->times)
         return;
@@ -110,33 +110,39 @@ static const char *keep(struct phema_arena *memory, const char *text, bool *is_k
     return copy;
 }
 
+PHEMA_FALLIBLE phema_recognised_copy(struct phema_recognised *out,
+                                     const struct phema_recognised *from,
+                                     struct phema_arena *memory, struct phema_error *err)
+{
+    struct phema_recognised copy = *from;
+    copy.sets = phema_arena_array(memory, from->n_sets + 1, sizeof(*copy.sets));
+    copy.left_out = phema_arena_array(memory, from->n_left_out + 1, sizeof(*copy.left_out));
+    if (!copy.sets || !copy.left_out)
+        return phema_fail_memory(err);
+    bool is_kept = true;
+    copy.field = keep(memory, from->field, &is_kept);
+    for (size_t i = 0; i < from->n_sets; i++) {
+        copy.sets[i] = from->sets[i];
+        copy.sets[i].name = keep(memory, from->sets[i].name, &is_kept);
+    }
+    for (size_t i = 0; i < from->n_left_out; i++)
+        copy.left_out[i] =
+            (struct phema_recognised_file){keep(memory, from->left_out[i].file, &is_kept),
+                                           keep(memory, from->left_out[i].reason, &is_kept)};
+    *out = copy;
+    return is_kept ? PHEMA_OK : phema_fail_memory(err);
+}
+
 PHEMA_FALLIBLE recognised_keep(struct series_builder *builder, struct phema_error *err)
 {
-    struct phema_arena *memory = &builder->series->memory;
+    struct phema_series *series = builder->series;
     struct candidate_list *candidates = &builder->candidates;
     enum phema_status status = recognised_collect(candidates, err);
     if (status)
         return status;
-    struct phema_recognised kept = candidates->recognised;
-    if (!kept.n_sets && !add_only_set(candidates, builder->series))
+    if (!candidates->recognised.n_sets && !add_only_set(candidates, series))
         return phema_fail_memory(err);
-    const struct phema_recognised *found = &candidates->recognised;
-    kept.n_sets = found->n_sets;
-    kept.sets = phema_arena_array(memory, found->n_sets + 1, sizeof(*kept.sets));
-    kept.left_out = phema_arena_array(memory, found->n_left_out + 1, sizeof(*kept.left_out));
-    if (!kept.sets || !kept.left_out)
-        return phema_fail_memory(err);
-    set_times(&kept, candidates, builder->options);
-    bool is_kept = true;
-    kept.field = keep(memory, kept.field, &is_kept);
-    for (size_t i = 0; i < found->n_sets; i++) {
-        kept.sets[i] = found->sets[i];
-        kept.sets[i].name = keep(memory, found->sets[i].name, &is_kept);
-    }
-    for (size_t i = 0; i < found->n_left_out; i++)
-        kept.left_out[i] =
-            (struct phema_recognised_file){keep(memory, found->left_out[i].file, &is_kept),
-                                           keep(memory, found->left_out[i].reason, &is_kept)};
-    builder->series->recognised = kept;
-    return is_kept ? PHEMA_OK : phema_fail_memory(err);
+    set_times(candidates, builder->options);
+    return phema_recognised_copy(&series->recognised, &candidates->recognised, &series->memory,
+                                 err);
 }

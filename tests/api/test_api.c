@@ -263,6 +263,39 @@ static void a_series_describes_its_snapshots(void **state)
     posthoc_ema_series_close(NULL);
 }
 
+static void a_series_says_what_was_recognised(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = NULL;
+    struct posthoc_ema_error error = {""};
+    char *path = support_fixture("reports/diffusion_policy/run");
+    static const char *const profiles[] = {"ema:decay=0.9"};
+    const struct posthoc_ema_series_options options = {
+        .size = sizeof(options), .input_profiles = profiles, .n_input_profiles = 1};
+    assert_fine(posthoc_ema_series_open(&series, path, &options, &error), error);
+    struct posthoc_ema_series_info info = {.size = sizeof(info)};
+    assert_fine(posthoc_ema_series_info(series, &info, &error), error);
+    assert_string_equal(info.times, "names");
+    assert_string_equal(info.field, "^epoch=(?<time>[0-9]+)");
+    assert_int_equal(info.n_sets, 2);
+    struct posthoc_ema_set set = {.size = sizeof(set)};
+    assert_fine(posthoc_ema_series_set(series, 1, &set, &error), error);
+    assert_string_equal(set.name, "state_dicts.model");
+    assert_string_equal(set.role, "raw");
+    assert_string_equal(set.by, "data");
+    assert_true(set.margin > 0.5 && set.margin < 1);
+    assert_int_equal(posthoc_ema_series_set(series, 2, &set, &error), POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "set 2: there are 2, from 0");
+    assert_int_equal(info.n_left_out, 1);
+    struct posthoc_ema_left_out file = {.size = sizeof(file)};
+    assert_fine(posthoc_ema_series_left_out(series, 0, &file, &error), error);
+    assert_string_equal(file.file, "latest.ckpt");
+    assert_non_null(file.reason);
+    assert_int_equal(posthoc_ema_series_left_out(series, 1, &file, &error), POSTHOC_EMA_ERR_USAGE);
+    posthoc_ema_series_close(series);
+    free(path);
+}
+
 static void options_of_a_series_are_used(void **state)
 {
     (void)state;
@@ -686,6 +719,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_design_for_a_range_is_that_of_the_command),
     cmocka_unit_test(a_design_takes_the_motion_of_another_training),
     cmocka_unit_test(a_series_describes_its_snapshots),
+    cmocka_unit_test(a_series_says_what_was_recognised),
     cmocka_unit_test(options_of_a_series_are_used),
     cmocka_unit_test(options_tell_what_happened_to_the_averages),
     cmocka_unit_test(a_plan_takes_checks_and_a_schedule),

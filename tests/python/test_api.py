@@ -118,7 +118,7 @@ class Numbers(unittest.TestCase):
         header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
         structs = {
             "series_options": _library.SeriesOptions, "series_info": _library.SeriesInfo,
-            "snapshot": _library.SnapshotInfo, "plan_options": _library.PlanOptions,
+            "set": _library.SetInfo, "left_out": _library.LeftOutInfo, "snapshot": _library.SnapshotInfo, "plan_options": _library.PlanOptions,
             "plan_info": _library.PlanInfo, "target": _library.TargetInfo,
             "tensor": _library.TensorInfo, "read_options": _library.ReadOptions,
             "progress": _library.ProgressInfo, "run_options": _library.RunOptions,
@@ -156,6 +156,14 @@ class Averages(Case):
             self.assertEqual(series.checks().verdict, "fits")
         with self.assertRaises(ValueError):
             series.plan(0.1)
+
+    def test_a_series_says_what_was_recognised(self):
+        for fixture, profile in (("reports/diffusion_policy/run", "ema:decay=0.9"), ("trainers/flux_action", None)):
+            directory = SOURCE / "fixtures" / fixture
+            with ph.open(directory, input_profile=profile) as series:
+                said = json.loads(phema("inspect", "--json", directory, cwd=self.dir))["recognised"]
+                self.assertTrue(said["left_out"])
+                self.assertEqual(series.recognised, said)
 
     def test_tied_tensors_of_a_trainer_share_their_average(self):
         with ph.open(SOURCE / "fixtures/trainers/titan/checkpoint") as series, series.plan(0.08) as plan:
