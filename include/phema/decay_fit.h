@@ -23,7 +23,9 @@ struct phema_decay_interval {
     enum phema_decay_state state;
     /* What is left of the average at the begin: the product of all decays between, in [0, 1]. */
     struct phema_estimate kept;
-    double place; /* sum over the new weight of its place: 0 at the begin, 1 at the end; or NaN */
+    /* Sum over the new weight of its place: 0 at the begin, 1 at the end; or NaN. It is known, and
+     * kept is not, where the average was the parameters themselves at the begin. */
+    double place;
     /* The two ways to estimate what is kept, not limited to [0, 1]. Jitter of the parameters makes
      * the plain one too large; the other needs a checkpoint before and one after. */
     struct phema_estimate plain, instrumented;

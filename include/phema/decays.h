@@ -50,6 +50,7 @@ struct phema_decays {
     char *reason;
     enum phema_setting setting;
     const char *value;
+    double from; /* named time: earlier averages are to be left out as well; NaN: none */
     struct phema_arena memory;
 };
 

@@ -20,10 +20,11 @@ double decay_kept_by(const struct phema_profile *profile, double begin)
 
 /* ---- Profiles that fit ---- */
 
-/* Whether no step contradicts other profiles, which are those of the labels changed. */
-static bool fits(const struct pairs *pairs, const struct phema_profile *profiles)
+/* Whether no step from the first on contradicts other profiles, which are those of the labels
+ * changed. */
+static bool fits(const struct pairs *pairs, const struct phema_profile *profiles, size_t first)
 {
-    for (size_t k = 0; k < pairs->set.n; k++) {
+    for (size_t k = first; k < pairs->set.n; k++) {
         double kept = decay_kept_by(&profiles[k + 1], pairs->ends[k]);
         if (isnan(kept) ||
             phema_decay_refutes(&pairs->set.steps[k].fit, kept, DECAY_MOST_DIFFER) != 0)
@@ -53,11 +54,14 @@ static double rate(const struct pairs *pairs, const struct phema_profile *profil
     double sum = 0;
     for (size_t k = first; k < end && k < pairs->set.n; k++) {
         const struct phema_decay_interval *fit = &pairs->set.steps[k].fit;
-        if (fit->state != PHEMA_DECAY_FITTED)
+        bool is_fitted = fit->state == PHEMA_DECAY_FITTED;
+        if (!is_fitted && (isnan(fit->place) || !isnan(fit->plain.value)))
             continue;
         double kept = decay_kept_by(&profiles[k + 1], pairs->ends[k]) - fit->kept.value;
         double place = place_of(&profiles[k + 1], pairs->ends[k]) - fit->place;
-        sum += kept * kept / (fit->kept.spread * fit->kept.spread + 1e-4) + place * place / 1e-3;
+        sum += place * place / 1e-3;
+        if (is_fitted)
+            sum += kept * kept / (fit->kept.spread * fit->kept.spread + 1e-4);
     }
     return sum;
 }
@@ -72,7 +76,7 @@ static bool try_spec(const struct pairs *pairs, struct phema_profile *profiles, 
     for (size_t k = 0; k < pairs->n; k++)
         if (phema_spec_profile(&profiles[k], spec, pairs->ends[k], &unused))
             return false;
-    return fits(pairs, profiles);
+    return fits(pairs, profiles, 0);
 }
 
 /* The number with the fewest digits within the spread: usual values are round.
@@ -192,12 +196,12 @@ static void try_restart(struct restart *best, struct phema_profile *profiles,
         *best = (struct restart){at, restarts_count, rated};
 }
 
-/* The likeliest reset before step k or in it. */
+/* The likeliest reset in one of the steps from the first to k. */
 static struct restart find_likeliest(struct phema_profile *profiles, const struct pairs *pairs,
-                                     size_t k)
+                                     size_t first, size_t k)
 {
     struct restart best = {.rated = HUGE_VAL};
-    for (size_t j = k > N_BEFORE ? k - N_BEFORE : 0; j <= k; j++)
+    for (size_t j = first; j <= k; j++)
         for (size_t i = 0; i < N_PLACES; i++) {
             double length = pairs->ends[j + 1] - pairs->ends[j];
             double at = pairs->ends[j] + length * (double)i / (double)N_PLACES;
@@ -225,6 +229,21 @@ static double name_time(const struct pairs *pairs, double at)
     return step->from + (step->to - step->from) * (at - pairs->ends[k]) / step->length;
 }
 
+/* Sets value to the reset, unless a step from the first on contradicts it. */
+static bool use_restart(const struct doctor *doctor, const struct pairs *pairs,
+                        struct phema_profile *profiles, const struct restart *restart, size_t first)
+{
+    if (!isfinite(restart->rated) ||
+        !reset_profiles(profiles, pairs, restart->at, restart->restarts_count) ||
+        !fits(pairs, profiles, first))
+        return false;
+    struct phema_name_buffer shown;
+    const char *time = phema_number_format(&shown, name_time(pairs, restart->at));
+    doctor->out->value = phema_arena_printf(&doctor->out->memory, "%s%s", time,
+                                            restart->restarts_count ? ",counter" : "");
+    return doctor->out->value != NULL;
+}
+
 /* Sets value to a time at which the average became a copy. */
 static bool find_restart(const struct doctor *doctor, const struct pairs *pairs,
                          struct phema_profile *profiles)
@@ -236,15 +255,48 @@ static bool find_restart(const struct doctor *doctor, const struct pairs *pairs,
     if (k == set->n || (k == 0 && decay_set_is_other(set)) ||
         set->steps[k].fit.state == PHEMA_DECAY_FROZEN)
         return false;
-    struct restart best = find_likeliest(profiles, pairs, k);
-    if (!isfinite(best.rated) || !reset_profiles(profiles, pairs, best.at, best.restarts_count) ||
-        !fits(pairs, profiles))
+    struct restart best = find_likeliest(profiles, pairs, k > N_BEFORE ? k - N_BEFORE : 0, k);
+    return use_restart(doctor, pairs, profiles, &best, 0);
+}
+
+#define AS_LIKELY    4.0  /* two standard deviations */
+#define LITTLE_OF_IT 0.01 /* that is left of the copy in the newest average */
+
+/* Where the average was the parameters themselves until it began to look back: says so, and leaves
+ * those copies out. The later ones began as a copy, unless nothing of that is left. */
+static bool explain_late_begin(struct phema_strbuf *text, const struct doctor *doctor,
+                               const struct pairs *pairs, struct phema_profile *profiles)
+{
+    const struct phema_decay_set *set = &pairs->set;
+    struct phema_decays *out = doctor->out;
+    size_t k = 0, n_fitted = 0;
+    while (k < set->n && set->steps[k].fit.state == PHEMA_DECAY_RAW)
+        k++;
+    for (size_t i = k + 1; i < set->n; i++)
+        n_fitted += set->steps[i].fit.state == PHEMA_DECAY_FITTED;
+    if (!k || !n_fitted)
         return false;
-    struct phema_name_buffer shown;
-    doctor->out->value = phema_arena_printf(&doctor->out->memory, "%s%s",
-                                            phema_number_format(&shown, name_time(pairs, best.at)),
-                                            best.restarts_count ? ",counter" : "");
-    return doctor->out->value != NULL;
+    struct restart best = find_likeliest(profiles, pairs, k, k), at_file = {.rated = HUGE_VAL};
+    try_restart(&at_file, profiles, pairs, k, pairs->ends[k], best.restarts_count);
+    if (at_file.rated <= best.rated + AS_LIKELY) /* both are round times */
+        best = at_file;
+    if (!use_restart(doctor, pairs, profiles, &best, k))
+        return false;
+    struct phema_name_buffer time, from;
+    const char *until = phema_number_format(&time, name_time(pairs, best.at));
+    const char *first = phema_number_format(&from, set->steps[k].to);
+    phema_strbuf_printf(text, "it was a copy of them until %s; ", until);
+    if (decay_kept_by(&pairs->labels[pairs->n - 1]->profile, best.at) < LITTLE_OF_IT) {
+        out->setting = PHEMA_SET_FROM;
+        out->value = phema_arena_copy(&out->memory, first, strlen(first));
+    } else {
+        out->setting = PHEMA_SET_RESET_AT;
+        out->from = set->steps[k].to;
+        phema_strbuf_printf(text, "%s%s with ", phema_setting_equals(PHEMA_SET_RESET_AT),
+                            out->value);
+    }
+    phema_strbuf_printf(text, "%s%s fits", phema_setting_equals(PHEMA_SET_FROM), first);
+    return true;
 }
 
 /* ---- What is wrong ---- */
@@ -317,7 +369,7 @@ PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pa
                             (int)strcspn(out->value, ","), out->value,
                             strchr(out->value, ',') ? ", and counted its steps anew" : "",
                             phema_setting_equals(PHEMA_SET_RESET_AT), out->value);
-    } else {
+    } else if (!explain_late_begin(&text, doctor, pairs, profiles)) {
         explain_other(&text, doctor, pairs, profiles);
     }
     enum phema_status status = phema_strbuf_check(&text, err);

@@ -312,7 +312,7 @@ PHEMA_FALLIBLE phema_decays_find(struct phema_decays *out, const struct phema_se
 {
     struct doctor doctor = {.series = series, .options = options, .out = out};
     struct opened opened = {.both = NULL};
-    *out = (struct phema_decays){.n = 0};
+    *out = (struct phema_decays){.from = PHEMA_UNKNOWN};
     enum phema_status status = find_sources(&doctor, &opened, sample, err);
     if (!status)
         status = examine(&doctor, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "phema/json.h"
+#include "phema/number.h"
 #include "phema/plan.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"
@@ -139,10 +140,14 @@ PHEMA_FALLIBLE phema_series_fail_wrong(const struct phema_series *series,
     phema_strbuf_clear(&text);
     if (status != PHEMA_ERR_INPUTS)
         return status;
+    struct phema_name_buffer from;
     if (checks->setting)
         (void)phema_suggest(err, status, checks->setting, checks->value);
     else if (series->assumed)
         (void)phema_suggest(err, status, PHEMA_SET_INPUT_PROFILE, series->to_fill);
+    if (checks->decays.reason && !isnan(checks->decays.from))
+        (void)phema_suggest(err, status, PHEMA_SET_FROM,
+                            phema_number_format(&from, checks->decays.from));
     return status;
 }
 

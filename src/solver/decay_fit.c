@@ -232,6 +232,20 @@ static struct distances measure(const struct phema_decay_rows *rows, const doubl
     return out;
 }
 
+/* The place of the new weight where the average began as the parameters themselves, so that its
+ * other term is 0. */
+static double place_from_copy(const struct phema_decay_rows *rows, const double *weights, size_t k)
+{
+    double both = 0, square = 0;
+    for (size_t i = 0; i < rows->n_elems; i++) {
+        struct terms terms = terms_of(rows, weights, k, i, false);
+        double rounding = terms.weight * terms.rounding_raw[0];
+        both += terms.weight * terms.y * terms.x[1] - rounding;
+        square += terms.weight * terms.x[1] * terms.x[1] - 2 * rounding;
+    }
+    return square > 0 ? both / square : PHEMA_UNKNOWN;
+}
+
 static double limit(double kept)
 {
     return fmin(fmax(kept, 0), 1);
@@ -262,6 +276,8 @@ static void fit_interval(struct phema_decay_interval *out, const struct phema_de
     out->plain = estimate(&out->place, rows, weights, k, false);
     if (k > 0 && k + 2 < rows->n)
         out->instrumented = estimate(NULL, rows, weights, k, true);
+    if (isnan(out->plain.value) && k > 0 && out[-1].state == PHEMA_DECAY_RAW)
+        out->place = place_from_copy(rows, weights, k);
     if (isnan(out->plain.value))
         return;
     use_plain(out);
