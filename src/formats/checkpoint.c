@@ -491,10 +491,9 @@ static enum phema_status open_full_directory(struct phema_checkpoint *checkpoint
         !checkpoint->n_files)
         return status;
     struct phema_name_buffer name;
-    const char *path = phema_file_path(checkpoint->files[0].file), *slash = strrchr(path, '/');
-    path = slash ? slash + 1 : path;
+    const char *file = phema_path_last_name(phema_file_path(checkpoint->files[0].file));
     return phema_fail(err, PHEMA_ERR_FILE, "holds no tensors; '%s' has none",
-                      phema_name_escape(&name, path, strlen(path)));
+                      phema_name_escape(&name, file, strlen(file)));
 }
 
 enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const char *path,
