@@ -183,10 +183,10 @@ bool root_is_optimizer(const char *name, size_t size);
 /* The size of the prefix of a wrapper that begins at a place in a name; 0: none does. */
 size_t wrapper_at(const char *name, size_t size, size_t at);
 /* The name of a tensor without the prefixes that wrappers of modules add anywhere in it:
- * _orig_mod. (torch.compile), _fsdp_wrapped_module. and _checkpoint_wrapped_module. In the arena where
- * it differs; NULL: no memory. */
+ * _orig_mod. (torch.compile), _forward_module. (Fabric), those of FSDP and of checkpointing. In the
+ * arena where it differs; NULL: no memory. */
 const char *name_without_wrappers(size_t *size, const char *name, struct phema_arena *arena);
-/* Removes "module." from the names of all members, if each of them lies below it; false: no memory. */
+/* Removes each "module." that the names of all members lie below; false: no memory. */
 bool names_remove_module(struct phema_tensor_sets *sets);
 
 #endif

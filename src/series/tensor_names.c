@@ -45,7 +45,8 @@ bool root_is_optimizer(const char *name, size_t size)
 size_t wrapper_at(const char *name, size_t size, size_t at)
 {
     static const char *const wrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
-                                           "_checkpoint_wrapped_module."};
+                                           "_checkpoint_wrapped_module.", "_forward_module.",
+                                           "_fpw_module."};
     for (size_t w = 0; w < ARRAY_LEN(wrappers) && (at == 0 || name[at - 1] == '.'); w++) {
         size_t wrapper_size = strlen(wrappers[w]);
         if (size - at > wrapper_size && memcmp(name + at, wrappers[w], wrapper_size) == 0)
@@ -106,9 +107,8 @@ static struct phema_span find_common_start(const struct phema_tensor_sets *sets)
     return start;
 }
 
-/* DataParallel and its like put the whole model below "module.", which is no part of a name then: of
- * a model with a part of that name, other tensors stand beside it. */
-bool names_remove_module(struct phema_tensor_sets *sets)
+/* false: there is none. is_failed: no memory */
+static bool remove_module(bool *is_failed, struct phema_tensor_sets *sets)
 {
     struct phema_span start = find_common_start(sets);
     size_t at = 0, skipped = 0;
@@ -120,11 +120,22 @@ bool names_remove_module(struct phema_tensor_sets *sets)
             memcmp(member->name, start.data, at + skipped) != 0)
             continue;
         char *name = phema_arena_copy(sets->arena, member->name, member->name_size);
+        *is_failed = *is_failed || !name;
         if (!name)
             return false;
         memmove(name + at, name + at + skipped, member->name_size - at - skipped + 1);
         member->name = name;
         member->name_size -= skipped;
     }
-    return true;
+    return skipped > 0;
+}
+
+/* DataParallel and its like put the whole model below "module.", also twice, which is no part of a
+ * name then: of a model with a part of that name, other tensors stand beside it. */
+bool names_remove_module(struct phema_tensor_sets *sets)
+{
+    bool is_failed = false;
+    while (remove_module(&is_failed, sets)) {
+    }
+    return !is_failed;
 }
