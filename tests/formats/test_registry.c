@@ -14,6 +14,7 @@ static const struct {
     {"dir.pt/a.safetensors.zst", "safetensors.zst", ".safetensors.zst", PHEMA_NAMES_FILE},
     {"a.pt", "torch-zip", ".pt", PHEMA_NAMES_FILE},
     {"a.pth", "torch-zip", ".pth", PHEMA_NAMES_FILE},
+    {"a.pth.tar", "torch-zip", ".pth.tar", PHEMA_NAMES_FILE},
     {"a.ckpt", "torch-zip", ".ckpt", PHEMA_NAMES_FILE},
     {"a.pkl", "pickle", ".pkl", PHEMA_NAMES_FILE},
     {"a.pt.zst", "safetensors.zst", ".zst", PHEMA_NAMES_SNAPSHOT},

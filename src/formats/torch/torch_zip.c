@@ -250,6 +250,7 @@ enum phema_status torch_zip_list_values(struct phema_checkpoint *checkpoint, con
 const struct phema_extension torch_extensions[] = {
     {".pt", PHEMA_NAMES_FILE},
     {".pth", PHEMA_NAMES_FILE},
+    {".pth.tar", PHEMA_NAMES_FILE}, /* as timm names it; no archive of tar */
     {".ckpt", PHEMA_NAMES_FILE},
     {"model.bin", PHEMA_NAMES_CHECKPOINT}, /* as transformers and diffusers name it */
     {".bin", PHEMA_NAMES_BY_CONTENT},
