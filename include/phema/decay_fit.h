@@ -31,6 +31,8 @@ struct phema_decay_interval {
     struct phema_estimate plain, instrumented;
 };
 
+extern const struct phema_decay_interval phema_decay_unknown;
+
 /* Rows of a sample, all borrowed. */
 struct phema_decay_rows {
     const double *const *averages, *const *raws; /* [n] rows of [n_elems], by time */

@@ -28,6 +28,7 @@ struct phema_decay_step {
     double claimed;   /* kept, by the profile; NaN: it says nothing */
     double half_life; /* that keeps so much; NaN: none does, or unclear */
     bool is_refuted;
+    bool is_replaced; /* the parameters were, by the average at the begin: nothing is known of it */
 };
 
 struct phema_decay_set {

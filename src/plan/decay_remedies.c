@@ -33,8 +33,7 @@ static bool fits(const struct pairs *pairs, const struct phema_profile *profiles
     return true;
 }
 
-/* The place of the new weight of a profile, as the fit defines it. */
-static double place_of(const struct phema_profile *profile, double begin)
+double decay_place_of(const struct phema_profile *profile, double begin)
 {
     enum { N = 16 };
     double times[N], before[N], sum = 0;
@@ -58,7 +57,7 @@ static double rate(const struct pairs *pairs, const struct phema_profile *profil
         if (!is_fitted && (isnan(fit->place) || !isnan(fit->plain.value)))
             continue;
         double kept = decay_kept_by(&profiles[k + 1], pairs->ends[k]) - fit->kept.value;
-        double place = place_of(&profiles[k + 1], pairs->ends[k]) - fit->place;
+        double place = decay_place_of(&profiles[k + 1], pairs->ends[k]) - fit->place;
         sum += place * place / 1e-3;
         if (is_fitted)
             sum += kept * kept / (fit->kept.spread * fit->kept.spread + 1e-4);

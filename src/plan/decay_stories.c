@@ -170,11 +170,13 @@ static void choose_kind(struct phema_decay_set *set, double *expected, const dou
 /* ---- Events ---- */
 
 /* What a step is beside what is expected of it. */
-enum event { NOTHING, FROZEN, RAW, FASTER, SLOWER };
+enum event { NOTHING, FROZEN, RAW, FASTER, SLOWER, REPLACES };
 
 static enum event event_of(const struct phema_decay_step *step, double expected)
 {
     int side = phema_decay_refutes(&step->fit, expected, DECAY_ONE_DIFFERS);
+    if (step->is_replaced)
+        return REPLACES;
     if (step->fit.state == PHEMA_DECAY_FROZEN)
         return isnan(expected) || side ? FROZEN : NOTHING;
     if (step->fit.state == PHEMA_DECAY_RAW)
@@ -197,10 +199,11 @@ static const char *name_faster(const struct phema_decay_set *set, size_t begin, 
 static void write_event(struct phema_strbuf *out, const struct phema_decay_set *set,
                         enum event event, size_t begin, size_t end)
 {
-    const char *name = event == FROZEN   ? "did not move"
-                       : event == RAW    ? "became the raw parameters"
-                       : event == SLOWER ? "decayed more slowly"
-                                         : name_faster(set, begin, end);
+    static const char *const names[] = {[FROZEN] = "did not move",
+                                        [RAW] = "became the raw parameters",
+                                        [SLOWER] = "decayed more slowly",
+                                        [REPLACES] = "replaced the raw parameters"};
+    const char *name = event == FASTER ? name_faster(set, begin, end) : names[event];
     struct phema_name_buffer from, to;
     phema_strbuf_printf(out, "%s%s between %s and %s", out->size ? "; " : "", name,
                         phema_number_format(&from, set->steps[begin].from),

@@ -171,6 +171,17 @@ static bool has_profile(const struct phema_snapshot *label)
     return label->kind && label->spec && label->profile.t > 0;
 }
 
+#define SAME_PLACE 0.3
+
+/* Whether a training that was resumed there took the average for its parameters: then all that is
+ * new in the average began at the average itself, and 1 - kept is its place. */
+static bool is_replaced(const struct phema_decay_step *step, double place)
+{
+    return phema_decay_refutes(&step->fit, step->claimed, DECAY_ONE_DIFFERS) < 0 &&
+           phema_decay_refutes(&step->fit, 1 - place, DECAY_ONE_DIFFERS) == 0 &&
+           fabs(step->fit.place - place) < SAME_PLACE * place;
+}
+
 static void claim(struct pairs *pairs)
 {
     struct phema_decay_set *set = &pairs->set;
@@ -182,8 +193,12 @@ static void claim(struct pairs *pairs)
         step->length = pairs->ends[k + 1] - pairs->ends[k];
         bool is_one = has_profile(begin) && has_profile(end) && strcmp(begin->spec, end->spec) == 0;
         step->claimed = is_one ? decay_kept_by(&end->profile, begin->time) : PHEMA_UNKNOWN;
-        if (!isnan(step->claimed))
-            set->claimed = end->spec;
+        if (isnan(step->claimed))
+            continue;
+        set->claimed = end->spec;
+        step->is_replaced = is_replaced(step, decay_place_of(&end->profile, begin->time));
+        if (step->is_replaced)
+            step->fit = phema_decay_unknown;
     }
 }
 

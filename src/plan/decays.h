@@ -53,6 +53,9 @@ bool decay_set_is_other(const struct phema_decay_set *set);
  * reaches back beyond it, which is no recurrence. */
 double decay_kept_by(const struct phema_profile *profile, double begin);
 
+/* The place of the new weight of a profile, as the fit defines it. */
+double decay_place_of(const struct phema_profile *profile, double begin);
+
 /* Says what contradicts the profile of a set that is refuted, and what would be right.
  * PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pairs,

@@ -274,32 +274,6 @@ PHEMA_FALLIBLE set_profile_find(struct series_builder *builder, struct candidate
 
 /* ---- The profile of a snapshot ---- */
 
-/* The trainer counts its updates: a wrong every or start shows. */
-static enum phema_status check_updates(const struct series_builder *builder,
-                                       const struct phema_snapshot *snapshot,
-                                       const struct phema_spec *spec, struct phema_error *err)
-{
-    const struct trainer *trainer = builder->scheme.trainer;
-    const struct phema_profile *profile = &snapshot->profile;
-    if (!trainer || !trainer->n_updates || strcmp(spec->kind, "lightning") != 0 ||
-        isnan(snapshot->n_updates))
-        return PHEMA_OK;
-    double expected = (double)phema_betas_count(profile->betas, profile->t);
-    struct phema_name_buffer found, wanted, time;
-    if (snapshot->n_updates == expected)
-        return PHEMA_OK;
-    (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                     "'%s' inside is %s, but %s%s has %s updates until %s; every and start in %s "
-                     "say which steps have one",
-                     trainer->n_updates, phema_number_format(&found, snapshot->n_updates),
-                     spec->canonical, snapshot->is_assumed ? ", which was assumed," : "",
-                     phema_number_format(&wanted, expected), phema_number_format(&time, profile->t),
-                     phema_setting_name(PHEMA_SET_INPUT_PROFILE));
-    return snapshot->is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE,
-                                                "lightning:decay=DECAY,every=EVERY,start=START")
-                                : PHEMA_ERR_INPUTS;
-}
-
 static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
                                    struct candidate *candidate, struct phema_error *err)
 {
@@ -312,8 +286,6 @@ static enum phema_status set_shape(struct series_builder *builder, struct phema_
                           candidate->spec->canonical);
     enum phema_status status =
         phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
-    if (!status)
-        status = check_updates(builder, snapshot, candidate->spec, err);
     snapshot->profile.label = snapshot->label;
     /* the series is shown, or used with given weights, without what its files contradict */
     if (status == PHEMA_ERR_INPUTS && candidate->is_assumed &&

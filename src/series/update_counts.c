@@ -3,6 +3,7 @@
  * is said to have. A counter may run ahead of the names, restart or not be kept: only what no such
  * counter can be is an error. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "phema/number.h"
@@ -60,6 +61,7 @@ struct counted {
     size_t n;
     const char *counter;
     double slope, start; /* c = (t - start) slope, within one count; NaN: no such line */
+    const char *rule;    /* a SPEC of the trainer whose counter it is; NULL: anybody's */
 };
 
 static double share_of(double part, double whole, double power)
@@ -124,6 +126,57 @@ static double updates_of(const struct phema_profile *profile)
     return is_every ? 1 + floor((profile->t - 1) / (double)profile->update_every) : PHEMA_UNKNOWN;
 }
 
+/* The average began anew with the first update that snapshot i counts. */
+static enum phema_status fail_anew(const struct counted *counted, size_t i, struct phema_error *err)
+{
+    const struct phema_snapshot *at = counted->items[i];
+    double before = counted->items[i - 1]->time, first = at->time;
+    double missed = updates_of(&at->profile) - at->n_updates;
+    while (first - before > 1) {
+        double middle = floor((before + first) / 2);
+        bool is_before = (double)phema_betas_count(at->profile.betas, middle) <= missed;
+        *(is_before ? &before : &first) = middle;
+    }
+    struct phema_name_buffer reset, found;
+    (void)phema_number_format(&reset, at->named_time - (at->time - first));
+    (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                     "%s: '%s' inside is %s, less than before: the average began anew at %s; "
+                     "%s%s fits",
+                     at->label, counted->counter, phema_number_format(&found, at->n_updates),
+                     reset.text, phema_setting_equals(PHEMA_SET_RESET_AT), reset.text);
+    return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_RESET_AT, reset.text);
+}
+
+/* A trainer that counts exactly these updates: a wrong every or start shows. */
+static enum phema_status check_each(const struct counted *counted, struct phema_error *err)
+{
+    const char *kind = counted->items[0]->kind;
+    size_t size = strlen(kind);
+    if (!counted->rule || strncmp(counted->rule, kind, size) != 0 || counted->rule[size] != ':')
+        return PHEMA_OK;
+    size_t i = 0;
+    while (i < counted->n &&
+           counted->items[i]->n_updates == updates_of(&counted->items[i]->profile))
+        i++;
+    if (i == counted->n)
+        return PHEMA_OK;
+    const struct phema_snapshot *at = counted->items[i];
+    if (i && at->n_updates < counted->items[i - 1]->n_updates)
+        return fail_anew(counted, i, err);
+    struct phema_name_buffer found, wanted, time;
+    (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                     "%s: '%s' inside is %s, but %s%s has %s updates until %s; every and start in "
+                     "%s say which steps have one",
+                     at->label, counted->counter, phema_number_format(&found, at->n_updates),
+                     at->spec, at->is_assumed ? ", which was assumed," : "",
+                     phema_number_format(&wanted, updates_of(&at->profile)),
+                     phema_number_format(&time, at->time),
+                     phema_setting_name(PHEMA_SET_INPUT_PROFILE));
+    return at->is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE,
+                                          "lightning:decay=DECAY,every=EVERY,start=START")
+                          : PHEMA_ERR_INPUTS;
+}
+
 /* There are as many calls as updates, or more. */
 static enum phema_status check_rate(const struct counted *counted, struct phema_error *err)
 {
@@ -141,6 +194,23 @@ static enum phema_status check_rate(const struct counted *counted, struct phema_
                       phema_number_format(&each, said));
 }
 
+/* Proposes the time from which snapshot i has counted, at the rate of those before. */
+static enum phema_status fail_restart(const struct counted *counted, size_t i,
+                                      struct phema_error *err)
+{
+    const struct phema_snapshot *at = counted->items[i], *before = counted->items[i - 1];
+    double origin = round(at->time - at->n_updates * before->time / before->n_updates);
+    enum phema_status status =
+        fail(err, counted, i, "is one average since the start: the counter restarted");
+    struct phema_name_buffer number;
+    char reset[64];
+    (void)snprintf(reset, sizeof(reset), "%s,counter",
+                   phema_number_format(&number, at->named_time - (at->time - origin)));
+    return origin >= before->time && origin < at->time
+               ? phema_suggest(err, status, PHEMA_SET_RESET_AT, reset)
+               : status;
+}
+
 /* An average that restarted or began late is no power function of the time since the start. */
 static enum phema_status check_start(const struct counted *counted, struct phema_error *err)
 {
@@ -149,7 +219,7 @@ static enum phema_status check_start(const struct counted *counted, struct phema
         return PHEMA_OK;
     for (size_t i = 1; i < counted->n; i++)
         if (counted->items[i]->n_updates < counted->items[i - 1]->n_updates)
-            return fail(err, counted, i, "is one average since the start: the counter restarted");
+            return fail_restart(counted, i, err);
     if (share_of(counted->start, last->time, last->gamma + 1) <= 0.05)
         return PHEMA_OK;
     struct phema_name_buffer start;
@@ -208,7 +278,9 @@ static void list_counted(struct counted *counted, const struct phema_series *ser
 PHEMA_FALLIBLE update_counts_check(struct series_builder *builder, struct phema_error *err)
 {
     struct phema_series *series = builder->series;
-    struct counted counted = {.counter = builder->counter};
+    const struct trainer *trainer = builder->scheme.trainer;
+    struct counted counted = {.counter = builder->counter,
+                              .rule = trainer && trainer->n_updates ? trainer->to_fill : NULL};
     if (!counted.counter || builder->options->n_resets)
         return PHEMA_OK;
     counted.items =
@@ -220,7 +292,7 @@ PHEMA_FALLIBLE update_counts_check(struct series_builder *builder, struct phema_
         return PHEMA_OK;
     fit_line(&counted);
     static enum phema_status (*const checks[])(const struct counted *, struct phema_error *) = {
-        check_memory, check_rate, check_start, check_rising};
+        check_each, check_memory, check_rate, check_start, check_rising};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < ARRAY_LEN(checks) && !status; i++)
         status = checks[i](&counted, err);
@@ -232,7 +304,7 @@ PHEMA_FALLIBLE update_counts_check(struct series_builder *builder, struct phema_
     candidates_warn(&builder->candidates, "%s", err->message);
     for (size_t k = 0; k < series->n; k++)
         if (series->snapshots[k].is_assumed)
-            series->snapshots[k].kind = NULL;
+            series->snapshots[k].kind = series->snapshots[k].spec = NULL;
     if (counted.items[0]->is_assumed)
         series->assumption = NULL;
     return PHEMA_OK;

@@ -174,7 +174,7 @@ static double variance(const struct phema_decay_rows *rows, const double *weight
         PHEMA_UNKNOWN, PHEMA_UNKNOWN                                                               \
     }
 static const struct phema_estimate no_estimate = NO_ESTIMATE;
-static const struct phema_decay_interval unknown_interval = {
+const struct phema_decay_interval phema_decay_unknown = {
     .kept = NO_ESTIMATE, .place = PHEMA_UNKNOWN, .plain = NO_ESTIMATE, .instrumented = NO_ESTIMATE};
 
 /* place: NULL, or out */
@@ -347,7 +347,7 @@ struct phema_estimate phema_decay_fit(struct phema_decay_interval *out,
                                       const struct phema_decay_rows *rows, double *scratch)
 {
     for (size_t k = 0; k + 1 < rows->n; k++)
-        out[k] = unknown_interval;
+        out[k] = phema_decay_unknown;
     if (rows->n < 2 || rows->n_elems < LEAST_ELEMENTS)
         return no_estimate;
     find_weights(scratch, rows);
