@@ -22,6 +22,7 @@ struct layout {
     double counts_per_time; /* the division rounds down */
     bool is_labelled_only;  /* files lack sigma: --input-sigma and --update-every are needed */
     bool has_step_inside;   /* the tensor 'step', not the name, is the clock of the average */
+    double usual_ahead;     /* of the names, of that clock */
     uint64_t default_update_every; /* documented by the library */
     const char *default_sigmas;
     bool is_tried; /* on names of which nobody says whose they are */
@@ -199,6 +200,10 @@ PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_outp
 /* The number in a tensor of one element; NaN where there is no such tensor or number, or its dtype
  * is too narrow for counters. */
 double snapshot_metadata_scalar(const struct phema_checkpoint *checkpoint, const char *name);
+/* The same of dtypes of 16 bits, too.
+ *   within  out: how far their rounding is off at most; infinite beyond their range, 0 of others */
+double snapshot_metadata_rounded(const struct phema_checkpoint *checkpoint, const char *name,
+                                 double *within);
 
 /* A number stored outside of the tensors; NaN where the name is absent or has several values. */
 double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, const char *name);

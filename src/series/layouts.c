@@ -59,6 +59,7 @@ const struct layout layout_posthoc_ema = {
     .unit = "steps",
     .is_labelled_only = true,
     .has_step_inside = true,
+    .usual_ahead = 99,
     .default_update_every = 10,
     .default_sigmas = "0.05,0.28",
 };

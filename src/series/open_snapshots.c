@@ -93,27 +93,29 @@ static enum phema_status open_file(struct series_builder *builder,
 
 /* ---- One snapshot ---- */
 
-/* pytorch-posthoc-ema counts in the tensor 'step', a constant below the STEP of the names. */
+/* pytorch-posthoc-ema counts in the tensor 'step', a constant below the STEP of the names. It casts
+ * that to the dtype of its checkpoints. */
 static enum phema_status read_clock(struct series_builder *builder, struct phema_snapshot *snapshot,
                                     bool is_first, struct phema_error *err)
 {
-    double step = snapshot_metadata_scalar(snapshot->checkpoint, "step");
+    double within = 0, usual = builder->candidates.layout->usual_ahead;
+    double step = snapshot_metadata_rounded(snapshot->checkpoint, "step", &within);
     double ahead = snapshot->named_time - step;
-    if (!(step >= 1) || !(ahead >= 0)) {
+    if (!(step >= 1) || !(ahead + within >= 0)) {
         if (builder->options->needs_no_profiles)
             return PHEMA_OK;
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "its tensor 'step', the clock of the average, is missing or no count");
     }
     if (is_first)
-        builder->series->named_ahead = ahead;
-    else if (ahead != builder->series->named_ahead)
+        builder->series->named_ahead = fabs(ahead - usual) <= within ? usual : ahead;
+    else if (!(fabs(ahead - builder->series->named_ahead) <= 2 * within)) /* the first is, too */
         return phema_fail(
             err, PHEMA_ERR_INPUTS,
             "its name is %g steps ahead of the 'step' inside, elsewhere %g; these are "
             "files of two runs",
             ahead, builder->series->named_ahead);
-    snapshot->time = step;
+    snapshot->time = snapshot->named_time - builder->series->named_ahead;
     return PHEMA_OK;
 }
 

@@ -169,10 +169,10 @@ PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_outp
     return PHEMA_OK;
 }
 
-/* An element of a tensor in C order; NaN where it is absent (tensor may be NULL), or its dtype is
- * too narrow for counters. */
-static double read_element(const struct phema_checkpoint *checkpoint,
-                           const struct phema_tensor *tensor, uint64_t index)
+/* An element of a tensor in C order; NaN where it is absent (tensor may be NULL), or of another
+ * dtype. */
+static double read_number_at(const struct phema_checkpoint *checkpoint,
+                             const struct phema_tensor *tensor, uint64_t index)
 {
     if (!tensor || index >= tensor->n_elems || tensor->dtype >= PHEMA_F6_E2M3)
         return PHEMA_UNKNOWN;
@@ -183,21 +183,42 @@ static double read_element(const struct phema_checkpoint *checkpoint,
     enum phema_status status = phema_reader_open(&reader, checkpoint, &ignored);
     if (!status)
         status = phema_reader_read(&data, reader, tensor, index, 1, scratch, &ignored);
-    double value = PHEMA_UNKNOWN; /* a counter cast to 16 bits cannot be trusted */
+    double value = PHEMA_UNKNOWN;
     if (!status && tensor->dtype == PHEMA_I64)
         value = (double)(int64_t)phema_load_u64(data);
     else if (!status && tensor->dtype == PHEMA_I32)
         value = (int32_t)phema_load_u32(data);
-    else if (!status && (tensor->dtype == PHEMA_F64 || tensor->dtype == PHEMA_F32))
+    else if (!status && tensor->dtype >= PHEMA_F16 && tensor->dtype <= PHEMA_F64)
         value = phema_element_widen(tensor->dtype, data, 0);
     phema_reader_close(reader);
     return value;
+}
+
+/* The same; NaN where the dtype is too narrow for counters. */
+static double read_element(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t index)
+{
+    bool is_narrow = !tensor || phema_dtype_bits(tensor->dtype) < 32;
+    return is_narrow ? PHEMA_UNKNOWN : read_number_at(checkpoint, tensor, index);
 }
 
 double snapshot_metadata_scalar(const struct phema_checkpoint *checkpoint, const char *name)
 {
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
     return tensor && tensor->n_elems == 1 ? read_element(checkpoint, tensor, 0) : PHEMA_UNKNOWN;
+}
+
+double snapshot_metadata_rounded(const struct phema_checkpoint *checkpoint, const char *name,
+                                 double *within)
+{
+    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
+    double value =
+        tensor && tensor->n_elems == 1 ? read_number_at(checkpoint, tensor, 0) : PHEMA_UNKNOWN;
+    *within = 0;
+    if (!(value > 0) || phema_dtype_bits(tensor->dtype) >= 32)
+        return value;
+    *within = isinf(value) ? value : phema_element_spacing(tensor->dtype, value) / 2;
+    return isinf(value) ? 0x1p15 : value; /* some count */
 }
 
 double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, const char *name)
