@@ -18,7 +18,7 @@ declare -A headers=(
     [output]="sink"
     [gpu]="cuda_plugin"
     [ops]="design_question inspect searching team"
-    [render]="progress report table terminal"
+    [render]="progress report terminal"
 )
 
 # module: all that it may use, which is more than CMakeLists.txt names of it

@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # folder, lines, files
 budgets='
 include          7233  62
-src             96464 417
+src             96583 417
 src/accumulate   1470  11
 src/api          1365   7
 src/base         4758  27
@@ -24,7 +24,7 @@ src/output       5758  22
 src/plan         5590  21
 src/plot         2940  14
 src/profile      2800  12
-src/render       5860  21
+src/render       5967  21
 src/search       1770   4
 src/series      12143  44
 src/solver       7684  31

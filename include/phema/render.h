@@ -3,7 +3,7 @@
 #define PHEMA_RENDER_H
 
 #include "phema/json.h"
-#include "phema/table.h"
+#include "phema/strbuf.h"
 
 /* What the user wants to see, and as what. */
 struct render_style {
@@ -35,8 +35,6 @@ void render_json_end(struct phema_json_out *out);
 /* A line on stderr, broken at words where the terminal is narrower, or at 80 columns. Names in it
  * are escaped as phema_strbuf_puts_escaped does. */
 void render_say(const char *format, ...) PHEMA_PRINTF(1, 2);
-/* The same of a text, which it clears. Nothing of one that has failed. */
-void render_say_text(struct phema_strbuf *text);
 /* The same for a line that somebody copies or a program reads: never broken. */
 void render_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* ---- Warnings ---- */
@@ -47,27 +45,10 @@ void render_say_whole(const char *format, ...) PHEMA_PRINTF(1, 2);
 /* "warning: ..." on stderr, with --quiet as well; also a sentence of "warnings" in the JSON of the
  * result. The same sentence is said once. */
 void render_warn(const struct render_style *style, const char *format, ...) PHEMA_PRINTF(2, 3);
-/* All sentences of a text, each ended by a NUL; clears the text. */
-void render_warn_all(const struct render_style *style, struct phema_strbuf *sentences);
-/* Says the warnings so far once more, beside the result of a long run. */
-void render_repeat_warnings(const struct render_style *style);
 /* "warnings": [...], those so far. */
 void render_write_warnings(struct phema_json_out *out, const struct render_style *style);
 
-/* ---- Lines and tables ---- */
-
-/* A table on stderr, indented by two columns; clears it. */
-void render_say_table(struct table *table);
-
-/* Appends a paragraph for standard output: escaped, and broken at words. */
-void render_write_wrapped(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
-/* The same of a text, which it clears. */
-void render_write_text(struct phema_strbuf *out, struct phema_strbuf *text);
 /* Lines that are escaped and not broken; clears them. */
 void render_write_lines(struct phema_strbuf *out, struct phema_strbuf *lines);
-/* The same for a line that somebody copies: never broken. */
-void render_write_whole(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
-/* Appends a table for standard output; clears it. The text is then printed with render_print_as_is. */
-void render_write_table(struct phema_strbuf *out, struct table *table, size_t indent);
 
 #endif

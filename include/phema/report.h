@@ -20,11 +20,6 @@ void report_notes(const struct render_style *style, const struct phema_series *s
 /* To stderr: warnings of a series, where no targets are reported. */
 void report_doubts(const struct render_style *style, const struct phema_series *series,
                    const struct phema_series_checks *checks);
-/* To stderr: warnings of elements that are NaN, infinite or too large. */
-void report_elements(const struct render_style *style, const struct phema_series *series,
-                     const struct phema_synth_result *result);
-/* "recognised": {...}: what the directory was taken to hold. */
-void report_recognised_json(struct phema_json_out *out, const struct phema_series *series);
 /* The same, "checks": {...} and "warnings": [...], members of the JSON of a result. */
 void report_checks_json(struct phema_json_out *out, const struct render_style *style,
                         const struct phema_plan *plan);
@@ -41,19 +36,7 @@ void report_conversion(const struct render_style *style, const struct phema_seri
  * warnings. */
 void report_plan(const struct render_style *style, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype, bool has_errors);
-/* The first target of the largest or least error, among those from first on; NULL: every error is
- * unknown. */
-const struct phema_target *report_find_error(const struct phema_plan *plan, size_t first,
-                                             bool is_least);
-/* A cell: the error to expect, "! " before a large one. */
-void report_add_error(struct table *table, double error);
-/* Digits after the point that show all values as %.6g does; -1: many, or some have an exponent or
- * are NaN.
- * stride: bytes from one value to the next */
-int report_decimals(const double *values, size_t n, size_t stride);
 
-/* The unit of named times: kimg for EDM2, whose clock counts images. */
-const char *report_named_unit(const struct phema_series *series);
 /* fp8 tensors with scales: what is written instead, and what follows for the user. */
 void report_scaled(const struct render_style *style, const struct phema_series *series,
                    const struct phema_outputs *outputs);
@@ -61,25 +44,10 @@ void report_scaled(const struct render_style *style, const struct phema_series *
 void report_into(const struct render_style *style, const char *into,
                  const struct phema_outputs *outputs);
 
-/* Lines: how many tensors follow each rule, and the error to expect of them. */
-void report_rules(struct phema_strbuf *out, const struct phema_plan *plan);
-/* A member of the object of a target: "rules", an object for each, with its weights or without. */
-void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
-                       const struct phema_target *target, bool has_weights);
-
 /* Weights that are smaller are printed as 0: four digits after the point. */
 #define REPORT_LEAST_WEIGHT 5e-5
 
 /* ---- inspect_series.c ---- */
-
-/* Lines about gaps, missing and duplicate snapshots after an empty line; or no line. */
-void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times);
-/* "1024 to 4096"; "0.05, 0.1"; of a run */
-void inspect_show_range(struct phema_strbuf *out, const struct inspect_run *run);
-void inspect_show_kinds(struct phema_strbuf *out, const struct inspect_times *times,
-                        uint64_t kinds);
-/* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */
-void inspect_show_step(struct phema_name_buffer *out, double every);
 
 /* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to
  * go on with, or NULL. The text is printed as it is. is_inner: of several operands. */
@@ -94,15 +62,6 @@ void inspect_write_series_json(struct phema_json_out *out, const struct render_s
 
 /* ---- inspect_tensors.c ---- */
 
-extern const struct phema_field inspect_total_fields[];
-/* "copied (buffer)" of a rule; the prefix of a component, or "(no prefix)". */
-void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total *rule);
-void inspect_show_component(struct phema_name_buffer *out, const struct inspect_total *component);
-
-/* Tables of the sums, with an empty line before each; and as members of an object. */
-void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary);
-void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
-
 /* The summary is of the checkpoint's tensors, or of the series'. */
 void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary);
@@ -110,13 +69,8 @@ void inspect_write_checkpoint_json(struct phema_json_out *out, const struct rend
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
 
-/* ---- design_lines.c, design_report.c ---- */
+/* ---- design_report.c ---- */
 
-/* Appends the lines that make a trainer store the design. */
-void design_write_lines(struct phema_strbuf *out, const struct design_answer *answer,
-                        const struct phema_design *design);
-/* Each time is a multiple of the first. */
-bool design_is_even(const struct phema_design *design);
 void design_write_text(struct phema_strbuf *out, const struct design_answer *answer);
 void design_write_json(struct phema_strbuf *out, const struct render_style *style,
                        const struct design_answer *answer);

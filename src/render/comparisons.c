@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "phema/json.h"
-#include "phema/report.h"
 
 /* ---- Two checkpoints ---- */
 

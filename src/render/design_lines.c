@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/report.h"
+#include "parts.h"
 
 /* Lines of trainers, in which $words are replaced as fill_template does. */
 static const char edm2[] =

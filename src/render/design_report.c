@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <math.h>
 
-#include "phema/report.h"
+#include "parts.h"
 
 /* Another motion matters if its best design is so many times better than the chosen one there. */
 #define MOTION_MATTERS 2.0

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "phema/filesystem.h"
 #include "phema/path.h"
-#include "phema/report.h"
 
 /* ---- For people ---- */
 

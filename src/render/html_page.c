@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "html_writer.h"
-#include "phema/report.h"
+
+#include "parts.h"
 
 /* At most this many columns of weights; weights --json has all. */
 #define MOST_WEIGHTS PHEMA_PLOT_MAX_TARGETS

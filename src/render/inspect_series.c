@@ -6,9 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "phema/render.h"
-#include "phema/report.h"
-#include "phema/table.h"
+#include "parts.h"
 #include "phema/terminal.h"
 
 /* ---- Times ---- */

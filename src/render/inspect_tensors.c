@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "phema/cleanup.h"
-#include "phema/render.h"
-#include "phema/report.h"
 
 /* ---- Sums ---- */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* messages.c - the result on standard output, messages on standard error. */
-#include "phema/render.h"
+#include "parts.h"
 
 #include <errno.h>
 #include <stdarg.h>

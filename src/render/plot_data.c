@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "phema/mapped_file.h"
-#include "phema/render.h"
-#include "phema/report.h"
 #include "phema/sort.h"
 #include "phema/writer.h"
 

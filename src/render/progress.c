@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "parts.h"
 #include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/parallel.h"
-#include "phema/report.h"
 #include "phema/terminal.h"
 
 #define PLAIN_EVERY_S 10.0

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/render.h"
-#include "phema/report.h"
+#include "parts.h"
 
 #define MOST_DECIMALS 4 /* widths of more digits are written with as many as they need */
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* report_series.c - on stderr: the series that was found, its notes, warnings and rules. */
-#include "phema/report.h"
+#include "parts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "phema/render.h"
 
 const char *report_named_unit(const struct phema_series *series)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "phema/memory_profile.h"
 #include "phema/progress.h"
-#include "phema/report.h"
 
 /* ---- Outputs, on stdout ---- */
 

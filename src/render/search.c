@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "parts.h"
 #include "phema/progress.h"
-#include "phema/report.h"
 #include "phema/terminal.h"
 
 /* Shorter commands are not worth a word. */

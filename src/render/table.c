@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* table.c - tables for people. */
-#include "phema/table.h"
+#include "parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

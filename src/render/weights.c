@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/report.h"
+#include "parts.h"
 
 #define MAX_TITLE 32 /* a longer title is replaced by the number of its rule */
 

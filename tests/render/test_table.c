@@ -2,7 +2,7 @@
 /* test_table.c - alignment, blocks, styles and escaping of tables. */
 #include "support.h"
 
-#include "phema/table.h"
+#include "parts.h"
 
 /* The heading and n rows of a name and numbers. */
 static void fill(struct table *table)
