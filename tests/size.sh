@@ -19,12 +19,12 @@ src/design       1760   8
 src/formats     12237  51
 src/gen          1700   6
 src/gpu          2030  12
-src/ops          5282  25
+src/ops          5290  25
 src/output       5758  22
 src/plan         5590  21
 src/plot         2940  14
 src/profile      2800  12
-src/render       5967  21
+src/render       5980  21
 src/search       1770   4
 src/series      12143  44
 src/solver       7684  31

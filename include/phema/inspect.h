@@ -4,6 +4,7 @@
 #define PHEMA_INSPECT_H
 
 #include "phema/arena.h"
+#include "phema/ops.h"
 #include "phema/plan.h"
 #include "phema/series.h"
 
@@ -112,12 +113,6 @@ PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_
                                   struct phema_error *err);
 void inspect_times_clear(struct inspect_times *times);
 
-/* PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
-                                   const struct phema_series_options *options,
-                                   struct phema_error *err);
-void inspect_errors_clear(struct inspect_errors *errors);
-
 /* ---- Beside the design that the training follows ---- */
 
 struct inspect_missed {
@@ -133,8 +128,21 @@ struct inspect_design {
     struct phema_arena arena;
 };
 
-/* PHEMA_ERR_FILE  the file is no design */
-PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phema_series *series,
-                                   const char *path, struct phema_error *err);
-void inspect_design_clear(struct inspect_design *design);
+/* ---- All of a series ---- */
+
+struct inspect_findings {
+    struct inspect_summary summary;
+    struct inspect_times times;
+    struct inspect_errors errors;
+    struct inspect_design design;
+    bool has_design;
+};
+
+/* options: of the series. design: the path of one, or NULL. The listener hears of the checks.
+ * PHEMA_ERR_FILE      that file is no design, or a snapshot cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE inspect_series_find(struct inspect_findings *out, const struct phema_series *series,
+                                   const struct phema_series_options *options, const char *design,
+                                   const struct phema_listener *listener, struct phema_error *err);
+void inspect_findings_clear(struct inspect_findings *findings);
 #endif

@@ -48,7 +48,4 @@ void render_warn(const struct render_style *style, const char *format, ...) PHEM
 /* "warnings": [...], those so far. */
 void render_write_warnings(struct phema_json_out *out, const struct render_style *style);
 
-/* Lines that are escaped and not broken; clears them. */
-void render_write_lines(struct phema_strbuf *out, struct phema_strbuf *lines);
-
 #endif

@@ -49,16 +49,14 @@ void report_into(const struct render_style *style, const char *into,
 
 /* ---- inspect_series.c ---- */
 
-/* design: NULL for none. is_verbose: every snapshot, and the sums over tensors. next: a command to
- * go on with, or NULL. The text is printed as it is. is_inner: of several operands. */
-void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
-                          const struct inspect_times *times, const struct inspect_errors *errors,
-                          const struct inspect_design *design, const char *next, bool is_verbose);
+/* To stderr: notes on the series, and its warnings. */
+void inspect_report_series(const struct render_style *style, const struct inspect_findings *found);
+/* is_verbose: every snapshot, and the sums over tensors. next: a command to go on with, or NULL. The
+ * text is printed as it is. is_inner: of several operands. */
+void inspect_write_series(struct phema_strbuf *out, const struct inspect_findings *found,
+                          const char *next, bool is_verbose);
 void inspect_write_series_json(struct phema_json_out *out, const struct render_style *style,
-                               const struct inspect_summary *summary,
-                               const struct inspect_times *times,
-                               const struct inspect_errors *errors,
-                               const struct inspect_design *design, bool is_inner);
+                               const struct inspect_findings *found, bool is_inner);
 
 /* ---- inspect_tensors.c ---- */
 

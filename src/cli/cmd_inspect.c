@@ -40,37 +40,21 @@ static enum phema_status read_options(struct phema_series_options *out,
     return status;
 }
 
-/* With a command that makes averages of the series, with the options that were given. */
-static void write_series(struct phema_strbuf *out, const struct inspect_values *values,
-                         const struct inspect_summary *summary, const struct inspect_times *times,
-                         const struct inspect_errors *errors, const struct inspect_design *design)
+/* A command that makes averages of the series, with the options that were given. */
+static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
+                       const struct phema_series *series)
 {
     const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
     const char *repeated = values->common.repeated_options;
-    struct phema_strbuf next = {0};
-    phema_strbuf_printf(&next, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 %s%s", repeated,
+    phema_strbuf_printf(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 %s%s", repeated,
                         *repeated ? " " : "");
     for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
-        phema_strbuf_puts(&next, "--allow-global ");
-        phema_strbuf_put_word(&next, checkpoint->allow_globals[i]);
-        phema_strbuf_puts(&next, " ");
+        phema_strbuf_puts(out, "--allow-global ");
+        phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
+        phema_strbuf_puts(out, " ");
     }
-    phema_strbuf_put_operand(&next, summary->series->root);
-    phema_strbuf_puts(&next, " sweep/");
-    inspect_write_series(out, summary, times, errors, design, errors->is_known ? next.data : NULL,
-                         values->common.style.is_verbose);
-    phema_strbuf_clear(&next);
-}
-
-/* In text the result itself has the verdict. */
-static void report_warnings(const struct inspect_values *values, const struct phema_series *series,
-                            const struct phema_series_checks *checks)
-{
-    struct phema_series_checks shown = *checks;
-    if (!values->common.style.is_json && shown.verdict != PHEMA_SERIES_FITS)
-        shown.verdict =
-            shown.verdict == PHEMA_SERIES_WRONG ? PHEMA_SERIES_FITS : PHEMA_SERIES_UNKNOWN;
-    report_doubts(&values->common.style, series, &shown);
+    phema_strbuf_put_operand(out, series->root);
+    phema_strbuf_puts(out, " sweep/");
 }
 
 static enum phema_status print_series(struct phema_json_out *out,
@@ -79,35 +63,25 @@ static enum phema_status print_series(struct phema_json_out *out,
                                       const struct phema_series_options *options,
                                       struct phema_error *err)
 {
-    struct inspect_summary summary;
-    struct inspect_times times;
-    struct inspect_errors errors = {0};
-    struct inspect_design found = {0};
-    const struct inspect_design *design = values->design ? &found : NULL;
-    enum phema_status status = inspect_times_find(&times, series, err);
+    const struct render_style *style = &values->common.style;
+    struct inspect_findings found;
+    struct render_listener listener;
+    struct phema_strbuf next = {0};
+    render_listen(&listener, style);
+    enum phema_status status =
+        inspect_series_find(&found, series, options, values->design, &listener.heard, err);
     if (status)
         return status;
-    struct watch *watch = watch_start(&values->common.style, "checking the snapshots");
-    status = inspect_errors_find(&errors, series, options, err);
-    watch_stop(watch);
-    if (!status && design)
-        status = inspect_design_find(&found, series, values->design, err);
-    if (!status)
-        status = inspect_summarise_series(&summary, series, err);
-    if (!status) {
-        report_notes(&values->common.style, series, &errors.checks);
-        report_warnings(values, series, &errors.checks);
-        if (values->common.style.is_json)
-            inspect_write_series_json(out, &values->common.style, &summary, &times, &errors, design,
-                                      values->paths.n > 1);
-        else
-            write_series(out->text, values, &summary, &times, &errors, design);
-        inspect_summary_clear(&summary);
-    }
-    inspect_design_clear(&found);
-    inspect_errors_clear(&errors);
-    inspect_times_clear(&times);
-    return status;
+    inspect_report_series(style, &found);
+    if (found.errors.is_known)
+        write_next(&next, values, series);
+    if (style->is_json)
+        inspect_write_series_json(out, style, &found, values->paths.n > 1);
+    else
+        inspect_write_series(out->text, &found, next.data, style->is_verbose);
+    phema_strbuf_clear(&next);
+    inspect_findings_clear(&found);
+    return PHEMA_OK;
 }
 
 static enum phema_status inspect_series(struct phema_json_out *out,
@@ -129,14 +103,6 @@ static enum phema_status inspect_series(struct phema_json_out *out,
 }
 
 /* ---- Together ---- */
-
-static void write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
-                             const struct inspect_summary *summary)
-{
-    struct phema_strbuf text = {0};
-    inspect_write_checkpoint(&text, checkpoint, summary);
-    render_write_lines(out, &text);
-}
 
 static enum phema_status print_checkpoint(struct phema_json_out *out,
                                           const struct inspect_values *values,
@@ -171,7 +137,7 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
             inspect_write_checkpoint_json(out, &values->common.style, checkpoint, &summary,
                                           values->paths.n > 1);
         else
-            write_checkpoint(out->text, checkpoint, &summary);
+            inspect_write_checkpoint(out->text, checkpoint, &summary);
         inspect_summary_clear(&summary);
     }
     phema_series_close(series);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "listener.h"
 #include "phema/design_question.h"
 #include "phema/setting.h"
 #include "phema/sort.h"
@@ -270,11 +271,6 @@ void inspect_times_clear(struct inspect_times *times)
 
 /* ---- Predicted errors ---- */
 
-void inspect_errors_clear(struct inspect_errors *errors)
-{
-    phema_series_checks_clear(&errors->checks);
-}
-
 static enum phema_status predict_errors(struct inspect_errors *out,
                                         const struct phema_series *series, struct phema_error *err)
 {
@@ -301,20 +297,15 @@ static enum phema_status predict_errors(struct inspect_errors *out,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
-                                   const struct phema_series_options *options,
-                                   struct phema_error *err)
+static enum phema_status find_errors(struct inspect_errors *out, const struct phema_series *series,
+                                     const struct phema_series_options *options,
+                                     struct phema_error *err)
 {
-    *out = (struct inspect_errors){.is_known = false};
     struct phema_error why = {0};
     enum phema_status status = phema_series_check(&out->checks, series, options, &why);
     if (status && status != PHEMA_NO) /* nothing is known where there is no sample */
-        (void)phema_fail(err, status, "%s", why.message);
-    else
-        status = predict_errors(out, series, err);
-    if (status)
-        inspect_errors_clear(out);
-    return status;
+        return phema_fail(err, status, "%s", why.message);
+    return predict_errors(out, series, err);
 }
 
 /* ---- Beside a design ---- */
@@ -368,11 +359,11 @@ static bool is_stored(const struct phema_series *series, const struct design_rea
     return false;
 }
 
-PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phema_series *series,
-                                   const char *path, struct phema_error *err)
+static enum phema_status find_design(struct inspect_design *out, const struct phema_series *series,
+                                     const char *path, struct phema_error *err)
 {
     struct design_read design;
-    *out = (struct inspect_design){.next = PHEMA_UNKNOWN};
+    out->next = PHEMA_UNKNOWN;
     enum phema_status status = design_read_file(&design, &out->arena, path, err);
     size_t n_kinds = design.n + (design.ema != NULL) + design.has_raw, n_found = 0;
     double newest = series->n ? find_time(series, series->n - 1) : 0;
@@ -381,10 +372,8 @@ PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phem
             phema_arena_array(&out->arena, design.n_times * n_kinds + 1, sizeof(*out->missed));
         status = out->missed ? PHEMA_OK : phema_fail_memory(err);
     }
-    if (status) {
-        inspect_design_clear(out);
+    if (status)
         return phema_fail_in_setting(err, status, PHEMA_SET_DESIGN);
-    }
     out->n_planned = design.n_times * n_kinds;
     for (size_t i = 0; i < design.n_times; i++) {
         bool is_due = (double)design.times[i] <= newest;
@@ -404,7 +393,32 @@ PHEMA_FALLIBLE inspect_design_find(struct inspect_design *out, const struct phem
     return PHEMA_OK;
 }
 
-void inspect_design_clear(struct inspect_design *design)
+/* ---- All of a series ---- */
+
+PHEMA_FALLIBLE inspect_series_find(struct inspect_findings *out, const struct phema_series *series,
+                                   const struct phema_series_options *options, const char *design,
+                                   const struct phema_listener *listener, struct phema_error *err)
 {
-    phema_arena_clear(&design->arena);
+    *out = (struct inspect_findings){.has_design = design != NULL};
+    enum phema_status status = inspect_times_find(&out->times, series, err);
+    if (status)
+        return status;
+    listener_stage(listener, "checking the snapshots");
+    status = find_errors(&out->errors, series, options, err);
+    listener_stage(listener, NULL);
+    if (!status && design)
+        status = find_design(&out->design, series, design, err);
+    if (!status)
+        status = inspect_summarise_series(&out->summary, series, err);
+    if (status)
+        inspect_findings_clear(out);
+    return status;
+}
+
+void inspect_findings_clear(struct inspect_findings *findings)
+{
+    inspect_summary_clear(&findings->summary);
+    inspect_times_clear(&findings->times);
+    phema_series_checks_clear(&findings->errors.checks);
+    phema_arena_clear(&findings->design.arena);
 }

@@ -526,38 +526,47 @@ static void write_runs(struct phema_strbuf *out, const struct phema_series *seri
     phema_strbuf_clear(&text);
 }
 
-void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
-                          const struct inspect_times *times, const struct inspect_errors *errors,
-                          const struct inspect_design *design, const char *next, bool is_verbose)
+void inspect_report_series(const struct render_style *style, const struct inspect_findings *found)
 {
-    write_head(out, times);
-    write_model(out, summary);
-    write_runs(out, summary->series);
-    if (design)
-        write_design(out, design);
+    const struct phema_series *series = found->times.series;
+    struct phema_series_checks shown = found->errors.checks;
+    report_notes(style, series, &shown);
+    if (!style->is_json && shown.verdict != PHEMA_SERIES_FITS) /* the text itself has the verdict */
+        shown.verdict =
+            shown.verdict == PHEMA_SERIES_WRONG ? PHEMA_SERIES_FITS : PHEMA_SERIES_UNKNOWN;
+    report_doubts(style, series, &shown);
+}
+
+void inspect_write_series(struct phema_strbuf *out, const struct inspect_findings *found,
+                          const char *next, bool is_verbose)
+{
+    const struct phema_series *series = found->times.series;
+    const struct phema_decays *decays = &found->errors.checks.decays;
+    write_head(out, &found->times);
+    write_model(out, &found->summary);
+    write_runs(out, series);
+    if (found->has_design)
+        write_design(out, &found->design);
     struct phema_strbuf remarks = {0}, details = {0};
-    inspect_write_remarks(&remarks, times);
+    inspect_write_remarks(&remarks, &found->times);
     render_write_lines(out, &remarks);
-    write_decays(out, &errors->checks.decays, summary->series);
-    write_errors(out, times, errors);
+    write_decays(out, decays, series);
+    write_errors(out, &found->times, &found->errors);
     if (next)
         render_write_whole(out, "next: %s", next);
     if (!is_verbose)
         return;
     phema_strbuf_puts(&details, "\n");
-    write_snapshots(&details, summary->series);
-    write_decay_tables(&details, &errors->checks.decays);
-    inspect_write_summary(&details, summary);
+    write_snapshots(&details, series);
+    write_decay_tables(&details, decays);
+    inspect_write_summary(&details, &found->summary);
     render_write_lines(out, &details);
 }
 
 void inspect_write_series_json(struct phema_json_out *out, const struct render_style *style,
-                               const struct inspect_summary *summary,
-                               const struct inspect_times *times,
-                               const struct inspect_errors *errors,
-                               const struct inspect_design *design, bool is_inner)
+                               const struct inspect_findings *found, bool is_inner)
 {
-    const struct phema_series *series = summary->series;
+    const struct phema_series *series = found->times.series;
     phema_json_out_open(out, NULL, '{');
     if (!is_inner)
         phema_json_out_u64(out, "version", 1);
@@ -568,16 +577,16 @@ void inspect_write_series_json(struct phema_json_out *out, const struct render_s
                             series->n, sizeof(*series->snapshots));
     phema_record_write_list(out, "runs", training_run_fields, NULL, series->runs, series->n_runs,
                             sizeof(*series->runs));
-    write_times_json(out, times, errors);
-    if (design) {
+    write_times_json(out, &found->times, &found->errors);
+    if (found->has_design) {
         phema_json_out_open(out, "design", '{');
-        phema_record_write(out, design_fields, NULL, design);
-        phema_record_write_list(out, "missed", missed_fields, NULL, design->missed,
-                                design->n_missed, sizeof(*design->missed));
+        phema_record_write(out, design_fields, NULL, &found->design);
+        phema_record_write_list(out, "missed", missed_fields, NULL, found->design.missed,
+                                found->design.n_missed, sizeof(*found->design.missed));
         phema_json_out_close(out, '}');
     }
     phema_json_out_u64(out, "tensors", series->n_tensors);
-    inspect_write_summary_json(out, summary);
+    inspect_write_summary_json(out, &found->summary);
     render_write_warnings(out, style);
     phema_json_out_close(out, '}');
 }

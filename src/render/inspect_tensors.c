@@ -403,6 +403,7 @@ static void write_scaling(struct phema_strbuf *out, const struct phema_scaling *
 void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary)
 {
+    struct phema_strbuf text = {0};
     size_t n = summary->n_tensors;
     const struct phema_tensor *tensors = summary->tensors;
     uint64_t elems = 0, bytes = 0;
@@ -411,33 +412,34 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
         bytes += tensors[i].size_bytes;
     }
     struct phema_name_buffer size, name;
-    phema_strbuf_puts_escaped(out, phema_checkpoint_path(checkpoint));
-    phema_strbuf_printf(out, ": %s, %zu tensor%s, %llu elements, %s\n",
+    phema_strbuf_puts_escaped(&text, phema_checkpoint_path(checkpoint));
+    phema_strbuf_printf(&text, ": %s, %zu tensor%s, %llu elements, %s\n",
                         phema_checkpoint_format(checkpoint), n, n == 1 ? "" : "s",
                         (unsigned long long)elems, phema_size_format(&size, bytes));
     for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++) {
         const struct phema_metadata *item = &phema_checkpoint_metadata(checkpoint)[i];
-        phema_strbuf_printf(out, "  %s = ", phema_name_escape(&name, item->key, item->key_size));
-        phema_strbuf_printf(out, "%s\n", phema_name_escape(&name, item->value, item->value_size));
+        phema_strbuf_printf(&text, "  %s = ", phema_name_escape(&name, item->key, item->key_size));
+        phema_strbuf_printf(&text, "%s\n", phema_name_escape(&name, item->value, item->value_size));
     }
-    inspect_write_summary(out, summary);
+    inspect_write_summary(&text, summary);
     if (n)
-        phema_strbuf_puts(out, "\n");
+        phema_strbuf_puts(&text, "\n");
     for (size_t i = 0; i < n; i++) {
         struct phema_strbuf shape = {0};
         phema_tensor_write_shape(&shape, &tensors[i]);
-        phema_strbuf_printf(out, "  %-11s %-22s %9s  %s%s", phema_dtype_name(tensors[i].dtype),
+        phema_strbuf_printf(&text, "  %-11s %-22s %9s  %s%s", phema_dtype_name(tensors[i].dtype),
                             shape.data ? shape.data : "",
                             phema_size_format(&size, tensors[i].size_bytes),
                             phema_name_escape(&name, tensors[i].name, tensors[i].name_size),
                             tensors[i].stride ? "  (strided)" : "");
         if (tensors[i].chunks)
-            phema_strbuf_printf(out, "  (in %zu pieces)", tensors[i].n_chunks);
+            phema_strbuf_printf(&text, "  (in %zu pieces)", tensors[i].n_chunks);
         if (tensors[i].scaling)
-            write_scaling(out, tensors[i].scaling);
-        phema_strbuf_puts(out, "\n");
+            write_scaling(&text, tensors[i].scaling);
+        phema_strbuf_puts(&text, "\n");
         phema_strbuf_clear(&shape);
     }
+    render_write_lines(out, &text);
 }
 
 /* ---- The bytes of a tensor ---- */

@@ -62,6 +62,8 @@ void render_say_table(struct table *table);
 void render_write_wrapped(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
 /* The same of a text, which it clears. */
 void render_write_text(struct phema_strbuf *out, struct phema_strbuf *text);
+/* Lines that are escaped and not broken; clears them. */
+void render_write_lines(struct phema_strbuf *out, struct phema_strbuf *lines);
 /* The same for a line that somebody copies: never broken. */
 void render_write_whole(struct phema_strbuf *out, const char *format, ...) PHEMA_PRINTF(2, 3);
 /* Appends a table for standard output; clears it. The text is then printed with render_print_as_is. */
