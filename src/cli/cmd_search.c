@@ -25,21 +25,6 @@ static enum phema_status read_request(struct search_setup *setup, struct phema_e
     return status;
 }
 
-static enum phema_status read(struct search_setup *setup, struct phema_error *err)
-{
-    enum phema_status status = search_read_options(setup, err);
-    return status ? status : read_request(setup, err);
-}
-
-static enum phema_status print(const struct render_style *style, const struct searching *searching,
-                               struct phema_error *err)
-{
-    struct phema_strbuf text = {0};
-    search_report_end(style, searching);
-    search_write(&text, style, searching);
-    return cli_print(&text, style, err);
-}
-
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct search_setup setup = {.values = values};
@@ -52,15 +37,21 @@ static enum phema_status run(void *values, struct phema_error *err)
     brief.is_quiet = !style->is_verbose;
     brief.is_mute = true; /* the search warns itself */
     render_listen(&passes, &brief);
-    enum phema_status status = read(&setup, err);
+    enum phema_status status = search_read_options(&setup, err);
+    if (!status)
+        status = read_request(&setup, err);
     search_show(&shown, &listener, style, setup.options.accepts_wrong);
     searching->options = &setup.options;
     searching->listener = &listener;
     searching->passes = &passes.heard;
     if (!status)
         status = search_run(searching, err);
-    if (!status)
-        status = print(style, searching, err);
+    if (!status) {
+        struct phema_strbuf text = {0};
+        search_report_end(style, searching);
+        search_write(&text, style, searching);
+        status = cli_print(&text, style, err);
+    }
     search_clear(searching);
     return status;
 }

@@ -161,11 +161,6 @@ static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
 /* The short help of a verb with few options has them all. */
 #define SHORT_HELP 16
 
-static bool is_shown(const struct cli_opt *option, bool is_short)
-{
-    return !is_short || cli_is_operand(option) || (option->flags & CLI_EVERYDAY);
-}
-
 void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short)
 {
     static const char *const names[] = {"Input",   "Target",    "Output",
@@ -179,7 +174,8 @@ void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool 
     for (size_t group = 0; group < ARRAY_LEN(names); group++) {
         bool has_title = false;
         for (const struct cli_opt *o = options.items; o->name; o++) {
-            if ((size_t)o->group != group || !is_shown(o, is_cut))
+            bool is_everyday = cli_is_operand(o) || (o->flags & CLI_EVERYDAY);
+            if ((size_t)o->group != group || (is_cut && !is_everyday))
                 continue;
             if (!has_title)
                 phema_strbuf_printf(out, "\n%s\n", names[group]);

@@ -169,14 +169,6 @@ static void write_manifest(struct phema_strbuf *text, const struct gen_request *
     phema_strbuf_puts(text, "\n");
 }
 
-/* Lines "step beta", as profiles table:FILE have them. */
-static void write_table(struct phema_strbuf *text, const struct phema_betas *betas)
-{
-    phema_strbuf_puts(text, "# step beta\n");
-    for (size_t i = 0; i < betas->n; i++)
-        phema_strbuf_printf(text, "%" PRIu64 " %.17g\n", betas->steps[i], betas->betas[i]);
-}
-
 /* ---- Metadata ---- */
 
 struct metadata_text {
@@ -366,7 +358,10 @@ static enum phema_status open_all_beside(struct gen_files *files, const char *di
         const struct gen_kind *kind = &request->kinds[k];
         if (!has_table(kind))
             continue;
-        write_table(&text, kind->profile.betas);
+        const struct phema_betas *betas = kind->profile.betas;
+        phema_strbuf_puts(&text, "# step beta\n"); /* as profiles table:FILE have them */
+        for (size_t i = 0; i < betas->n; i++)
+            phema_strbuf_printf(&text, "%" PRIu64 " %.17g\n", betas->steps[i], betas->betas[i]);
         status = open_beside(files, directory, kind->name, &text, options, err);
         phema_strbuf_clear(&text);
     }

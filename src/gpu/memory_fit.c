@@ -51,12 +51,6 @@ static uint64_t max_tile_bytes(const uint64_t *n_elems, uint64_t tile_elems)
     return most;
 }
 
-/* Lanes per GPU. */
-static uint64_t count_lanes(const struct phema_gpu_demand *demand, unsigned n_threads)
-{
-    return (n_threads + demand->n_gpus - 1) / demand->n_gpus;
-}
-
 static void set_layout(struct phema_gpu_fit *fit, const struct phema_gpu_demand *demand)
 {
     uint64_t n = fit->tile_elems;
@@ -64,7 +58,7 @@ static void set_layout(struct phema_gpu_fit *fit, const struct phema_gpu_demand 
     uint64_t n_rows = fit->layout.n_rows;
     bool has_blas = demand->uses_blas && demand->n_rows > PHEMA_CUDA_GROUP;
     fit->layout = (struct phema_cuda_layout){
-        .n_lanes = count_lanes(demand, fit->n_threads),
+        .n_lanes = (fit->n_threads + demand->n_gpus - 1) / demand->n_gpus,
         .n_slots = demand->n_slots,
         .slot_bytes = round_up(max_tile_bytes(demand->n_through, n) + demand->slot_extra_bytes,
                                PHEMA_CUDA_PAGE),

@@ -250,14 +250,6 @@ static enum phema_status open_new(struct sink *sink, struct phema_error *err)
     return status ? status : write_header(sink, 0, err);
 }
 
-static enum phema_status open_directory_file(struct sink *sink, size_t f, struct phema_error *err)
-{
-    const struct phema_output_file *file = &sink->output->files[f];
-    enum phema_status status = phema_writer_directory_add(
-        &sink->writers[f], sink->directory, file->name, file->source, file->size_bytes, err);
-    return status ? status : write_header(sink, f, err);
-}
-
 /* The provenance comes first: beside it, the folders of a killed run may be removed. */
 static enum phema_status open_directory(struct sink *sink, struct phema_error *err)
 {
@@ -269,10 +261,15 @@ static enum phema_status open_directory(struct sink *sink, struct phema_error *e
         return status;
     for (int pass = 0; pass < 2; pass++)
         for (size_t f = 0; f < sink->output->n_files && !status; f++) {
-            bool is_provenance = sink->form->has_provenance_file &&
-                                 strcmp(sink->output->files[f].name, PHEMA_PROVENANCE_FILE) == 0;
-            if (is_provenance == (pass == 0))
-                status = open_directory_file(sink, f, err);
+            const struct phema_output_file *file = &sink->output->files[f];
+            bool is_provenance =
+                sink->form->has_provenance_file && strcmp(file->name, PHEMA_PROVENANCE_FILE) == 0;
+            if (is_provenance != (pass == 0))
+                continue;
+            status = phema_writer_directory_add(&sink->writers[f], sink->directory, file->name,
+                                                file->source, file->size_bytes, err);
+            if (!status)
+                status = write_header(sink, f, err);
         }
     if (status)
         return status;
