@@ -24,7 +24,7 @@ src/output       5758  22
 src/plan         5590  21
 src/plot         2940  14
 src/profile      2800  12
-src/render       5980  21
+src/render       5981  21
 src/search       1770   4
 src/series      12143  44
 src/solver       7684  31

@@ -298,7 +298,8 @@ static void add_step(struct table *table, const struct phema_decay_step *step)
         add_number(table, 0, PHEMA_UNKNOWN);
     add_number(table, 0, is_clear ? step->half_life : PHEMA_UNKNOWN);
     add_number(table, step->is_refuted ? TABLE_ALARM : 0, step->claimed);
-    table_add(table, 0, "%s%s%s", states[step->fit.state],
+    table_add(table, 0, "%s%s%s",
+              step->is_replaced ? "replaced the raw parameters" : states[step->fit.state],
               step->is_refuted && *states[step->fit.state] ? ", " : "",
               step->is_refuted ? "refuted" : "");
 }
