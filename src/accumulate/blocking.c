@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-
 /* Half of the second-level cache of common machines. */
 #define SUMS_BYTES ((size_t)512 * 1024)
 /* Space in a first-level cache of 32 KiB next to the sums and weights of a set. */

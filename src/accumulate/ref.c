@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-
 void phema_ref_accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
                           const struct phema_tile *tile)
 {

@@ -207,16 +207,15 @@ static enum phema_status check_library(unsigned size, struct phema_error *err)
 static enum phema_status check_alone(struct phema_error *err)
 {
     struct place place;
-    if (find_several(&place))
-        return cli_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "this is process %llu of %llu (%s and %s), and all would write the same "
-                       "outputs; --part auto shares the work, and so does posthoc-ema-mpi under "
-                       "mpirun; for a run of its own, unset %s",
-                       (unsigned long long)place.rank + 1, (unsigned long long)place.size,
-                       place.source->rank, place.source->size, place.source->rank),
-            "part", "auto");
+    if (find_several(&place)) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "this is process %llu of %llu (%s and %s), and all would write the same "
+                         "outputs; --part auto shares the work, and so does posthoc-ema-mpi under "
+                         "mpirun; for a run of its own, unset %s",
+                         (unsigned long long)place.rank + 1, (unsigned long long)place.size,
+                         place.source->rank, place.source->size, place.source->rank);
+        return cli_suggest(err, PHEMA_ERR_USAGE, "part", "auto");
+    }
     return PHEMA_OK;
 }
 
@@ -233,14 +232,13 @@ static enum phema_status read_numbers(uint64_t *part, uint64_t *n_parts, const c
         at++;
         *n_parts = read_digits(&at);
     }
-    if (*part < 1 || *part > *n_parts || *n_parts > PHEMA_MAX_PARTS || *at)
-        return cli_suggest(
-            err,
-            cli_fail_option(err, PHEMA_ERR_USAGE, "part",
-                            "'%s' is not I/N with I from 1 to N and N up to %d, such as 2/8, "
-                            "and not auto",
-                            text, PHEMA_MAX_PARTS),
-            "part", "1/2");
+    if (*part < 1 || *part > *n_parts || *n_parts > PHEMA_MAX_PARTS || *at) {
+        (void)cli_fail_option(err, PHEMA_ERR_USAGE, "part",
+                              "'%s' is not I/N with I from 1 to N and N up to %d, such as 2/8, "
+                              "and not auto",
+                              text, PHEMA_MAX_PARTS);
+        return cli_suggest(err, PHEMA_ERR_USAGE, "part", "1/2");
+    }
     return PHEMA_OK;
 }
 
@@ -271,11 +269,10 @@ PHEMA_FALLIBLE cli_check_team(const struct cli_synth_values *args, struct phema_
     if (args->profile_memory)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "profile-memory",
                                "is for a single process; start posthoc-ema");
-    if (args->run.synth.gpu.uses_blas)
-        return phema_error_set_about(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--gpu-sums cublas: is for a single process; start posthoc-ema"),
-            "gpu-sums");
+    if (args->run.synth.gpu.uses_blas) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "--gpu-sums cublas: is for a single process; start posthoc-ema");
+        return phema_error_set_about(err, PHEMA_ERR_USAGE, "gpu-sums");
+    }
     return PHEMA_OK;
 }

@@ -141,13 +141,12 @@ static enum phema_status read_device(struct phema_gpu_options *options,
     if (status)
         return status;
     options->uses_blas = values->synth.gpu.uses_blas;
-    if (options->uses_blas && options->kind != PHEMA_DEVICE_CUDA)
-        return phema_error_set_about(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "--gpu-sums cublas: results depend on the device; say --device cuda as "
-                       "well"),
-            "gpu-sums");
+    if (options->uses_blas && options->kind != PHEMA_DEVICE_CUDA) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "--gpu-sums cublas: results depend on the device; say --device cuda as "
+                         "well");
+        return phema_error_set_about(err, PHEMA_ERR_USAGE, "gpu-sums");
+    }
     if (values->plan.options.is_conversion) /* there is nothing to sum */
         options->kind = PHEMA_DEVICE_CPU;
     return PHEMA_OK;

@@ -41,13 +41,12 @@ static enum phema_status use_range(struct search_setup *setup, double first, dou
                                    struct phema_error *err)
 {
     double gamma = 0;
-    if (!(last - first >= PHEMA_SEARCH_RESOLUTION))
-        return cli_suggest(
-            err,
-            cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
-                            "expected a range from a lower to a higher width, found %g to %g",
-                            first, last),
-            "sigma-rel", "0.02:0.25");
+    if (!(last - first >= PHEMA_SEARCH_RESOLUTION)) {
+        (void)cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
+                              "expected a range from a lower to a higher width, found %g to %g",
+                              first, last);
+        return cli_suggest(err, PHEMA_ERR_USAGE, "sigma-rel", "0.02:0.25");
+    }
     if (phema_gamma_from_sigma_rel(&gamma, first, err) ||
         phema_gamma_from_sigma_rel(&gamma, last, err))
         return cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel");
@@ -70,12 +69,11 @@ static enum phema_status use_range(struct search_setup *setup, double first, dou
 static enum phema_status use_list(struct search_setup *setup, const struct cli_reals *list,
                                   struct phema_error *err)
 {
-    if (setup->values->coarse)
-        return cli_suggest(
-            err,
-            cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
-                            "goes with a range such as 0.02:0.25; the list is the grid"),
-            "coarse", "");
+    if (setup->values->coarse) {
+        (void)cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
+                              "goes with a range such as 0.02:0.25; the list is the grid");
+        return cli_suggest(err, PHEMA_ERR_USAGE, "coarse", "");
+    }
     qsort(list->items, list->n, sizeof(*list->items), phema_compare_doubles);
     size_t kept = 0;
     for (size_t i = 0; i < list->n; i++)
@@ -95,12 +93,11 @@ static enum phema_status read_range(struct search_setup *setup, struct phema_err
 {
     const char *text = setup->values->sigma_rel;
     double gamma = 0;
-    if (!text)
-        return cli_suggest(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "search: --sigma-rel is missing; give a range such as 0.02:0.25"),
-            "sigma-rel", "0.02:0.25");
+    if (!text) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "search: --sigma-rel is missing; give a range such as 0.02:0.25");
+        return cli_suggest(err, PHEMA_ERR_USAGE, "sigma-rel", "0.02:0.25");
+    }
     struct cli_reals list = {0};
     double range[2];
     enum phema_status status = cli_parse_range(range, &list, &setup->searching.arena, text, err);
@@ -190,13 +187,12 @@ static enum phema_status check_command(struct search_setup *setup, struct phema_
 {
     const struct search_values *values = setup->values;
     char **words = NULL;
-    if (!values->exec)
-        return cli_suggest_command(
-            err,
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "search: --exec is missing; give the command that scores an average, "
-                       "such as './evaluate.sh {}'"),
-            "posthoc-ema search", "-h");
+    if (!values->exec) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "search: --exec is missing; give the command that scores an average, "
+                         "such as './evaluate.sh {}'");
+        return cli_suggest_command(err, PHEMA_ERR_USAGE, "posthoc-ema search", "-h");
+    }
     enum phema_status status = values->is_shell
                                    ? phema_command_shell(&words, values->exec, "x", err)
                                    : phema_command_split(&words, values->exec, "x", err);

@@ -189,20 +189,18 @@ PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *opti
     char near[32];
     if (is_decimal_comma) {
         (void)snprintf(near, sizeof(near), "0.%.0f", widths[1]);
-        return cli_suggest(
-            err,
-            cli_fail_option(err, PHEMA_ERR_TARGET, option,
-                            "0 is no width; write a point for a decimal comma, lists are 0.05,0.1"),
-            option, near);
+        (void)cli_fail_option(
+            err, PHEMA_ERR_TARGET, option,
+            "0 is no width; write a point for a decimal comma, lists are 0.05,0.1");
+        return cli_suggest(err, PHEMA_ERR_TARGET, option, near);
     }
     for (size_t i = 0; i < n; i++) {
         double gamma = 0;
-        if (!(widths[i] > 0))
-            return cli_suggest(err,
-                               cli_fail_option(err, PHEMA_ERR_TARGET, option,
-                                               "%g is no width; expected one above 0, such as 0.1",
-                                               widths[i]),
-                               option, "0.1");
+        if (!(widths[i] > 0)) {
+            (void)cli_fail_option(err, PHEMA_ERR_TARGET, option,
+                                  "%g is no width; expected one above 0, such as 0.1", widths[i]);
+            return cli_suggest(err, PHEMA_ERR_TARGET, option, "0.1");
+        }
         enum phema_status status = phema_gamma_from_sigma_rel(&gamma, widths[i], err);
         if (status && n == 1 && widths[i] > 1 && widths[i] <= 28) { /* in percent */
             (void)snprintf(near, sizeof(near), "%.6g", widths[i] / 100);

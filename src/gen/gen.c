@@ -65,12 +65,10 @@ static enum phema_status fail_range(const char *what, enum phema_setting setting
     char enough[32] = "";
     if (value < least)
         (void)snprintf(enough, sizeof(enough), "%" PRIu64, least);
-    return phema_suggest(err,
-                         phema_fail(err, PHEMA_ERR_USAGE,
-                                    "number of %s (%s): expected %" PRIu64 " to %" PRIu64
-                                    ", found %" PRIu64,
-                                    what, phema_setting_name(setting), least, most, value),
-                         setting, enough);
+    (void)phema_fail(err, PHEMA_ERR_USAGE,
+                     "number of %s (%s): expected %" PRIu64 " to %" PRIu64 ", found %" PRIu64, what,
+                     phema_setting_name(setting), least, most, value);
+    return phema_suggest(err, PHEMA_ERR_USAGE, setting, enough);
 }
 
 static enum phema_status check_ranges(const struct phema_gen_options *options,

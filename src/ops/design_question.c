@@ -211,13 +211,12 @@ static enum phema_status set_times(struct design_asked *asked, struct phema_erro
                                           "design: %s is missing, the steps of the training",
                                           phema_setting_name(PHEMA_SET_UNTIL)),
                                wishes);
-    if (!(until >= 2 && until < 0x1p53 && until == floor(until)))
-        return phema_suggest(
-            err,
-            phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_UNTIL,
-                               "expected a training of 2 steps or more, a whole number, found %g",
-                               until),
-            PHEMA_SET_UNTIL, "1M");
+    if (!(until >= 2 && until < 0x1p53 && until == floor(until))) {
+        (void)phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_UNTIL,
+                                 "expected a training of 2 steps or more, a whole number, found %g",
+                                 until);
+        return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_UNTIL, "1M");
+    }
     size_t n = wishes->n_ats;
     if (n + 1 > PHEMA_DESIGN_MAX_ENDS)
         return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_AT,
@@ -321,12 +320,11 @@ static enum phema_status set_widths(struct design_asked *asked, struct phema_err
     struct phema_design_question *question = &asked->question;
     /* without a wish 3, since each is a copy of the model in the trainer's memory */
     size_t most = wishes->max_widths ? (size_t)wishes->max_widths : 3;
-    if (most > PHEMA_DESIGN_MAX_WIDTHS)
-        return phema_suggest(err,
-                             phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_WIDTHS,
-                                                "expected 1 to %d, found %zu",
-                                                PHEMA_DESIGN_MAX_WIDTHS, most),
-                             PHEMA_SET_MAX_WIDTHS, "4");
+    if (most > PHEMA_DESIGN_MAX_WIDTHS) {
+        (void)phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_WIDTHS,
+                                 "expected 1 to %d, found %zu", PHEMA_DESIGN_MAX_WIDTHS, most);
+        return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_WIDTHS, "4");
+    }
     if (most < trainer->least_widths)
         return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_WIDTHS,
                                   "%s keeps %zu widths or more, found %zu", trainer->name,
@@ -398,12 +396,11 @@ static enum phema_status set_limits(struct design_asked *asked, struct phema_err
                        "design: %s is missing, the space for all snapshots; or give %s",
                        phema_setting_name(PHEMA_SET_DISK), phema_setting_name(PHEMA_SET_MAX_ERROR)),
             wishes);
-    if (has_error && !(wishes->max_error > 0))
-        return phema_suggest(err,
-                             phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_ERROR,
-                                                "expected an error above 0, found %g",
-                                                wishes->max_error),
-                             PHEMA_SET_MAX_ERROR, "1e-3");
+    if (has_error && !(wishes->max_error > 0)) {
+        (void)phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_ERROR,
+                                 "expected an error above 0, found %g", wishes->max_error);
+        return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_MAX_ERROR, "1e-3");
+    }
     question->disk_bytes = wishes->disk_bytes ? wishes->disk_bytes : UINT64_MAX;
     question->max_error = has_error ? wishes->max_error : 0;
     question->shape = asked->trainer->shape;

@@ -284,13 +284,12 @@ static enum phema_status check_names(const struct phema_outputs_options *options
     bool is_template = strchr(out, '{') != NULL, is_slashed = phema_ends_with(out, "/");
     if (is_template ? is_slashed : m > 1 || is_slashed || phema_path_is_directory(out))
         return PHEMA_OK;
-    return outputs_fail_name(err,
-                             phema_fail(err, PHEMA_ERR_USAGE,
-                                        "%s: unknown format; end OUT in .safetensors, "
-                                        ".safetensors.zst, .pt, .ckpt or .pkl, or in / for a "
-                                        "directory",
-                                        out),
-                             out);
+    (void)phema_fail(err, PHEMA_ERR_USAGE,
+                     "%s: unknown format; end OUT in .safetensors, "
+                     ".safetensors.zst, .pt, .ckpt or .pkl, or in / for a "
+                     "directory",
+                     out);
+    return outputs_fail_name(err, PHEMA_ERR_USAGE, out);
 }
 
 /* OUT as a template of the names of all targets; sets the form. */
@@ -370,13 +369,12 @@ static enum phema_status check_distinct(const struct phema_outputs *outputs,
 {
     for (size_t j = 1; j < outputs->m; j++)
         for (size_t i = 0; i < j; i++)
-            if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0)
-                return phema_suggest(
-                    err,
-                    phema_fail(err, PHEMA_ERR_USAGE,
-                               "%s: is the name of two targets; put {sigma} and {time} into OUT",
-                               outputs->items[i].path),
-                    PHEMA_SET_OUT, "averages/");
+            if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0) {
+                (void)phema_fail(err, PHEMA_ERR_USAGE,
+                                 "%s: is the name of two targets; put {sigma} and {time} into OUT",
+                                 outputs->items[i].path);
+                return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_OUT, "averages/");
+            }
     return PHEMA_OK;
 }
 

@@ -21,10 +21,9 @@
 static enum phema_status fail_rule(const char *text, enum phema_status status,
                                    struct phema_error *err)
 {
-    return phema_blame(err,
-                       phema_fail_in(err, status, "%s'%.*s'", phema_setting_equals(PHEMA_SET_RULE),
-                                     MAX_SHOWN, text),
-                       PHEMA_SET_RULE);
+    (void)phema_fail_in(err, status, "%s'%.*s'", phema_setting_equals(PHEMA_SET_RULE), MAX_SHOWN,
+                        text);
+    return phema_blame(err, status, PHEMA_SET_RULE);
 }
 
 /* The only parser of the text after the '='. */
@@ -55,9 +54,8 @@ static enum phema_status fail_form(const char *text, struct phema_error *err)
         memcpy(guess, text, strlen(text) + 1);
         guess[colon - text] = '=';
     }
-    return phema_suggest(
-        err, phema_fail(err, PHEMA_ERR_USAGE, "expected RE=SIGMA or RE=copy, such as 'attn=0.05'"),
-        PHEMA_SET_RULE, guess);
+    (void)phema_fail(err, PHEMA_ERR_USAGE, "expected RE=SIGMA or RE=copy, such as 'attn=0.05'");
+    return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_RULE, guess);
 }
 
 static enum phema_status read_rule(struct phema_plan_rule *rule, struct phema_arena *memory,
@@ -130,13 +128,11 @@ static enum phema_status fail_unfollowed(const struct phema_series *series, bool
         return phema_fail(err, PHEMA_ERR_INPUTS, "no tensor is averaged");
     const struct phema_tensor *tensor = &series->tensors[i].tensor;
     struct phema_name_buffer shown;
-    return phema_suggest(
-        err,
-        phema_fail(err, PHEMA_ERR_INPUTS,
-                   "matches no tensor that is averaged; names are like '%s' (inspect lists "
-                   "them)",
-                   phema_name_escape(&shown, tensor->name, tensor->name_size)),
-        PHEMA_SET_RULE, "");
+    (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                     "matches no tensor that is averaged; names are like '%s' (inspect lists "
+                     "them)",
+                     phema_name_escape(&shown, tensor->name, tensor->name_size));
+    return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_RULE, "");
 }
 
 static enum phema_status choose_rules(struct phema_plan *plan, bool *matches,

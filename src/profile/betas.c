@@ -212,26 +212,22 @@ static enum phema_status read_line(struct phema_spec_term *term, struct phema_ar
 static enum phema_status read_lines(struct phema_spec_term *term, struct phema_arena *arena,
                                     struct phema_span text, struct phema_error *err)
 {
-    size_t number = 1;
-    for (size_t at = 0; at < text.size; number++) {
-        const uint8_t *begin = text.data + at;
-        const uint8_t *end = memchr(begin, '\n', text.size - at);
-        size_t size = end ? (size_t)(end - begin) : text.size - at;
+    for (size_t number = 1; text.size; number++) {
+        const struct phema_span next = phema_span_split(&text, '\n');
         char line[MAX_LINE + 1];
         enum phema_status status = PHEMA_OK;
-        if (size > MAX_LINE || memchr(begin, '\0', size)) {
+        if (next.size > MAX_LINE || memchr(next.data, '\0', next.size)) {
             status = phema_fail(err, PHEMA_ERR_FILE,
                                 "is no line of text of at most %zu bytes; expected a step and its "
                                 "beta",
                                 MAX_LINE);
         } else {
-            memcpy(line, begin, size);
-            line[size] = '\0';
+            memcpy(line, next.data, next.size);
+            line[next.size] = '\0';
             status = read_line(term, arena, line, err);
         }
         if (status)
             return phema_fail_in(err, status, "line %zu", number);
-        at += size + 1;
     }
     return term->known.n ? PHEMA_OK : phema_fail(err, PHEMA_ERR_FILE, "has no steps");
 }

@@ -593,12 +593,11 @@ static enum phema_status fail_kind(const char *text, struct phema_error *err)
         if (strncmp(kinds[kind].name, text, 3) == 0)
             near = kinds[kind].name;
     struct phema_name_buffer shown;
-    return phema_suggest(err,
-                         phema_fail(err, PHEMA_ERR_USAGE,
-                                    "'%s' is no file, and no schedule such as constant, linear, "
-                                    "cosine, wsd, inverse-sqrt or onecycle",
-                                    phema_name_escape(&shown, text, strlen(text))),
-                         PHEMA_SET_SCHEDULE, near);
+    (void)phema_fail(err, PHEMA_ERR_USAGE,
+                     "'%s' is no file, and no schedule such as constant, linear, "
+                     "cosine, wsd, inverse-sqrt or onecycle",
+                     phema_name_escape(&shown, text, strlen(text)));
+    return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_SCHEDULE, near);
 }
 
 PHEMA_FALLIBLE phema_schedule_parse(struct phema_schedule **out, const char *text, double steps,

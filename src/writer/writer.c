@@ -37,10 +37,9 @@ PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_err
 
 enum phema_status writer_fail_exists(struct phema_error *err, const char *path)
 {
-    return phema_suggest(err,
-                         phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces it",
-                                    path, phema_setting_name(PHEMA_SET_FORCE)),
-                         PHEMA_SET_FORCE, NULL);
+    (void)phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces it", path,
+                     phema_setting_name(PHEMA_SET_FORCE));
+    return phema_suggest(err, PHEMA_ERR_OUTPUT, PHEMA_SET_FORCE, NULL);
 }
 
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err)
