@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_design.c - what a training that has not begun should store. */
-#include <math.h>
 #include <string.h>
 
 #include "cli.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/writer.h"
-#include "remedy/remedy.h"
 #include "shared_options.h"
 
 #define AUTO_DTYPE PHEMA_BOOL /* which no average has */

@@ -8,7 +8,6 @@
 #include "phema/json.h"
 #include "phema/progress.h"
 #include "phema/render.h"
-#include "phema/report.h"
 #include "verb_options.h"
 
 /* Of --dtype and --truth-dtype. */

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_plan.c - predicts the bytes, memory and seconds of synth; no tensor is averaged. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "phema/clock.h"
-#include "phema/filesystem.h"
-#include "phema/path.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "shared_options.h"

@@ -4,7 +4,6 @@
 #include "phema/cpu.h"
 #include "phema/progress.h"
 #include "phema/report.h"
-#include "remedy/remedy.h"
 #include "shared_options.h"
 
 struct verify_values {

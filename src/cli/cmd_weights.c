@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_weights.c - prints the weights, how good they are, and which snapshots could be deleted. Only
  * a sample of each tensor is read. */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/array.h"
 #include "phema/writer.h"
 #include "remedy/remedy.h"
 #include "shared_options.h"

@@ -10,7 +10,6 @@
 
 #include "phema/cpu.h"
 #include "phema/number.h"
-#include "phema/progress.h"
 #include "remedy/remedy.h"
 
 #define FIELD(member) offsetof(struct cli_run_values, member)

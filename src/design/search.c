@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/sort.h"
-
 #define MOST_GRID    9 /* widths */
 #define LEAST_GRID   4
 #define WIDEST       0.285 /* of a power function with an exponent above 0 */

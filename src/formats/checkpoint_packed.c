@@ -7,7 +7,6 @@
 
 #include "format.h"
 #include "phema/packed.h"
-#include "zstd/decoder.h"
 
 static void pack_signed(struct phema_packer *packer, int64_t *number)
 {

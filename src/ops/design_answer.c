@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* design_answer.c - the choices, what the same disk would give otherwise, and other motions. */
-#include <math.h>
 
 #include "phema/clock.h"
 #include "phema/design_question.h"

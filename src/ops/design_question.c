@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "design_run.h"
-#include "phema/claims.h"
 #include "phema/number.h"
 #include "phema/setting.h"
 #include "phema/sort.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* design_read.c - a design from the file that `design -o` has written. */
-#include <math.h>
 #include <string.h>
 
 #include "phema/design_question.h"

@@ -4,12 +4,10 @@
  * compressed output is filled as a plain file first. A process that writes a part opens its part
  * of every file. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "sink_internal.h"
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "phema/number.h"
 #include "phema/setting.h"
 #include "phema/sort.h"
 

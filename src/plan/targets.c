@@ -2,7 +2,6 @@
 /* targets.c - --sigma-rel, --gamma, --profile and --at to targets. */
 #include "targets.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "phema/profile.h"

@@ -2,7 +2,6 @@
 /* report_plan.c - on stderr: the errors to expect of targets, remarks and warnings. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "parts.h"

@@ -2,14 +2,12 @@
 /* new_scales.c - measures the scales of fp8 outputs, and makes codes with them. */
 #include "new_scales.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/file_reader.h"
-#include "worker.h"
 
 /* Scales that are read, and codes that are made, at once. */
 #define N_AT_ONCE ((size_t)512)

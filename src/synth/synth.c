@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@
 #include "phema/writer.h"
 #include "resume/resume.h"
 #include "run.h"
-#include "tile.h"
 
 /* ---- Opening ---- */
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "phema/json.h"
-#include "phema/strbuf.h"
 
 /* The document by names, which may hold a NUL. */
 struct sharding_info {

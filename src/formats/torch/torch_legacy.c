@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "format.h"
-#include "phema/strbuf.h"
 #include "torch/torch.h"
 
 #define PROTOCOL_VERSION 1001

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_zip.c - torch.save archives since 1.6: a zip of a pickle and one stored record for each
  * storage (docs/formats/torch-zip.md); the CRCs of the records, for copies with other data. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format.h"

@@ -18,7 +18,6 @@
 #include "phema/parallel.h"
 #include "phema/path.h"
 #include "phema/read_queue.h"
-#include "phema/writer.h"
 #include "target_groups.h"
 #include "worker.h"
 

@@ -3,7 +3,6 @@
  * measures their speed. */
 #include "gpu/gpu_run.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
