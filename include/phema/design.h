@@ -10,7 +10,6 @@
 #define PHEMA_DESIGN_MAX_WIDTHS  4
 #define PHEMA_DESIGN_MAX_TARGETS 64
 #define PHEMA_DESIGN_MAX_ENDS    256
-#define PHEMA_DESIGN_MAX_TIMES   4096
 
 /* ---- Motion ---- */
 

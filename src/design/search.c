@@ -7,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_GRID    9 /* widths */
-#define LEAST_GRID   4
-#define WIDEST       0.285 /* of a power function with an exponent above 0 */
-#define NARROWEST    0.002
-#define N_SPREADS    3
-#define FIRST_STEP   0.25
-#define LAST_STEP    0.03
-#define N_PARAMETERS (PHEMA_DESIGN_MAX_WIDTHS + 3)
+#define MOST_GRID  9 /* widths */
+#define LEAST_GRID 4
+#define WIDEST     0.285 /* of a power function with an exponent above 0 */
+#define NARROWEST  0.002
+#define N_SPREADS  3
+#define FIRST_STEP 0.25
+#define LAST_STEP  0.03
 
 /* Work of one search, as filter_result has it: about a second of one core in all. Most questions
  * take a tenth of that; those of many ends and averages are searched less finely. */

@@ -5,7 +5,6 @@
 #include "phema/synth.h"
 
 struct compare_output;
-struct tile_range;
 
 /* checkpoint: the output, with its listing; compared with the only one of outputs.
  * PHEMA_NO  a tensor is missing or unexpected, or its dtype or shape differs: the message names the
