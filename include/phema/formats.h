@@ -226,6 +226,8 @@ bool phema_format_has_extension(const struct phema_format_info *format, const ch
 const char *phema_format_extension(const char *format);
 /* True of a file of a name of BY_CONTENT that begins as PyTorch's files do. */
 bool phema_file_is_torch(const char *path);
+/* True of a file of any name that begins as safetensors or PyTorch's files do. */
+bool phema_file_is_checkpoint(const char *path);
 /* The name is that of a file of tensors, also of formats that are not read (.gguf, .onnx). */
 bool phema_path_names_tensors(const char *path);
 

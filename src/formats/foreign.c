@@ -155,6 +155,17 @@ const char *foreign_zip(const char *name, size_t size)
 
 /* ---- Files and directories ---- */
 
+struct phema_span file_start(uint8_t start[FILE_START], const char *path)
+{
+    struct stat st;
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* a pipe would wait */
+    FILE *file = is_file ? fopen(path, "rbe") : NULL;
+    struct phema_span content = {start, file ? fread(start, 1, FILE_START, file) : 0};
+    if (file)
+        (void)fclose(file);
+    return content;
+}
+
 /* The name of its first member, "w.npy", says what a zip archive is. */
 static const char *find_zip(struct phema_span content)
 {
@@ -166,14 +177,8 @@ static const char *find_zip(struct phema_span content)
 
 const char *phema_foreign_file(const char *path)
 {
-    uint8_t start[512];
-    struct stat st;
-    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* a pipe would wait */
-    FILE *file = is_file ? fopen(path, "rbe") : NULL;
-    if (!file)
-        return NULL;
-    struct phema_span content = {start, fread(start, 1, sizeof(start), file)};
-    (void)fclose(file);
+    uint8_t start[FILE_START];
+    struct phema_span content = file_start(start, path);
     const char *found = find(content);
     return found ? found : find_zip(content);
 }

@@ -138,6 +138,10 @@ struct phema_checkpoint {
     uint64_t shift;         /* ... at this distance [bytes] */
 };
 
+#define FILE_START 512 /* bytes that tell the format of a file */
+/* The first bytes of a file; none of a directory, a pipe, or a file that cannot be read. */
+struct phema_span file_start(uint8_t start[FILE_START], const char *path);
+
 /* What an archive with a member of this name is, as the end of a sentence; NULL: unknown. */
 const char *foreign_zip(const char *name, size_t size);
 

@@ -2,9 +2,7 @@
 /* registry.c - The table of formats, in the order they are probed; which names are checkpoints.
  * Safetensors comes first: its probe is the strictest, and a header of 640 bytes starts with 80 02,
  * as a pickle does. */
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "format.h"
 #include "phema/strbuf.h"
@@ -84,16 +82,23 @@ const struct phema_format_info *phema_format_from_path(const char **extension, c
 
 bool phema_file_is_torch(const char *path)
 {
-    uint8_t start[64];
-    struct stat st;
-    bool is_file = phema_format_from_path(NULL, path, PHEMA_NAMES_BY_CONTENT) &&
-                   stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    FILE *file = is_file ? fopen(path, "rbe") : NULL; /* a pipe would wait */
-    if (!file)
+    uint8_t start[FILE_START];
+    if (!phema_format_from_path(NULL, path, PHEMA_NAMES_BY_CONTENT))
         return false;
-    struct phema_span content = {start, fread(start, 1, sizeof(start), file)};
-    (void)fclose(file);
+    struct phema_span content = file_start(start, path);
     return torch_zip_format.probe(content) || torch_legacy_format.probe(content);
+}
+
+bool phema_file_is_checkpoint(const char *path)
+{
+    static const char pickle[] = "/data.pkl"; /* the first record of PyTorch's archives */
+    uint8_t start[FILE_START];
+    struct phema_span content = file_start(start, path);
+    if (torch_zip_format.probe(content))
+        return memmem(content.data, content.size, pickle, sizeof(pickle) - 1) != NULL;
+    return torch_legacy_format.probe(content) ||
+           (content.size > 8 && content.data[8] == '{' &&
+            phema_load_u64(content.data) <= SAFETENSORS_MAX_HEADER_BYTES);
 }
 
 const char *phema_format_extension(const char *format)

@@ -23,6 +23,14 @@ struct candidate *candidates_add(struct candidate_list *candidates)
     return candidate;
 }
 
+bool candidate_is_checkpoint(const struct candidate_list *candidates,
+                             const struct candidate *candidate)
+{
+    return phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT) ||
+           (candidates->by_content ? phema_file_is_checkpoint(candidate->path)
+                                   : phema_file_is_torch(candidate->path));
+}
+
 static void PHEMA_PRINTF(2, 0)
     add_sentence(struct phema_strbuf *out, const char *format, va_list args)
 {

@@ -83,6 +83,7 @@ struct candidate_list {
     bool asks_for_raw;  /* --input-profile raw */
     bool has_raw_files; /* left out, beside their averages */
     bool is_one_file;   /* SNAPSHOTS is one file, which is no manifest */
+    bool by_content;    /* no name of a checkpoint has a time: their first bytes tell them */
     bool is_numbered;   /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
     struct phema_recognised recognised;  /* times and sets as known so far */
     const char *times_note, *sets_note;  /* that say so; NULL: nothing surprising */
@@ -93,6 +94,10 @@ struct candidate_list {
                                  * checkpoint, ... */
     const char *fault;      /* ... and why, as the end of a sentence; NULL: none */
 };
+
+/* Whether a file is a checkpoint, by its name or, as far as these decide, its first bytes. */
+bool candidate_is_checkpoint(const struct candidate_list *candidates,
+                             const struct candidate *candidate);
 
 /* An empty candidate at the end; NULL when there is no memory. */
 struct candidate *candidates_add(struct candidate_list *candidates);
@@ -162,10 +167,11 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
 /* ---- name_times.c ---- */
 
 /* The expression for the time in the names of checkpoints that no layout knows, in the arena; NULL:
- * no field, or several that disagree, can be a time. Opens no file.
+ * no field, or several that disagree, can be a time. Files of other names count where those of
+ * checkpoints have none (by_content).
  *   counts_steps  out: a word beside the number says so */
 PHEMA_FALLIBLE name_times_find(const char **pattern, bool *counts_steps,
-                               const struct candidate_list *candidates, struct phema_error *err);
+                               struct candidate_list *candidates, struct phema_error *err);
 
 /* ---- counters.c ---- */
 

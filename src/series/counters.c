@@ -262,11 +262,10 @@ static size_t list_files(struct counted *out, size_t most, const struct candidat
     size_t n = 0;
     for (size_t i = 0; i < candidates->n && n < most; i++) {
         struct candidate *candidate = &candidates->items[i];
-        bool is_one = has_number
-                          ? !candidate->is_left_out
-                          : candidate->is_left_out && isnan(candidate->named_time) &&
-                                phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT);
-        if (is_one && candidate->path)
+        bool is_one = has_number ? !candidate->is_left_out
+                                 : candidate->is_left_out && isnan(candidate->named_time);
+        if (is_one && candidate->path &&
+            (has_number || candidate_is_checkpoint(candidates, candidate)))
             out[n++] = (struct counted){.candidate = candidate};
     }
     return n;

@@ -74,7 +74,7 @@ static void leave_out_others(struct candidate_list *candidates)
     for (size_t i = 0; i < candidates->n; i++) {
         const char *path = candidates->items[i].path;
         if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-            !phema_format_from_path(NULL, path, PHEMA_NAMES_SNAPSHOT) && !phema_file_is_torch(path))
+            !candidate_is_checkpoint(candidates, &candidates->items[i]))
             candidates->items[i].is_left_out = true;
     }
 }

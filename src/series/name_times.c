@@ -294,10 +294,10 @@ static bool is_checkpoint_folder(const char *path, struct phema_arena *arena)
     return is_one;
 }
 
-static bool may_be_checkpoint(const struct candidate *candidate, struct phema_arena *arena)
+static bool may_be_checkpoint(const struct candidate_list *candidates,
+                              const struct candidate *candidate, struct phema_arena *arena)
 {
-    return phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT) ||
-           phema_file_is_torch(candidate->path) ||
+    return candidate_is_checkpoint(candidates, candidate) ||
            phema_directory_has_model(candidate->path, true) ||
            is_checkpoint_folder(candidate->path, arena);
 }
@@ -307,7 +307,8 @@ static size_t list_names(struct numbered_name *names, const struct candidate_lis
     struct phema_arena scratch = {0};
     size_t n = 0;
     for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++) {
-        if (candidates->items[i].path && may_be_checkpoint(&candidates->items[i], &scratch))
+        if (candidates->items[i].path &&
+            may_be_checkpoint(candidates, &candidates->items[i], &scratch))
             cut(&names[n++], candidates->items[i].base, candidates->items[i].label);
         phema_arena_clear(&scratch);
     }
@@ -355,8 +356,9 @@ static bool has_unit(const struct field *like, unsigned nth, const struct number
     return false;
 }
 
-enum phema_status name_times_find(const char **pattern, bool *counts_steps,
-                                  const struct candidate_list *candidates, struct phema_error *err)
+static enum phema_status find_times(const char **pattern, bool *counts_steps,
+                                    const struct candidate_list *candidates,
+                                    struct phema_error *err)
 {
     struct phema_arena *arena = candidates->arena;
     struct numbered_name *names = phema_arena_array(arena, candidates->n + 1, sizeof(*names));
@@ -411,4 +413,16 @@ enum phema_status name_times_find(const char **pattern, bool *counts_steps,
         *pattern = phema_arena_copy(arena, text.data, text.size);
     phema_strbuf_clear(&text);
     return status || *pattern ? status : phema_fail_memory(err);
+}
+
+enum phema_status name_times_find(const char **pattern, bool *counts_steps,
+                                  struct candidate_list *candidates, struct phema_error *err)
+{
+    enum phema_status status = find_times(pattern, counts_steps, candidates, err);
+    if (status || *pattern)
+        return status;
+    candidates->by_content = true;
+    status = find_times(pattern, counts_steps, candidates, err);
+    candidates->by_content = !status && *pattern;
+    return status;
 }
