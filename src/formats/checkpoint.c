@@ -3,6 +3,7 @@
  * a directory. Two tensors with one name are refused here, for all formats. */
 #include "phema/formats.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -57,8 +58,8 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
 struct finding {
     struct directory_names names;
     const char *index; /* the last *.index.json of safetensors */
-    const char *file;  /* the last name with the extension of a checkpoint */
-    size_t n_files, n_indices;
+    const char *file; /* the last name with the extension of a checkpoint, of a training only ... */
+    size_t n_files, n_indices, n_states; /* ... where there is no other */
     bool is_distributed;
     const char **parts; /* of the names: subdirectories that hold a distributed checkpoint */
     size_t n_parts, parts_capacity;
@@ -77,6 +78,19 @@ static bool begins_with(const char *name, const char *const *starts)
     while (*starts && strncmp(name, *starts, strlen(*starts)) != 0)
         starts++;
     return *starts != NULL;
+}
+
+/* A word does not begin within another, as in "resampler". */
+static bool names_training(const char *name)
+{
+    static const char *const words[] = {"optim",   "rng_state", "random_state", "scheduler",
+                                        "sampler", "scaler",    "training_args"};
+    for (size_t i = 0; i < ARRAY_LEN(words) && strncmp(name, "model", 5) != 0; i++) {
+        const char *at = strstr(name, words[i]);
+        if (at && (at == name || !isalpha((unsigned char)at[-1])))
+            return true;
+    }
+    return begins_with(name, files_of_training) || begins_with(name, states_of_training);
 }
 
 bool names_checkpoint_part(const char *name)
@@ -103,13 +117,15 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
             ? NULL
             : phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
     bool is_index = format && format->is_index;
-    names->at[names->n++] = (struct directory_name){copy, format && !is_index};
+    names->at[names->n++] = (struct directory_name){copy, format && !is_index, false};
     if (is_index) {
         finding->index = copy;
         finding->n_indices++;
     } else if (format) {
-        finding->file = copy;
-        finding->n_files++;
+        bool is_state = names_training(name);
+        finding->file = is_state && finding->n_files ? finding->file : copy;
+        finding->n_states += is_state;
+        finding->n_files += !is_state;
     }
     return PHEMA_OK;
 }
@@ -118,17 +134,6 @@ static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct directory_name *)a)->text,
                   ((const struct directory_name *)b)->text);
-}
-
-/* What names of the state of a training contain, besides files_of_training. */
-static bool names_training(const char *name)
-{
-    static const char *const words[] = {"optim",   "rng_state", "random_state", "scheduler",
-                                        "sampler", "scaler",    "training_args"};
-    for (size_t i = 0; i < ARRAY_LEN(words) && strncmp(name, "model", 5) != 0; i++)
-        if (strstr(name, words[i]))
-            return true;
-    return begins_with(name, files_of_training) || begins_with(name, states_of_training);
 }
 
 /* Files .bin can be anything: they count where they begin as PyTorch's do, and nothing else is there. */
@@ -162,7 +167,8 @@ static enum phema_status scan(struct finding *finding, const char *directory,
     (void)closedir(stream);
     if (finding->names.n)
         qsort(finding->names.at, finding->names.n, sizeof(*finding->names.at), compare_names);
-    bool is_empty = !finding->is_distributed && !finding->n_indices && !finding->n_files;
+    bool is_empty =
+        !finding->is_distributed && !finding->n_indices && !finding->n_files && !finding->n_states;
     return status || !is_empty ? status : find_torch_files(finding, directory, err);
 }
 
@@ -190,31 +196,49 @@ static bool mentions(struct phema_span text, const char *name)
     return false;
 }
 
-/* Finds a file that does not belong to the index: its text does not mention the file. Opening the
- * index checks the rest. */
-static enum phema_status find_unlisted(const char **unlisted, const struct finding *finding,
-                                       const char *directory, struct phema_error *err)
+static bool is_index(const char *name)
+{
+    const struct phema_format_info *format =
+        phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
+    return format && format->is_index;
+}
+
+/* Marks the files that an index mentions. Opening the index checks the rest. */
+static enum phema_status read_index(struct finding *finding, const char *directory,
+                                    const char *index, struct phema_error *err)
 {
     char *path = NULL;
-    if (asprintf(&path, "%s/%s", directory, finding->index) < 0)
+    if (asprintf(&path, "%s/%s", directory, index) < 0)
         return phema_fail_memory(err);
     struct phema_file *file = NULL;
     enum phema_status status = phema_file_open(&file, path, err);
     free(path);
     if (status)
-        return phema_fail_in(err, status, "%s", finding->index);
-    for (size_t i = 0; i < finding->names.n; i++)
-        if (finding->names.at[i].is_checkpoint &&
-            !mentions(phema_file_span(file), finding->names.at[i].text))
-            *unlisted = finding->names.at[i].text;
+        return phema_fail_in(err, status, "%s", index);
+    for (size_t i = 0; i < finding->names.n; i++) {
+        struct directory_name *name = &finding->names.at[i];
+        name->is_listed |= name->is_checkpoint && mentions(phema_file_span(file), name->text);
+    }
     phema_file_close(file);
     return PHEMA_OK;
 }
 
-/* The name of the checkpoint's file is borrowed from the finding. */
-static enum phema_status choose(const char **name, const struct finding *finding,
-                                const char *directory, struct phema_error *err)
+/* A checkpoint that no index lists; NULL: there is none. */
+static const char *find_unlisted(const struct finding *finding)
 {
+    for (size_t i = 0; i < finding->names.n; i++) {
+        const struct directory_name *name = &finding->names.at[i];
+        if (name->is_checkpoint && !name->is_listed && !names_training(name->text))
+            return name->text;
+    }
+    return NULL;
+}
+
+/* The name of the checkpoint's file is borrowed from the finding. */
+static enum phema_status choose(const char **name, struct finding *finding, const char *directory,
+                                struct phema_error *err)
+{
+    size_t n_files = finding->n_files ? finding->n_files : finding->n_states;
     if (finding->is_distributed) { /* others (tokenizers, exports) are not part of the checkpoint */
         *name = ".metadata";
         return PHEMA_OK;
@@ -225,8 +249,8 @@ static enum phema_status choose(const char **name, const struct finding *finding
                           "that is meant",
                           finding->n_indices);
     if (finding->n_indices == 1) {
-        const char *unlisted = NULL;
-        enum phema_status status = find_unlisted(&unlisted, finding, directory, err);
+        enum phema_status status = read_index(finding, directory, finding->index, err);
+        const char *unlisted = find_unlisted(finding);
         struct phema_name_buffer shown;
         if (!status && unlisted)
             return phema_fail(err, PHEMA_ERR_FILE,
@@ -236,15 +260,15 @@ static enum phema_status choose(const char **name, const struct finding *finding
         *name = finding->index;
         return status;
     }
-    if (finding->n_files == 0)
+    if (n_files == 0)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds no checkpoint, expected one (*.safetensors, *.index.json, *.pt, "
                           "*.pth or *.ckpt)");
-    if (finding->n_files > 1)
+    if (n_files > 1)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds %zu checkpoint files and no index, expected one checkpoint; name "
                           "the one that is meant",
-                          finding->n_files);
+                          n_files);
     *name = finding->file;
     return PHEMA_OK;
 }
@@ -437,6 +461,24 @@ static bool is_one_checkpoint(const struct finding *finding, const char *path)
            phema_directory_has_model(path, false);
 }
 
+/* Whether a directory has checkpoints beside an index and its files, such as another index. */
+static bool has_beside_index(struct finding *finding, const char *path)
+{
+    struct phema_error ignored = {0};
+    bool is_other = finding->n_indices > 1;
+    for (size_t i = 0; i < finding->names.n && finding->n_indices; i++) {
+        const struct directory_name *name = &finding->names.at[i];
+        is_other |= name->is_checkpoint && !strstr(name->text, "-of-"); /* no usual part */
+    }
+    for (size_t i = 0; i < finding->names.n && is_other; i++)
+        if (is_index(finding->names.at[i].text) &&
+            read_index(finding, path, finding->names.at[i].text, &ignored))
+            return false;
+    return is_other && (finding->n_indices > 1 || find_unlisted(finding));
+}
+
+#define MOST_LEVELS 2
+
 static void list_folder(struct folder_list *list, const char *path, unsigned n_levels)
 {
     struct phema_error ignored = {0};
@@ -446,26 +488,30 @@ static void list_folder(struct folder_list *list, const char *path, unsigned n_l
         clear_finding(&finding);
         return;
     }
-    bool is_one = is_one_checkpoint(&finding, path);
+    bool has_others = !finding.is_distributed && has_beside_index(&finding, path);
+    bool is_one = !has_others && is_one_checkpoint(&finding, path);
     /* an average may lie in a folder beside the file of the model */
     bool has_folders = n_levels && (is_one ? finding.n_files == 1 && !finding.is_distributed
                                            : finding.n_files == 0);
     if (is_one)
         add_to_folder(list, path, NULL);
     for (size_t i = 0; i < finding.names.n && !list->is_failed; i++) {
-        const char *name = finding.names.at[i].text;
+        const struct directory_name *name = &finding.names.at[i];
         char *below = NULL;
         struct stat st;
-        if (names_training(name) || asprintf(&below, "%s/%s", path, name) < 0)
+        if (names_training(name->text) || asprintf(&below, "%s/%s", path, name->text) < 0)
             continue;
-        bool is_checkpoint = finding.names.at[i].is_checkpoint;
-        bool is_beside = is_one && finding.n_files == 1 && !is_checkpoint;
-        if (is_beside ? phema_file_is_torch(below) : is_checkpoint && !is_one)
-            add_to_folder(list, path, name);
+        bool is_checkpoint = name->is_checkpoint && !name->is_listed;
+        bool is_beside = is_one && finding.n_files == 1 && !name->is_checkpoint;
+        if (is_beside ? phema_file_is_torch(below)
+                      : (is_checkpoint && !is_one) || (has_others && is_index(name->text)))
+            add_to_folder(list, path, name->text);
         else if (has_folders && lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
             list_folder(list, below, n_levels - 1);
         free(below);
     }
+    if (n_levels == MOST_LEVELS && list->n == 0 && finding.n_states == 1)
+        add_to_folder(list, path, NULL);
     clear_finding(&finding);
 }
 
@@ -473,7 +519,7 @@ bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena 
                        const char *path)
 {
     struct folder_list list = {.arena = arena};
-    list_folder(&list, path, 2);
+    list_folder(&list, path, MOST_LEVELS);
     *paths = list.paths;
     *n = list.n;
     return !list.is_failed;

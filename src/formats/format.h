@@ -48,6 +48,7 @@ void name_table_clear(struct name_table *table);
 struct directory_name {
     char *text;
     bool is_checkpoint; /* by its extension, the one checkpoint of the directory, or a part of it */
+    bool is_listed;     /* an index that was read names the file */
 };
 
 /* The names in a directory, in the order of their bytes, without hidden ones. */

@@ -67,6 +67,21 @@ static bool is_one_checkpoint(const char *path)
            phema_directory_is_checkpoint(path);
 }
 
+/* Whether checkpoints are folders, and none of them is distributed: its parts are no twins. */
+static bool has_folders(const struct candidate_list *candidates)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || !candidate->path || !phema_path_is_directory(candidate->path))
+            continue;
+        if (phema_directory_has_parts(candidate->path))
+            return false;
+        is_any = true;
+    }
+    return is_any;
+}
+
 /* Files beside the checkpoints that have their numbers, such as settings and logs. */
 static void leave_out_others(struct candidate_list *candidates)
 {
@@ -110,7 +125,11 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
     if (!status)
         status = select_snapshots(candidates, &options, err);
     const struct layout *layout = candidates->layout;
-    if (!status && (layout->names_folders || (layout->is_plain && has_averages_among(candidates))))
+    bool may_have_twins =
+        !status &&
+        (layout->names_folders ||
+         (layout->is_plain && (has_folders(candidates) || has_averages_among(candidates))));
+    if (may_have_twins)
         status = twin_files_choose(candidates, &options, err);
     bool is_layout_given = options.layout && strcmp(options.layout, "auto") != 0;
     if (status || options.name_regex || is_layout_given || candidates->n_outputs ||

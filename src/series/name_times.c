@@ -159,7 +159,9 @@ static int rank_of(const struct field *field)
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strlen(words[i].word) == end - begin &&
             strncasecmp(field->before + begin, words[i].word, end - begin) == 0)
-            return words[i].rank;
+            /* "model:v3" is the fourth one that was saved */
+            return words[i].rank < 0 && begin && field->before[begin - 1] == ':' ? 2
+                                                                                 : words[i].rank;
     /* 1710001850: seconds since 1970 */
     bool is_clock = field->number >= 1000000000 && field->number <= 4000000000u;
     return is_date(field->number) || is_clock ? -1 : 1;

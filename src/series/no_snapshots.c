@@ -84,25 +84,29 @@ static bool find_foreign(const struct listing *listing, const char *path, struct
     return kind != NULL;
 }
 
-/* "its folder snapshots/ holds 8 (edm2)": of several folders the one that holds most. */
-static bool find_below(const struct listing *listing, const char *path, struct phema_error *err)
+/* "its folder run/snapshots/ holds 8 (edm2)": of several folders the one that holds most.
+ *   most  the snapshots of the best one so far */
+static void find_below(size_t *most, const struct listing *listing, unsigned n_levels,
+                       const char *root, struct phema_error *err)
 {
-    size_t most = 1; /* one snapshot is no series */
-    for (size_t i = 0; i < listing->candidates.n; i++) {
+    size_t root_size = strlen(root) + !phema_ends_with(root, "/");
+    for (size_t i = 0; i < listing->candidates.n && (n_levels || i < MOST_PROBED); i++) {
         const struct candidate *entry = &listing->candidates.items[i];
         struct listing below;
         if (!is_directory(entry->path))
             continue;
-        if (open_listing(&below, entry->path) && below.n > most) {
-            most = below.n;
+        bool is_open = open_listing(&below, entry->path);
+        if (is_open && below.n > *most) {
+            *most = below.n;
             (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                             "%s: no snapshots here; its folder %s/ holds %zu (%s)", path,
-                             entry->base, below.n, below.candidates.layout->name);
+                             "%s: no snapshots here; its folder %s/ holds %zu (%s)", root,
+                             entry->path + root_size, below.n, below.candidates.layout->name);
             (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, entry->path);
+        } else if (is_open && below.n == 0 && n_levels) {
+            find_below(most, &below, n_levels - 1, root, err);
         }
         close_listing(&below);
     }
-    return most > 1;
 }
 
 /* The folder of a file or a folder. */
@@ -237,9 +241,12 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
     }
     bool is_told = false;
     if (is_directory(path) && !options->name_regex) {
+        size_t most = 1; /* one snapshot is no series */
         is_told = open_listing(&listing, path) &&
-                  (find_foreign(&listing, path, err) || find_above(path, err) ||
-                   find_below(&listing, path, err) || find_pattern(&listing, options, err));
+                  (find_foreign(&listing, path, err) || find_above(path, err));
+        if (!is_told)
+            find_below(&most, &listing, 1, path, err);
+        is_told = is_told || most > 1 || find_pattern(&listing, options, err);
         close_listing(&listing);
     }
     if (is_told)

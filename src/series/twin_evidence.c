@@ -12,11 +12,14 @@
 /* State of an optimizer, whatever its key is called. */
 static bool is_moment(const struct phema_tensor *tensor)
 {
-    static const char *const ends[] = {".exp_avg", ".exp_avg_sq", ".momentum_buffer"};
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        size_t size = strlen(ends[i]);
-        if (tensor->name_size > size &&
-            memcmp(tensor->name + tensor->name_size - size, ends[i], size) == 0)
+    static const char *const keys[] = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
+    size_t name_size = tensor->name_size;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        size_t size = strlen(keys[i]);
+        if (name_size > size &&
+            ((memcmp(tensor->name + name_size - size, keys[i], size) == 0 &&
+              tensor->name[name_size - size - 1] == '.') ||
+             (memcmp(tensor->name, keys[i], size) == 0 && tensor->name[size] == '.')))
             return true;
     }
     return false;

@@ -186,6 +186,45 @@ static enum phema_status leave_out_others(struct candidate_list *candidates,
     return PHEMA_OK;
 }
 
+static bool has_parameters(const struct phema_checkpoint *checkpoint)
+{
+    size_t n = phema_checkpoint_n_tensors(checkpoint), i = 0;
+    while (i < n && !twin_is_parameter(&phema_checkpoint_tensors(checkpoint)[i]))
+        i++;
+    return i < n;
+}
+
+/* Kinds without parameters, such as states of an optimizer or of random numbers, are no model. */
+static void leave_out_states(struct candidate_list *candidates, struct kinds *kinds,
+                             const struct phema_checkpoint_options *options)
+{
+    size_t n = 0;
+    bool is_state[MOST_KINDS] = {false};
+    for (size_t k = 0; k < kinds->n; k++) {
+        const struct candidate *newest[2];
+        struct phema_checkpoint *checkpoint = NULL;
+        struct phema_error ignored = {0}; /* what cannot be read is told later */
+        (void)find_newest(newest, candidates, kinds, kinds->items[k].text);
+        if (newest[1] && !phema_checkpoint_open(&checkpoint, newest[1]->path, options, &ignored))
+            is_state[k] = !has_parameters(checkpoint);
+        phema_checkpoint_close(checkpoint);
+        n += is_state[k];
+    }
+    if (n == kinds->n)
+        return;
+    for (size_t i = 0; i < candidates->n; i++)
+        for (size_t k = 0; k < kinds->n && kinds->of[i]; k++)
+            if (is_state[k] && strcmp(kinds->of[i], kinds->items[k].text) == 0) {
+                candidates_leave_out(candidates, &candidates->items[i], "without parameters");
+                kinds->of[i] = NULL;
+            }
+    n = 0;
+    for (size_t k = 0; k < kinds->n; k++)
+        if (!is_state[k])
+            kinds->items[n++] = kinds->items[k];
+    kinds->n = n;
+}
+
 /* Names that libraries give the model of a folder. */
 static bool names_model(const char *kind)
 {
@@ -211,9 +250,26 @@ static bool holds_others(const struct kinds *kinds, const char *text)
     return true;
 }
 
+/* Whether two kinds have the same values: a model in two formats. */
+static bool are_equal(const struct twin_judgement *judgement, const char *a, const char *b)
+{
+    for (size_t i = 0; i < judgement->n_all; i++) {
+        const struct twin_judged *judged = &judgement->all[i];
+        const struct twin_evidence *evidence = &judged->decision.evidence;
+        const struct phema_span first = phema_span_of(a), second = phema_span_of(b);
+        if ((twin_spans_compare(judged->pair->first, first) == 0 &&
+             twin_spans_compare(judged->pair->second, second) == 0) ||
+            (twin_spans_compare(judged->pair->first, second) == 0 &&
+             twin_spans_compare(judged->pair->second, first) == 0))
+            return evidence->apart == 0 && evidence->sizes[0] > 0;
+    }
+    return false;
+}
+
 /* Of kinds that are no twins, the one that is named as a model. */
 static enum phema_status choose_model(struct candidate_list *candidates, const struct kinds *kinds,
-                                      const char *root, struct phema_error *err)
+                                      const struct twin_judgement *judgement, const char *root,
+                                      struct phema_error *err)
 {
     const char *model = NULL;
     for (size_t k = 0; k < kinds->n; k++) {
@@ -222,10 +278,10 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
                                     err);
         if (!names_model(kinds->items[k].text))
             continue;
-        if (model)
-            model = "";
-        else
+        if (!model)
             model = kinds->items[k].text;
+        else if (!are_equal(judgement, model, kinds->items[k].text))
+            model = "";
     }
     if (!model || !*model)
         return phema_fail(err, PHEMA_ERR_INPUTS,
@@ -270,12 +326,15 @@ static const struct kind *find_kind(const struct kinds *kinds, struct phema_span
     return kind;
 }
 
-static enum phema_status decide(struct candidate_list *candidates, const struct kinds *kinds,
+static enum phema_status decide(struct candidate_list *candidates, struct kinds *kinds,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
     struct twin_pair pairs[MOST_JUDGED];
     struct twin_judgement judgement = {.n = 0};
     enum phema_status status = PHEMA_OK;
+    leave_out_states(candidates, kinds, &options->checkpoint);
+    if (kinds->n == 1)
+        return PHEMA_OK;
     for (size_t first = 0; first < kinds->n; first++)
         for (size_t second = 0; second < first && !status; second++) {
             struct twin_decision decision;
@@ -291,7 +350,7 @@ static enum phema_status decide(struct candidate_list *candidates, const struct 
     if (status)
         return status;
     if (judgement.n == 0)
-        return choose_model(candidates, kinds, options->snapshots, err);
+        return choose_model(candidates, kinds, &judgement, options->snapshots, err);
     status = twins_select(&judgement, candidates, options, "@list or a manifest", err);
     const struct twin_judged *chosen = &judgement.items[0];
     const struct kind *raw = find_kind(kinds, chosen->raw);
@@ -371,12 +430,34 @@ enum phema_status twin_folders_find(bool *is_found, struct candidate_list *candi
     return status == PHEMA_ERR_INPUTS ? PHEMA_OK : status; /* two runs, or parts of a model */
 }
 
+/* A training that ended while it saved leaves a newest folder without the model. */
+static void leave_out_unsaved(struct candidate_list *candidates)
+{
+    struct candidate *newest = NULL;
+    struct stat st;
+    const char *const *paths = NULL;
+    size_t n_folders = 0, n = 0;
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || !candidate->path || stat(candidate->path, &st) ||
+            !S_ISDIR(st.st_mode))
+            continue;
+        n_folders++;
+        if (!newest || candidate->named_time > newest->named_time)
+            newest = candidate;
+    }
+    if (n_folders > 1 && phema_folder_list(&paths, &n, candidates->arena, newest->path) && n == 0)
+        candidates_leave_out(candidates, newest,
+                             "without a checkpoint: its trainer has not finished it");
+}
+
 enum phema_status twin_files_choose(struct candidate_list *candidates,
                                     const struct phema_series_options *options,
                                     struct phema_error *err)
 {
     struct stat st;
     enum phema_status status = PHEMA_OK;
+    leave_out_unsaved(candidates);
     for (size_t i = 0, n = candidates->n; i < n && !status; i++) {
         const struct candidate *candidate = &candidates->items[i];
         if (!candidate->is_left_out && candidate->path && stat(candidate->path, &st) == 0 &&

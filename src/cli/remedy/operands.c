@@ -145,6 +145,22 @@ static const char *find_meant(const char *word)
     return *name && phema_path_exists(name) ? name : NULL;
 }
 
+/* A folder below the operand is no one checkpoint: suggests a look at one of its files. */
+static bool suggest_below(struct phema_error *err, const char *operand)
+{
+    struct phema_strbuf path = {0};
+    size_t size = (size_t)(strchrnul(err->message, ':') - err->message);
+    char *folder = strndup(err->message, size);
+    bool is_below = folder && strcmp(folder, operand) != 0 && path_is_directory(folder);
+    if (is_below)
+        write_last_checkpoint(&path, folder, false);
+    if (path.data && !path.is_failed)
+        (void)cli_suggest_command(err, PHEMA_ERR_FILE, "posthoc-ema inspect", path.data);
+    phema_strbuf_clear(&path);
+    free(folder);
+    return is_below;
+}
+
 void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
 {
     for (struct cli_word word = {0}; cli_next_word(&word, line);) {
@@ -161,11 +177,13 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
         bool is_there = phema_path_exists(operand);
         if (!is_there)
             write_nearest(&path, operand);
-        else if (strstr(err->message, "; name the one that is meant"))
-            write_last_checkpoint(&path, operand, strcmp(line->verb->name, "verify") == 0);
-        else
+        else if (!strstr(err->message, "; name the one that is meant"))
             continue;
-        if (!path.data && is_there)
+        else if (suggest_below(err, operand))
+            return;
+        else
+            write_last_checkpoint(&path, operand, strcmp(line->verb->name, "verify") == 0);
+        if (!path.data && is_there && strcmp(line->verb->name, "inspect") != 0)
             (void)cli_suggest_command(err, PHEMA_ERR_FILE, "posthoc-ema inspect", operand);
         if (path.data && !path.is_failed && phema_path_exists(path.data))
             cli_suggest_word(err, line, word.at, "%s", path.data);
