@@ -468,11 +468,17 @@ static phema_quad densities_power_exponential(const struct phema_local *power,
                 power->decay * exponential->decay * phema_phi(power->power, k * power->from));
 }
 
+/* From this rate on the density at the end is no longer that of the unit of time that a raw profile is
+ * wide: such averages would count as equal to it. */
+#define FAST ((phema_quad)0.5)
+
 /* p at the end of the interval, where a raw profile has all of its weight */
 static phema_quad density_at_end(const struct phema_local *local)
 {
     if (local->form == PHEMA_FAMILY_RAW)
         return 1;
+    if (is_exponential(local) && local->rate >= FAST)
+        return 1 - phema_quad_exp(-local->rate);
     return local->is_zero ? 0 : density_at(local, local->length);
 }
 

@@ -189,6 +189,7 @@ static const struct phema_profile shapes[] = {
      .ramp = 0.125,
      .reset = 960,
      .origin = 400},
+    {.shape = PHEMA_SHAPE_EMA, .t = 550, .half_life = 1.3}, /* ends within a peak */
 };
 
 static phema_quad cosine_of(const struct phema_gram *gram, size_t i, size_t j)
@@ -210,11 +211,17 @@ static phema_quad peak_of(const struct phema_profile *p)
     return p->reset > 0 ? before(p, (phema_quad)p->reset, 0) : 0;
 }
 
+/* Just before a time, where the profile may end, or the mean over the unit before it. */
+static phema_quad density_near(const struct phema_profile *p, phema_quad t)
+{
+    phema_quad at = density(p, t, -(phema_quad)1e-28 * t);
+    phema_quad rate = p->shape == PHEMA_SHAPE_EMA ? ln_2() / (phema_quad)p->half_life : 0;
+    return rate < 0.5 ? at : at * (1 - phema_quad_exp(-rate)) / rate;
+}
+
 static phema_quad density_before(const struct phema_profile *p, phema_quad t)
 {
-    return t <= (phema_quad)p->t && t > (phema_quad)p->reset
-               ? density(p, t, -(phema_quad)1e-28 * (phema_quad)p->t)
-               : 0;
+    return t <= (phema_quad)p->t && t > (phema_quad)p->reset ? density_near(p, t) : 0;
 }
 
 /* Of the peaks of resets, each one unit wide, as of those of raw profiles. */
@@ -245,8 +252,8 @@ static phema_quad white_product(size_t i, size_t j)
         return peak_of(b);
     if (a->shape == PHEMA_SHAPE_RAW && a->t < b->reset)
         return 0;
-    if (a->shape == PHEMA_SHAPE_RAW) /* just before its end, because b may end there too */
-        return density(b, (phema_quad)a->t, -(phema_quad)1e-28 * (phema_quad)a->t);
+    if (a->shape == PHEMA_SHAPE_RAW)
+        return density_near(b, (phema_quad)a->t);
     if (a->shape == PHEMA_SHAPE_MINUS_SQRT && i == j)
         return (4 + phema_quad_log((phema_quad)a->length)) / (4 * (phema_quad)a->length);
     return product(density, a, b) + peak_product(a, b);
