@@ -173,14 +173,22 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
 PHEMA_FALLIBLE name_times_find(const char **pattern, bool *counts_steps,
                                struct candidate_list *candidates, struct phema_error *err);
 
+/* Where it finds none: the expression for the nth number of names that are alike but for their numbers,
+ * which a counter inside may confirm; NULL: there is no such number. */
+PHEMA_FALLIBLE name_times_find_vague(const char **pattern, unsigned nth,
+                                     const struct candidate_list *candidates,
+                                     struct phema_error *err);
+
 /* ---- counters.c ---- */
 
 /* Takes the times of candidates with numbers in their names from a counter that all of them have
  * inside and that rises with the numbers; a file without a number takes part where it is newer.
  * Without a counter, numbers from 0 on become numbers from 1 on, unless they count steps.
+ *   vague  out: no counter was found, so that the numbers are not known to be times, which may be
+ *          equal; NULL: they are
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE counters_apply(struct candidate_list *candidates, bool counts_steps,
+PHEMA_FALLIBLE counters_apply(struct candidate_list *candidates, bool counts_steps, bool *vague,
                               const struct phema_checkpoint_options *options,
                               struct phema_error *err);
 

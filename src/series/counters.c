@@ -66,6 +66,21 @@ static bool has_part(const char *name, size_t size)
     return false;
 }
 
+/* Of what is no step, for numbers whose names do not say what they count. */
+static bool counts_other(const char *name, size_t size)
+{
+    static const char *const others[] = {"sample", "token", "im",     "seen", "time",
+                                         "sec",    "byte",  "exampl", "seed", "best"};
+    for (size_t at = 0; at < size; at++)
+        for (size_t i = 0; i < ARRAY_LEN(others); i++)
+            if (size - at >= strlen(others[i]) &&
+                strncasecmp(name + at, others[i], strlen(others[i])) == 0)
+                return true;
+    return false;
+}
+
+#define NAMELESS (ARRAY_LEN(words) + 1) /* the rank of a number without a word for steps */
+
 static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
 {
     size_t begin = size;
@@ -77,8 +92,9 @@ static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
     for (*rank = 0; *rank < ARRAY_LEN(words); ++*rank)
         if (phema_bytes_are(name + begin, size - begin, words[*rank]))
             break;
-    return (*rank < ARRAY_LEN(words) || has_part(name + begin, size - begin)) &&
-           *dots <= MOST_DOTS && !root_is_optimizer(name, size) && !is_of_other(name, size);
+    if (*rank == ARRAY_LEN(words) && !has_part(name + begin, size - begin))
+        *rank = counts_other(name, size) ? SIZE_MAX : NAMELESS;
+    return *dots <= MOST_DOTS && !root_is_optimizer(name, size) && !is_of_other(name, size);
 }
 
 struct counter_list {
@@ -87,11 +103,12 @@ struct counter_list {
 };
 
 static bool add_counter(struct counter_list *list, struct phema_arena *arena, const char *name,
-                        size_t size)
+                        size_t size, bool is_nameless)
 {
     size_t rank;
     unsigned dots;
-    if (!rank_of(&rank, &dots, name, size) || list->n == MOST_COUNTERS)
+    if (!rank_of(&rank, &dots, name, size) || list->n == MOST_COUNTERS ||
+        (is_nameless ? rank != NAMELESS : rank >= NAMELESS))
         return true;
     for (size_t i = 0; i < list->n; i++)
         if (phema_bytes_are(name, size, list->items[i].name))
@@ -102,19 +119,24 @@ static bool add_counter(struct counter_list *list, struct phema_arena *arena, co
 }
 
 static bool list_counters(struct counter_list *list, struct phema_arena *arena,
-                          const struct phema_checkpoint *checkpoint)
+                          const struct phema_checkpoint *checkpoint, bool takes_nameless)
 {
     const struct phema_value *values = phema_checkpoint_values(checkpoint);
     const struct phema_metadata *metadata = phema_checkpoint_metadata(checkpoint);
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     bool is_kept = true;
     for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint); i++)
-        is_kept = is_kept && add_counter(list, arena, values[i].name, values[i].name_size);
+        is_kept = is_kept && add_counter(list, arena, values[i].name, values[i].name_size, false);
     for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++)
-        is_kept = is_kept && add_counter(list, arena, metadata[i].key, metadata[i].key_size);
+        is_kept = is_kept && add_counter(list, arena, metadata[i].key, metadata[i].key_size, false);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
         if (tensors[i].n_elems == 1)
-            is_kept = is_kept && add_counter(list, arena, tensors[i].name, tensors[i].name_size);
+            is_kept =
+                is_kept && add_counter(list, arena, tensors[i].name, tensors[i].name_size, false);
+    for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint) && takes_nameless; i++)
+        if (values[i].number > 0 && floor(values[i].number) == values[i].number)
+            is_kept =
+                is_kept && add_counter(list, arena, values[i].name, values[i].name_size, true);
     return is_kept;
 }
 
@@ -133,7 +155,7 @@ static double count(const struct phema_checkpoint *checkpoint, const char *name)
 
 /* Opens a file and reads what it counts; the counters are those of the first file. */
 static enum phema_status read_counters(struct counted *out, struct counter_list *list,
-                                       struct candidate_list *candidates,
+                                       struct candidate_list *candidates, bool takes_nameless,
                                        const struct phema_checkpoint_options *options,
                                        struct phema_error *err)
 {
@@ -144,7 +166,7 @@ static enum phema_status read_counters(struct counted *out, struct counter_list 
         return status;
     if (phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))
         candidates_leave_out(candidates, out->candidate, CANDIDATE_IS_OUTPUT);
-    else if (list->n == 0 && !list_counters(list, candidates->arena, checkpoint))
+    else if (list->n == 0 && !list_counters(list, candidates->arena, checkpoint, takes_nameless))
         status = phema_fail_memory(err);
     for (size_t c = 0; c < list->n && !status; c++)
         out->values[c] = count(checkpoint, list->items[c].name);
@@ -157,6 +179,40 @@ static int compare_times(const void *a, const void *b)
     double left = ((const struct counted *)a)->candidate->named_time;
     double right = ((const struct counted *)b)->candidate->named_time;
     return (left > right) - (left < right);
+}
+
+/* Whether the names count one by one, as those of epochs do.
+ *   counted  [n] by number */
+static bool are_successive(const struct counted *counted, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (counted[i].candidate->named_time != counted[i - 1].candidate->named_time + 1)
+            return false;
+    return n > 2;
+}
+
+/* Whether a number is as many in each of these epochs, from the first one on. */
+static bool counts_in_epochs(const struct counted *counted, size_t n, size_t c)
+{
+    double in_epoch = counted[1].values[c] - counted[0].values[c];
+    double n_before = counted[0].values[c] - in_epoch * counted[0].candidate->named_time;
+    for (size_t i = 1; i < n; i++)
+        if (counted[i].values[c] - counted[i - 1].values[c] != in_epoch)
+            return false;
+    return in_epoch > 1 && (n_before == 0 || n_before == in_epoch);
+}
+
+/* Whether it is another number in each file, larger where the number in the name is. */
+static bool rises_alone(const struct counted *counted, size_t n, size_t c)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            double step = counted[i].values[c] - counted[j].values[c];
+            bool is_later = counted[i].candidate->named_time > counted[j].candidate->named_time;
+            if (!(counted[i].values[c] > 0) || (i != j && step == 0) || (is_later && step < 0))
+                return false;
+        }
+    return true;
 }
 
 /* Whether a counter is in all files and rises with their numbers; files of one number count alike.
@@ -172,7 +228,8 @@ static bool rises(const struct counted *counted, size_t n, size_t c)
                           : counted[i].values[c] <= counted[i - 1].values[c]))
             return false;
     }
-    return counted[0].values[c] > 0;
+    bool is_before_training = counted[0].values[c] == 0 && counted[0].candidate->named_time == 0;
+    return counted[0].values[c] > 0 || is_before_training;
 }
 
 static bool agrees(const struct counted *counted, size_t n, size_t c)
@@ -271,7 +328,29 @@ static size_t list_files(struct counted *out, size_t most, const struct candidat
     return n;
 }
 
-enum phema_status counters_apply(struct candidate_list *candidates, bool counts_steps,
+/* The counter that is the time; list->n: none is, or two numbers without a word differ. */
+static size_t choose(const struct counter_list *list, const struct counted *counted, size_t n,
+                     bool is_vague)
+{
+    size_t best = list->n;
+    bool is_doubtful = false;
+    for (size_t c = 0; c < list->n; c++) {
+        const struct counter *counter = &list->items[c], *other = &list->items[best];
+        bool is_time = counter->rank == NAMELESS ? counts_in_epochs(counted, n, c)
+                       : is_vague                ? rises_alone(counted, n, c)
+                                                 : rises(counted, n, c);
+        if (!is_time)
+            continue;
+        is_doubtful = is_doubtful || (best < list->n && other->rank == NAMELESS &&
+                                      counted[0].values[c] != counted[0].values[best]);
+        if (best == list->n || counter->rank < other->rank ||
+            (counter->rank == other->rank && counter->dots < other->dots))
+            best = c;
+    }
+    return is_doubtful && list->items[best].rank == NAMELESS ? list->n : best;
+}
+
+enum phema_status counters_apply(struct candidate_list *candidates, bool counts_steps, bool *vague,
                                  const struct phema_checkpoint_options *options,
                                  struct phema_error *err)
 {
@@ -283,31 +362,31 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
     struct counted *extra = counted + n;
     size_t n_extra = list_files(extra, MOST_EXTRA, candidates, false);
     enum phema_status status = PHEMA_OK;
+    if (n)
+        qsort(counted, n, sizeof(*counted), compare_times);
+    bool takes_nameless = !vague && !counts_steps && are_successive(counted, n);
     for (size_t i = 0; i < n && !status && (i == 0 || list.n); i++, n_read++)
-        status = read_counters(&counted[i], &list, candidates, options, err);
+        status = read_counters(&counted[i], &list, candidates, takes_nameless, options, err);
     for (size_t i = 0; i < n_extra && !status && list.n; i++) {
         struct phema_error ignored = {0}; /* it need not be a checkpoint */
-        if (read_counters(&extra[i], &list, candidates, options, &ignored))
+        if (read_counters(&extra[i], &list, candidates, false, options, &ignored))
             for (size_t c = 0; c < list.n; c++)
                 extra[i].values[c] = PHEMA_UNKNOWN;
     }
     size_t best = list.n;
-    if (n && !status)
-        qsort(counted, n, sizeof(*counted), compare_times);
-    for (size_t c = 0; c < list.n && n_read == n && !status; c++)
-        if (rises(counted, n, c) && (best == list.n || list.items[c].rank < list.items[best].rank ||
-                                     (list.items[c].rank == list.items[best].rank &&
-                                      list.items[c].dots < list.items[best].dots)))
-            best = c;
+    if (n_read == n && !status)
+        best = choose(&list, counted, n, vague != NULL);
     if (!status && n && best < list.n && counts_steps)
         best = agrees(counted, n, best) ? best : list.n;
     if (!status && n && best < list.n) {
         status = use_counter(candidates, counted, n, &list.items[best], best, err);
         if (!status)
             status = place_extra(candidates, counted, n, extra, n_extra, best, err);
-    } else if (!status && n && !counts_steps) {
+    } else if (!status && n && !counts_steps && !vague) {
         status = count_from_one(candidates, counted, n, err);
     }
+    if (vague)
+        *vague = best == list.n;
     free(counted);
     return status;
 }

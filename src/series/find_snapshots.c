@@ -115,6 +115,27 @@ static enum phema_status find_twin_folders(struct candidate_list *candidates,
     return status ? status : select_snapshots(candidates, options, err);
 }
 
+/* Names whose numbers are equal, or in different orders: a counter inside decides. */
+static enum phema_status find_counted(bool *is_found, struct candidate_list *candidates,
+                                      struct phema_series_options *options, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (unsigned nth = 0; !status && !*is_found; nth++) {
+        bool is_vague = true;
+        struct phema_error ignored = {0}; /* files that are no checkpoints have no counter */
+        status = name_times_find_vague(&options->name_regex, nth, candidates, err);
+        if (status || !options->name_regex)
+            return status;
+        status = discover_again(candidates, options, err);
+        leave_out_others(candidates);
+        *is_found = !status &&
+                    !counters_apply(candidates, false, &is_vague, &options->checkpoint, &ignored) &&
+                    !is_vague;
+        options->name_regex = *is_found ? options->name_regex : NULL;
+    }
+    return status;
+}
+
 PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
                               const struct phema_series_options *asked, struct phema_error *err)
 {
@@ -139,6 +160,11 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
         return status;
     bool counts_steps = false;
     status = name_times_find(&options.name_regex, &counts_steps, candidates, err);
+    bool is_found = false;
+    if (!status && !options.name_regex)
+        status = find_counted(&is_found, candidates, &options, err);
+    if (is_found)
+        return status ? status : select_snapshots(candidates, &options, err);
     if (!status && !options.name_regex)
         return find_twin_folders(candidates, &options, err);
     if (status)
@@ -151,6 +177,6 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
     if (!status)
         status = twin_files_choose(candidates, &options, err);
     if (!status)
-        status = counters_apply(candidates, counts_steps, &options.checkpoint, err);
+        status = counters_apply(candidates, counts_steps, NULL, &options.checkpoint, err);
     return status ? status : select_snapshots(candidates, &options, err);
 }

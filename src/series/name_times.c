@@ -358,6 +358,16 @@ static bool has_unit(const struct field *like, unsigned nth, const struct number
     return false;
 }
 
+static enum phema_status keep_pattern(const char **pattern, struct phema_arena *arena,
+                                      struct phema_strbuf *text, struct phema_error *err)
+{
+    enum phema_status status = phema_strbuf_check(text, err);
+    if (!status)
+        *pattern = phema_arena_copy(arena, text->data, text->size);
+    phema_strbuf_clear(text);
+    return status || *pattern ? status : phema_fail_memory(err);
+}
+
 static enum phema_status find_times(const char **pattern, bool *counts_steps,
                                     const struct candidate_list *candidates,
                                     struct phema_error *err)
@@ -410,11 +420,55 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
         write_pattern(&text, other, other_half, has_unit(other_half, 0, names, n));
         phema_strbuf_puts(&text, ")");
     }
-    enum phema_status status = phema_strbuf_check(&text, err);
-    if (!status)
-        *pattern = phema_arena_copy(arena, text.data, text.size);
-    phema_strbuf_clear(&text);
-    return status || *pattern ? status : phema_fail_memory(err);
+    return keep_pattern(pattern, arena, &text, err);
+}
+
+/* Whether a field is a count of all names that is not the same in each.
+ *   is_part  out: it differs, but is the number of a run or the like */
+static bool differs(bool *is_part, const struct clock_field *clock,
+                    const struct numbered_name *names, size_t n)
+{
+    bool is_other = false, is_count = true;
+    for (size_t i = 0; i < n; i++) {
+        const struct field *field = find_field(&names[i], clock->field, clock->nth);
+        is_count = is_count && field && field->is_count;
+        is_other = is_other || !field || field->number != clock->field->number;
+    }
+    *is_part = is_other && clock->rank < 0;
+    return is_other && is_count;
+}
+
+enum phema_status name_times_find_vague(const char **pattern, unsigned nth,
+                                        const struct candidate_list *candidates,
+                                        struct phema_error *err)
+{
+    struct numbered_name *names =
+        phema_arena_array(candidates->arena, candidates->n + 1, sizeof(*names));
+    *pattern = NULL;
+    if (!names)
+        return phema_fail_memory(err);
+    size_t n = list_names(names, candidates);
+    for (size_t i = 1; i < n; i++)
+        if (compare_kinds(names[i].base, names[0].base) != 0)
+            return PHEMA_OK;
+    const struct field *found = NULL;
+    for (size_t f = 0; n > 1 && f < names[0].n_fields; f++) {
+        struct clock_field clock = {.field = &names[0].fields[f]};
+        bool is_part = false;
+        for (size_t g = 0; g < f; g++)
+            clock.nth += is_same_text(&names[0].fields[g], clock.field);
+        clock.rank = rank_of(clock.field);
+        bool is_one = differs(&is_part, &clock, names, n);
+        if (is_part)
+            return PHEMA_OK;
+        if (is_one && nth-- == 0)
+            found = clock.field;
+    }
+    if (!found)
+        return PHEMA_OK;
+    struct phema_strbuf text = {0};
+    write_pattern(&text, &names[0], found, false);
+    return keep_pattern(pattern, candidates->arena, &text, err);
 }
 
 enum phema_status name_times_find(const char **pattern, bool *counts_steps,

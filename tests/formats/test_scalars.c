@@ -68,6 +68,22 @@ static void numbers_are_named_like_tensors(void **state)
     CHECK(PROTO "]" INT("\5") "a.", "0=5");
 }
 
+#define SCALAR        "cnumpy.core.multiarray\nscalar\n"
+#define DTYPE         "cnumpy\ndtype\n" TEXT("\2", "i8") "\x89\x88\x87R"
+#define ENCODED(text) "c_codecs\nencode\n" text TEXT("\6", "latin1") "\x86R"
+
+/* Their bytes are bytes, or a text in protocol 2; what can be a double is no integer. */
+static void integers_of_numpy_are_numbers(void **state)
+{
+    (void)state;
+    CHECK(PROTO "}(" TEXT("\1", "a") SCALAR DTYPE "C\10\x2C\1\0\0\0\0\0\0\x86R" TEXT("\1", "b")
+              SCALAR DTYPE ENCODED(TEXT("\x9", "\xC3\x88\1\0\0\0\0\0\0")) "\x86R" TEXT("\1", "c")
+                  SCALAR DTYPE "C\10\0\0\0\0\0\0\xF0\x3F\x86R" TEXT("\1", "d") SCALAR DTYPE
+          "C\4\1\0\0\0\x86R" TEXT("\1", "e")
+              SCALAR DTYPE ENCODED(TEXT("\x9", "\1\0\0\0\0\0\0\0\0")) "\x86Ru.",
+          "a=300 b=456");
+}
+
 /* Values are printed as in Python; integers beyond 64 bits are left out. */
 static void files_of_torch(void **state)
 {
@@ -165,6 +181,7 @@ static void depth_and_names_are_bounded(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(numbers_are_named_like_tensors),
+    cmocka_unit_test(integers_of_numpy_are_numbers),
     cmocka_unit_test(files_of_torch),
     cmocka_unit_test(numbers_near_the_root_are_kept),
     cmocka_unit_test(shared_containers_cost_little),

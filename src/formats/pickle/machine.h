@@ -36,6 +36,8 @@ enum pickle_action {
     ACTION_UNKNOWN,    /* outside the list: opaque, may become a container or a module */
     ACTION_ALLOWED,    /* the same, and the user has said that what it hides is not needed */
     ACTION_UNREAD,     /* makes a tensor that is not read, for the reason `why` */
+    ACTION_ENCODE,     /* bytes of a text, as protocol 2 writes them */
+    ACTION_SCALAR,     /* a number of numpy */
     ACTION_DICT,
     ACTION_SET,
     ACTION_SIZE, /* torch.Size: the tuple it is made of */

@@ -8,6 +8,8 @@
 #include "phema/strbuf.h"
 #include "pickle/machine_internal.h"
 
+#define NUMBER_BYTES 8 /* of an integer of numpy */
+
 static enum phema_status fail_global(const char *name, struct phema_error *err)
 {
     struct phema_name_buffer shown;
@@ -208,6 +210,42 @@ static enum phema_status push_loaded(struct pickle_machine *machine, const struc
     return status ? status : push_storage(machine, storage, err);
 }
 
+/* Of a text of bytes, those of a number alone are kept: code points below 256. */
+static enum phema_status push_encoded(struct pickle_machine *machine,
+                                      const struct pickle_global *global,
+                                      const struct pickle_node *args, struct phema_error *err)
+{
+    const struct pickle_node *text = args->items.n ? args->items.at[0] : NULL;
+    uint8_t *bytes = pickle_alloc(machine, NUMBER_BYTES);
+    size_t n = 0;
+    if (!bytes)
+        return pickle_fail_memory(machine, err);
+    size_t size = pickle_is(text, PICKLE_TEXT) ? text->span.size : 0, at = 0;
+    for (; at < size && n < NUMBER_BYTES; at++) {
+        uint8_t byte = text->span.data[at];
+        bool is_long = (byte == 0xC2 || byte == 0xC3) && at + 1 < size;
+        bytes[n++] = is_long ? (uint8_t)(byte << 6 | (text->span.data[++at] & 0x3F)) : byte;
+    }
+    if (n != NUMBER_BYTES || at < size)
+        return push_object(machine, global, err);
+    const struct pickle_node node = {.kind = PICKLE_BYTES, .span = {bytes, n}};
+    return pickle_push_new(machine, &node, err);
+}
+
+/* Eight bytes that are a whole number below 2^53 are no double but 0, whatever the dtype says. */
+static enum phema_status push_scalar(struct pickle_machine *machine,
+                                     const struct pickle_global *global,
+                                     const struct pickle_node *args, struct phema_error *err)
+{
+    const struct pickle_node *bytes = args->items.n == 2 ? args->items.at[1] : NULL;
+    bool has_bytes = pickle_is(bytes, PICKLE_BYTES) && bytes->span.size == NUMBER_BYTES;
+    uint64_t number = has_bytes ? phema_load_u64(bytes->span.data) : UINT64_MAX;
+    if (number >= (uint64_t)1 << 53)
+        return push_object(machine, global, err);
+    const struct pickle_node node = {.kind = PICKLE_INT, .integer = (int64_t)number};
+    return pickle_push_new(machine, &node, err);
+}
+
 /* What an opaque object is called for is opaque, too. */
 static enum phema_status pop_call(const struct pickle_global **global, struct pickle_node **args,
                                   struct pickle_machine *machine, struct phema_error *err)
@@ -277,6 +315,10 @@ enum phema_status op_call(struct pickle_machine *machine, uint8_t opcode, struct
     case ACTION_INERT:
     case ACTION_UNHASHABLE:
         return push_object(machine, global, err);
+    case ACTION_ENCODE:
+        return push_encoded(machine, global, args, err);
+    case ACTION_SCALAR:
+        return push_scalar(machine, global, args, err);
     case ACTION_UNKNOWN:
     case ACTION_ALLOWED:
     case ACTION_UNREAD:
