@@ -143,7 +143,7 @@ PHEMA_FALLIBLE set_scheme_choose(struct set_scheme *out, struct candidate_list *
     enum phema_status status = recognise(&sets, candidates->arena, checkpoint, err);
     if (status)
         return status;
-    *out = (struct set_scheme){.subtree = {.key = ""}};
+    *out = (struct set_scheme){.subtree = {.key = "", .keeps_module = candidates->n == 1}};
     if ((!key || options->may_lack_key) && !options->is_conversion) {
         out->trainer = sets.trainer;
     } else if (key && find_set(&sets, key, strlen(key))) { /* as listings name it */
@@ -352,6 +352,8 @@ PHEMA_FALLIBLE tensor_sets_make(struct phema_tensor_sets *out, const struct set_
         status = check_profiles(out, err);
     if (!status)
         status = fill_members(out, err);
+    if (!status && trainer->twins && !scheme->subtree.keeps_module && !names_remove_module(out))
+        status = phema_fail_memory(err);
     if (!status)
         status = drop_other_raw(out, err);
     if (status)

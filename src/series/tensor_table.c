@@ -132,13 +132,17 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
 /* ---- Averages beside raw parameters ---- */
 
 /* An entry has the dtype of its average, or of the raw parameter where that is wider and both are
- * summed. false: no memory */
+ * summed: float32 of float16 and bfloat16. false: no memory */
 static bool note_average(struct tensor_table *tensor_table, struct phema_series_tensor *entry,
                          const struct phema_tensor *listed)
 {
     struct phema_tensor average = tensor_as_read(tensor_table, listed);
     bool is_averaged_alone = tensor_table->options->use == PHEMA_USE_AVERAGES;
     bool is_float = phema_dtype_is_float(average.dtype);
+    bool are_halves = dtype_is_narrower(average.dtype, PHEMA_F32) &&
+                      dtype_is_narrower(entry->tensor.dtype, PHEMA_F32);
+    if (!is_averaged_alone && are_halves && entry->tensor.dtype != average.dtype)
+        average.dtype = PHEMA_F32;
     if (!is_float || (!is_averaged_alone && !dtype_is_narrower(entry->tensor.dtype, average.dtype)))
         return true;
     entry->tensor.dtype = average.dtype;
