@@ -26,7 +26,7 @@ static bool is_series(const char *path)
     bool is_manifest = phema_ends_with(path, ".json") && !phema_format_from_path(NULL, path, 0);
     return path[0] == '@' || is_manifest ||
            (phema_path_is_directory(path) && !phema_directory_has_model(path, false) &&
-            !phema_directory_is_checkpoint(path));
+            !phema_directory_is_checkpoint(path, true));
 }
 
 static enum phema_status read_options(struct phema_series_options *out,

@@ -410,7 +410,7 @@ bool phema_directory_has_model(const char *path, bool may_be_one_file)
     return is_there;
 }
 
-bool phema_directory_is_checkpoint(const char *path)
+bool phema_directory_is_checkpoint(const char *path, bool for_sure)
 {
     struct phema_error ignored = {0};
     struct finding finding = {0};
@@ -418,7 +418,7 @@ bool phema_directory_is_checkpoint(const char *path)
     bool is_found = scan(&finding, path, &ignored) == PHEMA_OK && !finding.is_distributed &&
                     !finding.n_indices && format_probe_directory(&is_certain, &finding.names);
     clear_finding(&finding);
-    return is_found && is_certain;
+    return is_found && (is_certain || !for_sure);
 }
 
 bool phema_directory_has_parts(const char *path)

@@ -64,7 +64,7 @@ static bool has_averages_among(const struct candidate_list *candidates)
 static bool is_one_checkpoint(const char *path)
 {
     return phema_directory_has_model(path, true) || phema_directory_has_parts(path) ||
-           phema_directory_is_checkpoint(path);
+           phema_directory_is_checkpoint(path, true);
 }
 
 /* Whether checkpoints are folders, and none of them is distributed: its parts are no twins. */
@@ -159,6 +159,7 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
         is_one_checkpoint(options.snapshots))
         return status;
     bool counts_steps = false;
+    candidates->may_be_parts = phema_directory_is_checkpoint(options.snapshots, false);
     status = name_times_find(&options.name_regex, &counts_steps, candidates, err);
     bool is_found = false;
     if (!status && !options.name_regex)

@@ -317,33 +317,59 @@ static size_t list_names(struct numbered_name *names, const struct candidate_lis
     return n;
 }
 
-/* Half of the names have one field and half another, of the same numbers: "model50" and "ema_50". */
-static const struct field *find_other_half(const struct numbered_name **other,
-                                           const struct clock_field *best,
-                                           const struct numbered_name *names, size_t n,
-                                           struct numbered *numbers)
+/* The field of names of another kind that have the numbers of a field: "ema_0.98_50" of "model50". */
+struct other_kind {
+    const struct numbered_name *name;
+    struct clock_field clock;
+};
+
+#define MOST_OTHERS 3
+
+/* Whether a field of other names has each number of the best field once.
+ *   numbers  [2 n] scratch */
+static bool has_same_numbers(struct clock_field *clock, const struct clock_field *best,
+                             const struct numbered_name *names, size_t n, struct numbered *numbers)
 {
-    size_t n_having = 0, n_others = 0;
-    struct clock_field clock = *best;
-    *other = NULL;
-    for (size_t i = 0; i < n && !*other; i++)
-        if (!find_field(&names[i], best->field, best->nth))
-            *other = &names[i];
-    if (!*other || (*other)->n_fields != 1)
-        return NULL;
-    clock = (struct clock_field){.field = (*other)->fields, .rank = rank_of((*other)->fields)};
-    bool is_half = is_time(&clock, &n_others, names, n, numbers) && 2 * n_others == n;
-    for (size_t i = 0; i < n && is_half; i++) {
-        const struct field *field = find_field(&names[i], best->field, best->nth);
-        if (!field)
-            continue;
-        n_having++;
-        bool is_there = false;
-        for (size_t k = 0; k < n_others && !is_there; k++)
-            is_there = numbers[k].number == field->number;
-        is_half = is_there;
+    size_t n_having = 0, n_best = 0;
+    struct clock_field same = *best;
+    struct numbered *of_best = numbers + n;
+    bool is_same = is_time(clock, &n_having, names, n, numbers) &&
+                   is_time(&same, &n_best, names, n, of_best) && n_having == n_best;
+    for (size_t k = 0; k < n_best && is_same; k++)
+        is_same = numbers[k].number == of_best[k].number;
+    return is_same;
+}
+
+static bool is_covered(const struct numbered_name *name, const struct clock_field *best,
+                       const struct other_kind *others, size_t n_others)
+{
+    bool is_one = find_field(name, best->field, best->nth) != NULL;
+    for (size_t k = 0; k < n_others && !is_one; k++)
+        is_one = find_field(name, others[k].clock.field, others[k].clock.nth) != NULL;
+    return is_one;
+}
+
+/* The kinds of names without the best field, where each has the same numbers; 0: some have not. */
+static size_t find_other_kinds(struct other_kind others[MOST_OTHERS],
+                               const struct clock_field *best, const struct numbered_name *names,
+                               size_t n, struct numbered *numbers)
+{
+    size_t n_others = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_found = is_covered(&names[i], best, others, n_others);
+        for (size_t f = 0; f < names[i].n_fields && !is_found && n_others < MOST_OTHERS; f++) {
+            struct clock_field clock = {.field = &names[i].fields[f]};
+            for (size_t g = 0; g < f; g++)
+                clock.nth += is_same_text(&names[i].fields[g], clock.field);
+            clock.rank = rank_of(clock.field);
+            is_found = has_same_numbers(&clock, best, names, n, numbers);
+            if (is_found)
+                others[n_others++] = (struct other_kind){&names[i], clock};
+        }
+        if (!is_found)
+            return 0;
     }
-    return is_half && n_having == n_others ? clock.field : NULL;
+    return n_others;
 }
 
 /* Whether a name of this field's text has a unit behind its number. */
@@ -374,7 +400,7 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
 {
     struct phema_arena *arena = candidates->arena;
     struct numbered_name *names = phema_arena_array(arena, candidates->n + 1, sizeof(*names));
-    struct numbered *numbers = phema_arena_array(arena, candidates->n + 1, sizeof(*numbers));
+    struct numbered *numbers = phema_arena_array(arena, 2 * candidates->n + 1, sizeof(*numbers));
     struct clock_field clocks[MOST_FIELDS];
     *pattern = NULL;
     if (!names || !numbers)
@@ -406,20 +432,23 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
             break;
     }
     const struct clock_field *best = n_clocks ? choose(clocks, n_clocks, names, n) : NULL;
-    const struct numbered_name *other = NULL;
-    const struct field *other_half =
-        best && n > 2 && 2 * most == n ? find_other_half(&other, best, names, n, numbers) : NULL;
-    if (!best || (n > 1 && 2 * most <= n && !other_half))
+    struct other_kind others[MOST_OTHERS];
+    bool is_part = n > 1 && 2 * most <= n;
+    size_t n_others =
+        best && is_part && most > 1 ? find_other_kinds(others, best, names, n, numbers) : 0;
+    if (!best || (is_part && !n_others) || (n_others > 1 && candidates->may_be_parts))
         return PHEMA_OK;
     *counts_steps = best->rank == 0;
     struct phema_strbuf text = {0};
-    phema_strbuf_puts(&text, other_half ? "(?|" : "");
+    phema_strbuf_puts(&text, n_others ? "(?|" : "");
     write_pattern(&text, chosen, best->field, has_unit(best->field, best->nth, names, n));
-    if (other_half) {
+    for (size_t k = 0; k < n_others; k++) {
+        const struct clock_field *clock = &others[k].clock;
         phema_strbuf_puts(&text, "|");
-        write_pattern(&text, other, other_half, has_unit(other_half, 0, names, n));
-        phema_strbuf_puts(&text, ")");
+        write_pattern(&text, others[k].name, clock->field,
+                      has_unit(clock->field, clock->nth, names, n));
     }
+    phema_strbuf_puts(&text, n_others ? ")" : "");
     return keep_pattern(pattern, arena, &text, err);
 }
 

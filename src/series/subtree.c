@@ -125,6 +125,18 @@ static bool has_separate_part(const struct phema_checkpoint *checkpoint, const c
     return has_matrix;
 }
 
+/* A tensor at the root, of a kind that is not read: it matters in a model alone. NULL: none */
+static const struct phema_unread *find_unread(const struct phema_checkpoint *checkpoint)
+{
+    size_t n = 0;
+    const struct phema_unread *unread = phema_checkpoint_unread(checkpoint, &n);
+    for (size_t i = 0; i < n; i++)
+        if (unread[i].why && unread[i].name_size &&
+            !memchr(unread[i].name, '.', unread[i].name_size))
+            return &unread[i];
+    return NULL;
+}
+
 static const char *const model_keys[] = {"model", "model_state_dict", "module", "net"};
 
 static bool is_model_key(const char *key)
@@ -155,7 +167,7 @@ static const char *guess_key(const struct candidate_list *candidates,
         return lit_ema;
     if (subtree_exists(checkpoint, "state_dict"))
         return "state_dict";
-    bool is_training = has_optimizer(checkpoint, false);
+    bool is_training = has_optimizer(checkpoint, false) || find_unread(checkpoint);
     for (size_t i = 0; is_training && i < ARRAY_LEN(model_keys); i++)
         if (subtree_exists(checkpoint, model_keys[i]))
             return model_keys[i];
@@ -185,9 +197,13 @@ static bool all_say_average(const struct phema_checkpoint *checkpoint)
 static void note_guess(struct candidate_list *candidates, const struct subtree *subtree,
                        const struct phema_checkpoint *checkpoint)
 {
-    struct phema_name_buffer buffer;
+    struct phema_name_buffer buffer, name;
     const char *key = phema_name_escape(&buffer, subtree->key, strlen(subtree->key));
     const char *dot = *key ? "." : "";
+    const struct phema_unread *unread = *key ? find_unread(checkpoint) : NULL;
+    if (unread)
+        candidates_note(candidates, "left out: '%s' beside the model: %s",
+                        phema_name_escape(&name, unread->name, unread->name_size), unread->why);
     if (subtree->is_bundle)
         candidates_note(
             candidates,
