@@ -39,8 +39,11 @@ static enum phema_status choose_sets(struct series_builder *builder, struct phem
     struct candidate_list *candidates = &builder->candidates;
     struct set_scheme *scheme = &builder->scheme;
     if (candidates->is_numbered) {
-        bool is_ema_pytorch = subtree_exists(builder->checkpoint, layout_ema_pytorch.subtree);
-        candidates->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
+        const struct phema_checkpoint *first = builder->checkpoint;
+        candidates->layout = subtree_exists(first, layout_ema_pytorch.subtree) ? &layout_ema_pytorch
+                             : phema_checkpoint_find(first, "step", strlen("step"))
+                                 ? &layout_posthoc_ema
+                                 : &layout_custom; /* of neither library */
     }
     enum phema_status status =
         set_scheme_choose(scheme, candidates, builder->options, builder->checkpoint, err);

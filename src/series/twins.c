@@ -103,7 +103,8 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
         const char *inner = twin_name_behind(name, &inner_size, *prefix);
         if (!inner)
             continue;
-        const char *key = is_plain(*average) ? (const char *)average->data : "ema.";
+        bool is_name = is_plain(*average) && strcmp((const char *)average->data, "raw.") != 0;
+        const char *key = is_name ? (const char *)average->data : "ema.";
         *out = (struct split_name){.set = is_raw ? "raw" : key,
                                    .set_size = is_raw ? 3 : strlen(key) - 1,
                                    .name = inner,
@@ -387,11 +388,12 @@ static const struct phema_tensor *find_sibling(const struct phema_checkpoint *ch
     size_t size = judged->raw.size ? judged->raw.size - 1 : 0; /* without the dot */
     while (size && judged->raw.data[size - 1] != '.')
         size--;
-    static const char container[] = "state_dict.";
+    static const char *const containers[] = {"state_dict.", "state_dict.module."};
     const struct phema_span parent = {judged->raw.data, size};
-    if (size >= strlen(container) &&
-        memcmp(parent.data + size - strlen(container), container, strlen(container)) == 0)
-        return NULL; /* of several models */
+    for (size_t i = 0; i < ARRAY_LEN(containers); i++)
+        if (size >= strlen(containers[i]) && memcmp(parent.data + size - strlen(containers[i]),
+                                                    containers[i], strlen(containers[i])) == 0)
+            return NULL; /* of several models */
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && size; i++) {
         size_t rest[3] = {tensors[i].name_size, tensors[i].name_size, tensors[i].name_size};
