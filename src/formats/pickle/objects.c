@@ -222,9 +222,10 @@ static enum phema_status push_encoded(struct pickle_machine *machine,
         return pickle_fail_memory(machine, err);
     size_t size = pickle_is(text, PICKLE_TEXT) ? text->span.size : 0, at = 0;
     for (; at < size && n < NUMBER_BYTES; at++) {
-        uint8_t byte = text->span.data[at];
-        bool is_long = (byte == 0xC2 || byte == 0xC3) && at + 1 < size;
-        bytes[n++] = is_long ? (uint8_t)(byte << 6 | (text->span.data[++at] & 0x3F)) : byte;
+        unsigned point = text->span.data[at];
+        if ((point == 0xC2 || point == 0xC3) && at + 1 < size)
+            point = (point << 6 | (text->span.data[++at] & 0x3Fu)) & 0xFFu;
+        bytes[n++] = (uint8_t)point;
     }
     if (n != NUMBER_BYTES || at < size)
         return push_object(machine, global, err);
