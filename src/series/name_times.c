@@ -87,7 +87,9 @@ static bool is_date(uint64_t number)
            number / 100 % 100 <= 12;
 }
 
-static void cut(struct numbered_name *out, const char *base, const char *label)
+/* takes_fractions: both numbers of "50.1" are counts */
+static void cut(struct numbered_name *out, const char *base, const char *label,
+                bool takes_fractions)
 {
     *out = (struct numbered_name){.base = base, .label = label, .stem_size = stem_size_of(base)};
     size_t begin = 0, at = 0;
@@ -113,8 +115,8 @@ static void cut(struct numbered_name *out, const char *base, const char *label)
             end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
         bool is_clock = out->n_fields > 1 && is_date(field[-1].number) && field->before_size == 1 &&
                         *field->before == 'T'; /* 20240311T101500 */
-        field->is_count =
-            end - at <= MOST_DIGITS && !is_after_point && !is_before_point && !is_clock;
+        field->is_count = end - at <= MOST_DIGITS && !is_clock &&
+                          (takes_fractions || (!is_after_point && !is_before_point));
         begin = at = end;
     }
 }
@@ -236,6 +238,20 @@ static bool are_in_step(const struct clock_field *a, const struct clock_field *b
     return true;
 }
 
+/* Whether one of two fields is so many times the other in all names: "50.1" and "100.2" are no fractions. */
+static bool are_multiples(const struct clock_field clocks[2], const struct numbered_name *names,
+                          size_t n)
+{
+    double first = (double)clocks[0].field->number, second = (double)clocks[1].field->number;
+    bool are_equal = n > 2 && clocks[0].last != clocks[1].last;
+    for (size_t i = 0; i < n && are_equal; i++) {
+        const struct field *a = find_field(&names[i], clocks[0].field, clocks[0].nth);
+        const struct field *b = find_field(&names[i], clocks[1].field, clocks[1].nth);
+        are_equal = a && b && (double)a->number * second == (double)b->number * first;
+    }
+    return are_equal;
+}
+
 /* Characters that mean something in a regular expression are quoted. */
 static void quote(struct phema_strbuf *out, const char *text, size_t size)
 {
@@ -304,14 +320,16 @@ static bool may_be_checkpoint(const struct candidate_list *candidates,
            is_checkpoint_folder(candidate->path, arena);
 }
 
-static size_t list_names(struct numbered_name *names, const struct candidate_list *candidates)
+static size_t list_names(struct numbered_name *names, const struct candidate_list *candidates,
+                         bool takes_fractions)
 {
     struct phema_arena scratch = {0};
     size_t n = 0;
     for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++) {
         if (candidates->items[i].path &&
             may_be_checkpoint(candidates, &candidates->items[i], &scratch))
-            cut(&names[n++], candidates->items[i].base, candidates->items[i].label);
+            cut(&names[n++], candidates->items[i].base, candidates->items[i].label,
+                takes_fractions);
         phema_arena_clear(&scratch);
     }
     return n;
@@ -395,7 +413,7 @@ static enum phema_status keep_pattern(const char **pattern, struct phema_arena *
 }
 
 static enum phema_status find_times(const char **pattern, bool *counts_steps,
-                                    const struct candidate_list *candidates,
+                                    const struct candidate_list *candidates, bool takes_fractions,
                                     struct phema_error *err)
 {
     struct phema_arena *arena = candidates->arena;
@@ -405,7 +423,7 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
     *pattern = NULL;
     if (!names || !numbers)
         return phema_fail_memory(err);
-    size_t n = list_names(names, candidates), most = 0, n_clocks = 0;
+    size_t n = list_names(names, candidates, takes_fractions), most = 0, n_clocks = 0;
     const struct numbered_name *chosen = NULL;
     for (size_t i = 0; i < n; i++) { /* the fields that most names have */
         size_t n_found = 0, n_all = 0;
@@ -432,6 +450,8 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
             break;
     }
     const struct clock_field *best = n_clocks ? choose(clocks, n_clocks, names, n) : NULL;
+    if (takes_fractions && (n_clocks != 2 || !are_multiples(clocks, names, n)))
+        return PHEMA_OK;
     struct other_kind others[MOST_OTHERS];
     bool is_part = n > 1 && 2 * most <= n;
     size_t n_others =
@@ -476,7 +496,7 @@ enum phema_status name_times_find_vague(const char **pattern, unsigned nth,
     *pattern = NULL;
     if (!names)
         return phema_fail_memory(err);
-    size_t n = list_names(names, candidates);
+    size_t n = list_names(names, candidates, false);
     for (size_t i = 1; i < n; i++)
         if (compare_kinds(names[i].base, names[0].base) != 0)
             return PHEMA_OK;
@@ -503,11 +523,13 @@ enum phema_status name_times_find_vague(const char **pattern, unsigned nth,
 enum phema_status name_times_find(const char **pattern, bool *counts_steps,
                                   struct candidate_list *candidates, struct phema_error *err)
 {
-    enum phema_status status = find_times(pattern, counts_steps, candidates, err);
+    enum phema_status status = find_times(pattern, counts_steps, candidates, false, err);
+    if (!status && !*pattern)
+        status = find_times(pattern, counts_steps, candidates, true, err);
     if (status || *pattern)
         return status;
     candidates->by_content = true;
-    status = find_times(pattern, counts_steps, candidates, err);
+    status = find_times(pattern, counts_steps, candidates, false, err);
     candidates->by_content = !status && *pattern;
     return status;
 }
