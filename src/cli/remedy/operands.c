@@ -151,7 +151,7 @@ static bool suggest_below(struct phema_error *err, const char *operand)
     struct phema_strbuf path = {0};
     size_t size = (size_t)(strchrnul(err->message, ':') - err->message);
     char *folder = strndup(err->message, size);
-    bool is_below = folder && strcmp(folder, operand) != 0 && path_is_directory(folder);
+    bool is_below = folder && strcmp(folder, operand) != 0 && phema_path_is_directory(folder);
     if (is_below)
         write_last_checkpoint(&path, folder, false);
     if (path.data && !path.is_failed)
