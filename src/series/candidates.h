@@ -253,7 +253,7 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
 /* SNAPSHOTS is one file: suggests the folder above it that is a series, or to look at the file. */
 void suggest_series_of_file(const char *path, struct phema_error *err);
 /* Always fails: PHEMA_ERR_INPUTS, with what the directory holds and what to name instead. Lists the
- * directory again, its folders and the folder above; opens no file.
+ * directory again, its folders and the folder above; opens no checkpoint.
  * candidates: all of them were left out */
 PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
                                  const struct candidate_list *candidates, struct phema_error *err);
