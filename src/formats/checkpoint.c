@@ -167,8 +167,7 @@ static enum phema_status scan(struct finding *finding, const char *directory,
     (void)closedir(stream);
     if (finding->names.n)
         qsort(finding->names.at, finding->names.n, sizeof(*finding->names.at), compare_names);
-    bool is_empty =
-        !finding->is_distributed && !finding->n_indices && !finding->n_files && !finding->n_states;
+    bool is_empty = !finding->is_distributed && !finding->n_indices && !finding->n_files;
     return status || !is_empty ? status : find_torch_files(finding, directory, err);
 }
 
