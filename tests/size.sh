@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # folder, lines, files
 budgets='
 include          7233  62
-src             96998 417
+src             97002 417
 src/accumulate   1470  11
 src/api          1365   7
 src/base         4758  27

@@ -20,11 +20,12 @@ double decay_kept_by(const struct phema_profile *profile, double begin)
 
 /* ---- Profiles that fit ---- */
 
-/* Whether no step from the first on contradicts other profiles, which are those of the labels
- * changed. */
-static bool fits(const struct pairs *pairs, const struct phema_profile *profiles, size_t first)
+/* Whether no step from the first to the end contradicts other profiles, which are those of the
+ * labels changed. */
+static bool fits(const struct pairs *pairs, const struct phema_profile *profiles, size_t first,
+                 size_t end)
 {
-    for (size_t k = first; k < pairs->set.n; k++) {
+    for (size_t k = first; k < end; k++) {
         double kept = decay_kept_by(&profiles[k + 1], pairs->ends[k]);
         if (isnan(kept) ||
             phema_decay_refutes(&pairs->set.steps[k].fit, kept, DECAY_MOST_DIFFER) != 0)
@@ -75,7 +76,7 @@ static bool try_spec(const struct pairs *pairs, struct phema_profile *profiles, 
     for (size_t k = 0; k < pairs->n; k++)
         if (phema_spec_profile(&profiles[k], spec, pairs->ends[k], &unused))
             return false;
-    return fits(pairs, profiles, 0);
+    return fits(pairs, profiles, 0, pairs->set.n);
 }
 
 /* The number with the fewest digits within the spread: usual values are round.
@@ -228,13 +229,14 @@ static double name_time(const struct pairs *pairs, double at)
     return step->from + (step->to - step->from) * (at - pairs->ends[k]) / step->length;
 }
 
-/* Sets value to the reset, unless a step from the first on contradicts it. */
+/* Sets value to the reset, unless a step from the first to the end contradicts it. */
 static bool use_restart(const struct doctor *doctor, const struct pairs *pairs,
-                        struct phema_profile *profiles, const struct restart *restart, size_t first)
+                        struct phema_profile *profiles, const struct restart *restart, size_t first,
+                        size_t end)
 {
     if (!isfinite(restart->rated) ||
         !reset_profiles(profiles, pairs, restart->at, restart->restarts_count) ||
-        !fits(pairs, profiles, first))
+        !fits(pairs, profiles, first, end))
         return false;
     struct phema_name_buffer shown;
     const char *time = phema_number_format(&shown, name_time(pairs, restart->at));
@@ -255,31 +257,32 @@ static bool find_restart(const struct doctor *doctor, const struct pairs *pairs,
         set->steps[k].fit.state == PHEMA_DECAY_FROZEN)
         return false;
     struct restart best = find_likeliest(profiles, pairs, k > N_BEFORE ? k - N_BEFORE : 0, k);
-    return use_restart(doctor, pairs, profiles, &best, 0);
+    return use_restart(doctor, pairs, profiles, &best, 0, set->n);
 }
 
 #define AS_LIKELY    4.0  /* two standard deviations */
 #define LITTLE_OF_IT 0.01 /* that is left of the copy in the newest average */
 
 /* Where the average was the parameters themselves until it began to look back: says so, and leaves
- * those copies out. The later ones began as a copy, unless nothing of that is left. */
+ * those copies out. The later ones began as a copy, unless nothing of that is left. What happened
+ * later still has a remedy of its own. */
 static bool explain_late_begin(struct phema_strbuf *text, const struct doctor *doctor,
                                const struct pairs *pairs, struct phema_profile *profiles)
 {
     const struct phema_decay_set *set = &pairs->set;
     struct phema_decays *out = doctor->out;
-    size_t k = 0, n_fitted = 0;
+    size_t k = 0, end, n_fitted = 0;
     while (k < set->n && set->steps[k].fit.state == PHEMA_DECAY_RAW)
         k++;
-    for (size_t i = k + 1; i < set->n; i++)
-        n_fitted += set->steps[i].fit.state == PHEMA_DECAY_FITTED;
+    for (end = k + 1; end < set->n && !set->steps[end].is_refuted; end++)
+        n_fitted += set->steps[end].fit.state == PHEMA_DECAY_FITTED;
     if (!k || !n_fitted)
         return false;
     struct restart best = find_likeliest(profiles, pairs, k, k), at_file = {.rated = HUGE_VAL};
     try_restart(&at_file, profiles, pairs, k, pairs->ends[k], best.restarts_count);
     if (at_file.rated <= best.rated + AS_LIKELY) /* both are round times */
         best = at_file;
-    if (!use_restart(doctor, pairs, profiles, &best, k))
+    if (!use_restart(doctor, pairs, profiles, &best, k, end))
         return false;
     struct phema_name_buffer time, from;
     const char *until = phema_number_format(&time, name_time(pairs, best.at));
@@ -295,6 +298,8 @@ static bool explain_late_begin(struct phema_strbuf *text, const struct doctor *d
                             out->value);
     }
     phema_strbuf_printf(text, "%s%s fits", phema_setting_equals(PHEMA_SET_FROM), first);
+    if (end < set->n)
+        phema_strbuf_printf(text, " until %s", phema_number_format(&time, set->steps[end - 1].to));
     return true;
 }
 
