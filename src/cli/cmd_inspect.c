@@ -148,11 +148,11 @@ static enum phema_status print_tensor(const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
 {
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, wanted, strlen(wanted));
-    const char *path = phema_checkpoint_path(checkpoint);
     struct phema_name_buffer name;
     if (tensor)
         return render_print_elements(checkpoint, tensor, err);
-    return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'; inspect -v lists them", path,
+    return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'; inspect -v lists them",
+                      phema_checkpoint_path(checkpoint),
                       phema_name_escape(&name, wanted, strlen(wanted)));
 }
 
@@ -166,7 +166,9 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
                           "%s: --design compares all snapshots of a directory; give that", path);
     enum phema_status status =
         phema_checkpoint_open(&checkpoint, path, &values->plan.options.series.checkpoint, err);
-    if (!status)
+    if (!status && !phema_checkpoint_n_tensors(checkpoint) && phema_path_is_directory(path))
+        status = phema_fail(err, PHEMA_ERR_FILE, "%s: holds no tensors", path);
+    else if (!status)
         status = values->is_raw ? print_tensor(checkpoint, values->tensor, err)
                                 : print_checkpoint(out, values, checkpoint, err);
     phema_checkpoint_close(checkpoint);

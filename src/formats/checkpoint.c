@@ -526,21 +526,6 @@ bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena 
 
 /* ---- Open and close ---- */
 
-/* What a file without tensors lies beside is of a format that is not read. */
-static enum phema_status open_full_directory(struct phema_checkpoint *checkpoint,
-                                             const struct phema_checkpoint_options *options,
-                                             struct phema_error *err)
-{
-    enum phema_status status = open_directory(checkpoint, options, err);
-    if (status || checkpoint->is_alike || checkpoint->n_tensors || checkpoint->n_unread ||
-        !checkpoint->n_files)
-        return status;
-    struct phema_name_buffer name;
-    const char *file = phema_path_last_name(phema_file_path(checkpoint->files[0].file));
-    return phema_fail(err, PHEMA_ERR_FILE, "holds no tensors; '%s' has none",
-                      phema_name_escape(&name, file, strlen(file)));
-}
-
 enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const char *path,
                                         const struct phema_checkpoint_options *options,
                                         struct phema_error *err)
@@ -556,7 +541,7 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
         options = &defaults;
     checkpoint->keeps_descriptors = options->keeps_descriptors;
     if (phema_path_is_directory(path))
-        status = open_full_directory(checkpoint, options, err);
+        status = open_directory(checkpoint, options, err);
     else
         status = open_file(checkpoint, path, options, err);
     if (status)
