@@ -216,7 +216,7 @@ static phema_quad density_near(const struct phema_profile *p, phema_quad t)
 {
     phema_quad at = density(p, t, -(phema_quad)1e-28 * t);
     phema_quad rate = p->shape == PHEMA_SHAPE_EMA ? ln_2() / (phema_quad)p->half_life : 0;
-    return rate < 0.5 ? at : at * (1 - phema_quad_exp(-rate)) / rate;
+    return rate < (phema_quad)0.5 ? at : at * (1 - phema_quad_exp(-rate)) / rate;
 }
 
 static phema_quad density_before(const struct phema_profile *p, phema_quad t)
