@@ -26,7 +26,7 @@ src/plot         2940  14
 src/profile      2800  12
 src/render       5981  21
 src/search       1770   4
-src/series      12529  44
+src/series      12530  44
 src/solver       7684  31
 src/synth        8340  44
 src/writer       6210  22

@@ -212,9 +212,10 @@ double snapshot_metadata_rounded(const struct phema_checkpoint *checkpoint, cons
                                  double *within)
 {
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
-    double value =
-        tensor && tensor->n_elems == 1 ? read_number_at(checkpoint, tensor, 0) : PHEMA_UNKNOWN;
     *within = 0;
+    if (!tensor || tensor->n_elems != 1)
+        return PHEMA_UNKNOWN;
+    double value = read_number_at(checkpoint, tensor, 0);
     if (!(value > 0) || phema_dtype_bits(tensor->dtype) >= 32)
         return value;
     *within = isinf(value) ? value : phema_element_spacing(tensor->dtype, value) / 2;
