@@ -3,54 +3,17 @@
  * their chunks (torch/distributed/checkpoint/metadata.py, filesystem.py). Each chunk is an archive
  * of torch.save inside a file of the directory. Every statement of .metadata is checked against the
  * archives. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "assembly.h"
 #include "format.h"
-#include "torch/torch.h"
-
-/* Length of a tensor's name. Names are looked up once for each chunk. */
-#define MAX_NAME_BYTES 4096u
-
-#define METADATA_CLASS(name)   "torch.distributed.checkpoint.metadata." name
-#define FILESYSTEM_CLASS(name) "torch.distributed.checkpoint.filesystem." name
-#define OLD_PROPERTIES         "torch.distributed._shard.sharded_tensor.metadata.TensorProperties"
-
-/* The object in which torchtitan counts its steps. */
-#define COUNTER_NAME "train_state.step"
-
-/* An entry of storage_data. */
-struct stored {
-    size_t number;                    /* of the value in the state dict */
-    const struct pickle_node *offset; /* start of the chunk: a tuple of sizes */
-    const struct pickle_node *info;   /* record */
-    bool is_claimed;
-};
-
-/* Bytes [offset, offset + size) of a file. */
-struct place {
-    struct phema_span path;
-    uint64_t offset, size;
-};
-
-/* What .metadata says. Its objects are records, identified by their class and read by the names of
- * their fields. A field that is None by default may be missing. */
-struct metadata {
-    struct phema_arena nodes;
-    const struct pickle_node *values; /* dict from names to records: the state dict */
-    const struct pickle_node *paths;  /* dict from names to their keys, outer ones first; or NULL */
-    struct name_table names;          /* values are numbers in it, from 0 */
-    struct stored *stored;            /* [n_stored] sorted by number, then by offset */
-    size_t n_stored, stored_capacity;
-    struct stored counter; /* the entry of COUNTER_NAME; info NULL: none */
-};
+#include "torch/dcp_metadata.h"
 
 /* A distributed checkpoint while its files are read. */
 struct distributed {
     struct phema_checkpoint *checkpoint;
     const struct phema_checkpoint_options *options;
-    struct metadata metadata;
+    struct dcp_metadata metadata;
     uint64_t chunks_left; /* bound for lists that are shared: one chunk for each byte of the file */
     struct name_table files; /* by path; values are indices in the checkpoint's files */
 };
@@ -62,194 +25,6 @@ static bool probe(struct phema_span content)
     size_t size = content.size < 64 ? content.size : 64;
     return size >= 2 && content.data[0] == 0x80 &&
            memmem(content.data, size, module, sizeof(module) - 1);
-}
-
-/* ---- The state dict ---- */
-
-static enum phema_status index_names(struct metadata *metadata, struct phema_error *err)
-{
-    const struct pickle_items *items = &metadata->values->items;
-    for (size_t i = 0; i + 1 < items->n; i += 2) {
-        const struct pickle_node *key = items->at[i];
-        if (key->kind != PICKLE_TEXT || key->span.size > MAX_NAME_BYTES)
-            return phema_fail(err, PHEMA_ERR_FILE,
-                              "state_dict_metadata: expected names of at most %u bytes as keys",
-                              MAX_NAME_BYTES);
-        if (name_table_add(&metadata->names, (const char *)key->span.data, key->span.size, i / 2) !=
-            NAME_ADDED)
-            return phema_fail_memory(err); /* equal keys are one: the pickle reader merges them */
-    }
-    return PHEMA_OK;
-}
-
-/* The name of a value of the state dict, and whether it is a tensor: others are pickled objects. */
-static struct phema_span name_of(const struct metadata *metadata, size_t number)
-{
-    return metadata->values->items.at[2 * number]->span;
-}
-
-static bool is_tensor(const struct metadata *metadata, size_t number)
-{
-    return !pickle_is_record(metadata->values->items.at[2 * number + 1],
-                             METADATA_CLASS("BytesStorageMetadata"));
-}
-
-/* ---- Storage ---- */
-
-/* A torch.Size. */
-static bool is_size(const struct pickle_node *node)
-{
-    return pickle_holds_sizes(node) && node->items.n <= PHEMA_MAX_RANK;
-}
-
-/* Entries of objects other than the counter are ignored, and so are entries of unlisted names,
- * which no reader can reach. */
-static enum phema_status note_stored(struct metadata *metadata, const struct pickle_node *key,
-                                     const struct pickle_node *info, struct phema_error *err)
-{
-    if (!pickle_is_record(key, METADATA_CLASS("MetadataIndex")))
-        return fail_expected(err, "a MetadataIndex as key");
-    const struct pickle_node *name = pickle_field(key, "fqn");
-    if (!pickle_is(name, PICKLE_TEXT) || name->span.size > MAX_NAME_BYTES)
-        return fail_expected(err, "a MetadataIndex with the name of a tensor as fqn");
-    size_t number = 0;
-    if (!name_table_find(&number, &metadata->names, (const char *)name->span.data, name->span.size))
-        return PHEMA_OK;
-    bool is_stored = pickle_is_record(info, FILESYSTEM_CLASS("_StorageInfo"));
-    if (!is_tensor(metadata, number)) {
-        if (span_is(name->span, COUNTER_NAME) && is_stored)
-            metadata->counter = (struct stored){.number = number, .info = info};
-        return PHEMA_OK;
-    }
-    const struct pickle_node *offset = pickle_field(key, "offset");
-    if (!is_size(offset) || !is_stored) {
-        (void)fail_expected(err, is_size(offset) ? "a _StorageInfo for each piece"
-                                                 : "a MetadataIndex with a torch.Size as offset");
-        return fail_in_tensor(err, PHEMA_ERR_FILE, (const char *)name->span.data, name->span.size);
-    }
-    if (!phema_array_grow(&metadata->stored, &metadata->stored_capacity, metadata->n_stored,
-                          sizeof(*metadata->stored)))
-        return phema_fail_memory(err);
-    metadata->stored[metadata->n_stored++] = (struct stored){number, offset, info, false};
-    return PHEMA_OK;
-}
-
-static int compare_stored(const void *a, const void *b)
-{
-    const struct stored *left = a, *right = b;
-    if (left->number != right->number)
-        return left->number < right->number ? -1 : 1;
-    const struct pickle_items *one = &left->offset->items, *other = &right->offset->items;
-    for (size_t i = 0; i < one->n && i < other->n; i++)
-        if (one->at[i]->integer != other->at[i]->integer)
-            return one->at[i]->integer < other->at[i]->integer ? -1 : 1;
-    return (one->n > other->n) - (one->n < other->n);
-}
-
-/* The entry of a piece; NULL: there is none. */
-static struct stored *find_stored(const struct metadata *metadata, size_t number,
-                                  const struct pickle_node *offset)
-{
-    const struct stored wanted = {number, offset, NULL, false};
-    return metadata->n_stored ? bsearch(&wanted, metadata->stored, metadata->n_stored,
-                                        sizeof(wanted), compare_stored)
-                              : NULL;
-}
-
-static enum phema_status index_storage(struct metadata *metadata, const struct pickle_node *storage,
-                                       struct phema_error *err)
-{
-    for (size_t i = 0; i + 1 < storage->items.n; i += 2) {
-        enum phema_status status =
-            note_stored(metadata, storage->items.at[i], storage->items.at[i + 1], err);
-        if (status)
-            return phema_fail_in(err, status, "storage_data");
-    }
-    if (metadata->n_stored)
-        qsort(metadata->stored, metadata->n_stored, sizeof(*metadata->stored), compare_stored);
-    for (size_t i = 1; i < metadata->n_stored; i++) {
-        if (compare_stored(&metadata->stored[i - 1], &metadata->stored[i]) != 0)
-            continue;
-        struct phema_span name = name_of(metadata, metadata->stored[i].number);
-        (void)fail_expected(err, "each piece once in storage_data, found one twice");
-        return fail_in_tensor(err, PHEMA_ERR_FILE, (const char *)name.data, name.size);
-    }
-    return PHEMA_OK;
-}
-
-static enum phema_status read_place(struct place *place, const struct stored *stored,
-                                    struct phema_error *err)
-{
-    const struct pickle_node *transforms = pickle_field(stored->info, "transform_descriptors");
-    bool is_sequence = pickle_is(transforms, PICKLE_LIST) || pickle_is(transforms, PICKLE_TUPLE);
-    if (transforms && transforms->kind != PICKLE_NONE && (!is_sequence || transforms->items.n > 0))
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "is stored compressed or otherwise transformed, which is not read; save "
-                          "it without extensions");
-    const struct pickle_node *path = pickle_field(stored->info, "relative_path");
-    const struct pickle_node *offset = pickle_field(stored->info, "offset");
-    const struct pickle_node *length = pickle_field(stored->info, "length");
-    if (!pickle_is(path, PICKLE_TEXT) || path->span.size > MAX_NAME_BYTES ||
-        !pickle_is_count(offset) || !pickle_is_count(length))
-        return fail_expected(err, "a _StorageInfo with relative_path, and offset and length of 0 "
-                                  "or more");
-    *place = (struct place){path->span, (uint64_t)offset->integer, (uint64_t)length->integer};
-    return PHEMA_OK;
-}
-
-/* All entries of storage_data are checked but for their places. The caller clears the metadata,
- * even after a failure. */
-static enum phema_status read_metadata(struct metadata *metadata, struct phema_span content,
-                                       const struct phema_checkpoint_options *options,
-                                       struct phema_error *err)
-{
-    const struct pickle_host host = {.options = options, .is_distributed = true};
-    struct pickle_node *root = NULL;
-    size_t used = 0;
-    enum phema_status status = pickle_read(&root, &used, content, &metadata->nodes, &host, err);
-    if (status)
-        return status;
-    if (used != content.size)
-        return phema_fail(err, PHEMA_ERR_FILE, "has %zu bytes behind its end, expected none",
-                          content.size - used);
-    if (!pickle_is_record(root, METADATA_CLASS("Metadata")))
-        return fail_expected(err, "the Metadata of torch.distributed.checkpoint as its object");
-    metadata->values = pickle_field(root, "state_dict_metadata");
-    metadata->paths = pickle_field(root, "planner_data");
-    const struct pickle_node *storage = pickle_field(root, "storage_data");
-    if (!pickle_is(metadata->values, PICKLE_DICT) || !pickle_is(storage, PICKLE_DICT))
-        return fail_expected(err, "Metadata with dicts as state_dict_metadata and storage_data");
-    status = index_names(metadata, err);
-    return status ? status : index_storage(metadata, storage, err);
-}
-
-static void clear_metadata(struct metadata *metadata)
-{
-    name_table_clear(&metadata->names);
-    free(metadata->stored);
-    phema_arena_clear(&metadata->nodes);
-}
-
-/* The state dict was flattened. If it held one dict alone, as {"model": ...}, all names begin with
- * that key, which is no part of theirs. {NULL, 0}: it held several. */
-static struct phema_span find_root_key(const struct metadata *metadata)
-{
-    static const struct phema_span none = {NULL, 0};
-    const struct pickle_node *paths = metadata->paths, *key = NULL;
-    if (!pickle_is(paths, PICKLE_DICT))
-        return none;
-    for (size_t i = 0; i + 1 < paths->items.n; i += 2) {
-        const struct pickle_node *path = paths->items.at[i + 1];
-        if (!pickle_is(path, PICKLE_TUPLE) || path->items.n < 2 ||
-            !pickle_is(path->items.at[0], PICKLE_TEXT))
-            return none;
-        const struct pickle_node *first = path->items.at[0];
-        if (key && phema_bytes_compare(key->span.data, key->span.size, first->span.data,
-                                       first->span.size) != 0)
-            return none;
-        key = first;
-    }
-    return key && !memchr(key->span.data, '\0', key->span.size) ? key->span : none;
 }
 
 /* ---- Archives ---- */
@@ -275,12 +50,12 @@ static enum phema_status find_file(size_t *out, struct distributed *distributed,
 #define ARCHIVE_EDGE ((uint64_t)4096)
 
 /* The file and the place of an archive that storage_data names; NULL: find_data says why. */
-static const struct phema_file *find_archive(struct place *place, struct distributed *distributed,
-                                             size_t i)
+static const struct phema_file *find_archive(struct dcp_place *place,
+                                             struct distributed *distributed, size_t i)
 {
     struct phema_error ignored;
     size_t file = 0;
-    if (read_place(place, &distributed->metadata.stored[i], &ignored) ||
+    if (dcp_read_place(place, &distributed->metadata.stored[i], &ignored) ||
         find_file(&file, distributed, place->path, &ignored))
         return NULL;
     return phema_checkpoint_file(distributed->checkpoint, file);
@@ -288,7 +63,7 @@ static const struct phema_file *find_archive(struct place *place, struct distrib
 
 static bool is_archive_cached(struct distributed *distributed, size_t i)
 {
-    struct place place = {0};
+    struct dcp_place place = {0};
     const struct phema_file *file = find_archive(&place, distributed, i);
     return !file || phema_file_is_cached_at(file, place.offset);
 }
@@ -298,7 +73,7 @@ static bool is_archive_cached(struct distributed *distributed, size_t i)
 static void prefetch_archives(struct distributed *distributed)
 {
     size_t n = distributed->metadata.n_stored;
-    struct place place = {0};
+    struct dcp_place place = {0};
     for (size_t i = 0; i < n; i++) /* the order of the files does not depend on the page cache */
         (void)find_archive(&place, distributed, i);
     if (n < 2 || (is_archive_cached(distributed, 0) && is_archive_cached(distributed, n / 2) &&
@@ -318,13 +93,13 @@ static void prefetch_archives(struct distributed *distributed)
 
 /* Finds the place of a piece in storage_data. No place: an empty piece that equals an earlier one,
  * as ranks without a share have them. */
-static enum phema_status claim_place(struct place *place, bool *has_place,
-                                     struct metadata *metadata, size_t number,
+static enum phema_status claim_place(struct dcp_place *place, bool *has_place,
+                                     struct dcp_metadata *metadata, size_t number,
                                      const struct pickle_node *offset,
                                      const struct phema_chunk *piece, unsigned rank,
                                      struct phema_error *err)
 {
-    struct stored *stored = find_stored(metadata, number, offset);
+    struct dcp_stored *stored = dcp_find_stored(metadata, number, offset);
     struct phema_name_buffer shown;
     if (!stored)
         return phema_fail(err, PHEMA_ERR_FILE, "storage_data does not say where the piece at %s is",
@@ -339,7 +114,7 @@ static enum phema_status claim_place(struct place *place, bool *has_place,
         return phema_fail(err, PHEMA_ERR_FILE, "two pieces begin at %s: they overlap",
                           format_index(&shown, piece->start, rank));
     stored->is_claimed = true;
-    return read_place(place, stored, err);
+    return dcp_read_place(place, stored, err);
 }
 
 static enum phema_status check_archived(const struct phema_tensor *archived,
@@ -360,7 +135,7 @@ static enum phema_status check_archived(const struct phema_tensor *archived,
 
 /* Finds the data of a piece whose start and size are known. */
 static enum phema_status find_data(struct phema_chunk *piece, struct distributed *distributed,
-                                   const struct phema_tensor *tensor, const struct place *place,
+                                   const struct phema_tensor *tensor, const struct dcp_place *place,
                                    struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = distributed->checkpoint;
@@ -390,13 +165,14 @@ static enum phema_status read_piece(struct phema_chunk *piece, bool *is_used,
                                     const struct phema_tensor *tensor, size_t number,
                                     const struct pickle_node *node, struct phema_error *err)
 {
-    if (!pickle_is_record(node, METADATA_CLASS("ChunkStorageMetadata")))
+    if (!pickle_is_record(node, DCP_METADATA_CLASS("ChunkStorageMetadata")))
         return fail_expected(err, "ChunkStorageMetadata as chunks");
     struct phema_arena *arena = &distributed->checkpoint->arena;
     const struct pickle_node *offsets = pickle_field(node, "offsets");
     const struct pickle_node *sizes = pickle_field(node, "sizes");
     unsigned rank = tensor->rank;
-    if (!is_size(offsets) || !is_size(sizes) || offsets->items.n != rank || sizes->items.n != rank)
+    if (!dcp_is_size(offsets) || !dcp_is_size(sizes) || offsets->items.n != rank ||
+        sizes->items.n != rank)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected offsets and sizes of each piece as torch.Size of %u "
                           "dimensions",
@@ -405,7 +181,7 @@ static enum phema_status read_piece(struct phema_chunk *piece, bool *is_used,
     piece->size = pickle_copy_sizes(arena, sizes);
     if (!piece->start || !piece->size)
         return phema_fail_memory(err);
-    struct place place = {0};
+    struct dcp_place place = {0};
     enum phema_status status =
         claim_place(&place, is_used, &distributed->metadata, number, offsets, piece, rank, err);
     if (!status)
@@ -446,8 +222,8 @@ static enum phema_status read_pieces(struct phema_tensor *tensor, struct distrib
 static enum phema_status read_dtype(struct phema_tensor *tensor,
                                     const struct pickle_node *properties, struct phema_error *err)
 {
-    bool is_known = pickle_is_record(properties, METADATA_CLASS("TensorProperties")) ||
-                    pickle_is_record(properties, OLD_PROPERTIES);
+    bool is_known = pickle_is_record(properties, DCP_METADATA_CLASS("TensorProperties")) ||
+                    pickle_is_record(properties, DCP_OLD_PROPERTIES);
     const struct pickle_node *state = is_known ? properties->record->state : NULL;
     const struct pickle_node *dtype =
         pickle_is(state, PICKLE_TUPLE) && state->items.n ? state->items.at[0] : NULL;
@@ -468,14 +244,14 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
 {
     struct phema_checkpoint *checkpoint = distributed->checkpoint;
     const struct pickle_node *value = distributed->metadata.values->items.at[2 * number + 1];
-    if (!pickle_is_record(value, METADATA_CLASS("TensorStorageMetadata")))
+    if (!pickle_is_record(value, DCP_METADATA_CLASS("TensorStorageMetadata")))
         return fail_expected(err, "TensorStorageMetadata or BytesStorageMetadata");
     struct phema_tensor tensor = {0};
     enum phema_status status = read_dtype(&tensor, pickle_field(value, "properties"), err);
     if (status)
         return status;
     const struct pickle_node *size = pickle_field(value, "size");
-    if (!is_size(size))
+    if (!dcp_is_size(size))
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected as its size a torch.Size of at most %d dimensions",
                           PHEMA_MAX_RANK);
@@ -494,7 +270,7 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
         return phema_fail(err, PHEMA_ERR_FILE,
                           "the tensors share lists of pieces, as no real metadata do");
     distributed->chunks_left -= list->items.n;
-    struct phema_span name = name_of(&distributed->metadata, number);
+    struct phema_span name = dcp_name_of(&distributed->metadata, number);
     if (!set_part_name(&tensor, &checkpoint->arena, checkpoint->part, name))
         return phema_fail_memory(err);
     status = read_pieces(&tensor, distributed, number, &list->items, err);
@@ -503,11 +279,11 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
 
 static enum phema_status read_tensors(struct distributed *distributed, struct phema_error *err)
 {
-    const struct metadata *metadata = &distributed->metadata;
+    const struct dcp_metadata *metadata = &distributed->metadata;
     for (size_t i = 0; i < metadata->values->items.n / 2; i++) {
-        struct phema_span name = name_of(metadata, i);
+        struct phema_span name = dcp_name_of(metadata, i);
         enum phema_status status =
-            is_tensor(metadata, i) ? read_tensor(distributed, i, err) : PHEMA_OK;
+            dcp_is_tensor(metadata, i) ? read_tensor(distributed, i, err) : PHEMA_OK;
         if (status)
             return fail_in_tensor(err, status, (const char *)name.data, name.size);
     }
@@ -520,24 +296,24 @@ static enum phema_status read_tensors(struct distributed *distributed, struct ph
  * name. No other object is opened. One that is no number, or damaged, tells nothing. */
 static void read_counter(struct distributed *distributed)
 {
-    const struct stored *counter = &distributed->metadata.counter;
-    struct place place = {0};
+    const struct dcp_stored *counter = &distributed->metadata.counter;
+    struct dcp_place place = {0};
     struct phema_span archive;
     struct phema_error ignored = {0};
     size_t file = 0;
     if (counter->info && !distributed->checkpoint->part.size &&
-        !read_place(&place, counter, &ignored) &&
+        !dcp_read_place(&place, counter, &ignored) &&
         !find_file(&file, distributed, place.path, &ignored) &&
         phema_span_part(&archive, checkpoint_content(distributed->checkpoint, file), place.offset,
                         place.size))
-        (void)!torch_zip_list_values(distributed->checkpoint, COUNTER_NAME, archive, file,
+        (void)!torch_zip_list_values(distributed->checkpoint, DCP_COUNTER_NAME, archive, file,
                                      place.offset, distributed->options, &ignored);
 }
 
 static enum phema_status keep_root_key(struct distributed *distributed, struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = distributed->checkpoint;
-    struct phema_span key = find_root_key(&distributed->metadata);
+    struct phema_span key = dcp_root_key(&distributed->metadata);
     if (!key.size || checkpoint->part.size)
         return PHEMA_OK;
     checkpoint->root_key = phema_arena_copy(&checkpoint->arena, (const char *)key.data, key.size);
@@ -552,7 +328,7 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
     struct phema_span content = checkpoint_content(checkpoint, checkpoint->base);
     checkpoint->files[checkpoint->base].is_metadata = true;
     distributed.chunks_left = content.size;
-    enum phema_status status = read_metadata(&distributed.metadata, content, options, err);
+    enum phema_status status = dcp_read_metadata(&distributed.metadata, content, options, err);
     if (!status) {
         prefetch_archives(&distributed);
         status = read_tensors(&distributed, err);
@@ -562,7 +338,7 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
     if (!status)
         read_counter(&distributed);
     name_table_clear(&distributed.files);
-    clear_metadata(&distributed.metadata);
+    dcp_clear_metadata(&distributed.metadata);
     return status;
 }
 
@@ -577,12 +353,12 @@ struct record_list {
 
 /* Of the zip of one piece. Places in files that no piece uses are ignored. */
 static enum phema_status add_records(struct record_list *list, const char *metadata_label,
-                                     const struct stored *stored, struct phema_error *err)
+                                     const struct dcp_stored *stored, struct phema_error *err)
 {
-    struct place place = {0};
+    struct dcp_place place = {0};
     size_t file = 0;
     struct phema_span archive;
-    enum phema_status status = read_place(&place, stored, err);
+    enum phema_status status = dcp_read_place(&place, stored, err);
     if (status)
         return status;
     const char *slash = strrchr(metadata_label, '/');
@@ -600,13 +376,13 @@ static enum phema_status add_records(struct record_list *list, const char *metad
 static enum phema_status add_part_records(struct record_list *list, size_t metadata_file,
                                           struct phema_error *err)
 {
-    struct metadata metadata = {0};
+    struct dcp_metadata metadata = {0};
     const char *label = phema_checkpoint_file_label(list->checkpoint, metadata_file);
-    enum phema_status status =
-        read_metadata(&metadata, checkpoint_content(list->checkpoint, metadata_file), NULL, err);
+    enum phema_status status = dcp_read_metadata(
+        &metadata, checkpoint_content(list->checkpoint, metadata_file), NULL, err);
     for (size_t i = 0; i < metadata.n_stored && !status; i++)
         status = add_records(list, label, &metadata.stored[i], err);
-    clear_metadata(&metadata);
+    dcp_clear_metadata(&metadata);
     return status;
 }
 
