@@ -167,10 +167,11 @@ void leave_out_unfinished(struct candidate_list *candidates)
             fault = phema_arena_printf(candidates->arena,
                                        "without %s: its trainer has not finished it", last);
             fault = fault ? fault : "its trainer has not finished it";
-        } else if (lacks_metadata(candidate->path))
+        } else if (lacks_metadata(candidate->path)) {
             fault = "without .metadata: its trainer has not finished it";
-        else if (megatron_has_backend(candidate->path, "zarr"))
+        } else if (megatron_has_backend(candidate->path, "zarr")) {
             fault = "written by Megatron with the backend zarr; expected torch_dist";
+        }
         if (!fault)
             continue;
         candidates_leave_out(candidates, candidate, fault);
