@@ -28,10 +28,17 @@ struct phema_betas {
     const uint64_t *steps; /* [n] */
     const double *betas;   /* [n] */
     size_t n;
+    /* Files hold the average times this, the sum of all weights so far: of float32 arithmetic, of
+     * an average from zeros. [n]; NULL: 1 */
+    const double *scales;
 };
 
 /* How many of the steps are not later than t. */
 size_t phema_betas_count(const struct phema_betas *betas, double t);
+
+struct phema_profile;
+/* By what a file holds the average multiplied. */
+double phema_profile_scale(const struct phema_profile *profile);
 
 /* How a snapshot or a target weighs the past. A power-function EMA that is updated at every step:
  * p(tau) = (gamma+1) tau^gamma / t^(gamma+1) on [0, t] (eq. 123). With update_every U > 1: the
@@ -192,6 +199,10 @@ PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *spe
 
 /* True for an EMA that is defined step by step: it says itself when it is updated. */
 bool phema_spec_is_stepwise(const struct phema_spec *spec);
+
+/* Before the first profile of a spec: snapshots with it hold float32. Classes that multiply by beta
+ * and add 1 - beta times the parameters round both then, unless the text says an arithmetic. */
+void phema_spec_set_float32(struct phema_spec *spec);
 
 /* The profile of the average that ends at t. Its betas may continue after t, and are shared by all
  * ends.

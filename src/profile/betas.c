@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* betas.c - averages that are kept by a table of betas: from files, or step by step as trainers make
- * them whose averages have no closed form: diffusers, torchtitan, Lightning, TRL. */
+/* betas.c - averages that are kept by a table of betas: from files, or step by step as a rule
+ * (rules.c) or TRL makes them. */
 #include "spec.h"
 
 #include <float.h>
@@ -14,94 +14,6 @@
 
 /* A step of 16 digits, a beta of 25, and blanks; longer lines are refused. */
 #define MAX_LINE ((size_t)256)
-
-/* Whether 1 - rest rounds to one double although the last two bits of rest, from libm, may be
- * wrong. A long training has a million betas, and quad takes a microsecond: it is used only where
- * this fails, so that every machine has the same betas. */
-static bool is_certain(double *out, double rest)
-{
-    double slack = 2 * DBL_EPSILON * rest;
-    *out = 1 - rest;
-    return 1 - (rest + slack) == 1 - (rest - slack);
-}
-
-/* ---- diffusers ---- */
-
-static double one_minus_power(double base, double exponent)
-{
-    double value;
-    if (is_certain(&value, pow(base, -exponent)))
-        return value;
-    return (double)(1 - phema_quad_pow((phema_quad)base, -(phema_quad)exponent));
-}
-
-/* EMAModel.get_decay (src/diffusers/training_utils.py): the optimisation step is counted before the
- * decay is computed, so the first step copies the parameters. */
-static double diffusers_beta(const struct phema_spec_term *term, uint64_t optimization_step)
-{
-    double step = (double)optimization_step - spec_value(term, "update-after") - 1;
-    if (step <= 0)
-        return 0;
-    double value =
-        spec_value(term, "warmup") != 0
-            ? one_minus_power(1 + step / spec_value(term, "inv-gamma"), spec_value(term, "power"))
-            : (1 + step) / (10 + step);
-    return fmax(fmin(value, spec_value(term, "decay")), spec_value(term, "min-decay"));
-}
-
-/* ---- torchtitan ---- */
-
-/* 2^-x */
-static double halved(double x)
-{
-    double value;
-    if (is_certain(&value, -expm1(-M_LN2 * x)))
-        return value;
-    return (double)phema_quad_pow(2, -(phema_quad)x);
-}
-
-/* torchtitan's EMA, whose half-life is a fraction of the updates so far: at update k the decay is
- * 2^(-1/(fraction k)). Which steps are updates, and what k is, depends on its version: count since
- * September 2026 (components/ema), floor in August, counter for some days between, steps before. */
-static bool titan_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
-{
-    double since = (double)step - spec_value(term, "start"), every = spec_value(term, "every");
-    double bias = spec_value(term, "bias"), k = 0;
-    enum titan_counting counting = (enum titan_counting)spec_value(term, "counting");
-    if (since < (counting == TITAN_COUNT ? 1 : 0) || fmod(since, every) != 0)
-        return false;
-    switch (counting) {
-    case TITAN_COUNT:
-        k = since / every + bias;
-        break;
-    case TITAN_COUNTER: /* its first update has k = 1; there is no step 0 */
-        k = since / every + (spec_value(term, "start") > 0) + bias;
-        break;
-    case TITAN_FLOOR:
-        k = fmax(floor((since + bias) / every), 1);
-        break;
-    case TITAN_STEPS:
-        k = fmax(since + bias, 1);
-        break;
-    }
-    double decay = spec_value(term, "decay");
-    *beta = isnan(decay) ? halved(1 / (spec_value(term, "fraction") * k)) : decay;
-    return true;
-}
-
-/* ---- Lightning ---- */
-
-/* EMAWeightAveraging (lightning.pytorch.callbacks.weight_averaging): updated after the steps 1, 1 +
- * every, ... that are later than start; the first update copies the parameters. */
-static bool lightning_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
-{
-    double before = (double)step - 1, start = spec_value(term, "start");
-    double every = spec_value(term, "every");
-    if (before < start || fmod(before, every) != 0)
-        return false;
-    *beta = before - every < start ? 0 : spec_value(term, "decay");
-    return true;
-}
 
 /* ---- TRL ---- */
 
@@ -132,21 +44,9 @@ static bool bema_beta(double *beta, const struct phema_spec_term *term, uint64_t
     double since = (double)step - spec_value(term, "after");
     if (since < 0 || fmod(since, spec_value(term, "every")) != 0)
         return false;
-    double value = one_minus_power(bema_age(term, (double)step), spec_value(term, "ema-power"));
+    double value =
+        spec_one_minus_power(bema_age(term, (double)step), spec_value(term, "ema-power"));
     *beta = since > 0 ? fmin(value, 1 - spec_value(term, "min-ema")) : 0;
-    return true;
-}
-
-/* The beta of a step, from 1 on; false: the trainer does not update its average there. */
-static bool trainer_beta(double *beta, const struct phema_spec_term *term, uint64_t step)
-{
-    if (term->kind->build == BUILD_TITAN)
-        return titan_beta(beta, term, step);
-    if (term->kind->build == BUILD_LIGHTNING)
-        return lightning_beta(beta, term, step);
-    if (term->kind->build == BUILD_BEMA)
-        return bema_beta(beta, term, step);
-    *beta = diffusers_beta(term, step);
     return true;
 }
 
@@ -155,6 +55,7 @@ static bool trainer_beta(double *beta, const struct phema_spec_term *term, uint6
 static enum phema_status add_step(struct phema_spec_term *term, struct phema_arena *arena,
                                   uint64_t step, double beta, struct phema_error *err)
 {
+    bool has_scales = term->rule.is_scaled;
     if (term->known.n == SPEC_MAX_STEPS)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "has more than %zu steps", SPEC_MAX_STEPS);
     if (term->known.n == term->capacity) {
@@ -164,16 +65,23 @@ static enum phema_status add_step(struct phema_spec_term *term, struct phema_are
                               "the steps of all profiles take more than 2 GiB");
         uint64_t *steps = phema_arena_array(arena, capacity, sizeof(*steps));
         double *betas = phema_arena_array(arena, capacity, sizeof(*betas));
-        if (!steps || !betas)
+        double *scales = phema_arena_array(arena, has_scales ? capacity : 1, sizeof(*scales));
+        if (!steps || !betas || !scales)
             return phema_fail_memory(err);
         if (term->known.n) {
             memcpy(steps, term->steps, term->known.n * sizeof(*steps));
             memcpy(betas, term->betas, term->known.n * sizeof(*betas));
         }
+        if (term->known.n && has_scales)
+            memcpy(scales, term->scales, term->known.n * sizeof(*scales));
         term->known.steps = term->steps = steps;
         term->known.betas = term->betas = betas;
+        term->scales = scales;
+        term->known.scales = has_scales ? scales : NULL;
         term->capacity = capacity;
     }
+    if (has_scales)
+        term->scales[term->known.n] = term->sum;
     term->steps[term->known.n] = step;
     term->betas[term->known.n++] = beta;
     return PHEMA_OK;
@@ -243,10 +151,10 @@ PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena 
     return status ? phema_fail_in(err, status, "%s", term->path) : PHEMA_OK;
 }
 
-/* ---- Trainers ---- */
+/* ---- Rules ---- */
 
-static enum phema_status follow_trainer(struct phema_spec_term *term, double t,
-                                        struct phema_arena *arena, struct phema_error *err)
+static enum phema_status follow_rule(struct phema_spec_term *term, double t,
+                                     struct phema_arena *arena, struct phema_error *err)
 {
     if (t >= (double)SPEC_MAX_STEPS)
         return phema_fail(err, PHEMA_ERR_RESOURCE,
@@ -256,7 +164,10 @@ static enum phema_status follow_trainer(struct phema_spec_term *term, double t,
     enum phema_status status = PHEMA_OK;
     while (!status && (double)(term->n_followed + 1) <= t) {
         double beta = 0;
-        if (trainer_beta(&beta, term, ++term->n_followed))
+        uint64_t step = ++term->n_followed;
+        bool is_update = term->kind->build == BUILD_BEMA ? bema_beta(&beta, term, step)
+                                                         : spec_rule_beta(&beta, term, step);
+        if (is_update)
             status = add_step(term, arena, term->n_followed, beta, err);
     }
     return status;
@@ -267,10 +178,8 @@ static enum phema_status follow_trainer(struct phema_spec_term *term, double t,
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err)
 {
-    enum spec_build build = term->kind->build;
-    if (build == BUILD_DIFFUSERS || build == BUILD_TITAN || build == BUILD_LIGHTNING ||
-        build == BUILD_BEMA) {
-        enum phema_status status = follow_trainer(term, t, arena, err);
+    if (term->is_stepped || term->kind->build == BUILD_BEMA) {
+        enum phema_status status = follow_rule(term, t, arena, err);
         if (status)
             return status;
     }

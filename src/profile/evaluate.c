@@ -15,6 +15,16 @@ size_t phema_betas_count(const struct phema_betas *betas, double t)
     return low;
 }
 
+double phema_profile_scale(const struct phema_profile *profile)
+{
+    const struct phema_betas *betas = profile->betas;
+    if (profile->shape != PHEMA_SHAPE_TABLE || !betas->scales)
+        return 1;
+    /* a reset begins the sum with 1, as the training does */
+    size_t n = phema_betas_count(betas, profile->t - profile->reset);
+    return n ? betas->scales[n - 1] : 1;
+}
+
 /* ---- Curves ---- */
 
 static double share_between(double at, double begin, double end, double before, double after)

@@ -5,16 +5,14 @@
 #include "phema/profile.h"
 #include "phema/span.h"
 
-#define SPEC_MAX_KEYS 7
+#define SPEC_MAX_KEYS 15
 
 enum spec_build {
     BUILD_POWER,
     /* EMAs defined step by step */
     BUILD_EMA,
     BUILD_RAMPED,
-    BUILD_DIFFUSERS,
-    BUILD_TITAN,
-    BUILD_LIGHTNING,
+    BUILD_CLASS, /* the class of a library: rules.c */
     BUILD_COSMOS,
     /* other averages */
     BUILD_WINDOW,
@@ -33,7 +31,15 @@ enum spec_build {
     BUILD_WSM_MINUS_SQRT
 };
 
-enum spec_type { SPEC_NUMBER, SPEC_TIME, SPEC_COUNT, SPEC_YES_NO, SPEC_CHOICE };
+/* SPEC_WARMUP: a form and up to SPEC_FORM_NUMBERS numbers, which are values of the nameless keys
+ * after it. */
+enum spec_type { SPEC_NUMBER, SPEC_TIME, SPEC_COUNT, SPEC_YES_NO, SPEC_CHOICE, SPEC_WARMUP };
+#define SPEC_FORM_NUMBERS 2
+
+/* Ranges of keys */
+#define A_SHARE  SPEC_NUMBER, 0, 1, "a number from 0 to 1"
+#define A_PERIOD SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9"
+#define A_START  SPEC_COUNT, 0, 1e9, "a count up to 1e9"
 
 struct spec_key {
     const char *name;
@@ -44,12 +50,54 @@ struct spec_key {
     bool is_needed;
 };
 
+/* ---- rules.c: one family of recurrences, docs/numerics.md ---- */
+
+/* The form of a warm-up, by index of its row there. */
+enum spec_form {
+    FORM_NONE,
+    FORM_RATIO,
+    FORM_POWER,
+    FORM_EXP,
+    FORM_LINEAR,
+    FORM_COSINE,
+    FORM_RAMP,
+    FORM_KARRAS
+};
+
+/* What steps up to the start do. COPIES: the updates of these steps copy the parameters; FOLLOWS:
+ * all of them do. */
+enum spec_before { BEFORE_HOLDS, BEFORE_COPIES, BEFORE_FOLLOWS };
+#define SPEC_BEFORE "hold|copy|follow"
+
+/* Steps k, from 1 on, that are phase modulo every and later than start are updates,
+ * e = beta e + (1 - beta) theta with beta = f(n) of the form, at least `least` and at most `most`;
+ * n = k - start + offset, or the number of the update + offset. */
+struct spec_rule {
+    enum spec_form form;
+    double numbers[SPEC_FORM_NUMBERS];
+    double most, least;
+    double every, phase, start, offset;
+    double lowest_n; /* n is at least this */
+    enum spec_before before;
+    bool copies_first; /* the first update has beta 0 */
+    bool counts_updates;
+    bool begins_with_0; /* from zeros, divided by the sum of its weights */
+    bool is_scaled;     /* files are not divided by it */
+    bool is_mul_f32;    /* beta and 1 - beta are rounded to float32, and their sum is not 1 */
+};
+
+struct phema_spec_term;
+
 struct spec_kind {
     const char *name;
     enum spec_build build;
     struct spec_key keys[SPEC_MAX_KEYS]; /* a value without a name belongs to the first */
     bool is_bare;                        /* its one key needs no name */
     bool takes_path;
+    /* of classes: changes the rule that the keys decay, every, start and arithmetic have set */
+    void (*set_rule)(struct spec_rule *rule, const struct phema_spec_term *term);
+    const char *of_class;  /* and its version */
+    bool has_alternatives; /* its first two keys exclude each other */
 };
 
 struct phema_spec_term {
@@ -60,9 +108,30 @@ struct phema_spec_term {
     struct phema_betas known;
     uint64_t n_followed; /* steps of a trainer up to here are known */
     uint64_t *steps;
-    double *betas;
+    double *betas, *scales;
     size_t capacity;
+    struct spec_rule rule;
+    bool is_stepped; /* the rule has no closed form */
+    uint64_t n_updates;
+    double sum; /* of the weights of a rule where it is not 1 */
 };
+
+/* The kinds that are classes of libraries: what each sets in its rule. */
+extern const struct spec_kind spec_classes[];
+extern const size_t spec_n_classes;
+/* The forms of warm-ups: a name, ranges and defaults of its numbers. */
+extern const struct spec_warmup {
+    const char *name;
+    struct spec_key numbers[SPEC_FORM_NUMBERS];
+} spec_warmups[];
+extern const size_t spec_n_warmups;
+void spec_set_ema(struct spec_rule *rule, const struct phema_spec_term *term);
+/* The beta of a step, from 1 on, of all steps in order; false: the average does not change. */
+bool spec_rule_beta(double *beta, struct phema_spec_term *term, uint64_t step);
+/* Sets the rule of a term whose values are known. */
+void spec_set_rule(struct phema_spec_term *term);
+/* 1 - base^-exponent, correctly rounded */
+double spec_one_minus_power(double base, double exponent);
 
 /* ---- spec_kinds.c ---- */
 
@@ -88,10 +157,6 @@ PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
                                   const struct phema_spec_term *term, struct phema_error *err);
 
 /* ---- betas.c ---- */
-
-/* How titan:counting counts its updates, by index of the word. */
-enum titan_counting { TITAN_COUNT, TITAN_COUNTER, TITAN_FLOOR, TITAN_STEPS };
-#define TITAN_COUNTINGS "count|counter|floor|steps"
 
 /* TRL's BEMACallback: its last update until t, or 0; and the factor of the bias there. */
 double spec_bema_update(const struct phema_spec_term *term, double t);

@@ -14,93 +14,63 @@
 #define A_TIME SPEC_TIME, 1e-6, 0x1p53, "a time from 1e-6 to 2^53"
 /* The most unknowns of a Gram matrix. */
 #define A_COUNT SPEC_COUNT, 1, 8192, "a count from 1 to 8192"
-#define A_SHARE SPEC_NUMBER, 0, 1, "a number from 0 to 1"
 
+#define KIND(its_name, its_build, ...) .name = its_name, .build = its_build, .keys = {__VA_ARGS__}
+#define LENGTH                         "length", A_TIME, NONE, true
+#define N_SNAPSHOTS                    "n", A_COUNT, NONE, true
+#define A_RAMP                         SPEC_NUMBER, 1e-6, 1e6, "a number from 1e-6 to 1e6"
+
+/* All kinds but the classes of libraries. */
 static const struct spec_kind kinds[] = {
-    {"power",
-     BUILD_POWER,
-     {{"sigma", SPEC_NUMBER, -DBL_MAX, DBL_MAX, "a number", NONE, false},
-      {"gamma", SPEC_NUMBER, -0.5 + 0x1p-54, 1e9, "a number above -0.5 and up to 1e9", NONE, false},
-      {"update-every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", NONE, false}},
-     false,
-     false},
-    {"ema",
-     BUILD_EMA,
-     {{"half-life", A_TIME, NONE, false},
-      {"decay", SPEC_NUMBER, DBL_MIN, 1 - 0x1p-53, "a number above 0 and below 1", NONE, false}},
-     false,
-     false},
+    {KIND("power", BUILD_POWER, {"sigma", SPEC_NUMBER, -DBL_MAX, DBL_MAX, "a number", NONE, false},
+          {"gamma", SPEC_NUMBER, -0.5 + 0x1p-54, 1e9, "a number above -0.5 and up to 1e9", NONE,
+           false},
+          {"update-every", A_PERIOD, NONE, false}),
+     .has_alternatives = true},
+    {KIND("ema", BUILD_EMA, {"half-life", A_TIME, NONE, false},
+          {"decay", SPEC_NUMBER, DBL_MIN, 1, "a number above 0 and below 1", NONE, false},
+          {"warmup", SPEC_WARMUP, 0, DBL_MAX, NULL, 0, false},
+          {"", SPEC_NUMBER, 0, 0, NULL, NONE, false}, /* its numbers */
+          {"", SPEC_NUMBER, 0, 0, NULL, NONE, false},
+          {"first", SPEC_CHOICE, 0, 1, "blend|copy", 0, false}, {"every", A_PERIOD, 1, false},
+          {"phase", A_START, 0, false}, {"start", A_START, 0, false},
+          {"before", SPEC_CHOICE, 0, 2, SPEC_BEFORE, BEFORE_HOLDS, false},
+          {"count", SPEC_CHOICE, 0, 1, "steps|updates", 0, false},
+          {"offset", SPEC_NUMBER, -1e9, 1e9, "a number from -1e9 to 1e9", 0, false},
+          {"min", A_SHARE, 0, false}, {"debias", SPEC_YES_NO, 0, 1, "yes or no", 0, false},
+          {"arithmetic", SPEC_CHOICE, 0, 1, "exact|mul-f32", 0, false}),
+     .set_rule = spec_set_ema, .has_alternatives = true},
     /* EDM and EDM2: ema_halflife_kimg and ema_rampup_ratio, whose default is EDM2's here */
-    {"edm-ema",
-     BUILD_RAMPED,
-     {{"half-life", A_TIME, NONE, true},
-      {"ramp", SPEC_NUMBER, 1e-6, 1e6, "a number from 1e-6 to 1e6", 0.09, false}},
-     false,
-     false},
-    {"diffusers",
-     BUILD_DIFFUSERS,
-     {{"decay", A_SHARE, 0.9999, false},
-      {"warmup", SPEC_YES_NO, 0, 1, "yes or no", 0, false},
-      {"inv-gamma", SPEC_NUMBER, 1e-6, 1e9, "a number from 1e-6 to 1e9", 1, false},
-      {"power", SPEC_NUMBER, 0, 1e3, "a number from 0 to 1000", 2.0 / 3, false},
-      {"update-after", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
-      {"min-decay", A_SHARE, 0, false}},
-     false,
-     false},
-    {"titan",
-     BUILD_TITAN,
-     {{"fraction", SPEC_NUMBER, 1e-6, 1e6, "a number from 1e-6 to 1e6", 0.05, false},
-      {"decay", SPEC_NUMBER, 0, 1 - 0x1p-53, "a number from 0 and below 1", NONE, false},
-      {"start", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
-      {"every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 1, false},
-      {"bias", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
-      {"counting", SPEC_CHOICE, 0, 3, TITAN_COUNTINGS, TITAN_COUNT, false}},
-     false,
-     false},
-    {"lightning",
-     BUILD_LIGHTNING,
-     {{"decay", A_SHARE, 0.999, false},
-      {"every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 1, false},
-      {"start", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false}},
-     false,
-     false},
-    {"cosmos",
-     BUILD_COSMOS,
-     {{"sigma-rel", SPEC_NUMBER, -DBL_MAX, DBL_MAX, "a number", 0.1, false},
-      {"shift", SPEC_COUNT, 0, 1e15, "a count up to 1e15", 0, false}},
-     false,
-     false},
-    {"window", BUILD_WINDOW, {{"length", A_TIME, NONE, true}}, true, false},
+    {KIND("edm-ema", BUILD_RAMPED, {"half-life", A_TIME, NONE, true},
+          {"ramp", A_RAMP, 0.09, false})},
+    /* the same with the default of StyleGAN2 and 3 */
+    {KIND("stylegan", BUILD_RAMPED, {"half-life", A_TIME, NONE, true},
+          {"ramp", A_RAMP, 0.05, false})},
+    {KIND("cosmos", BUILD_COSMOS,
+          {"sigma-rel", SPEC_NUMBER, -DBL_MAX, DBL_MAX, "a number", 0.1, false},
+          {"shift", SPEC_COUNT, 0, 1e15, "a count up to 1e15", 0, false})},
+    {KIND("window", BUILD_WINDOW, {LENGTH}), .is_bare = true},
     /* gradients that a linear decay scales: the uniform average, and shown as that */
-    {"linear", BUILD_WINDOW, {{"length", A_TIME, NONE, true}}, true, false},
-    {"cosine", BUILD_COSINE, {{"length", A_TIME, NONE, true}}, true, false},
-    {"minus-sqrt", BUILD_MINUS_SQRT, {{"length", A_TIME, NONE, true}}, true, false},
-    {"raw", BUILD_RAW, {{NULL, SPEC_NUMBER, 0, 0, NULL, 0, false}}, true, false},
-    {"table", BUILD_TABLE, {{NULL, SPEC_NUMBER, 0, 0, NULL, 0, false}}, true, true},
+    {KIND("linear", BUILD_WINDOW, {LENGTH}), .is_bare = true},
+    {KIND("cosine", BUILD_COSINE, {LENGTH}), .is_bare = true},
+    {KIND("minus-sqrt", BUILD_MINUS_SQRT, {LENGTH}), .is_bare = true},
+    {.name = "raw", .build = BUILD_RAW, .is_bare = true},
+    {.name = "table", .build = BUILD_TABLE, .is_bare = true, .takes_path = true},
     /* TRL's BEMACallback: update_freq, update_after, ema_power, bias_power, lag, multiplier and
      * min_ema_multiplier; a base below 1 would make negative weights */
-    {"bema",
-     BUILD_BEMA,
-     {{"every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 400, false},
-      {"after", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
-      {"ema-power", A_SHARE, 0.5, false},
-      {"bias-power", A_SHARE, 0.2, false},
-      {"lag", SPEC_NUMBER, 1, 1e9, "a number from 1 to 1e9", 10, false},
-      {"multiplier", SPEC_NUMBER, 0, 1e6, "a number up to 1e6", 1, false},
-      {"min-ema", A_SHARE, 0, false}},
-     false,
-     false},
-    {"sma", BUILD_UNIFORM, {{"n", A_COUNT, NONE, true}}, true, false},
-    {"wma", BUILD_ASCENDING, {{"n", A_COUNT, NONE, true}}, true, false},
-    {"ema-merge",
-     BUILD_RECURSIVE,
-     {{"alpha", SPEC_NUMBER, DBL_MIN, 1, "a number above 0 and up to 1", NONE, true},
-      {"n", A_COUNT, NONE, false}},
-     false,
-     false},
-    {"wsm-linear", BUILD_WSM_LINEAR, {{"n", A_COUNT, NONE, true}}, true, false},
-    {"wsm-cosine", BUILD_WSM_COSINE, {{"n", A_COUNT, NONE, true}}, true, false},
-    {"wsm-minus-sqrt", BUILD_WSM_MINUS_SQRT, {{"n", A_COUNT, NONE, true}}, true, false},
+    {KIND("bema", BUILD_BEMA, {"every", A_PERIOD, 400, false}, {"after", A_START, 0, false},
+          {"ema-power", A_SHARE, 0.5, false}, {"bias-power", A_SHARE, 0.2, false},
+          {"lag", SPEC_NUMBER, 1, 1e9, "a number from 1 to 1e9", 10, false},
+          {"multiplier", SPEC_NUMBER, 0, 1e6, "a number up to 1e6", 1, false},
+          {"min-ema", A_SHARE, 0, false})},
+    {KIND("sma", BUILD_UNIFORM, {N_SNAPSHOTS}), .is_bare = true},
+    {KIND("wma", BUILD_ASCENDING, {N_SNAPSHOTS}), .is_bare = true},
+    {KIND("ema-merge", BUILD_RECURSIVE,
+          {"alpha", SPEC_NUMBER, DBL_MIN, 1, "a number above 0 and up to 1", NONE, true},
+          {"n", A_COUNT, NONE, false})},
+    {KIND("wsm-linear", BUILD_WSM_LINEAR, {N_SNAPSHOTS}), .is_bare = true},
+    {KIND("wsm-cosine", BUILD_WSM_COSINE, {N_SNAPSHOTS}), .is_bare = true},
+    {KIND("wsm-minus-sqrt", BUILD_WSM_MINUS_SQRT, {N_SNAPSHOTS}), .is_bare = true},
 };
 
 const struct spec_kind *spec_kind_find(const char *name, size_t size)
@@ -108,6 +78,9 @@ const struct spec_kind *spec_kind_find(const char *name, size_t size)
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (phema_bytes_are(name, size, kinds[i].name))
             return &kinds[i];
+    for (size_t i = 0; i < spec_n_classes; i++)
+        if (phema_bytes_are(name, size, spec_classes[i].name))
+            return &spec_classes[i];
     return NULL;
 }
 
@@ -203,20 +176,30 @@ enum phema_status phema_spec_fail(struct phema_error *err, enum phema_status sta
     return phema_suggest(err, status, setting, is_slip ? corrected : find_example(text));
 }
 
+static void append_name(struct phema_strbuf *names, const char *name)
+{
+    phema_strbuf_printf(names, "%s%s", names->size ? ", " : "", name);
+}
+
 PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name, size_t size,
                                  struct phema_error *err)
 {
     struct phema_strbuf known = {0};
-    size_t n = kind ? spec_n_keys(kind) : ARRAY_LEN(kinds);
-    for (size_t i = 0; i < n; i++)
-        phema_strbuf_printf(&known, "%s%s", i ? ", " : "",
-                            kind ? kind->keys[i].name : kinds[i].name);
+    for (size_t i = 0; kind && i < spec_n_keys(kind); i++)
+        if (kind->keys[i].name[0])
+            append_name(&known, kind->keys[i].name);
+    for (size_t i = 0; !kind && i < ARRAY_LEN(kinds); i++)
+        append_name(&known, kinds[i].name);
+    for (size_t i = 0; !kind && i < spec_n_classes; i++)
+        append_name(&known, spec_classes[i].name);
     struct phema_name_buffer shown;
     (void)phema_name_escape(&shown, name, size);
     enum phema_status status = phema_strbuf_check(&known, err);
     if (!status && kind)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "unknown key '%s' of %s; known are %s",
-                            shown.text, kind->name, known.data);
+        status =
+            phema_fail(err, PHEMA_ERR_USAGE, "unknown key '%s' of %s%s%s%s; known are %s",
+                       shown.text, kind->name, kind->of_class ? " (" : "",
+                       kind->of_class ? kind->of_class : "", kind->of_class ? ")" : "", known.data);
     else if (!status)
         status = phema_fail(err, PHEMA_ERR_USAGE, "unknown profile '%s'; known are %s", shown.text,
                             known.data);

@@ -24,7 +24,9 @@ static void append_value(struct phema_strbuf *text, const struct spec_key *key, 
     struct phema_span word = {0};
     if (key->type == SPEC_CHOICE)
         word = spec_choice_word(key, value);
-    if (key->type == SPEC_CHOICE)
+    if (key->type == SPEC_WARMUP)
+        phema_strbuf_puts(text, spec_warmups[(size_t)value].name);
+    else if (key->type == SPEC_CHOICE)
         phema_strbuf_append(text, (const char *)word.data, word.size);
     else if (key->type == SPEC_YES_NO)
         phema_strbuf_puts(text, value != 0 ? "yes" : "no");
@@ -54,10 +56,10 @@ static void append_term(struct phema_strbuf *text, const struct phema_spec_term 
         if (!is_written(term, i))
             continue;
         phema_strbuf_append(text, &separator, 1);
-        if (!term->kind->is_bare)
+        if (!term->kind->is_bare && key->name[0])
             phema_strbuf_printf(text, "%s=", key->name);
         append_value(text, key, term->values[i]);
-        separator = ',';
+        separator = key->type == SPEC_WARMUP ? ':' : ',';
     }
     if (term->path)
         phema_strbuf_printf(text, ":%s", term->path);
@@ -162,6 +164,9 @@ static enum phema_status parse_value(double *out, const struct spec_key *key, co
         break;
     case SPEC_CHOICE:
         value = spec_choice_find(key, text);
+        break;
+    case SPEC_WARMUP: /* parse_warmup */
+        break;
     }
     if (!status && !(value >= key->lowest && value <= key->highest)) {
         struct phema_name_buffer shown;
@@ -172,6 +177,39 @@ static enum phema_status parse_value(double *out, const struct spec_key *key, co
         return phema_fail_in(err, status, "%s", key->name);
     *out = value;
     return PHEMA_OK;
+}
+
+/* FORM or FORM:NUMBER,NUMBER; the numbers are values of the keys after this one. */
+static enum phema_status parse_warmup(double *values, char *text, struct phema_error *err)
+{
+    char *colon = strchr(text, ':'), *rest = colon ? colon + 1 : NULL;
+    struct phema_name_buffer shown;
+    size_t form = 0;
+    if (colon)
+        *colon = '\0';
+    while (form < spec_n_warmups && strcmp(spec_warmups[form].name, text) != 0)
+        form++;
+    if (form == spec_n_warmups)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "warmup: expected none, ratio, power, exp, linear, cosine, ramp or "
+                          "karras, found '%s'",
+                          phema_name_escape(&shown, text, strlen(text)));
+    values[0] = (double)form;
+    for (size_t i = 0; i < SPEC_FORM_NUMBERS; i++) {
+        struct spec_key key = spec_warmups[form].numbers[i];
+        const char *number = key.name ? strsep(&rest, ",") : NULL;
+        values[1 + i] = key.name ? key.otherwise : PHEMA_UNKNOWN;
+        key.type = SPEC_TIME; /* a quotient, too */
+        key.name = text;
+        enum phema_status status =
+            number ? parse_value(&values[1 + i], &key, number, err) : PHEMA_OK;
+        if (!status && !number && key.is_needed)
+            status = phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s:A,B", text, text);
+        if (status)
+            return phema_fail_in(err, status, "warmup");
+    }
+    return rest ? phema_fail(err, PHEMA_ERR_USAGE, "warmup: %s has too many numbers", text)
+                : PHEMA_OK;
 }
 
 /* KEY=VALUE, or the bare value of the first key. */
@@ -187,15 +225,16 @@ static enum phema_status parse_item(struct phema_spec_term *term, bool *is_given
         return phema_fail(err, PHEMA_ERR_USAGE, "expected KEY=VALUE, found '%s'", item);
     if (equals) {
         size_t size = (size_t)(equals - item);
-        while (i < n &&
-               (strlen(kind->keys[i].name) != size || memcmp(kind->keys[i].name, item, size) != 0))
+        while (i < n && !phema_bytes_are(item, size, kind->keys[i].name))
             i++;
-        if (i == n)
+        if (i == n || size == 0)
             return spec_fail_unknown(kind, item, size, err);
     }
     if (is_given[i])
         return phema_fail(err, PHEMA_ERR_USAGE, "has two %s", kind->keys[i].name);
     is_given[i] = true;
+    if (kind->keys[i].type == SPEC_WARMUP)
+        return parse_warmup(&term->values[i], equals ? equals + 1 : item, err);
     enum phema_status status =
         parse_value(&term->values[i], &kind->keys[i], equals ? equals + 1 : item, err);
     if (!status && !equals && kind->build == BUILD_EMA && term->values[i] < 1)
@@ -214,14 +253,25 @@ static enum phema_status check_given(const struct phema_spec_term *term, const b
         if (kind->keys[i].is_needed && !is_given[i])
             return phema_fail(err, PHEMA_ERR_USAGE, "has no %s; expected %s:%s=VALUE",
                               kind->keys[i].name, kind->name, kind->keys[i].name);
-    if (kind->build == BUILD_TITAN && is_given[0] && is_given[1])
-        return phema_fail(err, PHEMA_ERR_USAGE, "expected fraction or decay, found both");
-    /* exactly one of their first two keys, which are alternatives */
-    bool has_two_keys = kind->build == BUILD_POWER || kind->build == BUILD_EMA;
-    if (has_two_keys && is_given[0] == is_given[1])
+    bool needs_one = kind->build == BUILD_POWER || kind->build == BUILD_EMA;
+    bool has_both = kind->has_alternatives && is_given[0] && is_given[1];
+    if (has_both || (needs_one && !is_given[0] && !is_given[1]))
         return phema_fail(err, PHEMA_ERR_USAGE, "expected either %s or %s, found %s",
-                          kind->keys[0].name, kind->keys[1].name, is_given[0] ? "both" : "neither");
+                          kind->keys[0].name, kind->keys[1].name, has_both ? "both" : "neither");
+    if (kind->build == BUILD_EMA && term->values[1] == 1 && term->values[2] == 0)
+        return phema_fail(err, PHEMA_ERR_USAGE, "decay: expected %s, found '1'",
+                          kind->keys[1].expected);
     return PHEMA_OK;
+}
+
+/* The comma before the next item: one without '=' continues the numbers of a warm-up. */
+static char *find_comma(char *item)
+{
+    char *comma = strchr(item, ',');
+    bool has_numbers = strncmp(item, "warmup=", 7) == 0;
+    while (has_numbers && comma && comma[1 + strcspn(comma + 1, ",=")] != '=')
+        comma = strchr(comma + 1, ',');
+    return comma;
 }
 
 static enum phema_status parse_items(struct phema_spec_term *term, char *items,
@@ -231,7 +281,7 @@ static enum phema_status parse_items(struct phema_spec_term *term, char *items,
     for (size_t i = 0; i < SPEC_MAX_KEYS; i++)
         term->values[i] = term->kind->keys[i].otherwise;
     for (char *item = items; item;) {
-        char *comma = strchr(item, ',');
+        char *comma = find_comma(item);
         if (comma)
             *comma++ = '\0';
         enum phema_status status = parse_item(term, is_given, item, item == items, err);
@@ -239,7 +289,10 @@ static enum phema_status parse_items(struct phema_spec_term *term, char *items,
             return status;
         item = comma;
     }
-    return check_given(term, is_given, err);
+    enum phema_status status = check_given(term, is_given, err);
+    if (!status)
+        spec_set_rule(term);
+    return status;
 }
 
 /* ---- Terms ---- */

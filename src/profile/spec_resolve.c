@@ -31,18 +31,11 @@ PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
 /* ---- One average ---- */
 
 static const enum phema_shape shapes[] = {
-    [BUILD_POWER] = PHEMA_SHAPE_POWER,
-    [BUILD_EMA] = PHEMA_SHAPE_EMA,
-    [BUILD_RAMPED] = PHEMA_SHAPE_RAMPED,
-    [BUILD_DIFFUSERS] = PHEMA_SHAPE_TABLE,
-    [BUILD_WINDOW] = PHEMA_SHAPE_WINDOW,
-    [BUILD_COSINE] = PHEMA_SHAPE_COSINE,
-    [BUILD_MINUS_SQRT] = PHEMA_SHAPE_MINUS_SQRT,
-    [BUILD_RAW] = PHEMA_SHAPE_RAW,
-    [BUILD_TABLE] = PHEMA_SHAPE_TABLE,
-    [BUILD_TITAN] = PHEMA_SHAPE_TABLE,
-    [BUILD_LIGHTNING] = PHEMA_SHAPE_TABLE,
-    [BUILD_COSMOS] = PHEMA_SHAPE_POWER,
+    [BUILD_POWER] = PHEMA_SHAPE_POWER,   [BUILD_EMA] = PHEMA_SHAPE_EMA,
+    [BUILD_RAMPED] = PHEMA_SHAPE_RAMPED, [BUILD_WINDOW] = PHEMA_SHAPE_WINDOW,
+    [BUILD_COSINE] = PHEMA_SHAPE_COSINE, [BUILD_MINUS_SQRT] = PHEMA_SHAPE_MINUS_SQRT,
+    [BUILD_RAW] = PHEMA_SHAPE_RAW,       [BUILD_TABLE] = PHEMA_SHAPE_TABLE,
+    [BUILD_CLASS] = PHEMA_SHAPE_TABLE,   [BUILD_COSMOS] = PHEMA_SHAPE_POWER,
     [BUILD_BEMA] = PHEMA_SHAPE_TABLE,
 };
 
@@ -57,7 +50,7 @@ static enum phema_status set_shape(struct phema_profile *profile, struct phema_s
                                    struct phema_spec_term *term, struct phema_error *err)
 {
     double decay = spec_value(term, "decay"), every = spec_value(term, "update-every"), ignored;
-    profile->shape = shapes[term->kind->build];
+    profile->shape = term->is_stepped ? PHEMA_SHAPE_TABLE : shapes[term->kind->build];
     profile->half_life = value_or_0(term, "half-life");
     profile->length = value_or_0(term, "length");
     profile->ramp = value_or_0(term, "ramp");

@@ -139,7 +139,7 @@ static double *covariances_of_intervals(const struct gen_request *request,
 static const double sigmas[] = {0.05, 0.1}, truth_sigmas[] = {0.15, 0.05};
 static const uint64_t table_steps[] = {2, 3, 5, 8, 13, 21, 34, 55, 89, 110};
 static const double table_betas[] = {0.5, 0.25, 1, 0.75, 0.9, 0.95, 0, 0.3, 0.8, 0.125};
-static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps)};
+static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps), NULL};
 static const uint64_t even_times[] = {50, 100, 150}, odd_times[] = {1, 2, 7, 40, 41, 113, 150};
 static const struct phema_reset resets[] = {{40, false}, {90, true}};
 

@@ -31,10 +31,10 @@ static struct phema_gen_options small_options(void)
  * step. */
 static const uint64_t table_steps[] = {2, 3, 5, 8, 13, 21, 34, 55, 89, 110};
 static const double table_betas[] = {0.5, 0.25, 1, 0.75, 0.9, 0.95, 0, 0.3, 0.8, 0.125};
-static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps)};
+static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps), NULL};
 static const uint64_t never_steps[] = {1};
 static const double never_betas[] = {1};
-static const struct phema_betas never = {never_steps, never_betas, 1};
+static const struct phema_betas never = {never_steps, never_betas, 1, NULL};
 
 static const struct phema_gen_profile shapes[] = {
     {{.shape = PHEMA_SHAPE_EMA, .half_life = 12.5}, 0, "ema:half-life=12.5", "ema12.5"},
@@ -241,7 +241,7 @@ static void impossible_profiles_are_refused(void **state)
 {
     (void)state;
     static const uint64_t backwards[] = {2, 2};
-    static const struct phema_betas disordered = {backwards, table_betas, 2};
+    static const struct phema_betas disordered = {backwards, table_betas, 2, NULL};
     static const struct {
         struct phema_gen_profile profile;
         const char *part;

@@ -77,7 +77,7 @@ static void tables_are_a_product_of_betas(void **state)
     (void)state;
     static const uint64_t steps[] = {10, 20, 30, 50, 70};
     static const double betas[] = {0.5, 0.8, 0.25, 0.5, 0.1};
-    const struct phema_betas list = {steps, betas, ARRAY_LEN(steps)};
+    const struct phema_betas list = {steps, betas, ARRAY_LEN(steps), NULL};
     struct phema_profile table = {.shape = PHEMA_SHAPE_TABLE, .betas = &list, .t = 60};
     static const double times[] = {0, 9, 9.5, 10, 15, 20, 30, 45, 50, 55, 60};
     double found[ARRAY_LEN(times)];
@@ -183,7 +183,7 @@ static void steps_missing_in_a_table_change_nothing(void **state)
     (void)state;
     static const uint64_t steps[] = {2, 3, 10};
     static const double values[] = {0.25, 0, 0.5};
-    struct phema_betas betas = {steps, values, 3};
+    struct phema_betas betas = {steps, values, 3, NULL};
     struct phema_profile table = {.shape = PHEMA_SHAPE_TABLE, .betas = &betas};
     static const double wanted[] = {1, 1, 0.25, 0, 1, 1, 1, 1, 1, 1, 0.5, 1};
     for (size_t step = 0; step < ARRAY_LEN(wanted); step++)

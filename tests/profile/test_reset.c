@@ -59,7 +59,7 @@ static void other_texts_are_refused(void **state)
 
 static const uint64_t steps[] = {1, 4, 9, 20, 21, 40, 61, 77, 110};
 static const double values[] = {0.25, 0.5, 0.75, 0.125, 1, 0.5, 0.875, 0, 0.625};
-static const struct phema_betas table = {steps, values, ARRAY_LEN(steps)};
+static const struct phema_betas table = {steps, values, ARRAY_LEN(steps), NULL};
 
 /* The beta of a step, counted from 1, as trainers compute it. */
 static double trainers_beta(const struct phema_profile *profile, uint64_t count)

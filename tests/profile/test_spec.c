@@ -377,7 +377,7 @@ static void errors_name_the_fault(void **state)
         enum phema_status status;
         const char *message;
     } wrong[] = {
-        {"", PHEMA_ERR_USAGE, "'': unknown profile ''; known are power, ema, edm-ema, diffusers"},
+        {"", PHEMA_ERR_USAGE, "'': unknown profile ''; known are power, ema, edm-ema, stylegan"},
         {"emu:5", PHEMA_ERR_USAGE, "'emu:5': unknown profile 'emu'; known are"},
         {"Power:0.1", PHEMA_ERR_USAGE, "unknown profile 'Power'"},
         {"power", PHEMA_ERR_USAGE, "either sigma or gamma, found neither"},

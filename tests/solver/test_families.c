@@ -359,7 +359,7 @@ static void slow_phi_is_its_integral_for_all_pairs(void **state)
 
 static const uint64_t table_steps[] = {1, 4, 5, 9, 20, 21, 40, 61};
 static const double table_betas[] = {0.25, 0.5, 0, 0.75, 0.125, 1, 0.5, 0.875};
-static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps)};
+static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps), NULL};
 
 static const struct phema_profile stepwise[] = {
     {.gamma = 6.94, .t = 60},
@@ -474,9 +474,9 @@ static void invalid_profiles_are_refused(void **state)
     (void)state;
     static const uint64_t down[] = {3, 2};
     static const double wild[] = {0.5, 1.5};
-    static const struct phema_betas falling = {down, table_betas, 2};
-    static const struct phema_betas outside = {table_steps, wild, 2};
-    static const struct phema_betas none = {table_steps, table_betas, 0};
+    static const struct phema_betas falling = {down, table_betas, 2, NULL};
+    static const struct phema_betas outside = {table_steps, wild, 2, NULL};
+    static const struct phema_betas none = {table_steps, table_betas, 0, NULL};
     static const struct {
         struct phema_profile profile;
         const char *part;
