@@ -200,8 +200,10 @@ PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *spe
 /* True for an EMA that is defined step by step: it says itself when it is updated. */
 bool phema_spec_is_stepwise(const struct phema_spec *spec);
 
-/* Before the first profile of a spec: snapshots with it hold float32. Classes that multiply by beta
- * and add 1 - beta times the parameters round both then, unless the text says an arithmetic. */
+/* Some classes multiply by beta and add 1 - beta times the parameters, which rounds both where the
+ * average is float32. True before the first profile of such a spec, unless its text says the
+ * arithmetic; and what to call then for snapshots of float32. */
+bool phema_spec_asks_dtype(const struct phema_spec *spec);
 void phema_spec_set_float32(struct phema_spec *spec);
 
 /* The profile of the average that ends at t. Its betas may continue after t, and are shared by all

@@ -123,8 +123,10 @@ static enum phema_status store_solutions(struct phema_plan *plan, const struct s
         double *weights = phema_arena_array(&plan->memory, series->n, sizeof(*weights));
         if (!weights)
             return phema_fail_memory(err);
-        for (size_t x = 0; x < input->problem.n; x++)
-            weights[input->index[x]] = input->solutions[j].weights[x];
+        for (size_t x = 0; x < input->problem.n; x++) {
+            double scale = targets[j].is_stored ? 1 : phema_profile_scale(&input->snapshots[x]);
+            weights[input->index[x]] = input->solutions[j].weights[x] / scale;
+        }
         targets[j].solution = input->solutions[j];
         targets[j].solution.weights = weights;
         targets[j].n_left_out = series->n - input->n_considered;

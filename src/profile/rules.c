@@ -126,12 +126,18 @@ bool spec_rule_beta(double *beta, struct phema_spec_term *term, uint64_t step)
     return true;
 }
 
+bool phema_spec_asks_dtype(const struct phema_spec *spec)
+{
+    const struct phema_spec_term *term = &spec->terms[0];
+    for (size_t i = 0; i < spec_n_keys(term->kind); i++)
+        if (strcmp(term->kind->keys[i].name, "arithmetic") == 0)
+            return isnan(term->values[i]) && term->n_followed == 0;
+    return false;
+}
+
 void phema_spec_set_float32(struct phema_spec *spec)
 {
-    struct phema_spec_term *term = &spec->terms[0];
-    for (size_t i = 0; i < spec_n_keys(term->kind) && term->n_followed == 0; i++)
-        if (strcmp(term->kind->keys[i].name, "arithmetic") == 0 && isnan(term->values[i]))
-            term->rule.is_mul_f32 = term->rule.is_scaled = true;
+    spec->terms[0].rule.is_mul_f32 = spec->terms[0].rule.is_scaled = true;
 }
 
 /* ---- Classes ---- */
@@ -303,7 +309,7 @@ static void set_ignite(struct spec_rule *rule, const struct phema_spec_term *ter
 static void set_composer(struct spec_rule *rule, const struct phema_spec_term *term)
 {
     rule->most = decay_of_half_life(spec_value(term, "half-life") / rule->every);
-    rule->start++;
+    rule->start = fmax(rule->start, 1);
     rule->before = BEFORE_FOLLOWS;
 }
 

@@ -320,12 +320,13 @@ static void weigh_part(void *context, size_t index)
     size_t n_parts = sampling->n_parts;
     for (size_t k = index * sample->n / n_parts; k < (index + 1) * sample->n / n_parts; k++) {
         double *row = sample->values + k * sample->n_elems, squares = 0, rounding = 0;
+        double scale = phema_profile_scale(&sampling->series->snapshots[k].profile);
         find_spacings(part, k);
         for (size_t i = 0; i < sample->n_elems; i++) {
             double root = sampling->columns[i].root, spacing = part->spacings[i] * root;
             part->largest[i] = spacing > part->largest[i] ? spacing : part->largest[i];
             rounding += spacing * spacing;
-            row[i] *= root;
+            row[i] *= root / scale;
             squares += row[i] * row[i];
         }
         sample->rounding[k] = rounding;

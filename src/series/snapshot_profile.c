@@ -284,6 +284,10 @@ static enum phema_status set_shape(struct series_builder *builder, struct phema_
                           "is %s, which says itself when it is updated; update_every is for power "
                           "functions, and a table:FILE says any other rule",
                           candidate->spec->canonical);
+    if (snapshot->checkpoint && phema_spec_asks_dtype(candidate->spec) &&
+        tensor_table_rounding(builder->series, snapshot->locations) ==
+            phema_dtype_rounding(PHEMA_F32))
+        phema_spec_set_float32(candidate->spec);
     enum phema_status status =
         phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
     snapshot->profile.label = snapshot->label;
