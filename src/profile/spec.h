@@ -2,6 +2,8 @@
 #ifndef PROFILE_SPEC_H
 #define PROFILE_SPEC_H
 
+#include <string.h>
+
 #include "phema/profile.h"
 #include "phema/span.h"
 
@@ -116,6 +118,23 @@ struct phema_spec_term {
     double sum; /* of the weights of a rule where it is not 1 */
 };
 
+static inline size_t spec_n_keys(const struct spec_kind *kind)
+{
+    size_t n = 0;
+    while (n < SPEC_MAX_KEYS && kind->keys[n].name)
+        n++;
+    return n;
+}
+
+/* The value of a key by its name; NaN also where the kind does not have the key. */
+static inline double spec_value(const struct phema_spec_term *term, const char *key)
+{
+    for (size_t i = 0; i < spec_n_keys(term->kind); i++)
+        if (strcmp(term->kind->keys[i].name, key) == 0)
+            return term->values[i];
+    return PHEMA_UNKNOWN;
+}
+
 /* The kinds that are classes of libraries: what each sets in its rule. */
 extern const struct spec_kind spec_classes[];
 extern const size_t spec_n_classes;
@@ -137,14 +156,10 @@ double spec_one_minus_power(double base, double exponent);
 
 /* NULL: unknown name. */
 const struct spec_kind *spec_kind_find(const char *name, size_t size);
-size_t spec_n_keys(const struct spec_kind *kind);
 /* Fails: no kind, or no key of a kind that is given, has this name. The message lists those there
  * are. */
 PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name, size_t size,
                                  struct phema_error *err);
-
-/* The value of a key by its name; NaN also where the kind does not have the key. */
-double spec_value(const struct phema_spec_term *term, const char *key);
 
 /* The index of a word of a choice; NaN: it has none such. And the word of an index. */
 double spec_choice_find(const struct spec_key *key, const char *word);

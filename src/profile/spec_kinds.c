@@ -84,14 +84,6 @@ const struct spec_kind *spec_kind_find(const char *name, size_t size)
     return NULL;
 }
 
-size_t spec_n_keys(const struct spec_kind *kind)
-{
-    size_t n = 0;
-    while (n < SPEC_MAX_KEYS && kind->keys[n].name)
-        n++;
-    return n;
-}
-
 double spec_choice_find(const struct spec_key *key, const char *word)
 {
     struct phema_span words = {(const uint8_t *)key->expected, strlen(key->expected)};
@@ -110,14 +102,6 @@ struct phema_span spec_choice_word(const struct spec_key *key, double index)
     for (int i = 0; i < (int)index; i++)
         word = phema_span_split(&words, '|');
     return word;
-}
-
-double spec_value(const struct phema_spec_term *term, const char *key)
-{
-    for (size_t i = 0; i < spec_n_keys(term->kind); i++)
-        if (strcmp(term->kind->keys[i].name, key) == 0)
-            return term->values[i];
-    return PHEMA_UNKNOWN;
 }
 
 /* A text of the kind that was probably meant. */
