@@ -200,6 +200,9 @@ PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *spe
 /* True for an EMA that is defined step by step: it says itself when it is updated. */
 bool phema_spec_is_stepwise(const struct phema_spec *spec);
 
+/* The largest beta of an exponential average; NaN of other averages. */
+double phema_spec_decay(const struct phema_spec *spec);
+
 /* Some classes multiply by beta and add 1 - beta times the parameters, which rounds both where the
  * average is float32. True before the first profile of such a spec, unless its text says the
  * arithmetic; and what to call then for snapshots of float32. */

@@ -175,6 +175,8 @@ static enum phema_series_verdict judge_labels(struct search *search, const struc
         explain_damage(search, outlier);
         return PHEMA_SERIES_WRONG;
     }
+    if (search_classes(search, fit))
+        return PHEMA_SERIES_WRONG;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
     if ((is_wrong || fit->max_z > EVENT_Z) && search_events(search, fit)) {
         explain_doubt(search);

@@ -131,6 +131,12 @@ void search_longer(struct search *search);
  * that. */
 bool search_raw(struct search *search);
 
+/* ---- class_labels.c ---- */
+
+/* Whether the sample of one exponential average contradicts its label by far; explains the series
+ * by the updates or the warm-up that fit. fit: of the given labels */
+bool search_classes(struct search *search, const struct fit *fit);
+
 /* ---- series_alternatives.c: the same for all labels ---- */
 
 /* Whether times that are earlier or later by one time make the snapshots much likelier; explains

@@ -126,6 +126,12 @@ bool spec_rule_beta(double *beta, struct phema_spec_term *term, uint64_t step)
     return true;
 }
 
+double phema_spec_decay(const struct phema_spec *spec)
+{
+    const struct phema_spec_term *term = &spec->terms[0];
+    return spec->is_average && term->kind->set_rule ? term->rule.most : PHEMA_UNKNOWN;
+}
+
 bool phema_spec_asks_dtype(const struct phema_spec *spec)
 {
     const struct phema_spec_term *term = &spec->terms[0];

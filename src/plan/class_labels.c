@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+/* class_labels.c - whether the snapshots of one exponential average have its label's half-life, and
+ * which updates or warm-up they have instead. The likelihood of the sample tells both: neighbours
+ * are more, or less, alike than the label says, whatever the distances to what the others predict
+ * are. */
+#include "series_search.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "phema/setting.h"
+
+#define LEAST_TIMES ((size_t)5)
+#define MOST_TIMES  ((size_t)24) /* the newest */
+#define MOST_STEPS  2e6          /* that a rule is followed for */
+
+/* Likelihood an element that another label gains. Of honest small trainings none whose snapshots fit
+ * it gained more than MARGIN, as a walk does more than WALK_MARGIN, or exactly as one LITTLE; none
+ * gained FAR while it doubled the median z (docs/numerics.md). */
+#define MARGIN      5.5
+#define WALK_MARGIN 2.5
+#define FAR         8.0
+#define LITTLE      0.4
+#define SUSPICIOUS  0.1   /* in favour of an average that is longer, shorter, or grows */
+#define AS_LIKELY   0.005 /* the simpler of two is meant */
+
+#define MOST_SMOOTH 0.5 /* a median z below shows more direction than any label explains */
+#define WALK_Z      1.25
+#define EXACT_Z     1.15
+#define WALK_MEDIAN 0.05 /* that the median is off 1 */
+
+#define FACTOR 2 /* of half-lives that are tried first */
+
+/* What a plain label leaves out, from the simplest on: keys after those of its decay. %g: the time of the
+ * newest snapshot, times `share`. */
+static const struct form {
+    const char *keys;
+    const char *meaning;
+    double share;
+} forms[] = {
+    {",every=2", "an update every 2 steps", 0},
+    {",every=4", "an update every 4 steps", 0},
+    {",every=5", "an update every 5 steps", 0},
+    {",every=8", "an update every 8 steps", 0},
+    {",every=10", "an update every 10 steps", 0},
+    {",every=16", "an update every 16 steps", 0},
+    {",every=20", "an update every 20 steps", 0},
+    {",every=32", "an update every 32 steps", 0},
+    {",every=50", "an update every 50 steps", 0},
+    {",every=100", "an update every 100 steps", 0},
+    {",warmup=ratio", "a warm-up as in torch-ema and LitEma", 0},
+    {",warmup=power,offset=-1", "a warm-up as in timm", 0},
+    {",warmup=exp", "a warm-up as in Ultralytics", 0},
+    {",warmup=exp:%g", "a warm-up over the planned length", 1.0 / 15},
+    {",warmup=power,every=10,phase=1,start=101,before=copy", "as in ema-pytorch", 0},
+    {",warmup=ratio:0,100,offset=-1", "a warm-up as in MMEngine's annealing", 0},
+    {",warmup=ramp,offset=-1", "a ramp as in EDM and StyleGAN", 0},
+};
+/* Other averages. Schedules that reach 1 begin with a decay that is typed for all of it. */
+static const struct form others[] = {
+    {"dino:momentum=0.992,total=%g", "a schedule that reaches 1", 1},
+    {"dino:momentum=0.996,total=%g", "a schedule that reaches 1", 1},
+    {"ema:decay=0.99", NULL, 0},
+    {"ema:decay=0.995", NULL, 0},
+    {"ema:decay=0.998", NULL, 0},
+    {"ema:decay=0.999", NULL, 0},
+    {"ema:decay=0.9995", NULL, 0},
+    {"ema:decay=0.9998", NULL, 0},
+    {"ema:decay=0.9999", NULL, 0},
+    {"ema:decay=0.99995", NULL, 0},
+    {"ema:half-life=%g", "hardly anything is forgotten within the run", 2},
+    {"raw", "raw parameters, not averages", 0},
+};
+
+struct guess {
+    char spec[160];
+    const char *meaning;
+    double likelihood;
+};
+
+/* The newest snapshots, which all have one label, an average that forgets at one rate or by a rule; false:
+ * there is nothing to compare. */
+static bool has_one_average(const struct search *search)
+{
+    const struct phema_snapshot *snapshots = search->snapshots;
+    size_t n = search->series->n;
+    if (search->n_groups != n || n < LEAST_TIMES)
+        return false;
+    for (size_t k = 0; k < n; k++) {
+        enum phema_shape shape = snapshots[k].profile.shape;
+        if ((shape != PHEMA_SHAPE_EMA && shape != PHEMA_SHAPE_TABLE) || !snapshots[k].spec ||
+            strcmp(snapshots[k].spec, snapshots[0].spec) != 0 || snapshots[k].profile.reset > 0)
+            return false;
+    }
+    return strncmp(snapshots[0].spec, "table:", 6) != 0;
+}
+
+static void reset_newest(struct search *search)
+{
+    size_t n = search->n_groups;
+    (void)search_reset(search, n > MOST_TIMES ? n - MOST_TIMES : 0, n);
+}
+
+static double rate(struct search *search, enum comparison comparison)
+{
+    double likelihood = search_fit(search, &search->tried, comparison).likelihood;
+    return isnan(likelihood) ? -HUGE_VAL : likelihood;
+}
+
+/* ---- Whether there is anything to look for ---- */
+
+/* The time back from the end of the newest average in which half of its weight lies. */
+static double find_half_life(const struct phema_profile *profile)
+{
+    double low = 0, high = profile->t, before = 0;
+    for (int i = 0; i < 50; i++) {
+        double middle = (low + high) / 2, at = profile->t - middle;
+        phema_profile_cumulative(&before, profile, &at, 1);
+        if (before > 0.5)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+static double rate_shape(struct search *search, struct phema_profile shape)
+{
+    reset_newest(search);
+    for (size_t k = 0; k < search->tried.n; k++) {
+        shape.t = search->tried.profiles[k].t;
+        search->tried.profiles[k] = shape;
+    }
+    return rate(search, COMPARE_LIKELIHOODS);
+}
+
+/* Closed forms alone: a longer average, a shorter one, one that grows with the training. */
+static bool is_suspicious(struct search *search, double given)
+{
+    const struct phema_profile *newest = &search->snapshots[search->series->n - 1].profile;
+    struct phema_profile shape = {.shape = PHEMA_SHAPE_EMA, .update_every = 1};
+    struct phema_error ignored;
+    double half_life = find_half_life(newest);
+    for (int power = -1; power <= 1; power++) {
+        shape.half_life = half_life * pow(FACTOR, power);
+        if (rate_shape(search, shape) > given + SUSPICIOUS)
+            return true;
+    }
+    shape = (struct phema_profile){.update_every = 1};
+    return !phema_gamma_from_half_life(&shape.gamma, half_life, newest->t, &ignored) &&
+           rate_shape(search, shape) > given + SUSPICIOUS;
+}
+
+/* ---- What it is ---- */
+
+static bool set_labels(struct search *search, struct phema_specs *specs, const char *text)
+{
+    struct phema_error impossible = {0};
+    struct phema_spec *spec = NULL;
+    if (phema_specs_find(&spec, specs, text, &impossible))
+        return false;
+    reset_newest(search);
+    for (size_t k = 0; k < search->tried.n; k++) {
+        struct phema_profile *profile = &search->tried.profiles[k];
+        const char *label = profile->label;
+        if (phema_spec_profile(profile, spec, profile->t, &impossible))
+            return false;
+        profile->label = label;
+    }
+    return true;
+}
+
+static void try_guess(struct guess *best, struct search *search, struct phema_specs *specs,
+                      const char *decay, const struct form *form)
+{
+    double end = search->snapshots[search->series->n - 1].time;
+    struct guess guess = {.meaning = form->meaning};
+    char keys[sizeof(guess.spec) / 2];
+    struct phema_name_buffer number;
+    const char *percent = strstr(form->keys, "%g");
+    int size = percent ? (int)(percent - form->keys) : (int)strlen(form->keys);
+    (void)snprintf(keys, sizeof(keys), "%.*s%s", size, form->keys,
+                   percent ? phema_number_format(&number, round(form->share * end)) : "");
+    (void)snprintf(guess.spec, sizeof(guess.spec), "%s%s", decay, keys);
+    if (end > MOST_STEPS || !set_labels(search, specs, guess.spec))
+        return;
+    guess.likelihood = rate(search, COMPARE_LIKELIHOODS);
+    if (guess.likelihood > best->likelihood + AS_LIKELY)
+        *best = guess;
+}
+
+/* The decay of the label, as a SPEC; false: a rule without one. */
+static bool write_decay(char *out, size_t size, struct phema_specs *specs, const char *label)
+{
+    struct phema_error ignored = {0};
+    struct phema_spec *spec = NULL;
+    if (phema_specs_find(&spec, specs, label, &ignored))
+        return false;
+    double decay = phema_spec_decay(spec);
+    if (!(decay > 0 && decay < 1))
+        return false;
+    bool is_half_life = strncmp(label, "ema:half-life=", 14) == 0;
+    int n = is_half_life ? (int)strcspn(label, ",") : 0;
+    n = is_half_life ? snprintf(out, size, "%.*s", n, label)
+                     : snprintf(out, size, "ema:decay=%.10g", decay);
+    return n > 0 && (size_t)n < size;
+}
+
+static void find_guess(struct guess *best, struct search *search)
+{
+    struct phema_specs specs = {.arena = &search->memory};
+    char decay[64];
+    if (write_decay(decay, sizeof(decay), &specs, search->snapshots[0].spec))
+        for (size_t i = 0; i < ARRAY_LEN(forms) && !search->status; i++)
+            try_guess(best, search, &specs, decay, &forms[i]);
+    for (size_t i = 0; i < ARRAY_LEN(others) && !search->status; i++)
+        try_guess(best, search, &specs, "", &others[i]);
+}
+
+/* ---- Together ---- */
+
+/* How well the best guess explains the sample: SURE: a setting to propose. */
+enum belief { NONE, ALIKE, SURE };
+
+static enum belief judge(const struct fit *given, const struct fit *best)
+{
+    double gain = best->likelihood - given->likelihood;
+    bool is_walk = best->max_z <= WALK_Z && fabs(best->median_z - 1) <= WALK_MEDIAN;
+    if (is_walk && gain > (best->max_z <= EXACT_Z ? LITTLE : WALK_MARGIN))
+        return SURE;
+    if (fit_explains(best) && best->median_z >= MOST_SMOOTH && gain > MARGIN)
+        return SURE;
+    return gain > FAR && best->median_z > 2 * given->median_z ? ALIKE : NONE;
+}
+
+static void explain(struct search *search, const struct guess *guess, bool is_alike,
+                    enum belief belief)
+{
+    struct phema_strbuf *text = search_explain(search, SIZE_MAX);
+    phema_strbuf_printf(text, "neighbouring snapshots are %s alike than the label %s says: %s %s",
+                        is_alike ? "more" : "less", search->snapshots[0].spec,
+                        belief == SURE ? "they fit" : "nearer is", guess->spec);
+    if (guess->meaning)
+        phema_strbuf_printf(text, " (%s)", guess->meaning);
+    if (belief == SURE)
+        search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, guess->spec);
+    else
+        phema_strbuf_puts(text, ", or the training kept its direction");
+}
+
+bool search_classes(struct search *search, const struct fit *fit)
+{
+    if (!has_one_average(search))
+        return false;
+    bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
+    reset_newest(search);
+    double given = rate(search, COMPARE_LIKELIHOODS);
+    if (!(given > -HUGE_VAL) || (!is_wrong && !is_suspicious(search, given)))
+        return false;
+    struct guess best = {.likelihood = given};
+    find_guess(&best, search);
+    if (!best.spec[0])
+        return false;
+    reset_newest(search);
+    struct fit given_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
+    struct phema_specs specs = {.arena = &search->memory};
+    if (!set_labels(search, &specs, best.spec))
+        return false;
+    struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
+    enum belief belief = judge(&given_fit, &best_fit);
+    if (belief == NONE)
+        return false;
+    search->best = best_fit.max_z;
+    explain(search, &best, given_fit.median_z < best_fit.median_z, belief);
+    return !search->status;
+}
