@@ -109,6 +109,7 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
                                           struct phema_checkpoint *checkpoint,
                                           struct phema_error *err)
 {
+    const struct render_style *style = &values->common.style;
     const char *path = phema_checkpoint_path(checkpoint);
     struct phema_series_options options;
     enum phema_status status = read_options(&options, values, path, err);
@@ -131,11 +132,9 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
                         strncmp(refusal.message + strlen(path), ": ", 2) == 0;
         summary.refusal = refusal.message + (has_path ? strlen(path) + 2 : 0);
         for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
-            render_warn(&values->common.style, "%s: %s", path,
-                        phema_checkpoint_warning(checkpoint, i));
-        if (values->common.style.is_json)
-            inspect_write_checkpoint_json(out, &values->common.style, checkpoint, &summary,
-                                          values->paths.n > 1);
+            render_warn(style, "%s: %s", path, phema_checkpoint_warning(checkpoint, i));
+        if (style->is_json)
+            inspect_write_checkpoint_json(out, style, checkpoint, &summary, values->paths.n > 1);
         else
             inspect_write_checkpoint(out->text, checkpoint, &summary);
         inspect_summary_clear(&summary);
