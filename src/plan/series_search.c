@@ -12,7 +12,8 @@
 
 /* ---- How well labels fit ---- */
 
-static const struct fit no_fit = {.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
+static const struct fit no_fit = {
+    .max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN, .likelihood = PHEMA_UNKNOWN};
 
 static enum phema_status open_motion(struct fitting *fitting, const struct labels *labels,
                                      const struct phema_sample *sample,

@@ -72,12 +72,15 @@ static enum phema_status make_directory(const struct phema_outputs *outputs, uin
     phema_cleanup_hold();
     enum phema_status status = PHEMA_OK;
     bool is_shared = n_parts > 0; /* other parts may use it: not ours to remove */
-    if (mkdir(outputs->made_directory, 0777) == 0)
-        status = is_shared ? PHEMA_OK
-                           : phema_cleanup_add_partial(made, outputs->made_directory, true, err);
-    else if (errno != EEXIST)
+    if (mkdir(outputs->made_directory, 0777) == 0) {
+        if (!is_shared)
+            status = phema_cleanup_add_partial(made, outputs->made_directory, true, err);
+        if (status)
+            (void)rmdir(outputs->made_directory);
+    } else if (errno != EEXIST) {
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s",
                             outputs->made_directory, strerror(errno));
+    }
     phema_cleanup_resume();
     return status;
 }

@@ -174,26 +174,30 @@ void directory_remove_listed(DIR *stream, unsigned traits)
     (void)remove_file(dirfd(stream), PHEMA_PROVENANCE_FILE);
 }
 
-/* Ends early without memory: a file that stays is published beside the others.
+/* Lists again, likewise. Ends early without memory: a file that stays is published beside the others.
  *   folder  its name below the directory and a slash; "" for the directory itself */
 static void remove_unwanted(DIR *stream, const char *folder, int depth, is_wanted_file *is_wanted,
                             const void *context)
 {
     char *full = NULL;
-    for (const char *name = NULL; (name = directory_next_name(stream));) {
-        if (asprintf(&full, "%s%s", folder, name) < 0)
-            return;
-        bool stays = is_wanted && is_wanted(context, full);
-        free(full);
-        if (stays || remove_file(dirfd(stream), name) || !depth)
-            continue;
-        DIR *inner = directory_list(dirfd(stream), name);
-        if (inner && asprintf(&full, "%s%s/", folder, name) >= 0) {
-            remove_unwanted(inner, full, depth - 1, is_wanted, context);
+    for (bool has_removed = true; has_removed;) {
+        has_removed = false;
+        rewinddir(stream);
+        for (const char *name = NULL; (name = directory_next_name(stream));) {
+            if (asprintf(&full, "%s%s", folder, name) < 0)
+                return;
+            bool stays = is_wanted && is_wanted(context, full);
             free(full);
+            bool is_removed = !stays && remove_file(dirfd(stream), name);
+            has_removed = has_removed || is_removed;
+            DIR *inner = stays || is_removed || !depth ? NULL : directory_list(dirfd(stream), name);
+            if (inner && asprintf(&full, "%s%s/", folder, name) >= 0) {
+                remove_unwanted(inner, full, depth - 1, is_wanted, context);
+                free(full);
+            }
+            if (inner)
+                (void)closedir(inner);
         }
-        if (inner)
-            (void)closedir(inner);
     }
 }
 
