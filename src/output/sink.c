@@ -19,7 +19,8 @@ enum sink_start_state sink_start_state(const struct sink *sink)
 
 bool sink_needs_done_tiles(const struct sink *sink)
 {
-    return sink->sums || sink->pieces || sink->part;
+    bool has_new_zips = sink->pieces && !sink->records; /* records may be read back at the end */
+    return sink->sums || has_new_zips || sink->part;
 }
 
 bool sink_took_over(const struct sink *sink)

@@ -10,7 +10,7 @@
 #include "phema/writer.h"
 
 /* Data with a CRC-32 in the output: a box of a new distributed checkpoint, or a record of a copied
- * zip. Records that one process copies are listed when all data are written. */
+ * zip. */
 struct sink_piece {
     size_t file;
     uint64_t data_at, size_bytes; /* in the file */

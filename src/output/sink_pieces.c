@@ -4,8 +4,8 @@
  * records of a copied zip. Data arrive in any order and from any thread: each block adds its share of
  * the CRC (phema_crc32_share). So data are read once, headers are written last, and nothing but a
  * number is held for each piece. Of a piece that several parts write, each part records its share, and
- * join adds them up. One process that copies a zip reads the records back instead: in them elements
- * may be scattered, or lie on each other. */
+ * join adds them up. One process that copies a zip reads back the records in which elements are
+ * scattered or lie on each other, or bytes are the template's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,12 +170,21 @@ static enum phema_status open_records(struct sink *sink, struct phema_error *err
     return status;
 }
 
-/* Reads a record back from a copy that one process has made. */
+/* Whether this process must read a piece to know its checksum. */
+static bool needs_reading(const struct sink *sink, size_t p)
+{
+    const struct sink_piece *piece = &sink->pieces[p];
+    return sink->records && !sink->options.n_parts &&
+           (sink->outputs->is_in_order || atomic_load(&piece->n_bytes) != piece->size_bytes);
+}
+
 static enum phema_status read_record(const struct sink *sink, struct sink_piece *piece,
                                      struct phema_error *err)
 {
     uint64_t end = piece->data_at + piece->size_bytes;
     uint8_t *chunk = malloc(SINK_CHUNK_BYTES);
+    atomic_store(&piece->n_bytes, 0);
+    atomic_store(&piece->crc, 0);
     enum phema_status status = chunk ? PHEMA_OK : phema_fail_memory(err);
     for (uint64_t at = piece->data_at; at < end && !status; at += SINK_CHUNK_BYTES) {
         size_t size = end - at < SINK_CHUNK_BYTES ? (size_t)(end - at) : SINK_CHUNK_BYTES;
@@ -191,7 +200,7 @@ PHEMA_FALLIBLE sink_open_pieces(struct sink *sink, struct phema_error *err)
 {
     if (sink->outputs->pieces)
         return open_new_zips(sink, err);
-    return sink->form->is_copy && sink->options.n_parts ? open_records(sink, err) : PHEMA_OK;
+    return sink->form->is_copy ? open_records(sink, err) : PHEMA_OK;
 }
 
 /* What a piece's checksum determines, in the file or as it ought to be: headers and end of a new
@@ -292,37 +301,19 @@ static enum phema_status write_frame(struct piece_frame *frame, const struct sin
     return status;
 }
 
-static enum phema_status finish_piece(struct piece_frame *frame, const struct sink *sink, size_t p,
-                                      struct phema_error *err)
+static enum phema_status finish_piece(void *context, size_t p, struct phema_error *err)
 {
+    const struct sink *sink = context;
+    struct piece_frame frame = {.n = 0};
     struct sink_piece *piece = &sink->pieces[p];
-    enum phema_status status = PHEMA_OK;
-    if (sink->records && !sink->options.n_parts)
-        status = read_record(sink, piece, err);
+    enum phema_status status = needs_reading(sink, p) ? read_record(sink, piece, err) : PHEMA_OK;
     enum piece_share share = share_of(sink, p);
     if (!status && share != PIECE_OWN && !sink->options.n_parts)
         status = phema_fail(err, PHEMA_BUG, "%s: %llu of %llu bytes of a piece were written",
                             sink->output->path, (unsigned long long)atomic_load(&piece->n_bytes),
                             (unsigned long long)piece->size_bytes);
-    return status || share == PIECE_OF_OTHERS ? status : write_frame(frame, sink, p, err);
-}
-
-/* Pieces that one task finishes, which does not read them. */
-enum { PIECES_PER_TASK = 256 };
-
-static size_t pieces_per_task(const struct sink *sink)
-{
-    return sink->records && !sink->options.n_parts ? 1 : PIECES_PER_TASK;
-}
-
-static enum phema_status finish_pieces(void *context, size_t task, struct phema_error *err)
-{
-    const struct sink *sink = context;
-    struct piece_frame frame = {.n = 0};
-    size_t n = pieces_per_task(sink), first = task * n;
-    enum phema_status status = PHEMA_OK;
-    for (size_t p = first; p < sink->n_pieces && p < first + n && !status; p++)
-        status = finish_piece(&frame, sink, p, err);
+    if (!status && share != PIECE_OF_OTHERS)
+        status = write_frame(&frame, sink, p, err);
     clear_frame(&frame);
     return status;
 }
@@ -354,13 +345,11 @@ static enum phema_status list_shared(struct sink *sink, struct phema_error *err)
 
 PHEMA_FALLIBLE sink_finish_pieces(struct sink *sink, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    if (sink->form->is_copy && !sink->options.n_parts)
-        status = open_records(sink, err);
-    if (status || !sink->pieces)
-        return status;
-    size_t n_tasks = (sink->n_pieces + pieces_per_task(sink) - 1) / pieces_per_task(sink);
-    status = phema_parallel_try(n_tasks, sink->options.n_threads, finish_pieces, sink, err);
+    if (!sink->pieces)
+        return PHEMA_OK;
+    unsigned n_threads = sink->options.n_threads;
+    enum phema_status status =
+        phema_parallel_try(sink->n_pieces, n_threads, finish_piece, sink, err);
     return status || !sink->options.n_parts ? status : list_shared(sink, err);
 }
 
