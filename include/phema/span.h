@@ -97,6 +97,24 @@ static inline struct phema_span phema_span_trim(struct phema_span text)
     return text;
 }
 
+/* Cuts off the first cell of a line of CSV, without blanks and quotes around it. Commas within quotes
+ * that begin a cell are text. *line begins behind the cell's comma; of the last cell its data are
+ * NULL. */
+static inline struct phema_span phema_span_cut_cell(struct phema_span *line)
+{
+    const struct phema_span trimmed = phema_span_trim(*line);
+    bool may_be_quoted = trimmed.size && trimmed.data[0] == '"', is_inside = false;
+    size_t n = 0;
+    for (; n < line->size && (is_inside || line->data[n] != ','); n++)
+        is_inside ^= may_be_quoted && line->data[n] == '"';
+    struct phema_span cell = phema_span_trim((struct phema_span){line->data, n});
+    if (cell.size >= 2 && cell.data[0] == '"' && cell.data[cell.size - 1] == '"')
+        cell = phema_span_trim((struct phema_span){cell.data + 1, cell.size - 2});
+    *line = n < line->size ? (struct phema_span){line->data + n + 1, line->size - n - 1}
+                           : (struct phema_span){NULL, 0};
+    return cell;
+}
+
 /* Little-endian loads from any address; the caller has checked the length. */
 static inline uint16_t phema_load_u16(const uint8_t *p)
 {

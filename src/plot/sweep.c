@@ -20,33 +20,11 @@ struct scores {
     bool has_columns;
 };
 
-/* Removes the first field from a line; without the quotes and blanks around it. */
-static struct phema_span cut_field(struct phema_span *line)
-{
-    struct phema_span field = {line->data, 0};
-    bool is_quoted = line->size > 0 && line->data[0] == '"';
-    size_t i = is_quoted;
-    while (i < line->size && line->data[i] != (is_quoted ? '"' : ','))
-        i++;
-    field.data += is_quoted;
-    field.size = i - is_quoted;
-    while (i < line->size && line->data[i] != ',')
-        i++;
-    i += i < line->size;
-    line->data += i;
-    line->size -= i;
-    return phema_span_trim(field);
-}
-
 static struct phema_span field_at(struct phema_span line, size_t column)
 {
-    struct phema_span field = {0};
-    for (size_t i = 0; i <= column; i++) {
-        if (i > 0 && line.size == 0)
-            return (struct phema_span){0};
-        field = cut_field(&line);
-    }
-    return field;
+    for (size_t i = 0; i < column; i++)
+        (void)phema_span_cut_cell(&line);
+    return phema_span_cut_cell(&line);
 }
 
 /* The first line names the columns; where it has numbers instead, the first two columns are
@@ -60,7 +38,7 @@ static enum phema_status read_names(struct scores *scores, struct phema_span lin
     *is_names = !phema_decimal_parse(&number, field_at(line, 0));
     size_t n_found = 0;
     for (size_t column = 0; *is_names && line.size; column++) {
-        struct phema_span field = cut_field(&line);
+        struct phema_span field = phema_span_cut_cell(&line);
         if (phema_bytes_are(field.data, field.size, "sigma_rel"))
             scores->sigma_column = column;
         else if (phema_bytes_are(field.data, field.size, "score"))

@@ -79,24 +79,11 @@ static enum phema_status read_json_line(struct reader *reader, struct phema_span
 
 /* ---- CSV ---- */
 
-/* The first cell of *rest, without blanks and quotes; *rest begins after its comma. */
-static struct phema_span next_cell(struct phema_span *rest)
-{
-    const uint8_t *comma = memchr(rest->data, ',', rest->size);
-    size_t size = comma ? (size_t)(comma - rest->data) : rest->size;
-    struct phema_span cell = phema_span_trim((struct phema_span){rest->data, size});
-    size_t used = comma ? size + 1 : size;
-    *rest = (struct phema_span){rest->data + used, rest->size - used};
-    if (cell.size >= 2 && cell.data[0] == '"' && cell.data[cell.size - 1] == '"')
-        cell = phema_span_trim((struct phema_span){cell.data + 1, cell.size - 2});
-    return cell;
-}
-
 static size_t count_cells(struct phema_span line)
 {
-    size_t n = 1;
-    for (size_t i = 0; i < line.size; i++)
-        n += line.data[i] == ',';
+    size_t n = 0;
+    for (; line.data; n++)
+        (void)phema_span_cut_cell(&line);
     return n;
 }
 
@@ -110,7 +97,7 @@ static enum phema_status read_header(struct reader *reader, bool *is_header, str
     reader->step_column = reader->rate_column = SIZE_MAX;
     struct phema_span rest = line;
     for (size_t i = 0; i < n; i++) {
-        struct phema_span cell = next_cell(&rest);
+        struct phema_span cell = phema_span_cut_cell(&rest);
         if (phema_bytes_are(cell.data, cell.size, "step"))
             reader->step_column = i;
         if (phema_bytes_are(cell.data, cell.size, "lr") ||
@@ -139,7 +126,7 @@ static enum phema_status read_row(struct reader *reader, struct phema_span line,
                           n);
     struct phema_span rest = line, step = {0}, rate = {0};
     for (size_t i = 0; i < n; i++) {
-        struct phema_span cell = next_cell(&rest);
+        struct phema_span cell = phema_span_cut_cell(&rest);
         step = i == reader->step_column ? cell : step;
         rate = i == reader->rate_column ? cell : rate;
     }

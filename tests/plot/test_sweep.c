@@ -121,6 +121,7 @@ static void an_invalid_line_is_named(void **state)
         {"sigma_rel,score\n0.1,1 2\n", "found '1 2'"},
         {"sigma_rel,score\n0.1,\x1b[31m\n", "found '\\x1b[31m'"},
         {"\"sigma_rel,score\n0.1,1\n", "line 1"},
+        {"sigma_rel,score\n\"0.1\"7,1\n", "line 2: expected a sigma_rel"},
         {",,,,,\n", "line 1"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)

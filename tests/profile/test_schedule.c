@@ -180,6 +180,7 @@ static void files_of_trainers_are_read(void **state)
         "0,0\n10,1\n30,0.5\n",
         "step,lr\r\n0,0\r\n10,1\r\n30,0.5\r\n",
         "# of run 7\nloss, \"learning_rate\" ,step\n2.5,0,0\n2.4,1,10 # top\n\n2.3,,20\n2.2,0.5,30",
+        "note,\"step\", \"lr\"\n\"warm, up\",0,0\n5\" disk,10,\"1\"\n\"a \"\", b\",30,0.5\n",
         ("{\"step\": 0, \"lr\": 0}\n{\"loss\": 2, \"step\": 10.0, \"learning_rate\": 1}\n"
          "{\"eval_loss\": 3, \"step\": 10}\n\n{\"step\": 30, \"lr\": 5e-1}\n"),
     };
