@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "candidates.h"
 #include "phema/path.h"
@@ -49,12 +48,6 @@ static void close_listing(struct listing *listing)
     phema_arena_clear(&listing->memory);
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 #define MOST_PROBED 64 /* files whose first bytes are read */
 
 /* Checkpoints of a format that is not read, here or in the folders. */
@@ -73,7 +66,7 @@ static bool find_foreign(const struct listing *listing, const char *path, struct
     }
     const char *kind = phema_foreign_directory(path);
     for (size_t i = 0; i < listing->candidates.n && !kind; i++)
-        if (is_directory(listing->candidates.items[i].path))
+        if (phema_path_is_directory(listing->candidates.items[i].path))
             kind = phema_foreign_directory(listing->candidates.items[i].path);
     if (kind)
         (void)phema_fail(
@@ -93,7 +86,7 @@ static void find_below(size_t *most, const struct listing *listing, unsigned n_l
     for (size_t i = 0; i < listing->candidates.n && (n_levels || i < MOST_PROBED); i++) {
         const struct candidate *entry = &listing->candidates.items[i];
         struct listing below;
-        if (!is_directory(entry->path))
+        if (!phema_path_is_directory(entry->path))
             continue;
         bool is_open = open_listing(&below, entry->path);
         if (is_open && below.n > *most) {
@@ -240,7 +233,7 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
         return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INSPECTED, candidates->output);
     }
     bool is_told = false;
-    if (is_directory(path) && !options->name_regex) {
+    if (phema_path_is_directory(path) && !options->name_regex) {
         size_t most = 1; /* one snapshot is no series */
         is_told = open_listing(&listing, path) &&
                   (find_foreign(&listing, path, err) || find_above(path, err));

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "phema/json.h"
 #include "phema/mapped_file.h"
 #include "phema/number.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 #include "sets.h"
 
@@ -21,17 +21,10 @@
 bool directory_has(const char *directory, const char *name)
 {
     struct phema_strbuf path = {0};
-    struct stat st;
     phema_strbuf_printf(&path, "%s/%s", directory, name);
-    bool is_there = !path.is_failed && stat(path.data, &st) == 0;
+    bool is_there = !path.is_failed && phema_path_exists(path.data);
     phema_strbuf_clear(&path);
     return is_there;
-}
-
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* ---- JSON ---- */
@@ -69,7 +62,8 @@ bool megatron_has_backend(const char *directory, const char *wanted)
 {
     struct phema_json *root = NULL;
     struct phema_error ignored = {0};
-    if (!is_directory(directory) || read_json(&root, directory, "metadata.json", &ignored))
+    if (!phema_path_is_directory(directory) ||
+        read_json(&root, directory, "metadata.json", &ignored))
         return false;
     size_t size = 0;
     const struct phema_json *backend = phema_json_get(root, "sharded_backend");
@@ -125,7 +119,7 @@ PHEMA_FALLIBLE described_profile_read(struct described_profile *out, const char 
     struct phema_error ignored = {0};
     *out = (struct described_profile){.spec = NULL};
     const char *slash = strrchr(path, '/');
-    const char *directory = is_directory(path) ? path
+    const char *directory = phema_path_is_directory(path) ? path
                             : slash ? phema_arena_copy(arena, path, (size_t)(slash - path))
                                     : ".";
     if (!directory)
@@ -159,7 +153,7 @@ void leave_out_unfinished(struct candidate_list *candidates)
 {
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || !candidate->path || !is_directory(candidate->path))
+        if (candidate->is_left_out || !candidate->path || !phema_path_is_directory(candidate->path))
             continue;
         const char *fault = NULL;
         const char *last = candidates->layout->last;

@@ -108,25 +108,6 @@ static enum phema_status list_kinds(struct kinds *kinds, const struct candidate_
     return PHEMA_OK;
 }
 
-/* The two newest candidates of a kind. */
-static bool find_newest(const struct candidate *newest[2], const struct candidate_list *candidates,
-                        const struct kinds *kinds, const char *kind)
-{
-    newest[0] = newest[1] = NULL;
-    for (size_t i = 0; i < candidates->n; i++) {
-        const struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || !kinds->of[i] || strcmp(kinds->of[i], kind) != 0)
-            continue;
-        if (!newest[1] || candidate->named_time > newest[1]->named_time) {
-            newest[0] = newest[1];
-            newest[1] = candidate;
-        } else if (!newest[0] || candidate->named_time > newest[0]->named_time) {
-            newest[0] = candidate;
-        }
-    }
-    return newest[0] && newest[0]->named_time < newest[1]->named_time;
-}
-
 /* A candidate with its kind, in the order of times, then folders. */
 struct entry {
     const struct candidate *candidate;
@@ -204,7 +185,7 @@ static void leave_out_states(struct candidate_list *candidates, struct kinds *ki
         const struct candidate *newest[2];
         struct phema_checkpoint *checkpoint = NULL;
         struct phema_error ignored = {0}; /* what cannot be read is told later */
-        (void)find_newest(newest, candidates, kinds, kinds->items[k].text);
+        (void)twins_find_newest(newest, candidates, kinds->of, kinds->items[k].text);
         if (newest[1] && !phema_checkpoint_open(&checkpoint, newest[1]->path, options, &ignored))
             is_state[k] = !has_parameters(checkpoint);
         phema_checkpoint_close(checkpoint);
@@ -301,8 +282,8 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
     const struct candidate *newest[2][2];
     *are_twins = false;
     *decision = (struct twin_decision){.is_first = false};
-    if (!find_newest(newest[0], candidates, kinds, kinds->items[first].text) ||
-        !find_newest(newest[1], candidates, kinds, kinds->items[second].text) ||
+    if (!twins_find_newest(newest[0], candidates, kinds->of, kinds->items[first].text) ||
+        !twins_find_newest(newest[1], candidates, kinds->of, kinds->items[second].text) ||
         newest[0][1]->named_time != newest[1][1]->named_time ||
         newest[0][0]->named_time != newest[1][0]->named_time)
         return PHEMA_OK;

@@ -43,24 +43,26 @@ bool says_average(struct phema_span prefix)
 
 /* ---- The newest checkpoints ---- */
 
-/* The two newest checkpoints of the series; false: there is one, or none is numbered. */
-static bool find_newest(const struct candidate **earlier, const struct candidate **later,
-                        const struct candidate_list *candidates)
+bool twins_find_newest(const struct candidate *newest[2], const struct candidate_list *candidates,
+                       const char *const *kinds, const char *kind)
 {
-    *earlier = *later = NULL;
+    newest[0] = newest[1] = NULL;
     for (size_t i = 0; i < candidates->n; i++) {
         const struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || !candidate->path || isnan(candidate->named_time))
+        double time = candidate->named_time;
+        bool is_one =
+            kinds ? kinds[i] && strcmp(kinds[i], kind) == 0 : candidate->path && !isnan(time);
+        if (candidate->is_left_out || !is_one)
             continue;
-        if (!*later || candidate->named_time > (*later)->named_time) {
-            *earlier = *later;
-            *later = candidate;
-        } else if (candidate->named_time < (*later)->named_time &&
-                   (!*earlier || candidate->named_time > (*earlier)->named_time)) {
-            *earlier = candidate;
+        if (!newest[1] || time > newest[1]->named_time) {
+            newest[0] = newest[1];
+            newest[1] = candidate;
+        } else if ((kinds || time < newest[1]->named_time) &&
+                   (!newest[0] || time > newest[0]->named_time)) {
+            newest[0] = candidate;
         }
     }
-    return *earlier != NULL;
+    return newest[0] && newest[0]->named_time < newest[1]->named_time;
 }
 
 /* Opens the two newest checkpoints; NULL where the series has one. */
@@ -69,13 +71,13 @@ static enum phema_status open_newest(struct phema_checkpoint *opened[2],
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err)
 {
-    const struct candidate *earlier, *later;
+    const struct candidate *newest[2];
     opened[0] = opened[1] = NULL;
-    if (!find_newest(&earlier, &later, candidates))
+    if (!twins_find_newest(newest, candidates, NULL, NULL))
         return PHEMA_OK;
-    enum phema_status status = phema_checkpoint_open(&opened[0], earlier->path, options, err);
+    enum phema_status status = phema_checkpoint_open(&opened[0], newest[0]->path, options, err);
     if (!status)
-        status = phema_checkpoint_open(&opened[1], later->path, options, err);
+        status = phema_checkpoint_open(&opened[1], newest[1]->path, options, err);
     return status;
 }
 

@@ -107,6 +107,13 @@ PHEMA_FALLIBLE twins_select(struct twin_judgement *judgement,
 PHEMA_FALLIBLE twins_tell(struct candidate_list *candidates, const struct twin_decision *decision,
                           size_t n, const char *raw, const char *average, struct phema_error *err);
 
+/* The two newest checkpoints of the series.
+ *   kinds  [candidates] only those of this kind; two of one time are in no order. NULL: all that are
+ *          numbered, one of each time
+ * false: there are no two times */
+bool twins_find_newest(const struct candidate *newest[2], const struct candidate_list *candidates,
+                       const char *const *kinds, const char *kind);
+
 /* Compares two sets under the same names in other files.
  *   checkpoints    earlier and later ones of the first set, then of the second
  *   first, second  their names, which decide where the data do not
