@@ -307,11 +307,6 @@ static void put_opcodes(struct metadata_pickle *pickle, const char *opcodes)
     phema_strbuf_puts(pickle->text, opcodes);
 }
 
-static void put_byte(struct metadata_pickle *pickle, uint8_t byte)
-{
-    phema_strbuf_append(pickle->text, (const char *)&byte, 1);
-}
-
 static void put_string(struct metadata_pickle *pickle, const char *text)
 {
     write_text(pickle->text, text, strlen(text));
@@ -332,7 +327,7 @@ static void put_class(struct metadata_pickle *pickle, const char *module, const 
         pickle->classes[c].name = name;
         pickle->n_classes++;
     }
-    put_byte(pickle, c);
+    phema_strbuf_append(pickle->text, (const char *)&c, 1);
 }
 
 /* NEWOBJ, and a dict of fields up to end_object. */

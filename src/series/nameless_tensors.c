@@ -38,12 +38,6 @@ static bool find_items(struct items *out, const struct phema_tensor *tensor)
            tensor->kind != PHEMA_KIND_ATTRIBUTE && phema_dtype_is_float(tensor->dtype);
 }
 
-/* Moments of gradients are averages of another kind. */
-static bool says_moment(struct phema_span key)
-{
-    return memmem(key.data, key.size, "exp_avg", strlen("exp_avg")) != NULL;
-}
-
 static int compare_shapes(const void *a, const void *b)
 {
     const struct phema_tensor *const *left = a, *const *right = b;
@@ -91,7 +85,9 @@ static bool find_list(struct items *out, bool *is_called, struct phema_arena *ar
     struct items last = {{NULL, 0}, {NULL, 0}}; /* of the tensor before */
     bool is_judged = false;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
-        if (!find_items(out, &tensors[i]) || says_moment(out->key))
+        /* moments of gradients are averages of another kind */
+        if (!find_items(out, &tensors[i]) ||
+            memmem(out->key.data, out->key.size, "exp_avg", strlen("exp_avg")))
             continue;
         bool is_same = last.stem.data && twin_spans_compare(last.stem, out->stem) == 0;
         bool is_optimizer = root_is_optimizer(tensors[i].name, tensors[i].name_size);

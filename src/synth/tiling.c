@@ -116,11 +116,6 @@ uint64_t tiling_n_elems(const struct tiling *tiling, size_t x)
            (x == 0 ? tiling->first_elem : 0);
 }
 
-static uint64_t tiles_of(const struct tensor_run *tensor_run, size_t tile_elems)
-{
-    return tensor_run->n_elems / tile_elems + (tensor_run->n_elems % tile_elems != 0);
-}
-
 /* ---- Tensor runs ---- */
 
 /* Whether tensor b lies directly after a in every snapshot. */
@@ -175,8 +170,9 @@ static void join(struct tiling *tiling, const struct tiling_kinds *kinds, const 
     tiling->tensor_runs[tiling->n_tensor_runs].first = tiling->n;
     for (size_t s = 0; s < tiling->n_tensor_runs; s++) {
         const struct tensor_run *tensor_run = &tiling->tensor_runs[s];
-        tiling->tensor_runs[s + 1].first_tile =
-            tensor_run->first_tile + tiles_of(tensor_run, tiling->tile_elems);
+        tiling->tensor_runs[s + 1].first_tile = tensor_run->first_tile +
+                                                tensor_run->n_elems / tiling->tile_elems +
+                                                (tensor_run->n_elems % tiling->tile_elems != 0);
         tiling->tensor_runs[s + 1].position = tensor_run->position + tensor_run->n_elems;
     }
 }
