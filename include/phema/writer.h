@@ -214,6 +214,12 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory);
 
 /* ---- An output that several processes write ---- */
 
+/* The first part / n_parts of so many bytes; no product is too large. */
+static inline uint64_t phema_writer_part_end(uint64_t bytes, uint64_t part, uint64_t n_parts)
+{
+    return bytes / n_parts * part + bytes % n_parts * part / n_parts;
+}
+
 /* Each part has a marker file; more parts of one output are a mistake. */
 #define PHEMA_MAX_PARTS   10000
 #define PHEMA_PART_DIGEST 17 /* sixteen hexadecimal digits and a NUL */

@@ -392,12 +392,6 @@ struct restoring {
     size_t n_kept;
 };
 
-/* part / n_parts of a file; no product is too large. */
-static uint64_t bytes_before(uint64_t bytes, uint64_t part, uint64_t n_parts)
-{
-    return bytes / n_parts * part + bytes % n_parts * part / n_parts;
-}
-
 /* Writes only bytes that differ: a copy may share blocks with its template. */
 static enum phema_status restore_range(const struct restoring *restoring, uint64_t first,
                                        uint64_t end, struct phema_error *err)
@@ -432,8 +426,8 @@ static enum phema_status restore_file(struct restoring *restoring, size_t *x,
     uint64_t at = 0, size_bytes = restoring->sink->output->files[restoring->file].size_bytes;
     uint64_t n_parts = options->n_parts ? options->n_parts : 1;
     uint64_t part = options->n_parts ? options->part : 1;
-    restoring->first = bytes_before(size_bytes, part - 1, n_parts);
-    restoring->end = bytes_before(size_bytes, part, n_parts);
+    restoring->first = phema_writer_part_end(size_bytes, part - 1, n_parts);
+    restoring->end = phema_writer_part_end(size_bytes, part, n_parts);
     enum phema_status status = PHEMA_OK;
     for (; *x < restoring->n_kept && kept[*x].file == restoring->file && !status; ++*x) {
         status = restore_range(restoring, at, kept[*x].start, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "phema/sort.h"
+#include "phema/writer.h"
 
 /* context: the address of the places of the snapshot that determines the order */
 static int compare_places(const void *a, const void *b, void *context)
@@ -84,12 +85,6 @@ static struct position position_of(const struct tiling *tiling, uint64_t at_byte
     return position;
 }
 
-/* part / n_parts of the bytes; no product is too large. */
-static uint64_t bytes_before(uint64_t bytes, uint64_t part, uint64_t n_parts)
-{
-    return bytes / n_parts * part + bytes % n_parts * part / n_parts;
-}
-
 /* Limits the order to the tensors of the part. */
 static void keep_part(struct tiling *tiling, struct part_range part)
 {
@@ -99,8 +94,10 @@ static void keep_part(struct tiling *tiling, struct part_range part)
     tiling->end_elem = tiling->n ? tensor_at(tiling, tiling->n - 1)->n_elems : 0;
     if (part.n_parts < 2)
         return;
-    struct position first = position_of(tiling, bytes_before(bytes, part.number - 1, part.n_parts));
-    struct position end = position_of(tiling, bytes_before(bytes, part.number, part.n_parts));
+    struct position first =
+        position_of(tiling, phema_writer_part_end(bytes, part.number - 1, part.n_parts));
+    struct position end =
+        position_of(tiling, phema_writer_part_end(bytes, part.number, part.n_parts));
     size_t end_x = end.elem ? end.x + 1 : end.x;
     tiling->n = first.x < end_x && (first.x < end.x || first.elem < end.elem) ? end_x - first.x : 0;
     memmove(tiling->order, tiling->order + first.x, tiling->n * sizeof(*tiling->order));
