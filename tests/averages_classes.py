@@ -21,7 +21,8 @@ import types
 import warnings
 from pathlib import Path
 
-os.environ.update(CUDA_VISIBLE_DEVICES="", KERAS_BACKEND="torch", JAX_PLATFORMS="cpu", JAX_ENABLE_X64="1", YOLO_CONFIG_DIR="/tmp")
+CONFIG = tempfile.TemporaryDirectory()
+os.environ.update(CUDA_VISIBLE_DEVICES="", KERAS_BACKEND="torch", JAX_PLATFORMS="cpu", JAX_ENABLE_X64="1", YOLO_CONFIG_DIR=CONFIG.name)
 warnings.simplefilter("ignore")
 
 import numpy as np  # noqa: E402
