@@ -106,6 +106,9 @@ struct phema_target {
     struct phema_solution *ruled;
     /* errors of weights that believe the labels; PHEMA_UNKNOWN where the labels are true */
     double label_profile_error, label_predicted_error;
+    /* of a least-squares line through snapshots: its R^2 and the error that their scatter around it
+     * makes, relative to |theta|; else, and where both are unknown, PHEMA_UNKNOWN */
+    double r_squared, scatter;
     size_t n_left_out; /* snapshots later than the target */
     size_t n_repeated; /* snapshots left out because another one is the same average */
     size_t newest;     /* the last snapshot that is not later: the source of copies */

@@ -84,12 +84,19 @@ PHEMA_FALLIBLE phema_resets_parse(struct phema_reset **out, struct phema_arena *
 PHEMA_FALLIBLE phema_profile_reset(struct phema_profile *profile, const struct phema_reset *resets,
                                    size_t n, struct phema_error *err);
 
+/* Parts of a sum that are a least-squares line through parameters at several times. */
+struct phema_fit {
+    size_t first, n; /* parts */
+};
+
 /* A target: a sum of profiles, each times its factor. Factors add up to 1, or to 0 for the
  * difference of two averages (a task vector); the weights add up to the same (N7). */
 struct phema_mix {
     const struct phema_profile *parts; /* [n_parts] */
     const double *factors;             /* [n_parts]; NULL: one part of factor 1 */
     size_t n_parts;
+    const struct phema_fit *fits; /* [n_fits] */
+    size_t n_fits;
 };
 
 #define PHEMA_SIGMA_REL_LIMIT    0.289    /* EDM2: 0 < sigma_rel < 0.289 */
@@ -139,11 +146,11 @@ void phema_profile_cumulative(double *out, const struct phema_profile *profile, 
 
 /* ---- SPEC: the text that describes an average ----
  * A term is KIND, KIND:VALUE or KIND:KEY=VALUE,... ("power:sigma=0.1", "ema:2000", "window:20k",
- * "raw", "table:FILE"); a difference is two of them with " - " between. Times are on the clock of
- * the averages, in its unit. Not for several threads at once: a spec caches its betas.
+ * "raw", "table:FILE"), or line:TERM,TERM,LAMBDA, A + LAMBDA (B - A); a difference is two of them
+ * with " - " between. Times are on the clock of the averages, in its unit. Not for several threads at once: a spec caches its betas.
  */
 
-struct phema_spec_term; /* a difference has two, all others have one */
+struct phema_spec_term; /* a difference has two, a line those behind it, all others have one */
 
 struct phema_spec {
     const char *kind;      /* "power", "ema", "wsm-cosine", ...; "difference" */

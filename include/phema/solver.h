@@ -139,6 +139,7 @@ struct phema_prediction {
      * the total, else 0. No snapshot shows how far the parameters moved until the first one; where
      * they changed completely, the error is as large as this weight. */
     double initial;
+    double scatter; /* of the snapshots around a line that is the target; a part of the total */
 };
 
 /* Variance rate of that random walk in a training of this length (N24). */

@@ -320,6 +320,8 @@ static enum phema_status fill_plan(struct phema_plan *plan,
         phema_series_identify_abandon(identification);
     else if (identification)
         status = phema_series_identify_end(identification, err);
+    if (!status)
+        straightness_predict(plan);
     if (!status && plan->checks.verdict == PHEMA_SERIES_WRONG)
         forget_predictions(plan);
     return status;

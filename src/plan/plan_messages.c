@@ -16,6 +16,9 @@
 #define LARGE_ERROR 1e-2
 #define LARGE_NORM  10.0
 
+/* Snapshots of a smaller R^2 do not lie on a line. */
+#define LEAST_R_SQUARED 0.7
+
 #define MOST_NAMES 4 /* more targets of a remark are counted only */
 
 void phema_target_write_name(struct phema_strbuf *out, const struct phema_target *target)
@@ -47,6 +50,19 @@ static void write_remedy(struct phema_strbuf *out, const struct phema_plan *plan
     const struct phema_series *series = plan->series;
     const struct phema_prediction *predicted = &target->solution.predicted;
     bool is_rounding = predicted->rounding > predicted->profile;
+    if (target->r_squared < LEAST_R_SQUARED) {
+        phema_strbuf_printf(out,
+                            "the snapshots do not lie on a line: R^2 %.2f; choose a window in "
+                            "which they do, or an average",
+                            target->r_squared);
+        return;
+    }
+    if (target->mix.n_fits) {
+        phema_strbuf_puts(out,
+                          "the snapshots scatter around the line, and it goes far beyond them; "
+                          "choose an earlier time or a longer window");
+        return;
+    }
     double narrowest = HUGE_VAL;
     for (size_t k = 0; k < series->n; k++)
         if (!isnan(series->snapshots[k].sigma_rel))
@@ -80,10 +96,13 @@ static bool write_warning(struct phema_strbuf *out, const struct phema_plan *pla
 {
     const struct phema_solution *solution = &target->solution;
     bool is_wrong = solution->predicted.total > LARGE_ERROR;
-    if (plan->checks.verdict == PHEMA_SERIES_WRONG ||
-        (!is_wrong && !(solution->norm2 > LARGE_NORM)))
+    bool is_large = solution->norm2 > LARGE_NORM;
+    bool is_bent = target->r_squared < LEAST_R_SQUARED;
+    if (plan->checks.verdict == PHEMA_SERIES_WRONG || (!is_wrong && !is_large && !is_bent))
         return false;
-    phema_strbuf_puts(out, is_wrong ? "expect a large error: " : "the weights are large: ");
+    phema_strbuf_puts(out, is_wrong               ? "expect a large error: "
+                           : is_large && !is_bent ? "the weights are large: "
+                                                  : "");
     write_remedy(out, plan, target);
     return true;
 }
@@ -180,6 +199,10 @@ static bool write_remarks(struct phema_strbuf *out, const struct phema_plan *pla
     double wanted_sum = strcmp(target->kind ? target->kind : "", "difference") == 0 ? 0 : 1;
     if (fabs(target->solution.sum - wanted_sum) > 1e-9)
         phema_strbuf_printf(out, "weights sum to %.9g", target->solution.sum);
+    if (!isnan(target->r_squared))
+        phema_strbuf_printf(separate(out), "R^2 of the line %.4f", target->r_squared);
+    else if (target->mix.n_fits)
+        phema_strbuf_puts(separate(out), "whether the snapshots lie on a line is unknown");
     if (target->n_left_out)
         phema_strbuf_printf(separate(out), "%zu later snapshot%s left out", target->n_left_out,
                             target->n_left_out == 1 ? "" : "s");
@@ -287,6 +310,8 @@ static size_t list_columns(struct column *out, const struct phema_plan *plan, bo
                 continue;
             out[n] = (struct column){.target = plan->targets[j]};
             out[n].target.sigma_rel = plan->rules[r].sigma_rel;
+            out[n].target.r_squared = PHEMA_UNKNOWN;
+            out[n].target.mix.n_fits = 0;
             out[n++].target.solution = plan->targets[j].ruled[r];
         }
     return n;
@@ -348,6 +373,7 @@ const struct phema_field phema_prediction_fields[] = {
     FIELD(NUMBER, ALWAYS, "rounding", rounding),
     FIELD(NUMBER, ALWAYS, "paper_weights", paper_weights),
     FIELD(NUMBER, IF_ABOVE_0, "initial", initial),
+    FIELD(NUMBER, IF_ABOVE_0, "scatter", scatter),
     {0},
 };
 
@@ -375,6 +401,7 @@ const struct phema_field phema_target_fields[] = {
     FIELD(NUMBER, ALWAYS, "time", time),
     FIELD(TEXT, ALWAYS, "profile", kind),
     FIELD(PATH, IF_KNOWN, "spec", spec),
+    FIELD(NUMBER, IF_KNOWN, "r_squared", r_squared),
     FIELD(NUMBER, ALWAYS, "label_profile_error", label_profile_error),
     FIELD(NUMBER, ALWAYS, "label_predicted_error", label_predicted_error),
     {0},

@@ -409,6 +409,8 @@ static enum phema_status sample_motion(struct phema_plan *plan,
     enum phema_status status =
         phema_sample_read(&sample, series, options->series.max_ram_bytes, err);
     if (!status)
+        status = straightness_find(plan, &sample, err);
+    if (!status)
         status = check_sample(&plan->checks, motion, series, &options->series, plan->schedule,
                               &sample, options->checks != PHEMA_CHECKS_OFF, err);
     if (!status)

@@ -14,6 +14,15 @@
 PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_options *options,
                            struct phema_error *err);
 
+/* ---- straightness.c: targets that are least-squares lines through snapshots ---- */
+
+/* Sets how near to a line the snapshots lie, from the sample.
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE straightness_find(struct phema_plan *plan, const struct phema_sample *sample,
+                                 struct phema_error *err);
+/* Adds it to the predicted errors, which are unknown where it is. */
+void straightness_predict(struct phema_plan *plan);
+
 /* Fits the motion to the sample and compares each snapshot with what the others predict. Where they
  * do not fit, searches for labels that do. Sets checks; the motion is the caller's.
  *   schedule  of the learning rate; NULL: unknown

@@ -24,13 +24,16 @@ enum spec_build {
     BUILD_TABLE,
     /* an average and the parameters at two times */
     BUILD_BEMA,
+    /* A + lambda (B - A) of the averages whose terms follow */
+    BUILD_LINE,
     /* merges of snapshots */
     BUILD_UNIFORM,
     BUILD_ASCENDING,
     BUILD_RECURSIVE,
     BUILD_WSM_LINEAR,
     BUILD_WSM_COSINE,
-    BUILD_WSM_MINUS_SQRT
+    BUILD_WSM_MINUS_SQRT,
+    BUILD_EXTRAPOLATE
 };
 
 /* SPEC_WARMUP: a form and up to SPEC_FORM_NUMBERS numbers, which are values of the nameless keys
@@ -106,6 +109,7 @@ struct phema_spec_term {
     const struct spec_kind *kind;
     double values[SPEC_MAX_KEYS]; /* NaN: neither given nor a default */
     const char *path;             /* table */
+    double factor;                /* in the sum */
     /* profiles that are tables: all steps computed so far, the same for every end */
     struct phema_betas known;
     uint64_t n_followed; /* steps of a trainer up to here are known */

@@ -71,6 +71,11 @@ static const struct spec_kind kinds[] = {
     {KIND("wsm-linear", BUILD_WSM_LINEAR, {N_SNAPSHOTS}), .is_bare = true},
     {KIND("wsm-cosine", BUILD_WSM_COSINE, {N_SNAPSHOTS}), .is_bare = true},
     {KIND("wsm-minus-sqrt", BUILD_WSM_MINUS_SQRT, {N_SNAPSHOTS}), .is_bare = true},
+    {KIND("extrapolate", BUILD_EXTRAPOLATE, {"to", A_TIME, NONE, true},
+          {"window", A_TIME, NONE, false})},
+    {KIND("line", BUILD_LINE,
+          {"lambda", SPEC_NUMBER, -1e6, 1e6, "a number from -1e6 to 1e6", NONE, true}),
+     .is_bare = true},
 };
 
 const struct spec_kind *spec_kind_find(const char *name, size_t size)

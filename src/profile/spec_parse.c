@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spec_parse.c - text to SPEC, and back to canonical text, which parses to the same average to the
- * last bit, and to a part of a file name. A term is KIND[:KEY=VALUE,...]; a difference is two of
- * them with " - " between: bare minus signs are parts of names and numbers. */
+ * last bit, and to a part of a file name. A term is KIND[:KEY=VALUE,...] or line:TERM,TERM,NUMBER;
+ * a difference is two of them with " - " between: bare minus signs are parts of names and numbers. */
 #include "phema/profile.h"
 
 #include <ctype.h>
@@ -90,14 +90,36 @@ static void escape_file_part(struct phema_strbuf *text)
             text->data[i] = '_';
 }
 
+/* Appends term i, of a line with the terms that belong to it, and returns the index behind them. Of
+ * names that are cut, the number of a line comes first. */
+static size_t append_terms(struct phema_strbuf *text, struct phema_strbuf *file_part,
+                           const struct phema_spec *spec, size_t i)
+{
+    const struct phema_spec_term *term = &spec->terms[i++];
+    append_file_part(file_part, term);
+    if (term->kind->build != BUILD_LINE) {
+        append_term(text, term);
+        return i;
+    }
+    phema_strbuf_printf(text, "%s:", term->kind->name);
+    phema_strbuf_puts(file_part, "-");
+    i = append_terms(text, file_part, spec, i);
+    phema_strbuf_puts(text, ",");
+    phema_strbuf_puts(file_part, "-to-");
+    i = append_terms(text, file_part, spec, i);
+    phema_strbuf_puts(text, ",");
+    append_value(text, &term->kind->keys[0], term->values[0]);
+    return i;
+}
+
 static enum phema_status format(struct phema_spec *spec, struct phema_error *err)
 {
     struct phema_strbuf shown = {0}, file_part = {0};
-    for (size_t i = 0; i < spec->n_terms; i++) {
-        phema_strbuf_puts(&shown, i ? " - " : "");
-        phema_strbuf_puts(&file_part, i ? "-minus-" : "");
-        append_term(&shown, &spec->terms[i]);
-        append_file_part(&file_part, &spec->terms[i]);
+    size_t second = append_terms(&shown, &file_part, spec, 0);
+    if (second < spec->n_terms) {
+        phema_strbuf_puts(&shown, " - ");
+        phema_strbuf_puts(&file_part, "-minus-");
+        (void)append_terms(&shown, &file_part, spec, second);
     }
     escape_file_part(&file_part);
     if (!shown.is_failed && !file_part.is_failed) {
@@ -297,23 +319,80 @@ static enum phema_status parse_items(struct phema_spec_term *term, char *items,
 
 /* ---- Terms ---- */
 
-static enum phema_status parse_term(struct phema_spec_term *term, struct phema_arena *arena,
-                                    const char *text, size_t size, struct phema_error *err)
+/* Lines within lines, and what one text may cost. */
+#define MOST_TERMS ((size_t)32)
+
+static enum phema_status parse_terms(struct phema_spec *spec, double factor, const char *text,
+                                     size_t size, struct phema_error *err);
+
+/* The comma of "A,B" between two terms: a KIND behind a comma begins a term, KEY=VALUE does not, and
+ * "line:" one of two terms. NULL: there is none, or there are more terms. */
+static const char *find_second(const char *text)
 {
-    char *copy = phema_arena_copy(arena, text, size);
-    if (!copy)
+    const char *second = NULL;
+    size_t n_missing = 2;
+    for (const char *at = text, *end = at; end; at = end ? end + 1 : at) {
+        size_t size = strcspn(at, ":,");
+        const struct spec_kind *kind = spec_kind_find(at, size);
+        bool is_line = kind && kind->build == BUILD_LINE && at[size] == ':';
+        bool begins = kind || at == text || at[-1] == ':';
+        end = is_line ? at + size : strchr(at, ',');
+        if (begins && !n_missing)
+            return NULL;
+        if (begins && n_missing == 1 && !second)
+            second = at - 1;
+        n_missing += is_line;
+        n_missing -= begins && !is_line;
+    }
+    return n_missing ? NULL : second;
+}
+
+/* "A,B,lambda", of the last term */
+static enum phema_status parse_line(struct phema_spec *spec, char *items, struct phema_error *err)
+{
+    struct phema_spec_term *line = &spec->terms[spec->n_terms - 1];
+    char *last = items ? strrchr(items, ',') : NULL;
+    if (last)
+        *last = '\0';
+    const char *second = last ? find_second(items) : NULL;
+    if (!second)
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "expected line:A,B,LAMBDA of two profiles, each KIND:KEY=VALUE,..., and a "
+            "number, such as line:sma:4,raw,1.5");
+    enum phema_status status = parse_items(line, last + 1, err);
+    double factor = line->factor, lambda = line->values[0];
+    if (!status)
+        status = parse_terms(spec, factor * (1 - lambda), items, (size_t)(second - items), err);
+    if (!status)
+        status = parse_terms(spec, factor * lambda, second + 1, strlen(second + 1), err);
+    return status;
+}
+
+/* Adds the term and those that are parts of it. */
+static enum phema_status parse_terms(struct phema_spec *spec, double factor, const char *text,
+                                     size_t size, struct phema_error *err)
+{
+    if (spec->n_terms == MOST_TERMS)
+        return phema_fail(err, PHEMA_ERR_USAGE, "has more than %zu profiles", MOST_TERMS);
+    char *copy = phema_arena_copy(spec->arena, text, size);
+    spec->terms = phema_arena_grow(spec->arena, spec->terms, spec->n_terms, sizeof(*spec->terms));
+    if (!copy || !spec->terms)
         return phema_fail_memory(err);
+    struct phema_spec_term *term = &spec->terms[spec->n_terms++];
     char *colon = strchr(copy, ':');
     size_t name_size = colon ? (size_t)(colon - copy) : size;
-    term->kind = spec_kind_find(copy, name_size);
+    *term = (struct phema_spec_term){.kind = spec_kind_find(copy, name_size), .factor = factor};
     if (!term->kind)
         return spec_fail_unknown(NULL, copy, name_size, err);
+    if (term->kind->build == BUILD_LINE)
+        return parse_line(spec, colon ? colon + 1 : NULL, err);
     if (!term->kind->takes_path)
         return parse_items(term, colon ? colon + 1 : NULL, err);
     if (!colon || !colon[1])
         return phema_fail(err, PHEMA_ERR_USAGE, "expected %s:FILE", term->kind->name);
     term->path = colon + 1;
-    return spec_read_table(term, arena, err);
+    return spec_read_table(term, spec->arena, err);
 }
 
 bool phema_spec_is_stepwise(const struct phema_spec *spec)
@@ -336,9 +415,8 @@ PHEMA_FALLIBLE phema_spec_claim(const struct phema_spec *spec, struct phema_clai
 /* The " - " of a difference, or NULL. In the path of a table it is one only before a term. */
 static const char *find_minus(const char *text)
 {
-    const char *minus = strstr(text, " - ");
-    bool is_path = strncmp(text, "table:", 6) == 0;
-    while (minus && is_path && !spec_kind_find(minus + 3, strcspn(minus + 3, ":")))
+    const char *minus = strstr(text, " - "), *table = strstr(text, "table:");
+    while (minus && table && table < minus && !spec_kind_find(minus + 3, strcspn(minus + 3, ":")))
         minus = strstr(minus + 3, " - ");
     return minus;
 }
@@ -367,19 +445,12 @@ static enum phema_status parse_all(struct phema_spec *spec, const char *text,
                                    struct phema_error *err)
 {
     const char *minus = find_minus(text);
-    spec->n_terms = minus ? 2 : 1;
-    spec->terms = phema_arena_array(spec->arena, spec->n_terms, sizeof(*spec->terms));
-    if (!spec->terms)
-        return phema_fail_memory(err);
     size_t size = minus ? (size_t)(minus - text) : strlen(text);
-    enum phema_status status = parse_term(&spec->terms[0], spec->arena, text, size, err);
-    if (status)
-        return status;
-    if (minus)
-        status = parse_term(&spec->terms[1], spec->arena, minus + 3, strlen(minus + 3), err);
-    if (status)
-        return status;
-    status = resolve_powers(spec, err);
+    enum phema_status status = parse_terms(spec, 1, text, size, err);
+    if (!status && minus)
+        status = parse_terms(spec, -1, minus + 3, strlen(minus + 3), err);
+    if (!status)
+        status = resolve_powers(spec, err);
     if (status)
         return status;
     spec->kind = minus ? "difference" : spec->terms[0].kind->name;

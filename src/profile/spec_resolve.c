@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spec_resolve.c - SPEC plus end time to a profile, or to a sum of profiles; merges (PMA, WSM). */
+/* spec_resolve.c - SPEC plus end time to a profile, or to a sum of profiles; merges (PMA, WSM), lines. */
 #include <math.h>
 #include <stdio.h>
 
@@ -161,10 +161,26 @@ static void fill_merge_factors(double *factors, size_t n, const struct phema_spe
 
 /* ---- Sums ---- */
 
+/* The least-squares line through parameters at these times, at another time (N40): 1/n + (to -
+ * mean)(t_i - mean) / sum of (t_j - mean)^2. */
+static void fill_extrapolation(double *factors, const double *times, size_t n, double to)
+{
+    phema_quad mean = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += (phema_quad)times[i] / (phema_quad)n;
+    for (size_t i = 0; i < n; i++)
+        squares += ((phema_quad)times[i] - mean) * ((phema_quad)times[i] - mean);
+    for (size_t i = 0; i < n; i++)
+        factors[i] = (double)(1 / (phema_quad)n +
+                              ((phema_quad)to - mean) * ((phema_quad)times[i] - mean) / squares);
+}
+
 struct sum {
     struct phema_profile *parts;
     double *factors;
     size_t n;
+    struct phema_fit *fits;
+    size_t n_fits;
 };
 
 static size_t count_until(const double *times, size_t n, double t)
@@ -215,12 +231,18 @@ static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
                                      const struct phema_spec_term *term, double t,
                                      const double *times, size_t n_times, struct phema_error *err)
 {
-    *n = term->kind->build == BUILD_BEMA ? BEMA_PARTS : 1;
-    if (term->kind->build < BUILD_UNIFORM)
-        return PHEMA_OK;
-    double wanted = spec_value(term, "n");
+    double wanted = spec_value(term, "n"), window = spec_value(term, "window");
     size_t found = count_until(times, n_times, t);
     struct phema_name_buffer end;
+    *n = term->kind->build == BUILD_BEMA ? BEMA_PARTS : term->kind->build != BUILD_LINE;
+    if (term->kind->build < BUILD_UNIFORM)
+        return PHEMA_OK;
+    for (size_t first = 0; !isnan(window) && first < n_times && times[first] < t - window; first++)
+        found--;
+    if (term->kind->build == BUILD_EXTRAPOLATE && found < 2)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: a line needs snapshots of two times or more, found %zu until %s",
+                          spec->canonical, found, phema_number_format(&end, t));
     if (found == 0 || wanted > (double)found) {
         char most[64];
         (void)snprintf(most, sizeof(most), "%.32s:%zu", term->kind->name, found);
@@ -242,6 +264,8 @@ static enum phema_status add_term(struct sum *sum, struct phema_spec *spec,
     enum phema_status status = count_parts(&n, spec, term, t, times, n_times, err);
     if (status)
         return status;
+    if (term->kind->build == BUILD_LINE)
+        return PHEMA_OK; /* the factors of its terms */
     if (term->kind->build == BUILD_BEMA)
         return add_bema(sum, spec, term, t, err);
     if (term->kind->build < BUILD_UNIFORM) {
@@ -249,7 +273,12 @@ static enum phema_status add_term(struct sum *sum, struct phema_spec *spec,
         return make_average(&sum->parts[sum->n++], spec, term, t, err);
     }
     size_t first = count_until(times, n_times, t) - n;
-    fill_merge_factors(sum->factors + sum->n, n, term);
+    if (term->kind->build == BUILD_EXTRAPOLATE) {
+        fill_extrapolation(sum->factors + sum->n, times + first, n, spec_value(term, "to"));
+        sum->fits[sum->n_fits++] = (struct phema_fit){sum->n, n};
+    } else {
+        fill_merge_factors(sum->factors + sum->n, n, term);
+    }
     for (size_t i = 0; i < n; i++)
         sum->parts[sum->n++] = (struct phema_profile){
             .t = times[first + i], .update_every = 1, .shape = PHEMA_SHAPE_RAW};
@@ -268,18 +297,23 @@ static enum phema_status make_sum(struct phema_mix *out, struct phema_spec *spec
         n_parts += n;
     }
     struct sum sum = {.parts = phema_arena_array(spec->arena, n_parts, sizeof(*sum.parts)),
-                      .factors = phema_arena_array(spec->arena, n_parts, sizeof(*sum.factors))};
-    if (!sum.parts || !sum.factors)
+                      .factors = phema_arena_array(spec->arena, n_parts, sizeof(*sum.factors)),
+                      .fits = phema_arena_array(spec->arena, spec->n_terms, sizeof(*sum.fits))};
+    if (spec->arena->is_failed)
         return phema_fail_memory(err);
     for (size_t i = 0; i < spec->n_terms; i++) {
         size_t before = sum.n;
         enum phema_status status = add_term(&sum, spec, &spec->terms[i], t, times, n_times, err);
         if (status)
             return status;
-        for (size_t k = before; i > 0 && k < sum.n; k++)
-            sum.factors[k] = -sum.factors[k];
+        for (size_t k = before; k < sum.n; k++)
+            sum.factors[k] *= spec->terms[i].factor;
     }
-    *out = (struct phema_mix){.parts = sum.parts, .factors = sum.factors, .n_parts = sum.n};
+    *out = (struct phema_mix){.parts = sum.parts,
+                              .factors = sum.factors,
+                              .n_parts = sum.n,
+                              .fits = sum.fits,
+                              .n_fits = sum.n_fits};
     return PHEMA_OK;
 }
 

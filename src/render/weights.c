@@ -102,7 +102,7 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_record_write(out, phema_target_fields, "sigma_rel gamma time", target);
     if (target->named_time != target->time)
         phema_json_out_number(out, "named_time", target->named_time);
-    phema_record_write(out, phema_target_fields, "profile spec", target);
+    phema_record_write(out, phema_target_fields, "profile spec r_squared", target);
     phema_json_out_numbers(out, "weights", solution->weights, plan->series->n);
     phema_record_write(out, phema_solution_fields, "sum profile_error", solution);
     if (!isnan(target->label_profile_error))

@@ -283,6 +283,33 @@ static void merges_weigh_the_last_snapshots(void **state)
     check_merge("wsm-cosine:1", 500, one, last + 3, 1);
 }
 
+static void an_extrapolation_is_the_least_squares_line(void **state)
+{
+    (void)state;
+    /* from Python's fractions: 1/n + (T - mean)(t_i - mean) / sum of (t_j - mean)^2 */
+    static const double ends[] = {100, 200, 300, 400, 500};
+    static const double all[] = {-0.8, -0.3, 0.2, 0.7, 1.2}, two[] = {-2, 3};
+    check_merge("extrapolate:to=800", 500, all, ends, 5);
+    check_merge("extrapolate:600,window=100", 500, (const double[]){-1, 2}, ends + 3, 2);
+    check_merge("extrapolate:to=600,window=150", 450, two, ends + 2, 2);
+    static const double uneven[] = {200, 300, 450};
+    static const double line[] = {-2.1842105263157894, -0.02631578947368421, 3.210526315789474};
+    struct phema_arena arena = {0};
+    struct phema_error err = {0};
+    struct phema_mix mix = {0};
+    struct phema_spec *spec = parse(&arena, "extrapolate:1000");
+    assert_ok(phema_spec_mix(&mix, spec, 450, uneven, 3, &err), &err);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(mix.factors[i] == line[i]);
+    assert_true(mix.n_fits == 1 && mix.fits[0].first == 0 && mix.fits[0].n == 3);
+    assert_fails(
+        phema_spec_mix(&mix, parse(&arena, "extrapolate:to=9,window=99"), 200, ends, 5, &err),
+        PHEMA_ERR_TARGET, &err, "a line needs snapshots of two times or more, found 1");
+    assert_fails(phema_spec_mix(&mix, spec, 99, ends, 5, &err), PHEMA_ERR_TARGET, &err,
+                 "two times or more, found 0 until 99");
+    phema_arena_clear(&arena);
+}
+
 static void merges_of_too_many_snapshots_are_refused(void **state)
 {
     (void)state;
@@ -322,6 +349,35 @@ static void a_difference_has_factors_of_both_signs(void **state)
     phema_arena_clear(&arena);
 }
 
+static void a_line_goes_through_two_averages(void **state)
+{
+    (void)state;
+    static const double times[] = {100, 200};
+    struct phema_arena arena = {0};
+    struct phema_error err = {0};
+    struct phema_mix mix = {0};
+    struct phema_spec *spec = parse(&arena, "line:ema:100,sma:2,1.5");
+    assert_string_equal(spec->kind, "line");
+    assert_false(spec->is_average || phema_spec_is_stepwise(spec));
+    assert_ok(phema_spec_mix(&mix, spec, 200, times, 2, &err), &err);
+    assert_int_equal(mix.n_parts, 3);
+    assert_int_equal(mix.parts[0].shape, PHEMA_SHAPE_EMA);
+    assert_true(mix.factors[0] == -0.5 && mix.factors[1] == 0.75 && mix.factors[2] == 0.75);
+    /* A + 2 (B - A) of A = raw, B = raw + 0.5 (sma - raw), less the extrapolation 2 x_2 - x_1 */
+    spec = parse(&arena, "line:raw,line:raw,sma:2,0.5,2 - extrapolate:300");
+    assert_string_equal(spec->kind, "difference");
+    assert_ok(phema_spec_mix(&mix, spec, 200, times, 2, &err), &err);
+    static const double wanted[] = {-1, 1, 0.5, 0.5, 1, -2};
+    assert_int_equal(mix.n_parts, ARRAY_LEN(wanted));
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+        assert_true(mix.factors[i] == wanted[i]);
+    assert_true(mix.n_fits == 1 && mix.fits[0].first == 4 && mix.fits[0].n == 2);
+    struct phema_profile profile = {0};
+    assert_fails(phema_spec_profile(&profile, parse(&arena, "line:raw,raw,0"), 200, &err),
+                 PHEMA_ERR_INPUTS, &err, "a snapshot is one average");
+    phema_arena_clear(&arena);
+}
+
 /* ---- Texts ---- */
 
 static void canonical_text_parses_to_the_same(void **state)
@@ -351,6 +407,16 @@ static void canonical_text_parses_to_the_same(void **state)
         {"ema-merge:0.2", "ema-merge:alpha=0.2", "ema-merge0.2"},
         {"wsm-minus-sqrt:8", "wsm-minus-sqrt:8", "wsm-minus-sqrt8"},
         {"raw - power:0.1", "raw - power:sigma=0.1", "raw-minus-power0.1"},
+        {"extrapolate:20k,window=1k", "extrapolate:to=20000,window=1000",
+         "extrapolate20000-window1000"},
+        {"line:raw,sma:n=4,-.5", "line:raw,sma:4,-0.5", "line-0.5-raw-to-sma4"},
+        {"line:raw,sma:4,lambda=2", "line:raw,sma:4,2", "line2-raw-to-sma4"},
+        {"line:edm-ema:5k,ramp=0.1,diffusers:0.99,warmup=yes,1.5",
+         "line:edm-ema:half-life=5000,ramp=0.1,diffusers:decay=0.99,warmup=yes,1.5",
+         "line1.5-edm-ema5000-ramp0.1-to-diffusers0.99-warmupyes"},
+        {"line:line:raw,sma:2,2,line:wma:2,raw,3,0.25 - raw",
+         "line:line:raw,sma:2,2,line:wma:2,raw,3,0.25 - raw",
+         "line0.25-line2-raw-to-sma2-to-line3-wma2-to-raw-minus-raw"},
     };
     struct phema_arena arena = {0};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
@@ -415,6 +481,18 @@ static void errors_name_the_fault(void **state)
         {"sma:8193", PHEMA_ERR_USAGE, "n: expected a count from 1 to 8192"},
         {"sma:1.5", PHEMA_ERR_USAGE, "n: expected a whole number like 16 or 20k, found '1.5'"},
         {"ema-merge:0", PHEMA_ERR_USAGE, "alpha: expected a number above 0"},
+        {"extrapolate", PHEMA_ERR_USAGE, "has no to; expected extrapolate:to=VALUE"},
+        {"line", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:raw", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:raw,0.5", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:raw,sma:2", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:raw,sma:2,wma:2,1", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:line:raw,sma:2,1", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:table:a,raw,sma:2,1", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:raw - raw,raw,1", PHEMA_ERR_USAGE, "expected line:A,B,LAMBDA of two profiles"},
+        {"line:emu:3,raw,1", PHEMA_ERR_USAGE, "unknown profile 'emu'; known are"},
+        {"line:raw,sma:2,x", PHEMA_ERR_USAGE, "lambda: expected a number like 0.1 or 20k"},
+        {"line:raw,sma:2,2e6", PHEMA_ERR_USAGE, "lambda: expected a number from -1e6 to 1e6"},
         {"raw - ", PHEMA_ERR_USAGE, "unknown profile ''"},
         {"raw - raw - raw", PHEMA_ERR_USAGE, "unknown profile 'raw - raw'"},
         {"raw-raw", PHEMA_ERR_USAGE, "unknown profile 'raw-raw'"},
@@ -434,6 +512,19 @@ static void errors_name_the_fault(void **state)
     struct phema_spec *spec = NULL;
     assert_fails(phema_spec_parse(&spec, &arena, longer, &err), PHEMA_ERR_USAGE, &err,
                  "longer than 8192");
+    for (size_t i = 0; i + 5 < PHEMA_SPEC_MAX_SIZE; i += 5)
+        memcpy(longer + i, "line:", 6);
+    assert_fails(phema_spec_parse(&spec, &arena, longer, &err), PHEMA_ERR_USAGE, &err,
+                 "expected line:A,B,LAMBDA");
+    struct phema_strbuf lines = {0};
+    for (size_t i = 0; i < 40; i++)
+        phema_strbuf_puts(&lines, "line:");
+    phema_strbuf_puts(&lines, "raw");
+    for (size_t i = 0; i < 40; i++)
+        phema_strbuf_puts(&lines, ",raw,1");
+    assert_fails(phema_spec_parse(&spec, &arena, lines.data, &err), PHEMA_ERR_USAGE, &err,
+                 "has more than 32 profiles");
+    phema_strbuf_clear(&lines);
     free(longer);
     phema_arena_clear(&arena);
 }
@@ -447,8 +538,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(tables_are_read),
     cmocka_unit_test(invalid_tables_are_refused),
     cmocka_unit_test(merges_weigh_the_last_snapshots),
+    cmocka_unit_test(an_extrapolation_is_the_least_squares_line),
     cmocka_unit_test(merges_of_too_many_snapshots_are_refused),
     cmocka_unit_test(a_difference_has_factors_of_both_signs),
+    cmocka_unit_test(a_line_goes_through_two_averages),
     cmocka_unit_test(canonical_text_parses_to_the_same),
     cmocka_unit_test(errors_name_the_fault),
 };
