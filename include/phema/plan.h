@@ -106,8 +106,8 @@ struct phema_target {
     struct phema_solution *ruled;
     /* errors of weights that believe the labels; PHEMA_UNKNOWN where the labels are true */
     double label_profile_error, label_predicted_error;
-    /* of a least-squares line through snapshots: its R^2 and the error that their scatter around it
-     * makes, relative to |theta|; else, and where both are unknown, PHEMA_UNKNOWN */
+    /* of a least-squares line through snapshots: its R^2, else, and where it is unknown, NaN; and the
+     * error that their scatter around it makes, relative to |theta| */
     double r_squared, scatter;
     size_t n_left_out; /* snapshots later than the target */
     size_t n_repeated; /* snapshots left out because another one is the same average */

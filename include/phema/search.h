@@ -1,8 +1,10 @@
-/* search.h - the search for the best width: which averages to score next, the command that scores
+/* search.h - the search for the best width, or the best place on a line: which averages to score next, the command that scores
  * one, and the journal of scores. The next points follow from the scores alone, so a killed search
  * resumes from its journal. */
 #ifndef PHEMA_SEARCH_H
 #define PHEMA_SEARCH_H
+
+#include <float.h>
 
 #include "phema/error.h"
 #include "phema/regex.h"
@@ -16,7 +18,10 @@
 /* Refined widths are at least a quarter of the tolerance apart: a few steps of the resolution. */
 #define PHEMA_SEARCH_MIN_TOLERANCE 1e-3
 
-/* sigma_rel 0 is the newest snapshot as it is, the one candidate that is no average. */
+/* In place of sigma_rel: the newest snapshot as it is, the one candidate that is no average. */
+#define PHEMA_SEARCH_NEWEST (-DBL_MAX)
+
+/* sigma_rel: lambda, where the search is one along a line. */
 struct phema_search_point {
     double sigma_rel, time;
 };
@@ -42,6 +47,7 @@ struct phema_search {
     double tolerance;   /* of sigma_rel, at least PHEMA_SEARCH_MIN_TOLERANCE */
     double noise;       /* standard deviation of one score; 0: none */
     bool maximizes;
+    bool is_line; /* lambdas, compared by differences, not widths, by ratios */
 };
 
 /* Most candidates made in one pass: they are on the disk at the same time. */
@@ -51,13 +57,14 @@ struct phema_search {
 #define PHEMA_SEARCH_GRID      6
 #define PHEMA_SEARCH_MOST_GRID 1000
 
-/* The least distance in a grid of n widths in equal ratios: that of the first two. */
-double phema_search_grid_gap(size_t n, double first, double last);
+/* The least distance in a grid of n widths in equal ratios, or lambdas in equal steps: that of the
+ * first two. */
+double phema_search_grid_gap(size_t n, double first, double last, bool is_line);
 /* n, or fewer widths where those would be nearer to each other than the tolerance; at least 2. */
-size_t phema_search_grid_size(size_t n, double first, double last, double tolerance);
+size_t phema_search_grid_size(size_t n, double first, double last, double tolerance, bool is_line);
 
-/* n widths from first to last in equal ratios, both exact and the others rounded; n > 1. */
-void phema_search_grid(double *out, size_t n, double first, double last);
+/* n widths or lambdas from first to last, both exact and the others rounded; n > 1. */
+void phema_search_grid(double *out, size_t n, double first, double last, bool is_line);
 
 /* Up to `most` points to score next, none scored already; 0: the search is complete.
  * First all widths at all times, and the newest snapshot. Then it refines around the best width of
@@ -154,6 +161,7 @@ struct phema_journal;
 
 struct phema_journal_header {
     const char *command, *options, *snapshots; /* if any differs, it is another search */
+    bool is_line;
 };
 
 /* Opens or creates the journal, and locks it. A truncated last line is removed.

@@ -31,6 +31,7 @@ struct search_options {
     const char *exec, *score_regex; /* the command; the regex may be NULL */
     bool is_shell, shows_errors;
     double timeout_s; /* 0: none */
+    const char *line; /* "A,B": searches for the lambda of line:A,B; NULL: a width */
     enum search_keep { SEARCH_KEEPS_BEST, SEARCH_KEEPS_ALL, SEARCH_KEEPS_NONE } keep;
     bool accepts_wrong;          /* also snapshots that do not fit their labels */
     const char *command_options; /* that determine the candidates, for the journal */

@@ -109,9 +109,10 @@ static enum phema_status check_options(struct posthoc_ema_search_options *o,
                           "noise: expected the standard deviation of one score, found %g",
                           o->noise);
     if (!o->n_coarse)
-        o->n_coarse = phema_search_grid_size(PHEMA_SEARCH_GRID, o->from, o->to, o->tolerance);
+        o->n_coarse =
+            phema_search_grid_size(PHEMA_SEARCH_GRID, o->from, o->to, o->tolerance, false);
     if (o->n_coarse < 2 || o->n_coarse > PHEMA_SEARCH_MOST_GRID ||
-        phema_search_grid_gap(o->n_coarse, o->from, o->to) < PHEMA_SEARCH_RESOLUTION)
+        phema_search_grid_gap(o->n_coarse, o->from, o->to, false) < PHEMA_SEARCH_RESOLUTION)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "n_coarse: expected from 2 to %d widths, at least %g apart, found %zu",
                           PHEMA_SEARCH_MOST_GRID, PHEMA_SEARCH_RESOLUTION, o->n_coarse);
@@ -133,7 +134,7 @@ static enum phema_status find_next(double *next, size_t *n_next, size_t most,
         phema_arena_clear(&arena);
         return phema_fail_memory(err);
     }
-    phema_search_grid(widths, o->n_coarse, o->from, o->to);
+    phema_search_grid(widths, o->n_coarse, o->from, o->to, false);
     for (size_t i = 0; i < n; i++)
         scores[i] = (struct phema_search_score){.at = {sigma_rels[i], now}, .score = given[i]};
     struct phema_search search = {.widths = widths,

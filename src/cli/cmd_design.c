@@ -32,7 +32,7 @@ static enum phema_status read_wishes(struct design_values *values, struct phema_
     if (!values->sigma_rel)
         return PHEMA_OK;
     enum phema_status status =
-        cli_parse_range(range, &list, &values->common.arena, values->sigma_rel, err);
+        cli_parse_range(range, &list, &values->common.arena, "sigma-rel", values->sigma_rel, err);
     wishes->sigma_rels = list.items;
     wishes->n_sigma_rels = list.n;
     wishes->from = range[0];

@@ -21,8 +21,11 @@ static enum phema_status read_request(struct search_setup *setup, struct phema_e
     options->timeout_s = isnan(values->timeout) ? 0 : values->timeout;
     options->keep = values->keep;
     options->accepts_wrong = cli_is_given(&values->common, "checks");
-    options->command_options = values->common.repeated_options;
-    return status;
+    options->line = values->line;
+    options->command_options = phema_arena_printf(
+        &setup->searching.arena, "%s%s%s%s", values->line ? "--line " : "",
+        values->line ? values->line : "", values->line ? " " : "", values->common.repeated_options);
+    return status || options->command_options ? status : phema_fail_memory(err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
@@ -63,6 +66,11 @@ static const struct cli_opt rows[] = {
     {"sigma-rel", TARGET, CLI_TEXT, FIELD(sigma_rel), "RANGE",
      .help = "where to search: 0.02:0.25; or the first widths:\n0.05,0.1,0.2 or 0.02:0.26:0.03",
      .flags = CLI_EVERYDAY | CLI_NEEDED},
+    {"line", TARGET, CLI_TEXT, FIELD(line), "A,B",
+     .help = "instead: searches for the LAMBDA of\n--profile line:A,B,LAMBDA",
+     .flags = CLI_EVERYDAY},
+    {"lambda", TARGET, CLI_TEXT, FIELD(lambda), "RANGE",
+     .help = "where, or the first ones (default -1:2)"},
     {"at", TARGET, CLI_REALS,
      CLI_LIST(struct search_values, run.plan.options.ats, run.plan.options.n_ats), "TIME",
      .help =
@@ -96,10 +104,10 @@ static const struct cli_opt rows[] = {
      .help = "at most N scores, those of earlier runs included\n(default: the coarse grid and 17)",
      .flags = CLI_POSITIVE | CLI_EVERYDAY},
     {"coarse", NUMBERS, CLI_COUNT, FIELD(coarse), "N",
-     .help = "first widths, in equal ratios (default 6; 5 at\neach of several times)",
+     .help = "first widths, in equal ratios (default 6; 5 at\neach of several times; 7 of --line)",
      .flags = CLI_POSITIVE},
     {"tolerance", NUMBERS, CLI_REAL, FIELD(tolerance), "D",
-     .help = "how near the best width must be to the optimum\n(default 0.005)",
+     .help = "how near the best width must be to the optimum\n(default 0.005; 0.05 of --line)",
      .flags = CLI_EVERYDAY},
     {"noise", NUMBERS, CLI_REAL, FIELD(noise), "X",
      .help = "standard deviation of one score; smaller\ndifferences are not refined"},
@@ -122,7 +130,10 @@ const struct cli_verb cli_search = {
                 "      the highest accuracy; the same command continues a search that was stopped\n"
                 "  posthoc-ema search --sigma-rel 0.05:0.2 --at 40k,60k,80k --keep none \\\n"
                 "      --shell --exec './fid.sh {} | tail -n 1' ckpts/\n"
-                "      width and time, in a shell\n",
+                "      width and time, in a shell\n"
+                "  posthoc-ema search --input-profile raw --line sma:8,sma:4 \\\n"
+                "      --exec './evaluate.sh {}' ckpts/\n"
+                "      how far to go from one merge over another\n",
     .values_size = sizeof(struct search_values),
     .run = run,
 };

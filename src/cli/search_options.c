@@ -26,41 +26,82 @@
 
 /* ---- The range ---- */
 
+/* What is searched for, and how its range is given. */
+static const struct place {
+    const char *option, *name, *example;
+    size_t n_coarse;
+    double tolerance;
+} places[] = {{"sigma-rel", "width", "0.02:0.25", DEFAULT_COARSE, DEFAULT_TOLERANCE},
+              {"lambda", "lambda", "-1:2", 7, 10 * DEFAULT_TOLERANCE}};
+
+static const struct place *place_of(const struct search_setup *setup)
+{
+    return &places[setup->values->line != NULL];
+}
+
 static size_t count_coarse(const struct search_setup *setup, double first, double last)
 {
     const struct search_values *values = setup->values;
     bool has_times = values->run.plan.options.n_ats > 1;
-    size_t n = has_times ? DEFAULT_COARSE_TIMES : DEFAULT_COARSE;
+    size_t n = has_times ? DEFAULT_COARSE_TIMES : place_of(setup)->n_coarse;
     if (values->coarse)
         return (size_t)values->coarse;
-    return phema_search_grid_size(n, first, last, setup->searching.search.tolerance);
+    return phema_search_grid_size(n, first, last, setup->searching.search.tolerance,
+                                  values->line != NULL);
+}
+
+/* That there is such an average. */
+static enum phema_status check_place(const struct search_setup *setup, double at,
+                                     struct phema_error *err)
+{
+    struct phema_arena arena = {0};
+    struct phema_spec *spec = NULL;
+    struct phema_name_buffer lambda;
+    double gamma = 0;
+    if (!setup->values->line)
+        return phema_gamma_from_sigma_rel(&gamma, at, err)
+                   ? cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel")
+                   : PHEMA_OK;
+    if (!(fabs(at) <= 1e6))
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "lambda",
+                               "expected numbers from -1e6 to 1e6, found %g", at);
+    const char *text = phema_arena_printf(&arena, "line:%s,%s", setup->values->line,
+                                          phema_number_format(&lambda, at));
+    enum phema_status status =
+        text ? phema_spec_parse(&spec, &arena, text, err) : phema_fail_memory(err);
+    phema_arena_clear(&arena);
+    return status ? cli_suggest(err, cli_fail_in_option(err, status, "line"), "line", "sma:8,sma:4")
+                  : PHEMA_OK;
 }
 
 /* "0.02:0.25": equal ratios */
 static enum phema_status use_range(struct search_setup *setup, double first, double last,
                                    struct phema_error *err)
 {
-    double gamma = 0;
+    const struct place *place = place_of(setup);
     if (!(last - first >= PHEMA_SEARCH_RESOLUTION)) {
-        (void)cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
-                              "expected a range from a lower to a higher width, found %g to %g",
-                              first, last);
-        return cli_suggest(err, PHEMA_ERR_USAGE, "sigma-rel", "0.02:0.25");
+        (void)cli_fail_option(err, PHEMA_ERR_USAGE, place->option,
+                              "expected a range from a lower to a higher %s, found %g to %g",
+                              place->name, first, last);
+        return cli_suggest(err, PHEMA_ERR_USAGE, place->option, place->example);
     }
-    if (phema_gamma_from_sigma_rel(&gamma, first, err) ||
-        phema_gamma_from_sigma_rel(&gamma, last, err))
-        return cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel");
+    enum phema_status status = check_place(setup, first, err);
+    status = status ? status : check_place(setup, last, err);
+    if (status)
+        return status;
     size_t n = count_coarse(setup, first, last);
     if (n < 2 || n > PHEMA_SEARCH_MOST_GRID ||
-        phema_search_grid_gap(n, first, last) < PHEMA_SEARCH_RESOLUTION)
+        phema_search_grid_gap(n, first, last, setup->values->line != NULL) <
+            PHEMA_SEARCH_RESOLUTION)
         return cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
-                               "expected from 2 to %d widths, at least %g apart, found %zu "
+                               "expected from 2 to %d %ss, at least %g apart, found %zu "
                                "from %g to %g",
-                               PHEMA_SEARCH_MOST_GRID, PHEMA_SEARCH_RESOLUTION, n, first, last);
+                               PHEMA_SEARCH_MOST_GRID, place->name, PHEMA_SEARCH_RESOLUTION, n,
+                               first, last);
     double *widths = phema_arena_array(&setup->searching.arena, n, sizeof(*widths));
     if (!widths)
         return phema_fail_memory(err);
-    phema_search_grid(widths, n, first, last);
+    phema_search_grid(widths, n, first, last, setup->values->line != NULL);
     setup->searching.search.widths = widths;
     setup->searching.search.n_widths = n;
     return PHEMA_OK;
@@ -71,7 +112,8 @@ static enum phema_status use_list(struct search_setup *setup, const struct cli_r
 {
     if (setup->values->coarse) {
         (void)cli_fail_option(err, PHEMA_ERR_USAGE, "coarse",
-                              "goes with a range such as 0.02:0.25; the list is the grid");
+                              "goes with a range such as %s; the list is the grid",
+                              place_of(setup)->example);
         return cli_suggest(err, PHEMA_ERR_USAGE, "coarse", "");
     }
     qsort(list->items, list->n, sizeof(*list->items), phema_compare_doubles);
@@ -81,9 +123,10 @@ static enum phema_status use_list(struct search_setup *setup, const struct cli_r
             list->items[kept++] = list->items[i];
     if (kept < 2)
         return cli_suggest(err,
-                           cli_fail_option(err, PHEMA_ERR_USAGE, "sigma-rel",
-                                           "expected a range such as 0.02:0.25, or several widths"),
-                           "sigma-rel", "0.02:0.25");
+                           cli_fail_option(err, PHEMA_ERR_USAGE, place_of(setup)->option,
+                                           "expected a range such as %s, or several %ss",
+                                           place_of(setup)->example, place_of(setup)->name),
+                           place_of(setup)->option, place_of(setup)->example);
     setup->searching.search.widths = list->items;
     setup->searching.search.n_widths = kept;
     return PHEMA_OK;
@@ -91,8 +134,12 @@ static enum phema_status use_list(struct search_setup *setup, const struct cli_r
 
 static enum phema_status read_range(struct search_setup *setup, struct phema_error *err)
 {
-    const char *text = setup->values->sigma_rel;
-    double gamma = 0;
+    const struct search_values *values = setup->values;
+    const char *line_range = values->lambda ? values->lambda : places[1].example;
+    const char *text = values->line ? line_range : values->sigma_rel;
+    if (values->line ? values->sigma_rel != NULL : values->lambda != NULL)
+        return cli_fail_option(err, PHEMA_ERR_USAGE, values->line ? "line" : "lambda",
+                               values->line ? "excludes --sigma-rel" : "goes with --line");
     if (!text) {
         (void)phema_fail(err, PHEMA_ERR_USAGE,
                          "search: --sigma-rel is missing; give a range such as 0.02:0.25");
@@ -100,13 +147,14 @@ static enum phema_status read_range(struct search_setup *setup, struct phema_err
     }
     struct cli_reals list = {0};
     double range[2];
-    enum phema_status status = cli_parse_range(range, &list, &setup->searching.arena, text, err);
+    enum phema_status status =
+        cli_parse_range(range, &list, &setup->searching.arena, place_of(setup)->option, text, err);
     if (status)
         return status;
     status = list.n ? use_list(setup, &list, err) : use_range(setup, range[0], range[1], err);
-    for (size_t i = 0; !status && i < setup->searching.search.n_widths; i++)
-        if (phema_gamma_from_sigma_rel(&gamma, setup->searching.search.widths[i], err))
-            return cli_fail_in_option(err, PHEMA_ERR_TARGET, "sigma-rel");
+    for (size_t i = 0; !status && i < list.n; i++)
+        status = check_place(setup, list.items[i], err);
+    setup->searching.search.is_line = values->line != NULL;
     return status;
 }
 
@@ -209,7 +257,7 @@ static enum phema_status read_numbers(struct search_setup *setup, struct phema_e
         return phema_fail(err, PHEMA_ERR_USAGE, "--minimize and --maximize: give one of them");
     setup->searching.search.maximizes = values->maximizes;
     setup->searching.search.tolerance =
-        isnan(values->tolerance) ? DEFAULT_TOLERANCE : values->tolerance;
+        isnan(values->tolerance) ? place_of(setup)->tolerance : values->tolerance;
     if (!(setup->searching.search.tolerance >= PHEMA_SEARCH_MIN_TOLERANCE) ||
         !(setup->searching.search.tolerance < 1))
         return cli_fail_option(err, PHEMA_ERR_USAGE, "tolerance", "expected %g or more, found %g",
@@ -233,13 +281,13 @@ static enum phema_status read_numbers(struct search_setup *setup, struct phema_e
     uint64_t n_coarse = (uint64_t)setup->searching.search.n_widths * n_times;
     setup->options.most = values->evaluations ? values->evaluations : n_coarse + DEFAULT_REFINING;
     if (setup->options.most < n_coarse)
-        return cli_fail_option(err, PHEMA_ERR_USAGE, "evaluations",
-                               "%llu are fewer than the %llu of the coarse grid (%zu "
-                               "width%s at %zu time%s)",
-                               (unsigned long long)setup->options.most,
-                               (unsigned long long)n_coarse, setup->searching.search.n_widths,
-                               setup->searching.search.n_widths == 1 ? "" : "s", n_times,
-                               n_times == 1 ? "" : "s");
+        return cli_fail_option(
+            err, PHEMA_ERR_USAGE, "evaluations",
+            "%llu are fewer than the %llu of the coarse grid (%zu "
+            "%s%s at %zu time%s)",
+            (unsigned long long)setup->options.most, (unsigned long long)n_coarse,
+            setup->searching.search.n_widths, place_of(setup)->name,
+            setup->searching.search.n_widths == 1 ? "" : "s", n_times, n_times == 1 ? "" : "s");
     return PHEMA_OK;
 }
 

@@ -220,7 +220,7 @@ bool cli_has_targets(const struct phema_plan_options *options)
 }
 
 PHEMA_FALLIBLE cli_parse_range(double range[2], struct cli_reals *list, struct phema_arena *arena,
-                               const char *text, struct phema_error *err)
+                               const char *option, const char *text, struct phema_error *err)
 {
     const char *colon = strchr(text, ':');
     enum phema_status status = PHEMA_OK;
@@ -232,7 +232,7 @@ PHEMA_FALLIBLE cli_parse_range(double range[2], struct cli_reals *list, struct p
     } else {
         status = cli_parse_reals(list, arena, text, err);
     }
-    return status ? cli_fail_in_option(err, status, "sigma-rel") : PHEMA_OK;
+    return status ? cli_fail_in_option(err, status, option) : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE cli_print(struct phema_strbuf *text, const struct render_style *style,

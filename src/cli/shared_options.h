@@ -43,10 +43,10 @@ bool cli_has_targets(const struct phema_plan_options *options);
 PHEMA_FALLIBLE cli_check_widths(const double *widths, size_t n, const char *option,
                                 struct phema_error *err);
 
-/* The numbers of a range of widths, "0.02:0.25", or a list of widths.
+/* The numbers of a range of widths, "0.02:0.25", or a list of widths, as option gives them.
  *   list  out: empty of a range */
 PHEMA_FALLIBLE cli_parse_range(double range[2], struct cli_reals *list, struct phema_arena *arena,
-                               const char *text, struct phema_error *err);
+                               const char *option, const char *text, struct phema_error *err);
 
 /* Prints the result and clears the text: JSON, or lines in which paths have their own bytes. */
 PHEMA_FALLIBLE cli_print(struct phema_strbuf *text, const struct render_style *style,

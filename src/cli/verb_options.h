@@ -12,7 +12,7 @@
 struct search_values {
     struct cli_common common;
     struct cli_run_values run;
-    const char *sigma_rel, *exec, *score_regex;
+    const char *sigma_rel, *line, *lambda, *exec, *score_regex;
     enum search_keep keep;
     bool is_shell, minimizes, maximizes;
     uint64_t coarse, evaluations, batch;

@@ -5,6 +5,7 @@
  * others. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -239,26 +240,36 @@ PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *ser
     return PHEMA_OK;
 }
 
-/* Sets the targets as options would: widths, then the newest snapshot, all at one time. */
-static void set_targets(struct search_pass *pass, const struct searching *searching,
-                        const struct phema_search_point *points, size_t n)
+/* Sets the targets as options would: widths or lines, then the newest snapshot, all at one time. */
+static enum phema_status set_targets(struct search_pass *pass, struct searching *searching,
+                                     const struct phema_search_point *points, size_t n,
+                                     struct phema_error *err)
 {
-    static const char *const newest[] = {PHEMA_TARGET_NEWEST};
+    const char *line = searching->options->line;
+    struct phema_name_buffer lambda;
+    bool has_newest = false;
     *pass = (struct search_pass){.request = searching->options->request};
     pass->request.outputs.out = searching->options->out;
     struct phema_plan_options *options = &pass->request.plan;
     for (size_t i = 0; i < n; i++) {
         if (phema_search_is_newest(points[i]))
-            options->n_profiles = 1;
+            has_newest = true;
+        else if (line)
+            pass->profiles[options->n_profiles++] =
+                phema_arena_printf(&searching->arena, "line:%s,%s", line,
+                                   phema_number_format(&lambda, points[i].sigma_rel));
         else
             pass->widths[options->n_sigma_rels++] = points[i].sigma_rel;
     }
+    if (has_newest)
+        pass->profiles[options->n_profiles++] = PHEMA_TARGET_NEWEST;
     pass->time = points[0].time;
     options->sigma_rels = pass->widths;
-    options->profiles = newest;
+    options->profiles = pass->profiles;
     options->ats = &pass->time;
     options->n_ats = 1;
     pass->request.max_error = PHEMA_UNKNOWN;
+    return searching->arena.is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
 
 static enum phema_status plan(const struct searching *searching, struct search_pass *pass,
@@ -283,8 +294,8 @@ PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass 
                                 const struct phema_search_point *points, size_t n,
                                 struct phema_error *err)
 {
-    set_targets(pass, searching, points, n);
-    return plan(searching, pass, err);
+    enum phema_status status = set_targets(pass, searching, points, n, err);
+    return status ? status : plan(searching, pass, err);
 }
 
 static enum phema_status name_outputs(const struct searching *searching, struct search_pass *pass,
@@ -310,8 +321,10 @@ static enum phema_status name_outputs(const struct searching *searching, struct 
 
 struct phema_search_point search_point_of(const struct phema_target *target)
 {
-    return (struct phema_search_point){target->is_stored ? 0 : target->sigma_rel,
-                                       target->named_time};
+    double at = target->is_stored ? PHEMA_SEARCH_NEWEST : target->sigma_rel;
+    if (isnan(at)) /* the text of a line ends with its lambda */
+        at = strtod(strrchr(target->spec, ',') + 1, NULL);
+    return (struct phema_search_point){at, target->named_time};
 }
 
 static enum phema_status set_candidate(struct candidate *candidate, struct searching *searching,
@@ -383,10 +396,10 @@ PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass 
                                 const struct phema_search_point *points, size_t n,
                                 struct phema_error *err)
 {
-    set_targets(pass, searching, points, n);
+    enum phema_status status = set_targets(pass, searching, points, n, err);
     pass->candidates = calloc(n, sizeof(*pass->candidates));
-    enum phema_status status =
-        pass->candidates ? make(searching, pass, err) : phema_fail_memory(err);
+    if (!status)
+        status = pass->candidates ? make(searching, pass, err) : phema_fail_memory(err);
     phema_prepared_clear(&pass->prepared);
     return status;
 }

@@ -29,6 +29,7 @@ struct search_pass {
     struct phema_prepared prepared; /* while candidates are made */
     struct phema_request request;
     double widths[PHEMA_SEARCH_MOST_BATCH], time; /* what the request points to */
+    const char *profiles[PHEMA_SEARCH_MOST_BATCH];
 };
 
 /* A digest of the snapshots: names, contents, profiles, times. */

@@ -161,7 +161,8 @@ static enum phema_status open_journal(struct searching *searching, struct phema_
     const struct phema_journal_header header = {.command =
                                                     describe_command(&searching->arena, options),
                                                 .options = options->command_options,
-                                                .snapshots = searching->snapshots};
+                                                .snapshots = searching->snapshots,
+                                                .is_line = options->line != NULL};
     if (!header.command)
         return phema_fail_memory(err);
     if (mkdir(searching->options->directory, 0777) && errno != EEXIST)

@@ -50,19 +50,17 @@ static void write_remedy(struct phema_strbuf *out, const struct phema_plan *plan
     const struct phema_series *series = plan->series;
     const struct phema_prediction *predicted = &target->solution.predicted;
     bool is_rounding = predicted->rounding > predicted->profile;
-    if (target->r_squared < LEAST_R_SQUARED) {
+    if (target->mix.n_fits && target->r_squared < LEAST_R_SQUARED)
         phema_strbuf_printf(out,
                             "the snapshots do not lie on a line: R^2 %.2f; choose a window in "
                             "which they do, or an average",
                             target->r_squared);
-        return;
-    }
-    if (target->mix.n_fits) {
+    else if (target->mix.n_fits)
         phema_strbuf_puts(out,
                           "the snapshots scatter around the line, and it goes far beyond them; "
                           "choose an earlier time or a longer window");
+    if (target->mix.n_fits)
         return;
-    }
     double narrowest = HUGE_VAL;
     for (size_t k = 0; k < series->n; k++)
         if (!isnan(series->snapshots[k].sigma_rel))
@@ -96,13 +94,12 @@ static bool write_warning(struct phema_strbuf *out, const struct phema_plan *pla
 {
     const struct phema_solution *solution = &target->solution;
     bool is_wrong = solution->predicted.total > LARGE_ERROR;
-    bool is_large = solution->norm2 > LARGE_NORM;
-    bool is_bent = target->r_squared < LEAST_R_SQUARED;
-    if (plan->checks.verdict == PHEMA_SERIES_WRONG || (!is_wrong && !is_large && !is_bent))
+    bool is_bent = target->mix.n_fits && target->r_squared < LEAST_R_SQUARED;
+    if (plan->checks.verdict == PHEMA_SERIES_WRONG ||
+        (!is_wrong && !is_bent && !(solution->norm2 > LARGE_NORM)))
         return false;
-    phema_strbuf_puts(out, is_wrong               ? "expect a large error: "
-                           : is_large && !is_bent ? "the weights are large: "
-                                                  : "");
+    const char *unless_wrong = is_bent ? "" : "the weights are large: ";
+    phema_strbuf_puts(out, is_wrong ? "expect a large error: " : unless_wrong);
     write_remedy(out, plan, target);
     return true;
 }
@@ -310,7 +307,6 @@ static size_t list_columns(struct column *out, const struct phema_plan *plan, bo
                 continue;
             out[n] = (struct column){.target = plan->targets[j]};
             out[n].target.sigma_rel = plan->rules[r].sigma_rel;
-            out[n].target.r_squared = PHEMA_UNKNOWN;
             out[n].target.mix.n_fits = 0;
             out[n++].target.solution = plan->targets[j].ruled[r];
         }

@@ -50,25 +50,32 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
 
 #define LEAST_DISTANCE 1e-15 /* equal averages differ by less: sums in quad are rounded */
 
-/* The error of one average in place of the other: its profiles are snapshots without rounding. */
+/* The error of one average in place of the other: its profiles are snapshots without rounding, after
+ * those of the other one, which weigh nothing. */
 PHEMA_FALLIBLE phema_plan_distance(double *out, const struct phema_plan *plan, size_t a, size_t b,
                                    struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
-    const struct phema_mix *mix = &plan->targets[b].mix;
-    const struct phema_problem problem = {.snapshots = mix->parts,
-                                          .n = mix->n_parts,
-                                          .targets = &plan->targets[a].mix,
+    const struct phema_mix *mix = &plan->targets[b].mix, *other = &plan->targets[a].mix;
+    size_t n = mix->n_parts + other->n_parts;
+    struct phema_arena memory = {0};
+    struct phema_profile *parts = phema_arena_array(&memory, n, sizeof(*parts));
+    struct phema_solution solution = {.weights = phema_arena_array(&memory, n, sizeof(double))};
+    const struct phema_problem problem = {.snapshots = parts,
+                                          .n = n,
+                                          .targets = other,
                                           .m = 1,
                                           .run_end = series->snapshots[series->n - 1].time,
                                           .motion = plan->motion};
-    struct phema_solution solution = {.weights = calloc(mix->n_parts, sizeof(double))};
-    enum phema_status status = solution.weights ? PHEMA_OK : phema_fail_memory(err);
-    for (size_t i = 0; !status && i < mix->n_parts; i++)
-        solution.weights[i] = mix->factors ? mix->factors[i] : 1;
-    if (!status)
-        status = phema_weights_evaluate(&solution, &problem, err);
-    free(solution.weights);
+    for (size_t i = 0; !memory.is_failed && i < n; i++) {
+        size_t k = i - other->n_parts;
+        parts[i] = i < other->n_parts ? other->parts[i] : mix->parts[k];
+        if (i >= other->n_parts)
+            solution.weights[i] = mix->factors ? mix->factors[k] : 1;
+    }
+    enum phema_status status = memory.is_failed ? phema_fail_memory(err)
+                                                : phema_weights_evaluate(&solution, &problem, err);
+    phema_arena_clear(&memory);
     if (status)
         return phema_fail_in(err, status, "%s", series->root);
     double distance = solution.predicted.total < LEAST_DISTANCE ? 0 : solution.predicted.total;

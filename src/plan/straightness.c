@@ -49,8 +49,8 @@ static enum phema_status rate_fit(struct phema_target *target, const struct phem
     bool is_known = fit->n > 2; /* a line goes through any two */
     double n = (double)(fit->n - 2) * (double)sample->n_elems;
     double scatter = sqrt(squares * left / (n * sample->mean_square));
-    target->scatter = is_known ? hypot(target->scatter, scatter) : PHEMA_UNKNOWN;
-    target->r_squared = is_known ? fmin(target->r_squared, 1 - left / moved) : PHEMA_UNKNOWN;
+    target->scatter = hypot(target->scatter, is_known ? scatter : PHEMA_UNKNOWN);
+    target->r_squared = fmin(target->r_squared, is_known ? 1 - left / moved : PHEMA_UNKNOWN);
     return status;
 }
 
@@ -60,7 +60,6 @@ PHEMA_FALLIBLE straightness_find(struct phema_plan *plan, const struct phema_sam
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
-        target->scatter = target->mix.n_fits ? 0 : PHEMA_UNKNOWN;
         for (size_t i = 0; !status && i < target->mix.n_fits; i++)
             status = rate_fit(target, &target->mix.fits[i], plan->series, sample, err);
     }
@@ -72,9 +71,10 @@ void straightness_predict(struct phema_plan *plan)
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
         struct phema_prediction *predicted = &target->solution.predicted;
-        if (target->mix.n_fits && isnan(target->scatter))
+        bool is_known = !isnan(target->r_squared) && !isnan(target->scatter);
+        if (target->mix.n_fits && !is_known)
             *predicted = unknown_prediction;
-        if (!target->mix.n_fits || isnan(target->scatter))
+        if (!target->mix.n_fits || !is_known)
             continue;
         predicted->scatter = target->scatter; /* the rounding of the files is a part of it */
         predicted->total = hypot(predicted->profile, fmax(predicted->rounding, target->scatter));

@@ -239,7 +239,7 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
         struct phema_target *target = &plan->targets[j];
         target->label_profile_error = target->label_predicted_error = PHEMA_UNKNOWN;
         target->sigma_rel = target->gamma = PHEMA_UNKNOWN;
-        target->r_squared = target->scatter = PHEMA_UNKNOWN;
+        target->r_squared = PHEMA_UNKNOWN;
         target->named_time =
             options->n_ats ? options->ats[j / n] : series->snapshots[series->n - 1].named_time;
         target->time = phema_series_clock(series, target->named_time);

@@ -104,7 +104,6 @@ static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct p
             .gamma = PHEMA_UNKNOWN,
             .newest = series->n - 1,
             .r_squared = PHEMA_UNKNOWN,
-            .scatter = PHEMA_UNKNOWN,
             .label_profile_error = PHEMA_UNKNOWN,
             .label_predicted_error = PHEMA_UNKNOWN,
             .solution = {.weights = phema_arena_array(&plan->memory, series->n, sizeof(double)),

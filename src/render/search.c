@@ -30,6 +30,11 @@ static bool find_best(struct phema_search_best *best, const struct searching *se
     return phema_journal_find_best(best, searching->journal, &searching->search);
 }
 
+static const char *place_name(const struct searching *searching)
+{
+    return searching->options->line ? "lambda" : "sigma_rel";
+}
+
 /* "0.1", or "newest": the newest snapshot as it is */
 static const char *candidate_format(struct phema_name_buffer *buffer,
                                     const struct phema_search_point *at)
@@ -45,7 +50,8 @@ static void write_point(struct phema_strbuf *out, const struct searching *search
                         const struct phema_search_point *at)
 {
     struct phema_name_buffer width, time;
-    phema_strbuf_printf(out, "%s%s", phema_search_is_newest(*at) ? "" : "sigma_rel ",
+    bool is_newest = phema_search_is_newest(*at);
+    phema_strbuf_printf(out, "%s%s%s", is_newest ? "" : place_name(searching), is_newest ? "" : " ",
                         candidate_format(&width, at));
     if (searching->search.n_times > 1)
         phema_strbuf_printf(out, " at %s", phema_number_format(&time, at->time));
@@ -64,8 +70,8 @@ static void start(void *context, const struct searching *searching, bool was_cut
         render_say("%s: continuing after %zu score%s", searching->options->scores_path, n,
                    n == 1 ? "" : "s");
     const double *widths = searching->search.widths;
-    render_say("widths %g to %g, at most %llu scores", widths[0],
-               widths[searching->search.n_widths - 1],
+    render_say("%s %g to %g, at most %llu scores", searching->options->line ? "lambda" : "widths",
+               widths[0], widths[searching->search.n_widths - 1],
                (unsigned long long)searching->options->most);
 }
 
@@ -111,7 +117,7 @@ static void show_score(void *context, const struct searching *searching,
         return;
     bool has_times = searching->search.n_times > 1;
     if (!shown->has_heading)
-        say_row("#", "sigma_rel", has_times ? "time" : NULL, "score", NULL);
+        say_row("#", place_name(searching), has_times ? "time" : NULL, "score", NULL);
     shown->has_heading = true;
     struct phema_strbuf note = {0};
     write_note(&note, searching, score);
@@ -122,11 +128,12 @@ static void show_score(void *context, const struct searching *searching,
     phema_strbuf_clear(&note);
 }
 
-/* Of the newest snapshot, which is no average, sigma_rel is null. */
-static void write_point_json(struct phema_json_out *out, const struct phema_search_point *at)
+/* Of the newest snapshot, which is no average, sigma_rel or lambda is null. */
+static void write_point_json(struct phema_json_out *out, const struct searching *searching,
+                             const struct phema_search_point *at)
 {
     bool is_newest = phema_search_is_newest(*at);
-    phema_json_out_number(out, "sigma_rel", is_newest ? PHEMA_UNKNOWN : at->sigma_rel);
+    phema_json_out_number(out, place_name(searching), is_newest ? PHEMA_UNKNOWN : at->sigma_rel);
     phema_json_out_bool(out, "is_newest", is_newest);
     phema_json_out_number(out, "time", at->time);
 }
@@ -138,7 +145,7 @@ static void report_wait_json(const struct searching *searching, double elapsed_s
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "evaluation", count(searching) + 1);
     phema_json_out_u64(&out, "evaluations", searching->options->most);
-    write_point_json(&out, &searching->scored_at);
+    write_point_json(&out, searching, &searching->scored_at);
     phema_json_out_number(&out, "elapsed_seconds", elapsed_s);
     phema_json_out_close(&out, '}');
     render_say_text(&text);
@@ -226,7 +233,8 @@ static void show_failure(void *context, const struct phema_command_result *resul
 }
 
 /* Where the best width lies among the scored ones. */
-static void write_between(struct phema_strbuf *out, const struct phema_search_best *best)
+static void write_between(struct phema_strbuf *out, const struct searching *searching,
+                          const struct phema_search_best *best)
 {
     struct phema_name_buffer below, above, from, to;
     const char *low = phema_number_format(&below, best->below);
@@ -236,8 +244,9 @@ static void write_between(struct phema_strbuf *out, const struct phema_search_be
                             phema_number_format(&from, best->equal_from),
                             phema_number_format(&to, best->equal_to));
     else if (isnan(best->below) || isnan(best->above))
-        phema_strbuf_printf(out, " (the %s end of --sigma-rel; a better one may lie beyond)",
-                            isnan(best->below) ? "lower" : "upper");
+        phema_strbuf_printf(out, " (the %s end of --%s; a better one may lie beyond)",
+                            isnan(best->below) ? "lower" : "upper",
+                            searching->options->line ? "lambda" : "sigma-rel");
     else if (best->is_settled)
         phema_strbuf_printf(out, " (%s and %s beside it are worse)", low, high);
     else
@@ -261,7 +270,7 @@ static void write_best(struct phema_strbuf *out, const struct searching *searchi
         phema_strbuf_printf(out, ", score %s", score_format(&value, best->width->score));
     }
     if (best->width)
-        write_between(out, best);
+        write_between(out, searching, best);
     if (best->is_newest_equal && best->score == best->newest)
         phema_strbuf_puts(out, "; newest is as good within the noise");
     else if (best->is_newest_equal)
@@ -303,11 +312,12 @@ void search_report_end(const struct render_style *style, const struct searching 
     warn_of_errors(style, searching);
 }
 
-static void write_score_json(struct phema_json_out *out, const char *key,
-                             const struct phema_search_score *score, const char *file)
+static void write_score_json(struct phema_json_out *out, const struct searching *searching,
+                             const char *key, const struct phema_search_score *score,
+                             const char *file)
 {
     phema_json_out_open(out, key, '{');
-    write_point_json(out, &score->at);
+    write_point_json(out, searching, &score->at);
     phema_json_out_number(out, "score", score->score);
     phema_json_out_number(out, "seconds", score->seconds);
     phema_json_out_number(out, "predicted_error", score->predicted_error);
@@ -324,7 +334,7 @@ static void write_precision_json(struct phema_json_out *out, const struct search
 {
     const struct comparison *compared = &searching->compared;
     if (best->width)
-        write_score_json(out, "best_width", best->width,
+        write_score_json(out, searching, "best_width", best->width,
                          best->width == best->score ? searching->best_path : NULL);
     else
         phema_json_out_null(out, "best_width");
@@ -336,7 +346,7 @@ static void write_precision_json(struct phema_json_out *out, const struct search
         return;
     }
     phema_json_out_open(out, "nearest", '{');
-    write_point_json(out, &compared->other);
+    write_point_json(out, searching, &compared->other);
     phema_json_out_number(out, "distance", compared->distance);
     phema_json_out_number(out, "predicted_error", compared->predicted_error);
     phema_json_out_close(out, '}');
@@ -349,7 +359,7 @@ static void write_json(struct phema_strbuf *text, const struct render_style *sty
     size_t n = 0;
     const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
     render_json_begin(&out, text, true);
-    write_score_json(&out, "best", best->score, searching->best_path);
+    write_score_json(&out, searching, "best", best->score, searching->best_path);
     phema_json_out_bool(&out, "is_settled", best->is_settled);
     phema_json_out_number(&out, "below", best->below);
     phema_json_out_number(&out, "above", best->above);
@@ -363,7 +373,7 @@ static void write_json(struct phema_strbuf *text, const struct render_style *sty
     phema_json_out_path(&out, "scores_file", searching->options->scores_path);
     phema_json_out_open(&out, "scores", '[');
     for (size_t i = 0; i < n; i++)
-        write_score_json(&out, NULL, &scores[i], NULL);
+        write_score_json(&out, searching, NULL, &scores[i], NULL);
     phema_json_out_close(&out, ']');
     report_recognised_json(&out, &searching->labels);
     phema_series_checks_write(&out, &searching->checks, &searching->labels);

@@ -20,7 +20,7 @@
 #define COMMAND "# command "
 #define OPTIONS "# options "
 #define SERIES  "# snapshots "
-#define COLUMNS "sigma_rel,time,score,seconds,predicted_error"
+#define COLUMNS ",time,score,seconds,predicted_error"
 #define MADE    "# made "
 
 #define HEADER_LINES 5
@@ -32,6 +32,7 @@ struct phema_journal {
     char *path;
     int file;
     off_t size;
+    bool is_line;
     struct phema_search_score *scores;
     size_t n, capacity;
     struct phema_search_made *made;
@@ -84,6 +85,11 @@ static enum phema_status fail_errno(const struct phema_journal *journal, const c
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s", journal->path, what, strerror(errno));
 }
 
+static const char *first_column(bool is_line)
+{
+    return is_line ? "lambda" : "sigma_rel";
+}
+
 /* ---- Writing ---- */
 
 /* Appends in one write; a partial write is removed. */
@@ -114,14 +120,20 @@ static void write_header(struct phema_strbuf *out, const struct phema_journal_he
     phema_strbuf_puts(out, "\n" OPTIONS);
     json.needs_comma = false;
     phema_json_out_string(&json, NULL, header->options);
-    phema_strbuf_printf(out, "\n" SERIES "%s\n" COLUMNS "\n", header->snapshots);
+    phema_strbuf_printf(out, "\n" SERIES "%s\n%s" COLUMNS "\n", header->snapshots,
+                        first_column(header->is_line));
 }
 
-static void write_made(struct phema_strbuf *out, struct phema_search_point at, const char *name)
+/* The newest snapshot is 0, or null beside lambdas. */
+static void write_made(struct phema_strbuf *out, const struct phema_journal *journal,
+                       struct phema_search_point at, const char *name)
 {
+    const char *newest = journal->is_line ? "null" : "0";
     struct phema_json_out json = {.text = out};
     struct phema_name_buffer width, time;
-    phema_strbuf_printf(out, MADE "[%s, %s, ", phema_number_format(&width, at.sigma_rel),
+    phema_strbuf_printf(out, MADE "[%s, %s, ",
+                        phema_search_is_newest(at) ? newest
+                                                   : phema_number_format(&width, at.sigma_rel),
                         phema_number_format(&time, at.time));
     phema_json_out_string(&json, NULL, name);
     phema_strbuf_puts(out, "]\n");
@@ -134,7 +146,7 @@ static enum phema_status restart(struct phema_journal *journal, const struct phe
     struct phema_strbuf text = {0};
     phema_strbuf_append(&text, header->data, header->size);
     for (size_t i = 0; i < journal->n_made; i++)
-        write_made(&text, journal->made[i].at, journal->made[i].name);
+        write_made(&text, journal, journal->made[i].at, journal->made[i].name);
     journal->size = 0;
     enum phema_status status = ftruncate(journal->file, 0)
                                    ? fail_errno(journal, "cannot be emptied", err)
@@ -166,7 +178,7 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
     if (phema_journal_has_made(journal, name))
         return PHEMA_OK;
     struct phema_strbuf line = {0};
-    write_made(&line, at, name);
+    write_made(&line, journal, at, name);
     enum phema_status status = append(journal, &line, err);
     phema_strbuf_clear(&line);
     return status ? status : add_made(journal, at, name, err);
@@ -174,20 +186,21 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
 
 /* ---- Reading ---- */
 
-/* A width above 0, or the newest snapshot. */
-static bool read_width(double *sigma_rel, struct phema_span field)
+/* A width above 0 or any lambda, or the newest snapshot. */
+static bool read_width(double *sigma_rel, struct phema_span field, bool is_line)
 {
-    *sigma_rel = 0;
+    *sigma_rel = PHEMA_SEARCH_NEWEST;
     if (phema_bytes_are(field.data, field.size, PHEMA_NEWEST_WIDTH))
         return true;
-    return phema_decimal_parse(sigma_rel, field) && isfinite(*sigma_rel) && *sigma_rel > 0;
+    return phema_decimal_parse(sigma_rel, field) && isfinite(*sigma_rel) &&
+           (is_line || *sigma_rel > 0);
 }
 
 /* The columns after the score may be missing. */
-static bool read_score(struct phema_search_score *out, struct phema_span line)
+static bool read_score(struct phema_search_score *out, struct phema_span line, bool is_line)
 {
     *out = (struct phema_search_score){.predicted_error = PHEMA_UNKNOWN};
-    if (!read_width(&out->at.sigma_rel, phema_span_split(&line, ',')) ||
+    if (!read_width(&out->at.sigma_rel, phema_span_split(&line, ','), is_line) ||
         !phema_decimal_parse(&out->at.time, phema_span_split(&line, ',')) ||
         !phema_decimal_parse(&out->score, phema_span_split(&line, ',')))
         return false;
@@ -203,6 +216,16 @@ static bool is_name(const char *name, size_t size)
            strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
+static bool read_place(double *out, const struct phema_json *value, bool is_line)
+{
+    if (is_line && phema_json_type(value) == PHEMA_JSON_NULL)
+        return true;
+    bool is_number = phema_json_number(out, value);
+    if (*out == 0 && !is_line)
+        *out = PHEMA_SEARCH_NEWEST;
+    return is_number;
+}
+
 /* [sigma_rel, time, "name"] */
 static enum phema_status read_made(struct phema_journal *journal, struct phema_span text,
                                    struct phema_error *err)
@@ -212,10 +235,10 @@ static enum phema_status read_made(struct phema_journal *journal, struct phema_s
     if (status)
         return status;
     size_t size = 0;
-    struct phema_search_point at = {0, 0};
+    struct phema_search_point at = {PHEMA_SEARCH_NEWEST, 0};
     const char *name = phema_json_string(phema_json_at(parsed, 2), &size);
     if (phema_json_length(parsed) != 3 || !is_name(name, size) ||
-        !phema_json_number(&at.sigma_rel, phema_json_at(parsed, 0)) ||
+        !read_place(&at.sigma_rel, phema_json_at(parsed, 0), journal->is_line) ||
         !phema_json_number(&at.time, phema_json_at(parsed, 1)))
         status = phema_fail(err, PHEMA_ERR_FILE, "expected [sigma_rel, time, \"name of a file\"]");
     else
@@ -243,8 +266,9 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
         return PHEMA_OK;
     struct phema_search_score score;
     struct phema_name_buffer shown;
-    if (!read_score(&score, line))
-        return phema_fail(err, PHEMA_ERR_FILE, "expected " COLUMNS ", found '%s'",
+    if (!read_score(&score, line, journal->is_line))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected %s" COLUMNS ", found '%s'",
+                          first_column(journal->is_line),
                           phema_name_escape(&shown, (const char *)line.data, line.size));
     return add_score(journal, &score, err);
 }
@@ -317,7 +341,8 @@ static bool has_no_scores(struct phema_span text)
 {
     while (text.size) {
         struct phema_span line = phema_span_split(&text, '\n');
-        if (line.size && line.data[0] != '#' && !begins_with(line, COLUMNS))
+        if (line.size && line.data[0] != '#' && !begins_with(line, "sigma_rel" COLUMNS) &&
+            !begins_with(line, "lambda" COLUMNS))
             return false;
     }
     return true;
@@ -463,6 +488,7 @@ PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, con
     if (!journal)
         return phema_fail_memory(err);
     journal->file = -1;
+    journal->is_line = header->is_line;
     journal->path = strdup(path);
     write_header(&written, header);
     enum phema_status status = journal->path

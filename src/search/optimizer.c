@@ -25,22 +25,36 @@ static double rounded(double sigma_rel)
     return steps / (1 / PHEMA_SEARCH_RESOLUTION); /* the double nearest to that decimal */
 }
 
-double phema_search_grid_gap(size_t n, double first, double last)
+/* How far a width is from another one as parabolas see it, and the width at such a distance. */
+static double distance_of(bool is_line, double x, double from)
 {
-    return first * (pow(last / first, 1 / (double)(n - 1)) - 1);
+    return is_line ? x - from : log(x / from);
 }
 
-size_t phema_search_grid_size(size_t n, double first, double last, double tolerance)
+static double at_distance(bool is_line, double from, double distance)
 {
-    while (n > 2 && phema_search_grid_gap(n, first, last) < tolerance)
+    return is_line ? from + distance : from * exp(distance);
+}
+
+double phema_search_grid_gap(size_t n, double first, double last, bool is_line)
+{
+    return is_line ? (last - first) / (double)(n - 1)
+                   : first * (pow(last / first, 1 / (double)(n - 1)) - 1);
+}
+
+size_t phema_search_grid_size(size_t n, double first, double last, double tolerance, bool is_line)
+{
+    while (n > 2 && phema_search_grid_gap(n, first, last, is_line) < tolerance)
         n--;
     return n;
 }
 
-void phema_search_grid(double *out, size_t n, double first, double last)
+void phema_search_grid(double *out, size_t n, double first, double last, bool is_line)
 {
-    for (size_t i = 0; i < n; i++)
-        out[i] = rounded(first * pow(last / first, (double)i / (double)(n - 1)));
+    for (size_t i = 0; i < n; i++) {
+        double part = (double)i / (double)(n - 1);
+        out[i] = rounded(is_line ? first + (last - first) * part : first * pow(last / first, part));
+    }
     out[0] = first;
     out[n - 1] = last;
 }
@@ -66,12 +80,12 @@ static bool counts(const struct phema_search *search, struct phema_search_point 
 
 bool phema_search_is_newest(struct phema_search_point point)
 {
-    return point.sigma_rel == 0;
+    return point.sigma_rel == PHEMA_SEARCH_NEWEST;
 }
 
 static struct phema_search_point newest_point(const struct phema_search *search)
 {
-    return (struct phema_search_point){.sigma_rel = 0, .time = search->newest_time};
+    return (struct phema_search_point){PHEMA_SEARCH_NEWEST, search->newest_time};
 }
 
 bool phema_search_includes(const struct phema_search *search, struct phema_search_point point)
@@ -125,7 +139,7 @@ static struct best find_best(const struct phema_search *search,
 
 /* ---- The parabola, and the end of the search ---- */
 
-/* The vertex of the parabola in log sigma_rel through the best width and two others, and how much
+/* The vertex of the parabola in log sigma_rel, or lambda, through the best width and two others, and how much
  * better than the best score it is there. false: a point is missing, or there is no minimum. */
 static bool fit_parabola(double *vertex, double *gain, const struct phema_search *search,
                          const struct phema_search_score *best, const struct phema_search_score *a,
@@ -133,15 +147,15 @@ static bool fit_parabola(double *vertex, double *gain, const struct phema_search
 {
     if (!a || !b)
         return false;
-    double x_a = log(a->at.sigma_rel / best->at.sigma_rel);
-    double x_b = log(b->at.sigma_rel / best->at.sigma_rel);
+    double x_a = distance_of(search->is_line, a->at.sigma_rel, best->at.sigma_rel);
+    double x_b = distance_of(search->is_line, b->at.sigma_rel, best->at.sigma_rel);
     double slope_a = (cost(search, a->score) - cost(search, best->score)) / x_a;
     double slope_b = (cost(search, b->score) - cost(search, best->score)) / x_b;
     double curvature = (slope_b - slope_a) / (x_b - x_a);
     if (!isfinite(curvature) || !(curvature > 0))
         return false;
     double step = (x_a - slope_a / curvature) / 2;
-    *vertex = best->at.sigma_rel * exp(step);
+    *vertex = at_distance(search->is_line, best->at.sigma_rel, step);
     *gain = curvature * step * step;
     return isfinite(*vertex) && isfinite(*gain);
 }
@@ -220,20 +234,25 @@ static bool step_from_best(struct chosen *chosen, const struct phema_search *sea
     return chosen->n > before;
 }
 
-/* Distance of a scored width from the best one in log sigma_rel; infinite for none. */
-static double log_distance(const struct best *best, const struct phema_search_score *score)
+/* Distance of a scored width from the best one as parabolas see it; infinite for none. */
+static double distance_to(const struct phema_search *search, const struct best *best,
+                          const struct phema_search_score *score)
 {
-    return score ? fabs(log(score->at.sigma_rel / best->score->at.sigma_rel)) : HUGE_VAL;
+    return score
+               ? fabs(distance_of(search->is_line, score->at.sigma_rel, best->score->at.sigma_rel))
+               : HUGE_VAL;
 }
 
 /* Replaces the farther of both neighbours by the one behind the nearer, if that is nearer. */
-static void find_two_nearest(const struct phema_search_score *nearest[2], const struct best *best)
+static void find_two_nearest(const struct phema_search_score *nearest[2],
+                             const struct phema_search *search, const struct best *best)
 {
     nearest[BELOW] = best->near[BELOW];
     nearest[ABOVE] = best->near[ABOVE];
-    if (log_distance(best, best->far[BELOW]) < log_distance(best, nearest[ABOVE]))
+    if (distance_to(search, best, best->far[BELOW]) < distance_to(search, best, nearest[ABOVE]))
         nearest[ABOVE] = best->far[BELOW];
-    else if (log_distance(best, best->far[ABOVE]) < log_distance(best, nearest[BELOW]))
+    else if (distance_to(search, best, best->far[ABOVE]) <
+             distance_to(search, best, nearest[BELOW]))
         nearest[BELOW] = best->far[ABOVE];
 }
 
@@ -245,7 +264,7 @@ static bool find_step(double *step, const struct phema_search *search, const str
 {
     const struct phema_search_score *nearest[2];
     double vertex = 0, gain = 0, x = best->score->at.sigma_rel;
-    find_two_nearest(nearest, best);
+    find_two_nearest(nearest, search, best);
     bool is_found =
         fit_parabola(&vertex, &gain, search, best->score, nearest[BELOW], nearest[ABOVE]);
     bool is_inside =
@@ -270,13 +289,14 @@ static bool is_creeping(const struct best *best)
     return false;
 }
 
-/* The distance from the best width to the middle of a gap in log sigma_rel, at least the tolerance
+/* The distance from the best width to the middle of a gap, of widths in log sigma_rel, at least the tolerance
  * where the gap is wide enough. */
 static double middle_of_gap(const struct phema_search *search, const struct best *best,
                             enum side side)
 {
     double x = best->score->at.sigma_rel;
-    double middle = fabs(sqrt(x * best->near[side]->at.sigma_rel) - x);
+    double middle =
+        search->is_line ? gap(best, side) / 2 : fabs(sqrt(x * best->near[side]->at.sigma_rel) - x);
     return fmax(middle, fmin(search->tolerance, gap(best, side) / 2));
 }
 
@@ -298,10 +318,10 @@ static void refine(struct chosen *chosen, const struct phema_search *search,
                                  fmin(search->tolerance, gap(best, side) / 2));
     if (chosen->n)
         return;
-    double x = best->score->at.sigma_rel;
     bool opens[2] = {is_open(search, best, BELOW), is_open(search, best, ABOVE)};
-    bool is_above_wider = opens[BELOW] && opens[ABOVE] &&
-                          best->near[ABOVE]->at.sigma_rel / x > x / best->near[BELOW]->at.sigma_rel;
+    bool is_above_wider =
+        opens[BELOW] && opens[ABOVE] &&
+        distance_to(search, best, best->near[ABOVE]) > distance_to(search, best, best->near[BELOW]);
     side = opens[BELOW] && !is_above_wider ? BELOW : ABOVE;
     if (opens[side])
         (void)step_from_best(chosen, search, scores, n, best, side,

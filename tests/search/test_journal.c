@@ -28,9 +28,11 @@ static void fill(const char *path)
     assert_ok(open_journal(&journal, &was_cut, path, &err), &err);
     assert_false(was_cut);
     const struct phema_search_score scores[] = {
-        {{0.1, 4096}, 2.5, 1e-3, 1.25},   {{0.12345, 12.5}, (double)NAN, PHEMA_UNKNOWN, 0},
-        {{0.2, 4096}, -HUGE_VAL, 0.5, 3}, {{0.1, 4096}, 2.75, 1e-3, 1.5}, /* the same point again */
-        {{0, 4096}, 7, 1e-8, 2},                                          /* the newest snapshot */
+        {{0.1, 4096}, 2.5, 1e-3, 1.25},
+        {{0.12345, 12.5}, (double)NAN, PHEMA_UNKNOWN, 0},
+        {{0.2, 4096}, -HUGE_VAL, 0.5, 3},
+        {{0.1, 4096}, 2.75, 1e-3, 1.5}, /* the same point again */
+        {{PHEMA_SEARCH_NEWEST, 4096}, 7, 1e-8, 2},
     };
     assert_ok(phema_journal_add_made(journal, scores[0].at, "a \"b\".pt", &err), &err);
     for (size_t i = 0; i < ARRAY_LEN(scores); i++)
@@ -109,6 +111,37 @@ static void a_journal_truncated_anywhere_is_recovered(void **state)
     free(path);
 }
 
+static void lambdas_have_any_sign(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("lambdas.csv");
+    (void)unlink(path);
+    const struct phema_journal_header line = {"f {}", "--line raw,sma:2", "11", true};
+    static const struct phema_search_score scores[] = {
+        {{-0.5, 9}, 1, 0, 0}, {{0, 9}, 2, 0, 0}, {{PHEMA_SEARCH_NEWEST, 9}, 3, 0, 0}};
+    for (int is_again = 0; is_again < 2; is_again++) {
+        struct phema_journal *journal = NULL;
+        struct phema_error err = {0};
+        bool was_cut = false;
+        size_t n = 0, n_made = 0;
+        assert_ok(phema_journal_open(&journal, &was_cut, path, &line, false, &err), &err);
+        for (size_t i = 0; i < ARRAY_LEN(scores) && !is_again; i++) {
+            char name[] = {(char)('a' + i), '\0'};
+            assert_ok(phema_journal_add_made(journal, scores[i].at, name, &err), &err);
+            assert_ok(phema_journal_add(journal, &scores[i], &err), &err);
+        }
+        const struct phema_search_score *found = phema_journal_scores(journal, &n);
+        const struct phema_search_made *made = phema_journal_made(journal, &n_made);
+        assert_true(n == ARRAY_LEN(scores) && n_made == n);
+        for (size_t i = 0; i < n; i++) {
+            assert_true(phema_search_point_equals(found[i].at, scores[i].at));
+            assert_true(phema_search_point_equals(made[i].at, scores[i].at));
+        }
+        phema_journal_close(journal);
+    }
+    free(path);
+}
+
 static void another_search_is_refused(void **state)
 {
     (void)state;
@@ -119,9 +152,9 @@ static void another_search_is_refused(void **state)
         struct phema_journal_header header;
         const char *part;
     } cases[] = {
-        {{"./f.sh {}", header.options, header.snapshots}, "another --exec"},
-        {{header.command, "run --every 2", header.snapshots}, "with other options"},
-        {{header.command, header.options, "00fe"}, "of other snapshots"},
+        {{"./f.sh {}", header.options, header.snapshots, false}, "another --exec"},
+        {{header.command, "run --every 2", header.snapshots, false}, "with other options"},
+        {{header.command, header.options, "00fe", false}, "of other snapshots"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct phema_journal *journal = NULL;
@@ -140,7 +173,7 @@ static void a_restarted_journal_keeps_the_candidates_made(void **state)
     char *path = support_tmp_path("anew.csv");
     (void)unlink(path);
     fill(path);
-    const struct phema_journal_header other = {"f {}", "run", "11"};
+    const struct phema_journal_header other = {"f {}", "run", "11", false};
     struct phema_journal *journal = NULL;
     struct phema_error err = {0};
     bool was_cut = false;
@@ -235,6 +268,7 @@ static void an_invalid_line_is_named(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(written_scores_are_read_back),
     cmocka_unit_test(a_journal_truncated_anywhere_is_recovered),
+    cmocka_unit_test(lambdas_have_any_sign),
     cmocka_unit_test(another_search_is_refused),
     cmocka_unit_test(a_restarted_journal_keeps_the_candidates_made),
     cmocka_unit_test(a_second_writer_is_refused),

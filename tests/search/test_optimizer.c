@@ -89,7 +89,7 @@ static struct phema_search range(double *widths, size_t n, double first, double 
                                  double tolerance)
 {
     static const double time = 1;
-    phema_search_grid(widths, n, first, last);
+    phema_search_grid(widths, n, first, last, false);
     return (struct phema_search){
         .widths = widths, .n_widths = n, .times = &time, .n_times = 1, .tolerance = tolerance};
 }
@@ -107,12 +107,12 @@ static void the_grid_has_equal_ratios_and_four_digits(void **state)
 {
     (void)state;
     double widths[6];
-    phema_search_grid(widths, 6, 0.02, 0.25);
+    phema_search_grid(widths, 6, 0.02, 0.25, false);
     /* 0.02 * 12.5^(i / 5) */
     static const double wanted[] = {0.02, 0.0331, 0.0549, 0.091, 0.1509, 0.25};
     for (size_t i = 0; i < 6; i++)
         assert_near(widths[i], wanted[i], 0); /* the doubles nearest to the decimals */
-    phema_search_grid(widths, 2, 0.123456, 0.2);
+    phema_search_grid(widths, 2, 0.123456, 0.2, false);
     assert_near(widths[0], 0.123456, 0); /* the ends are exact */
 }
 
@@ -270,6 +270,25 @@ static void noise_ends_the_search(void **state)
     }
 }
 
+static void lambdas_are_searched_on_both_sides_of_0(void **state)
+{
+    (void)state;
+    static const function all[] = {parabola, distance};
+    for (size_t c = 0; c < ARRAY_LEN(all); c++)
+        for (int i = 0; i <= 60; i++) {
+            double lambdas[7], optimum = -1 + i * 0.05;
+            struct run run = {.search = range(lambdas, 2, 0.1, 0.2, 0.05)};
+            phema_search_grid(lambdas, 7, -1, 2, true);
+            assert_true(lambdas[0] == -1 && lambdas[1] == -0.5 && lambdas[2] == 0);
+            run.search.n_widths = 7;
+            run.search.is_line = true;
+            run.search.has_newest = true;
+            search_all(&run, 4, all[c], optimum);
+            assert_found(&run, optimum);
+            assert_true(run.n <= 14);
+        }
+}
+
 static void widths_equal_within_the_noise_are_contiguous(void **state)
 {
     (void)state;
@@ -279,7 +298,7 @@ static void widths_equal_within_the_noise_are_contiguous(void **state)
         {.at = {0.05, 1}, .score = 1.02}, /* as good, but a worse one lies between */
         {.at = {0.08, 1}, .score = 1.03}, {.at = {0.1, 1}, .score = 1.028},
         {.at = {0.12, 1}, .score = 1},    {.at = {0.15, 1}, .score = 1.02},
-        {.at = {0.25, 1}, .score = 1.5},  {.at = {0, 1}, .score = 1.025}};
+        {.at = {0.25, 1}, .score = 1.5},  {.at = {PHEMA_SEARCH_NEWEST, 1}, .score = 1.025}};
     struct phema_search_best best;
     assert_true(phema_search_find_best(&best, &search, scores, ARRAY_LEN(scores)));
     assert_true(isnan(best.equal_from) && isnan(best.equal_to));
@@ -297,12 +316,12 @@ static void widths_equal_within_the_noise_are_contiguous(void **state)
 
 static double better_as_it_is(double x, double time, double optimum)
 {
-    return x == 0 ? 2 : parabola(x, time, optimum);
+    return x == PHEMA_SEARCH_NEWEST ? 2 : parabola(x, time, optimum);
 }
 
 static double worse_as_it_is(double x, double time, double optimum)
 {
-    return x == 0 ? 4 : parabola(x, time, optimum);
+    return x == PHEMA_SEARCH_NEWEST ? 4 : parabola(x, time, optimum);
 }
 
 static void the_newest_snapshot_is_scored_once_and_may_win(void **state)
@@ -431,6 +450,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(maximising_equals_minimising_the_negated_score),
     cmocka_unit_test(scores_that_are_not_finite_are_the_worst),
     cmocka_unit_test(noise_ends_the_search),
+    cmocka_unit_test(lambdas_are_searched_on_both_sides_of_0),
     cmocka_unit_test(widths_equal_within_the_noise_are_contiguous),
     cmocka_unit_test(the_newest_snapshot_is_scored_once_and_may_win),
     cmocka_unit_test(without_a_finite_score_nothing_is_best),
