@@ -62,7 +62,7 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
 static void write_prediction(struct phema_json_out *out, const struct phema_solution *solution)
 {
     phema_record_write_object(out, "predicted_error", phema_prediction_fields,
-                              "total profile rounding", &solution->predicted);
+                              "total profile rounding scatter", &solution->predicted);
 }
 
 /* Weights have the order of "snapshots". */

@@ -31,7 +31,8 @@ void run_write(struct phema_strbuf *out, const struct render_style *style,
         phema_json_out_open(&json, NULL, '{');
         phema_json_out_path(&json, "file", outputs->items[j].path);
         phema_json_out_u64(&json, "bytes", outputs->items[j].size_bytes);
-        phema_record_write(&json, phema_target_fields, "sigma_rel gamma profile spec time", target);
+        phema_record_write(&json, phema_target_fields,
+                           "sigma_rel gamma profile spec r_squared time", target);
         phema_json_out_string(&json, "metric", plan->metric);
         phema_record_write(&json, phema_solution_fields,
                            "profile_error norm1 norm2 predicted_error", &target->solution);
