@@ -5,7 +5,7 @@
   tests/lines.py PROGRAM      needs numpy
 
 Raw snapshots from gen; the outputs of `line` must be A + lambda (B - A), those of `extrapolate` numpy's least squares of
-each element against time, to one rounding of the dtype.
+each element against time, to one rounding of the dtype. So must the R^2 be, and the error that is expected of the scatter.
 """
 import json
 import re
@@ -31,11 +31,28 @@ def mean(rows, weights):
     return np.average(rows[-len(weights):], axis=0, weights=weights)
 
 
+def check_scatter(program, run, times, rows, far):
+    """Of so few elements the sample has all."""
+    said = subprocess.run([program, "weights", "-q", "--json", "--name-regex", "snapshot-(?<time>[0-9]+)-raw",
+                           "--input-profile", "raw", "--profile", f"extrapolate:to={far:g}", run],
+                          check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    target = json.loads(said)["targets"][0]
+    x = times - times.mean()
+    residuals = rows - np.outer(x, np.polyfit(x, rows, 1)[0]) - rows.mean(axis=0)
+    r_squared = 1 - (residuals**2).sum() / ((rows - rows.mean(axis=0))**2).sum()
+    noise = (residuals**2).sum() / (len(times) - 2) / (rows[-1]**2).sum()
+    weights = np.array(target["weights"])[-len(times):]
+    assert abs(target["r_squared"] - r_squared) < 1e-12, target["r_squared"]
+    assert abs(target["predicted_error"]["scatter"] / np.sqrt(noise * (weights**2).sum()) - 1) < 1e-9
+    assert target["predicted_error"]["total"] >= target["predicted_error"]["scatter"]
+    print(f"R^2 {r_squared:.3f}, as numpy has it")
+
+
 def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as work:
         run, out = Path(work, "run"), Path(work, "out")
-        subprocess.run([program, "gen", "-q", "--raw", "--count", "9", run], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, "gen", "-q", "--raw", "--count", "9", "--params", "1500", run], check=True, stdout=subprocess.DEVNULL)
         files = sorted(run.glob("snapshot-*-raw.safetensors"))
         times = np.array([float(re.search(r"-([0-9]+)-raw", file.name)[1]) for file in files])
         rows = np.array([load(file) for file in files])
@@ -56,6 +73,7 @@ def main():
                                "--input-profile", "raw", *targets, run, f"{out}/"],
                               check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.split()
         assert len(made) == len(wanted), made
+        check_scatter(program, run, times, rows, far)
         for (spec, truth), path in zip(wanted.items(), made):
             bound = 0.5 * np.spacing(np.abs(truth).astype(np.float32)).astype(np.float64)
             bound += 1e-13 * np.abs(rows).max()
