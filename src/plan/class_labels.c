@@ -30,6 +30,10 @@
 #define EXACT_Z     1.15
 #define WALK_MEDIAN 0.05 /* that the median is off 1 */
 
+/* A median z above, of labels that nothing else refutes: parameters that have come to rest around a
+ * point are less alike than any average of a walk, too. */
+#define MOST_RESTLESS 1.4
+
 #define FACTOR 2 /* of half-lives that are tried first */
 
 /* What a plain label leaves out, from the simplest on: keys after those of its decay. %g: the time of the
@@ -269,7 +273,7 @@ bool search_classes(struct search *search, const struct fit *fit)
         return false;
     struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
     enum belief belief = judge(&given_fit, &best_fit);
-    if (belief == NONE)
+    if (belief == NONE || (!is_wrong && given_fit.median_z > MOST_RESTLESS))
         return false;
     search->best = best_fit.max_z;
     explain(search, &best, given_fit.median_z < best_fit.median_z, belief);
