@@ -14,7 +14,7 @@ enum spec_build {
     /* EMAs defined step by step */
     BUILD_EMA,
     BUILD_RAMPED,
-    BUILD_CLASS, /* the class of a library: rules.c */
+    BUILD_CLASS, /* the class of a library: ema_classes.c */
     BUILD_COSMOS,
     /* other averages */
     BUILD_WINDOW,
@@ -55,7 +55,7 @@ struct spec_key {
     bool is_needed;
 };
 
-/* ---- rules.c: one family of recurrences, docs/numerics.md ---- */
+/* ---- ema_classes.c: one family of recurrences, docs/numerics.md ---- */
 
 /* The form of a warm-up, by index of its row there. */
 enum spec_form {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rules.c - one family of recurrences, step by step, and the classes of libraries that are members
+/* ema_classes.c - one family of recurrences, step by step, and the classes of libraries that are members
  * of it, in their own words. Each was compared with the real class, or with its source where
  * docs/averages.md says so. */
 #include "spec.h"
