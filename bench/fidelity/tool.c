@@ -166,7 +166,7 @@ static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const st
 {
     struct phema_mix targets[N_TARGETS];
     for (size_t m = 0; m < N_TARGETS; m++)
-        targets[m] = (struct phema_mix){&stored->recording->targets[m], NULL, 1};
+        targets[m] = (struct phema_mix){.parts = &stored->recording->targets[m], .n_parts = 1};
     struct phema_problem problem = {.snapshots = stored->profiles,
                                     .rounding = stored->rounding,
                                     .n = stored->n,
