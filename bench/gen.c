@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "options.h"
+#include "files.h"
 #include "train.h"
 
 enum { ROUNDS = 3, RUN = 8192 };

@@ -73,7 +73,7 @@ static enum phema_status prepare(struct bench *bench, size_t n, enum phema_dtype
     }
     for (size_t m = 0; !status && m < N_TARGETS; m++) {
         bench->targets[m].t = bench->snapshots[n - 1].t;
-        bench->mixes[m] = (struct phema_mix){&bench->targets[m], NULL, 1};
+        bench->mixes[m] = (struct phema_mix){.parts = &bench->targets[m], .n_parts = 1};
         status = phema_gamma_from_sigma_rel(&bench->targets[m].gamma, target_widths[m], err);
     }
     return status;
