@@ -36,23 +36,18 @@
 
 #define FACTOR 2 /* of half-lives that are tried first */
 
-/* What a plain label leaves out, from the simplest on: keys after those of its decay. %g: the time of the
- * newest snapshot, times `share`. */
-static const struct form {
+/* What a plain label leaves out, from the simplest on: keys after those of its decay. %g: a number that
+ * is tried, or the time of the newest snapshot times `share`. */
+struct form {
     const char *keys;
     const char *meaning;
     double share;
-} forms[] = {
-    {",every=2", "an update every 2 steps", 0},
-    {",every=4", "an update every 4 steps", 0},
-    {",every=5", "an update every 5 steps", 0},
-    {",every=8", "an update every 8 steps", 0},
-    {",every=10", "an update every 10 steps", 0},
-    {",every=16", "an update every 16 steps", 0},
-    {",every=20", "an update every 20 steps", 0},
-    {",every=32", "an update every 32 steps", 0},
-    {",every=50", "an update every 50 steps", 0},
-    {",every=100", "an update every 100 steps", 0},
+};
+
+static const struct form updates = {",every=%g", "an update every %g steps", 0};
+static const double intervals[] = {2, 4, 5, 8, 10, 16, 20, 32, 50, 100};
+
+static const struct form warmups[] = {
     {",warmup=ratio", "a warm-up as in torch-ema and LitEma", 0},
     {",warmup=power,offset=-1", "a warm-up as in timm", 0},
     {",warmup=exp", "a warm-up as in Ultralytics", 0},
@@ -61,25 +56,24 @@ static const struct form {
     {",warmup=ratio:0,100,offset=-1", "a warm-up as in MMEngine's annealing", 0},
     {",warmup=ramp,offset=-1", "a ramp as in EDM and StyleGAN", 0},
 };
+
 /* Other averages. Schedules that reach 1 begin with a decay that is typed for all of it. */
-static const struct form others[] = {
+static const struct form schedules[] = {
     {"dino:momentum=0.992,total=%g", "a schedule that reaches 1", 1},
     {"dino:momentum=0.996,total=%g", "a schedule that reaches 1", 1},
-    {"ema:decay=0.99", NULL, 0},
-    {"ema:decay=0.995", NULL, 0},
-    {"ema:decay=0.998", NULL, 0},
-    {"ema:decay=0.999", NULL, 0},
-    {"ema:decay=0.9995", NULL, 0},
-    {"ema:decay=0.9998", NULL, 0},
-    {"ema:decay=0.9999", NULL, 0},
-    {"ema:decay=0.99995", NULL, 0},
+};
+
+static const struct form decay = {"ema:decay=%g", "", 0};
+static const double decays[] = {0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995};
+
+static const struct form extremes[] = {
     {"ema:half-life=%g", "hardly anything is forgotten within the run", 2},
     {"raw", "raw parameters, not averages", 0},
 };
 
 struct guess {
     char spec[160];
-    const char *meaning;
+    char meaning[64];
     double likelihood;
 };
 
@@ -98,12 +92,6 @@ static bool has_one_average(const struct search *search)
             return false;
     }
     return strncmp(snapshots[0].spec, "table:", 6) != 0;
-}
-
-static void reset_newest(struct search *search)
-{
-    size_t n = search->n_groups;
-    (void)search_reset(search, n > MOST_TIMES ? n - MOST_TIMES : 0, n);
 }
 
 static double rate(struct search *search, enum comparison comparison)
@@ -131,7 +119,7 @@ static double find_half_life(const struct phema_profile *profile)
 
 static double rate_shape(struct search *search, struct phema_profile shape)
 {
-    reset_newest(search);
+    search_reset_newest(search, MOST_TIMES);
     for (size_t k = 0; k < search->tried.n; k++) {
         shape.t = search->tried.profiles[k].t;
         search->tried.profiles[k] = shape;
@@ -158,40 +146,54 @@ static bool is_suspicious(struct search *search, double given)
 
 /* ---- What it is ---- */
 
+/* Labels the newest snapshots; false: no such average ends at these times. */
 static bool set_labels(struct search *search, struct phema_specs *specs, const char *text)
 {
     struct phema_error impossible = {0};
     struct phema_spec *spec = NULL;
-    if (phema_specs_find(&spec, specs, text, &impossible))
-        return false;
-    reset_newest(search);
-    for (size_t k = 0; k < search->tried.n; k++) {
-        struct phema_profile *profile = &search->tried.profiles[k];
-        const char *label = profile->label;
-        if (phema_spec_profile(profile, spec, profile->t, &impossible))
-            return false;
-        profile->label = label;
-    }
-    return true;
+    search_reset_newest(search, MOST_TIMES);
+    return !phema_specs_find(&spec, specs, text, &impossible) &&
+           !search_set_spec(search, spec, false, &impossible);
 }
 
-static void try_guess(struct guess *best, struct search *search, struct phema_specs *specs,
-                      const char *decay, const struct form *form)
+/* Puts the number in place of %g. */
+static void fill(char *out, size_t size, const char *before, const char *text, double number)
 {
-    double end = search->snapshots[search->series->n - 1].time;
-    struct guess guess = {.meaning = form->meaning};
-    char keys[sizeof(guess.spec) / 2];
-    struct phema_name_buffer number;
-    const char *percent = strstr(form->keys, "%g");
-    int size = percent ? (int)(percent - form->keys) : (int)strlen(form->keys);
-    (void)snprintf(keys, sizeof(keys), "%.*s%s", size, form->keys,
-                   percent ? phema_number_format(&number, round(form->share * end)) : "");
-    (void)snprintf(guess.spec, sizeof(guess.spec), "%s%s", decay, keys);
-    if (end > MOST_STEPS || !set_labels(search, specs, guess.spec))
+    struct phema_name_buffer shown;
+    const char *percent = strstr(text, "%g");
+    size_t n = percent ? (size_t)(percent - text) : strlen(text);
+    (void)snprintf(out, size, "%s%.*s%s%s", before, (int)n, text,
+                   percent ? phema_number_format(&shown, number) : "", percent ? percent + 2 : "");
+}
+
+/* before: the decay of the label, or "" */
+static void try_guess(struct guess *best, struct search *search, struct phema_specs *specs,
+                      const char *before, const struct form *form, double number)
+{
+    struct guess guess;
+    fill(guess.spec, sizeof(guess.spec), before, form->keys, number);
+    fill(guess.meaning, sizeof(guess.meaning), "", form->meaning, number);
+    if (search->status || !set_labels(search, specs, guess.spec))
         return;
     guess.likelihood = rate(search, COMPARE_LIKELIHOODS);
     if (guess.likelihood > best->likelihood + AS_LIKELY)
         *best = guess;
+}
+
+static void try_forms(struct guess *best, struct search *search, struct phema_specs *specs,
+                      const char *before, const struct form *forms, size_t n)
+{
+    double end = search->snapshots[search->series->n - 1].time;
+    for (size_t i = 0; i < n; i++)
+        try_guess(best, search, specs, before, &forms[i], round(forms[i].share * end));
+}
+
+static void try_numbers(struct guess *best, struct search *search, struct phema_specs *specs,
+                        const char *before, const struct form *form, const double *numbers,
+                        size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        try_guess(best, search, specs, before, form, numbers[i]);
 }
 
 /* The decay of the label, as a SPEC; false: a rule without one. */
@@ -201,25 +203,28 @@ static bool write_decay(char *out, size_t size, struct phema_specs *specs, const
     struct phema_spec *spec = NULL;
     if (phema_specs_find(&spec, specs, label, &ignored))
         return false;
-    double decay = phema_spec_decay(spec);
-    if (!(decay > 0 && decay < 1))
+    double most = phema_spec_decay(spec);
+    if (!(most > 0 && most < 1))
         return false;
     bool is_half_life = strncmp(label, "ema:half-life=", 14) == 0;
     int n = is_half_life ? (int)strcspn(label, ",") : 0;
     n = is_half_life ? snprintf(out, size, "%.*s", n, label)
-                     : snprintf(out, size, "ema:decay=%.10g", decay);
+                     : snprintf(out, size, "ema:decay=%.10g", most);
     return n > 0 && (size_t)n < size;
 }
 
-static void find_guess(struct guess *best, struct search *search)
+static void find_guess(struct guess *best, struct search *search, struct phema_specs *specs)
 {
-    struct phema_specs specs = {.arena = &search->memory};
-    char decay[64];
-    if (write_decay(decay, sizeof(decay), &specs, search->snapshots[0].spec))
-        for (size_t i = 0; i < ARRAY_LEN(forms) && !search->status; i++)
-            try_guess(best, search, &specs, decay, &forms[i]);
-    for (size_t i = 0; i < ARRAY_LEN(others) && !search->status; i++)
-        try_guess(best, search, &specs, "", &others[i]);
+    char own[64];
+    if (search->snapshots[search->series->n - 1].time > MOST_STEPS)
+        return;
+    if (write_decay(own, sizeof(own), specs, search->snapshots[0].spec)) {
+        try_numbers(best, search, specs, own, &updates, intervals, ARRAY_LEN(intervals));
+        try_forms(best, search, specs, own, warmups, ARRAY_LEN(warmups));
+    }
+    try_forms(best, search, specs, "", schedules, ARRAY_LEN(schedules));
+    try_numbers(best, search, specs, "", &decay, decays, ARRAY_LEN(decays));
+    try_forms(best, search, specs, "", extremes, ARRAY_LEN(extremes));
 }
 
 /* ---- Together ---- */
@@ -245,7 +250,7 @@ static void explain(struct search *search, const struct guess *guess, bool is_al
     phema_strbuf_printf(text, "neighbouring snapshots are %s alike than the label %s says: %s %s",
                         is_alike ? "more" : "less", search->snapshots[0].spec,
                         belief == SURE ? "they fit" : "nearer is", guess->spec);
-    if (guess->meaning)
+    if (guess->meaning[0])
         phema_strbuf_printf(text, " (%s)", guess->meaning);
     if (belief == SURE)
         search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, guess->spec);
@@ -258,17 +263,17 @@ bool search_classes(struct search *search, const struct fit *fit)
     if (!has_one_average(search))
         return false;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
-    reset_newest(search);
+    search_reset_newest(search, MOST_TIMES);
     double given = rate(search, COMPARE_LIKELIHOODS);
     if (!(given > -HUGE_VAL) || (!is_wrong && !is_suspicious(search, given)))
         return false;
     struct guess best = {.likelihood = given};
-    find_guess(&best, search);
+    struct phema_specs specs = {.arena = &search->memory};
+    find_guess(&best, search, &specs);
     if (!best.spec[0])
         return false;
-    reset_newest(search);
+    search_reset_newest(search, MOST_TIMES);
     struct fit given_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
-    struct phema_specs specs = {.arena = &search->memory};
     if (!set_labels(search, &specs, best.spec))
         return false;
     struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);

@@ -240,25 +240,6 @@ void search_resets(struct search *search, const struct fit *fit)
 
 /* ---- Settings of trainers ---- */
 
-/* The given labels of the newest snapshots, with another profile where it was assumed. */
-static enum phema_status set_labels(struct search *search, struct phema_spec *spec,
-                                    struct phema_error *err)
-{
-    struct labels *tried = &search->tried;
-    search_reset_newest(search);
-    for (size_t k = 0; k < tried->n; k++) {
-        const struct phema_snapshot *snapshot = &search->snapshots[tried->rows[k]];
-        if (!snapshot->is_assumed)
-            continue;
-        enum phema_status status =
-            phema_spec_profile(&tried->profiles[k], spec, snapshot->profile.t, err);
-        if (status)
-            return status;
-        tried->profiles[k].label = snapshot->label;
-    }
-    return PHEMA_OK;
-}
-
 /* Whether a setting fits. */
 static bool try_spec(struct fit *fit, struct search *search, struct phema_specs *specs,
                      const char *text)
@@ -266,8 +247,9 @@ static bool try_spec(struct fit *fit, struct search *search, struct phema_specs 
     struct phema_spec *spec = NULL;
     struct phema_error impossible = {0};
     enum phema_status status = phema_specs_find(&spec, specs, text, &impossible);
+    search_reset_newest(search, SEARCH_NEWEST);
     if (!status)
-        status = set_labels(search, spec, &impossible);
+        status = search_set_spec(search, spec, true, &impossible);
     if (status == PHEMA_ERR_RESOURCE)
         search->status = phema_fail_memory(search->err);
     return !status && search_rate(fit, search); /* some are not possible at these times */

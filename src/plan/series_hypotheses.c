@@ -178,7 +178,7 @@ static void try_widths(struct search *search, const struct phema_profile *widths
         is_given = is_given && has_same_width(&widths[i], &search->given.profiles[i]);
     if (is_given)
         return;
-    search_reset_newest(search);
+    search_reset_newest(search, SEARCH_NEWEST);
     for (size_t k = 0; k < search->tried.n; k++) {
         struct phema_profile *profile = &search->tried.profiles[k], given = *profile;
         *profile = widths[k % n];
@@ -249,7 +249,7 @@ static void try_orders(struct search *search, struct phema_profile *widths, size
 static void try_update(struct search *search, uint64_t every)
 {
     uint64_t given = 0; /* another one than this */
-    search_reset_newest(search);
+    search_reset_newest(search, SEARCH_NEWEST);
     for (size_t k = 0; k < search->tried.n; k++) {
         struct phema_profile *profile = &search->tried.profiles[k];
         uint64_t own = profile->update_every ? profile->update_every : 1;
@@ -296,7 +296,7 @@ static void try_break(struct search *search, size_t g)
 static void search_all(struct search *search)
 {
     struct fit fit;
-    search_reset_newest(search);
+    search_reset_newest(search, SEARCH_NEWEST);
     if (search_rate(&fit, search)) /* what is wrong lies before them */
         return;
     size_t n;

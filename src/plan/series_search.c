@@ -142,7 +142,6 @@ bool fit_explains(const struct fit *fit)
 #define LIKELIER                 0.02 /* an element */
 
 #define NEAR       ((size_t)8) /* times on each side that a hypothesis about one snapshot looks at */
-#define MOST       ((size_t)48) /* snapshots, the newest, that a hypothesis about all looks at */
 #define FIRST_LOOK ((size_t)16) /* of them, the newest: most hypotheses fail here already */
 #define CLEARLY    0.7          /* of the z of the best labels before */
 
@@ -180,12 +179,29 @@ size_t search_reset_near(struct search *search, size_t g)
     return search_reset(search, search_near_begin(g), search_near_end(search, g));
 }
 
-void search_reset_newest(struct search *search)
+void search_reset_newest(struct search *search, size_t most)
 {
     size_t g = search->n_groups;
-    while (g > 0 && search->series->n - search->group[g - 1] <= MOST)
+    while (g > 0 && search->series->n - search->group[g - 1] <= most)
         g--;
     (void)search_reset(search, g, search->n_groups);
+}
+
+enum phema_status search_set_spec(struct search *search, struct phema_spec *spec, bool only_assumed,
+                                  struct phema_error *err)
+{
+    struct labels *tried = &search->tried;
+    for (size_t k = 0; k < tried->n; k++) {
+        const struct phema_snapshot *snapshot = &search->snapshots[tried->rows[k]];
+        if (only_assumed && !snapshot->is_assumed)
+            continue;
+        enum phema_status status =
+            phema_spec_profile(&tried->profiles[k], spec, snapshot->profile.t, err);
+        if (status)
+            return status;
+        tried->profiles[k].label = snapshot->label;
+    }
+    return PHEMA_OK;
 }
 
 struct fit search_fit(struct search *search, const struct labels *labels,

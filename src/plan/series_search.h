@@ -94,11 +94,18 @@ size_t search_group_of(const struct search *search, size_t k);
 size_t search_near_begin(size_t g);
 size_t search_near_end(const struct search *search, size_t g);
 
+/* Snapshots that a hypothesis about all looks at, the newest. */
+#define SEARCH_NEWEST ((size_t)48)
+
 /* Tries the labels given to the snapshots of some times: of these groups, of those near one, of the
- * newest. The caller changes some of them. Returns the first snapshot. */
+ * newest that are at most so many. The caller changes some of them. Returns the first snapshot. */
 size_t search_reset(struct search *search, size_t first_group, size_t end_group);
 size_t search_reset_near(struct search *search, size_t g);
-void search_reset_newest(struct search *search);
+void search_reset_newest(struct search *search, size_t most);
+/* Another profile for the tried snapshots, or for those whose own was assumed. Fails as
+ * phema_spec_profile. */
+PHEMA_FALLIBLE search_set_spec(struct search *search, struct phema_spec *spec, bool only_assumed,
+                               struct phema_error *err);
 
 /* Without numbers and motion where no series can have the labels. */
 struct fit search_fit(struct search *search, const struct labels *labels,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* betas.c - averages that are kept by a table of betas: from files, or step by step as a rule
- * (ema_classes.c) or TRL makes them. */
+ * (ema_rule.c) or TRL makes them. */
 #include "spec.h"
 
 #include <float.h>

@@ -42,9 +42,13 @@ enum spec_type { SPEC_NUMBER, SPEC_TIME, SPEC_COUNT, SPEC_YES_NO, SPEC_CHOICE, S
 #define SPEC_FORM_NUMBERS 2
 
 /* Ranges of keys */
-#define A_SHARE  SPEC_NUMBER, 0, 1, "a number from 0 to 1"
-#define A_PERIOD SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9"
-#define A_START  SPEC_COUNT, 0, 1e9, "a count up to 1e9"
+#define A_SHARE     SPEC_NUMBER, 0, 1, "a number from 0 to 1"
+#define A_PERIOD    SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9"
+#define A_START     SPEC_COUNT, 0, 1e9, "a count up to 1e9"
+#define A_SCALE     SPEC_NUMBER, 1e-6, 1e9, "a number from 1e-6 to 1e9"
+#define AN_EXPONENT SPEC_NUMBER, 0, 1e3, "a number from 0 to 1000"
+#define A_LENGTH    SPEC_NUMBER, 1e-6, 1e15, "a number from 1e-6 to 1e15"
+#define A_RAMP      SPEC_NUMBER, 1e-6, 1e6, "a number from 1e-6 to 1e6"
 
 struct spec_key {
     const char *name;
@@ -55,7 +59,7 @@ struct spec_key {
     bool is_needed;
 };
 
-/* ---- ema_classes.c: one family of recurrences, docs/numerics.md ---- */
+/* ---- ema_rule.c: one family of recurrences, docs/numerics.md ---- */
 
 /* The form of a warm-up, by index of its row there. */
 enum spec_form {
@@ -130,31 +134,44 @@ static inline size_t spec_n_keys(const struct spec_kind *kind)
     return n;
 }
 
-/* The value of a key by its name; NaN also where the kind does not have the key. */
-static inline double spec_value(const struct phema_spec_term *term, const char *key)
+/* The value of a key, and after it those of the nameless keys that follow; NULL: no such key. */
+static inline const double *spec_find_value(const struct phema_spec_term *term, const char *key)
 {
     for (size_t i = 0; i < spec_n_keys(term->kind); i++)
         if (strcmp(term->kind->keys[i].name, key) == 0)
-            return term->values[i];
-    return PHEMA_UNKNOWN;
+            return &term->values[i];
+    return NULL;
 }
 
-/* The kinds that are classes of libraries: what each sets in its rule. */
+/* The value of a key by its name; NaN also where the kind does not have the key. */
+static inline double spec_value(const struct phema_spec_term *term, const char *key)
+{
+    const double *value = spec_find_value(term, key);
+    return value ? *value : PHEMA_UNKNOWN;
+}
+
+/* ---- ema_classes.c ---- */
+
 extern const struct spec_kind spec_classes[];
 extern const size_t spec_n_classes;
-/* The forms of warm-ups: a name, ranges and defaults of its numbers. */
+
+/* ---- ema_rule.c ---- */
+
+/* Ranges and defaults of the numbers of each form of warm-up, whose names are those of the key. */
 extern const struct spec_warmup {
-    const char *name;
     struct spec_key numbers[SPEC_FORM_NUMBERS];
 } spec_warmups[];
-extern const size_t spec_n_warmups;
-void spec_set_ema(struct spec_rule *rule, const struct phema_spec_term *term);
-/* The beta of a step, from 1 on, of all steps in order; false: the average does not change. */
-bool spec_rule_beta(double *beta, struct phema_spec_term *term, uint64_t step);
+#define SPEC_WARMUPS "none|ratio|power|exp|linear|cosine|ramp|karras" /* by enum spec_form */
+
 /* Sets the rule of a term whose values are known. */
 void spec_set_rule(struct phema_spec_term *term);
+void spec_set_ema(struct spec_rule *rule, const struct phema_spec_term *term);
+void spec_set_form(struct spec_rule *rule, enum spec_form form, double a, double b);
+double spec_decay_of_half_life(double half_life);
 /* 1 - base^-exponent, correctly rounded */
 double spec_one_minus_power(double base, double exponent);
+/* The beta of a step, from 1 on, of all steps in order; false: the average does not change. */
+bool spec_rule_beta(double *beta, struct phema_spec_term *term, uint64_t step);
 
 /* ---- spec_kinds.c ---- */
 

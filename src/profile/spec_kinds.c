@@ -18,7 +18,6 @@
 #define KIND(its_name, its_build, ...) .name = its_name, .build = its_build, .keys = {__VA_ARGS__}
 #define LENGTH                         "length", A_TIME, NONE, true
 #define N_SNAPSHOTS                    "n", A_COUNT, NONE, true
-#define A_RAMP                         SPEC_NUMBER, 1e-6, 1e6, "a number from 1e-6 to 1e6"
 
 /* All kinds but the classes of libraries. */
 static const struct spec_kind kinds[] = {
@@ -29,7 +28,7 @@ static const struct spec_kind kinds[] = {
      .has_alternatives = true},
     {KIND("ema", BUILD_EMA, {"half-life", A_TIME, NONE, false},
           {"decay", SPEC_NUMBER, DBL_MIN, 1, "a number above 0 and below 1", NONE, false},
-          {"warmup", SPEC_WARMUP, 0, DBL_MAX, NULL, 0, false},
+          {"warmup", SPEC_WARMUP, 0, DBL_MAX, SPEC_WARMUPS, FORM_NONE, false},
           {"", SPEC_NUMBER, 0, 0, NULL, NONE, false}, /* its numbers */
           {"", SPEC_NUMBER, 0, 0, NULL, NONE, false},
           {"first", SPEC_CHOICE, 0, 1, "blend|copy", 0, false}, {"every", A_PERIOD, 1, false},
@@ -142,9 +141,9 @@ static const char *find_example(const char *text)
 static bool correct_slip(char *out, size_t size, const char *text)
 {
     static const char *const slips[][2] = {
-        {"ema:0.", "ema:decay=0."},  {"ema:.", "ema:decay=0."},    {"raw-", "raw - "},
-        {"halflife=", "half-life="}, {"half_life=", "half-life="}, {"beta=", "decay="},
-        {"momentum=", "decay="}};
+        {"ema:0.", "ema:decay=0."},     {"ema:.", "ema:decay=0."},    {"raw-", "raw - "},
+        {"halflife=", "half-life="},    {"half_life=", "half-life="}, {"ema:beta=", "ema:decay="},
+        {"ema:momentum=", "ema:decay="}};
     for (size_t i = 0; i < ARRAY_LEN(slips); i++) {
         const char *at = strstr(text, slips[i][0]);
         if (at)

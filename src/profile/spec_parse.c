@@ -22,11 +22,10 @@ static void append_value(struct phema_strbuf *text, const struct spec_key *key, 
 {
     struct phema_name_buffer shown;
     struct phema_span word = {0};
-    if (key->type == SPEC_CHOICE)
+    bool is_word = key->type == SPEC_CHOICE || key->type == SPEC_WARMUP;
+    if (is_word)
         word = spec_choice_word(key, value);
-    if (key->type == SPEC_WARMUP)
-        phema_strbuf_puts(text, spec_warmups[(size_t)value].name);
-    else if (key->type == SPEC_CHOICE)
+    if (is_word)
         phema_strbuf_append(text, (const char *)word.data, word.size);
     else if (key->type == SPEC_YES_NO)
         phema_strbuf_puts(text, value != 0 ? "yes" : "no");
@@ -202,35 +201,30 @@ static enum phema_status parse_value(double *out, const struct spec_key *key, co
 }
 
 /* FORM or FORM:NUMBER,NUMBER; the numbers are values of the keys after this one. */
-static enum phema_status parse_warmup(double *values, char *text, struct phema_error *err)
+static enum phema_status parse_warmup(double *values, const struct spec_key *key, char *text,
+                                      struct phema_error *err)
 {
-    char *colon = strchr(text, ':'), *rest = colon ? colon + 1 : NULL;
-    struct phema_name_buffer shown;
-    size_t form = 0;
-    if (colon)
-        *colon = '\0';
-    while (form < spec_n_warmups && strcmp(spec_warmups[form].name, text) != 0)
-        form++;
-    if (form == spec_n_warmups)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "warmup: expected none, ratio, power, exp, linear, cosine, ramp or "
-                          "karras, found '%s'",
-                          phema_name_escape(&shown, text, strlen(text)));
-    values[0] = (double)form;
+    char *rest = text, *form = strsep(&rest, ":");
+    values[0] = spec_choice_find(key, form);
+    if (isnan(values[0])) {
+        struct phema_name_buffer shown;
+        return phema_fail(err, PHEMA_ERR_USAGE, "warmup: expected %s, found '%s'", key->expected,
+                          phema_name_escape(&shown, form, strlen(form)));
+    }
     for (size_t i = 0; i < SPEC_FORM_NUMBERS; i++) {
-        struct spec_key key = spec_warmups[form].numbers[i];
-        const char *number = key.name ? strsep(&rest, ",") : NULL;
-        values[1 + i] = key.name ? key.otherwise : PHEMA_UNKNOWN;
-        key.type = SPEC_TIME; /* a quotient, too */
-        key.name = text;
+        struct spec_key number = spec_warmups[(size_t)values[0]].numbers[i];
+        const char *given = number.name ? strsep(&rest, ",") : NULL;
+        values[1 + i] = number.name ? number.otherwise : PHEMA_UNKNOWN;
+        number.type = SPEC_TIME; /* a quotient, too */
+        number.name = form;
         enum phema_status status =
-            number ? parse_value(&values[1 + i], &key, number, err) : PHEMA_OK;
-        if (!status && !number && key.is_needed)
-            status = phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s:A,B", text, text);
+            given ? parse_value(&values[1 + i], &number, given, err) : PHEMA_OK;
+        if (!status && !given && number.is_needed)
+            status = phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s:A,B", form, form);
         if (status)
             return phema_fail_in(err, status, "warmup");
     }
-    return rest ? phema_fail(err, PHEMA_ERR_USAGE, "warmup: %s has too many numbers", text)
+    return rest ? phema_fail(err, PHEMA_ERR_USAGE, "warmup: %s has too many numbers", form)
                 : PHEMA_OK;
 }
 
@@ -256,7 +250,7 @@ static enum phema_status parse_item(struct phema_spec_term *term, bool *is_given
         return phema_fail(err, PHEMA_ERR_USAGE, "has two %s", kind->keys[i].name);
     is_given[i] = true;
     if (kind->keys[i].type == SPEC_WARMUP)
-        return parse_warmup(&term->values[i], equals ? equals + 1 : item, err);
+        return parse_warmup(&term->values[i], &kind->keys[i], equals ? equals + 1 : item, err);
     enum phema_status status =
         parse_value(&term->values[i], &kind->keys[i], equals ? equals + 1 : item, err);
     if (!status && !equals && kind->build == BUILD_EMA && term->values[i] < 1)

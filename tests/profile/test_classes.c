@@ -7,19 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "phema/profile.h"
+#include "profile_at.h"
 
 enum { LAST = 2000 };
-
-static struct phema_profile profile_at(struct phema_arena *arena, const char *text, double t)
-{
-    struct phema_error err = {0};
-    struct phema_spec *spec = NULL;
-    struct phema_profile profile = {0};
-    assert_ok(phema_spec_parse(&spec, arena, text, &err), &err);
-    assert_ok(phema_spec_profile(&profile, spec, t, &err), &err);
-    return profile;
-}
 
 /* ---- Formulas: the beta of call k, 1 where nothing is updated ---- */
 
@@ -141,6 +131,11 @@ static double optax(int k) /* divided by 1 - decay^k */
     return 0.99 * (1 - pow(0.99, k - 1)) / (1 - pow(0.99, k));
 }
 
+static double debias_late(int k) /* zeros until step 50 */
+{
+    return k <= 50 ? 1 : optax(k - 50);
+}
+
 static double swa(int k)
 {
     return (k - 1.0) / k;
@@ -189,6 +184,7 @@ static const struct {
     {"keras:decay=0.99,accumulation=4", keras},
     {"optax:decay=0.99", optax},
     {"ema:decay=0.99,debias=yes", optax},
+    {"ema:decay=0.99,debias=yes,start=50", debias_late},
     {"ema:decay=1,warmup=power:1,1,offset=-1", swa},
     {"ema:decay=1,warmup=karras:6.94", karras},
     {"ema:half-life=60,warmup=ramp:0.05,offset=-1", edm},

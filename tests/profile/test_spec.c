@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_spec.c - texts of averages. Expected values come from hand arithmetic, from the rule in the
  * source of diffusers (EMAModel.get_decay), and from the sums that define PMA and WSM. */
-#include "phema/profile.h"
+#include "profile_at.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,15 +15,6 @@ static struct phema_spec *parse(struct phema_arena *arena, const char *text)
     struct phema_spec *spec = NULL;
     assert_ok(phema_spec_parse(&spec, arena, text, &err), &err);
     return spec;
-}
-
-static struct phema_profile profile_at(struct phema_arena *arena, const char *text, double t)
-{
-    struct phema_error err = {0};
-    struct phema_profile profile = {0};
-    assert_ok(phema_spec_profile(&profile, parse(arena, text), t, &err), &err);
-    assert_true(profile.t == t);
-    return profile;
 }
 
 /* ---- Averages ---- */

@@ -8,17 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/profile.h"
-
-static struct phema_profile profile_at(struct phema_arena *arena, const char *text, double t)
-{
-    struct phema_error err = {0};
-    struct phema_spec *spec = NULL;
-    struct phema_profile profile = {0};
-    assert_ok(phema_spec_parse(&spec, arena, text, &err), &err);
-    assert_ok(phema_spec_profile(&profile, spec, t, &err), &err);
-    return profile;
-}
+#include "profile_at.h"
 
 /* The weight of the parameters up to a step, by the betas after it. */
 static double weight_until(const struct phema_profile *profile, uint64_t step)
