@@ -9,27 +9,27 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          7233  62
-src             98134 417
-src/accumulate   1470  11
+include          7184  61
+src             98137 414
+src/accumulate   1459  10
 src/api          1366   7
-src/base         4758  27
-src/cli          6708  33
-src/design       1760   8
+src/base         4762  27
+src/cli          6697  32
+src/design       1748   7
 src/formats     12323  51
-src/gen          1700   6
-src/gpu          2030  12
-src/ops          5299  25
-src/output       5758  22
+src/gen          1684   6
+src/gpu          2023  12
+src/ops          5299  24
+src/output       5710  21
 src/plan         6019  23
-src/plot         2940  14
-src/profile      3385  15
-src/render       5989  21
+src/plot         2910  14
+src/profile      3384  15
+src/render       5989  20
 src/search       1811   4
-src/series      12536  44
-src/solver       7684  31
-src/synth        8340  44
-src/writer       6210  22
+src/series      12509  44
+src/solver       7684  30
+src/synth        8314  43
+src/writer       6204  22
 '
 for folder in include src src/*/; do
     folder=${folder%/}

@@ -70,8 +70,10 @@ static void end_by_signal(int signal_number)
     (void)raise(signal_number);
 }
 
+static atomic_flag is_explained = ATOMIC_FLAG_INIT;
+
 /* A mapped file was cut short: the page no longer exists. Or the disk has no space for a page of an
- * output. */
+ * output. Several threads meet it at once: the first speaks and ends the process. */
 static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -83,6 +85,8 @@ static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
         uintptr_t start = (uintptr_t)e->contents.span.data;
         if (address < start || address - start >= e->contents.span.size)
             continue;
+        while (atomic_flag_test_and_set(&is_explained))
+            (void)pause();
         clean_up();
         write_text("posthoc-ema: ");
         write_text(e->contents.path);

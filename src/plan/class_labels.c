@@ -15,9 +15,9 @@
 #define MOST_TIMES  ((size_t)24) /* the newest */
 #define MOST_STEPS  2e6          /* that a rule is followed for */
 
-/* Likelihood an element that another label gains. Of honest small trainings none whose snapshots fit
- * it gained more than MARGIN, as a walk does more than WALK_MARGIN, or exactly as one LITTLE; none
- * gained FAR while it doubled the median z (docs/numerics.md). */
+/* What another label has to gain, in likelihood an element. MARGIN: it explains the snapshots.
+ * WALK_MARGIN: they fit it as a walk does; LITTLE: exactly so. FAR: nothing explains them, but it
+ * doubles the median z. Honest small trainings gained less (docs/numerics.md). */
 #define MARGIN      5.5
 #define WALK_MARGIN 2.5
 #define FAR         8.0

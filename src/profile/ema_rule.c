@@ -89,8 +89,7 @@ static double form_beta(const struct spec_rule *rule, double n)
     return rule->most;
 }
 
-/* The weights of a step where these do not add up to 1: of the average and of the parameters. The
- * average is shown divided by the sum of all weights so far, which the term keeps. */
+/* The beta of an average that is divided by the sum of its weights so far. The term keeps the sum. */
 static double divided_beta(struct phema_spec_term *term, double beta)
 {
     bool is_f32 = term->rule.is_mul_f32;

@@ -3,11 +3,13 @@
  * list. */
 #include "phema/cleanup.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -249,6 +251,71 @@ static void threads_do_not_lose_each_others_entries(void **state)
     clear(&made);
 }
 
+#define N_READERS 4
+
+static pthread_barrier_t readers_start;
+
+static void *read_page(void *page)
+{
+    (void)pthread_barrier_wait(&readers_start);
+    phema_cleanup_touch(page, 1);
+    return NULL;
+}
+
+static void read_a_cut_file_by_threads(const char *path, int stderr_pipe)
+{
+    struct phema_error err = {0};
+    struct phema_cleanup_entry *entry = NULL;
+    pthread_t threads[N_READERS];
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    int fd = open(path, O_RDWR);
+    if (fd < 0 || ftruncate(fd, (off_t)size) || dup2(stderr_pipe, STDERR_FILENO) < 0)
+        _exit(98);
+    void *page = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED || ftruncate(fd, 0) ||
+        phema_cleanup_add_map(&entry, (struct phema_span){page, size}, path, false, &err))
+        _exit(98);
+    phema_cleanup_install_handlers();
+    if (pthread_barrier_init(&readers_start, NULL, N_READERS))
+        _exit(98);
+    for (size_t t = 0; t < N_READERS; t++)
+        if (pthread_create(&threads[t], NULL, read_page, page))
+            _exit(98);
+    (void)pthread_join(threads[0], NULL);
+    _exit(99);
+}
+
+/* Several threads read a file when it is cut: it is named once. */
+static void a_cut_file_is_named_once(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("cut");
+    support_write(path, "x", 1);
+    for (int i = 0; i < 50; i++) {
+        int ends[2];
+        char text[1000], expected[1000];
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0)
+            read_a_cut_file_by_threads(path, ends[1]);
+        int status = wait_for(child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), PHEMA_ERR_FILE);
+        (void)close(ends[1]);
+        ssize_t size = read(ends[0], text, sizeof(text) - 1);
+        assert_true(size > 0);
+        text[size] = '\0';
+        (void)snprintf(expected, sizeof(expected),
+                       "posthoc-ema: %s: the file was cut short, or its disk failed, while it was "
+                       "being read; nothing was written\n",
+                       path);
+        assert_string_equal(text, expected);
+        (void)close(ends[0]);
+    }
+    (void)unlink(path);
+    free(path);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_signal_removes_partial_outputs_and_then_ends),
     cmocka_unit_test(holds_nest),
@@ -257,5 +324,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_ignored_signal_stays_ignored),
     cmocka_unit_test(another_bus_error_ends_by_that_signal),
     cmocka_unit_test(threads_do_not_lose_each_others_entries),
+    cmocka_unit_test(a_cut_file_is_named_once),
 };
 TEST_GROUP(tests)
