@@ -32,8 +32,9 @@ struct phema_decay_step {
 };
 
 struct phema_decay_set {
-    const char *name;               /* "ema", or its profile */
-    const char *claimed;            /* SPEC; NULL: unknown */
+    const char *name;    /* "ema", or its profile */
+    const char *claimed; /* SPEC; NULL: unknown */
+    const char *fits;    /* of a set without: the SPEC that the decays fit; NULL: none is found */
     struct phema_decay_step *steps; /* [n] */
     size_t n, n_fitted;
     enum phema_decay_kind kind;
@@ -65,6 +66,8 @@ struct phema_decays {
 PHEMA_FALLIBLE phema_decays_find(struct phema_decays *out, const struct phema_series *series,
                                  const struct phema_series_options *options,
                                  const struct phema_sample *sample, struct phema_error *err);
+/* Whether the decays tell the profile of an average without one, which phema_series_open_auto finds. */
+bool phema_decays_fit(const struct phema_decays *decays);
 void phema_decays_clear(struct phema_decays *decays);
 
 /* "half-life 34.3 +- 0.4 steps (decay 0.98)" and what happened. */

@@ -57,6 +57,14 @@ struct phema_series_checks {
     struct phema_decays decays; /* of averages with raw parameters beside them */
 };
 
+/* phema_series_open, where the one profile of the options may be "auto": it becomes the profile that the
+ * files tell, from the raw parameters beside an average or from how alike its snapshots are, and a
+ * note of the series says it. The profile lives as long as the series.
+ * PHEMA_ERR_INPUTS  also where no profile fits, or others nearly as well */
+PHEMA_FALLIBLE phema_series_open_auto(struct phema_series **out,
+                                      struct phema_series_options *options,
+                                      struct phema_error *err);
+
 /* Checks a series from a sample of its tensors. The caller clears the checks.
  *   options  of the series; NULL: raw parameters that it leaves out are not looked at
  * PHEMA_NO            they cannot be made, and the message has the reason; the decays may be known

@@ -22,7 +22,7 @@ static enum phema_status open_series(struct posthoc_ema_series *series, const ch
     enum phema_status status = api_options_keep(kept, snapshots, options, err);
     if (status)
         return status;
-    status = phema_series_open(&series->series, &kept->options, err);
+    status = phema_series_open_auto(&series->series, &kept->options, err);
     if (status)
         return status;
     for (size_t i = 0; i < series->series->n_tensors; i++)

@@ -42,11 +42,12 @@ static enum phema_status read_options(struct phema_series_options *out,
 
 /* A command that makes averages of the series, with the options that were given. */
 static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
-                       const struct phema_series *series)
+                       const struct phema_series *series, bool finds_profile)
 {
     const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
     const char *repeated = values->common.repeated_options;
-    phema_strbuf_printf(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 %s%s", repeated,
+    phema_strbuf_printf(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 %s%s%s",
+                        finds_profile ? "--input-profile auto " : "", repeated,
                         *repeated ? " " : "");
     for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
         phema_strbuf_puts(out, "--allow-global ");
@@ -73,8 +74,9 @@ static enum phema_status print_series(struct phema_json_out *out,
     if (status)
         return status;
     inspect_report_series(style, &found);
-    if (found.errors.is_known)
-        write_next(&next, values, series);
+    bool finds_profile = phema_decays_fit(&found.errors.checks.decays);
+    if (found.errors.is_known || finds_profile)
+        write_next(&next, values, series, finds_profile);
     if (style->is_json)
         inspect_write_series_json(out, style, &found, values->paths.n > 1);
     else
@@ -94,7 +96,7 @@ static enum phema_status inspect_series(struct phema_json_out *out,
     if (status)
         return status;
     struct watch *watch = watch_start(&values->common.style, "opening the snapshots");
-    status = phema_series_open(&series, &options, err);
+    status = phema_series_open_auto(&series, &options, err);
     watch_stop(watch);
     if (!status)
         status = print_series(out, values, series, &options, err);
@@ -119,7 +121,7 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
     options.opened = checkpoint;
     struct phema_series *series = NULL;
     struct phema_error refusal = {0};
-    status = phema_series_open(&series, &options, &refusal);
+    status = phema_series_open_auto(&series, &options, &refusal);
     if (status == PHEMA_ERR_RESOURCE) {
         *err = refusal;
         return status;

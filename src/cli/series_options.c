@@ -61,7 +61,7 @@ const struct cli_opt cli_input_rows[] = {
      .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
     {"input-profile", INPUT, CLI_TEXTS, SERIES_LIST(input_profiles), "SPEC",
      .help = "how the snapshots were averaged, where the files\ndo not say it: raw, "
-             "ema:decay=0.9999 (repeatable:\nby index)",
+             "ema:decay=0.9999 (repeatable:\nby index); auto: as the files tell",
      .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
     {"update-every", INPUT, CLI_COUNT, FIELD(options.series.update_every), "U",
      .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "

@@ -75,7 +75,7 @@ static enum phema_status open_series(struct searching *searching, struct phema_e
     struct phema_series *series = NULL;
     options.max_ram_bytes = request->synth.max_ram_bytes;
     options.may_lack_key = request->outputs.into != NULL;
-    enum phema_status status = phema_series_open(&series, &options, err);
+    enum phema_status status = phema_series_open_auto(&series, &options, err);
     if (!status)
         status = identify(searching, series, err);
     phema_series_close(series);

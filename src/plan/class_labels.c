@@ -4,6 +4,7 @@
  * are more, or less, alike than the label says, whatever the distances to what the others predict
  * are. */
 #include "series_search.h"
+#include "usual_averages.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,44 +37,8 @@
 
 #define FACTOR 2 /* of half-lives that are tried first */
 
-/* What a plain label leaves out, from the simplest on: keys after those of its decay. %g: a number that
- * is tried, or the time of the newest snapshot times `share`. */
-struct form {
-    const char *keys;
-    const char *meaning;
-    double share;
-};
-
-static const struct form updates = {",every=%g", "an update every %g steps", 0};
-static const double intervals[] = {2, 4, 5, 8, 10, 16, 20, 32, 50, 100};
-
-static const struct form warmups[] = {
-    {",warmup=ratio", "a warm-up as in torch-ema and LitEma", 0},
-    {",warmup=power,offset=-1", "a warm-up as in timm", 0},
-    {",warmup=exp", "a warm-up as in Ultralytics", 0},
-    {",warmup=exp:%g", "a warm-up over the planned length", 1.0 / 15},
-    {",warmup=power,every=10,phase=1,start=101,before=copy", "as in ema-pytorch", 0},
-    {",warmup=ratio:0,100,offset=-1", "a warm-up as in MMEngine's annealing", 0},
-    {",warmup=ramp,offset=-1", "a ramp as in EDM and StyleGAN", 0},
-};
-
-/* Other averages. Schedules that reach 1 begin with a decay that is typed for all of it. */
-static const struct form schedules[] = {
-    {"dino:momentum=0.992,total=%g", "a schedule that reaches 1", 1},
-    {"dino:momentum=0.996,total=%g", "a schedule that reaches 1", 1},
-};
-
-static const struct form decay = {"ema:decay=%g", "", 0};
-static const double decays[] = {0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995};
-
-static const struct form extremes[] = {
-    {"ema:half-life=%g", "hardly anything is forgotten within the run", 2},
-    {"raw", "raw parameters, not averages", 0},
-};
-
 struct guess {
-    char spec[160];
-    char meaning[64];
+    struct usual_average average;
     double likelihood;
 };
 
@@ -94,16 +59,9 @@ static bool has_one_average(const struct search *search)
     return strncmp(snapshots[0].spec, "table:", 6) != 0;
 }
 
-static double rate(struct search *search, enum comparison comparison)
-{
-    double likelihood = search_fit(search, &search->tried, comparison).likelihood;
-    return isnan(likelihood) ? -HUGE_VAL : likelihood;
-}
-
 /* ---- Whether there is anything to look for ---- */
 
-/* The time back from the end of the newest average in which half of its weight lies. */
-static double find_half_life(const struct phema_profile *profile)
+double half_life_of(const struct phema_profile *profile)
 {
     double low = 0, high = profile->t, before = 0;
     for (int i = 0; i < 50; i++) {
@@ -120,11 +78,8 @@ static double find_half_life(const struct phema_profile *profile)
 static double rate_shape(struct search *search, struct phema_profile shape)
 {
     search_reset_newest(search, MOST_TIMES);
-    for (size_t k = 0; k < search->tried.n; k++) {
-        shape.t = search->tried.profiles[k].t;
-        search->tried.profiles[k] = shape;
-    }
-    return rate(search, COMPARE_LIKELIHOODS);
+    search_set_shape(search, shape);
+    return search_likelihood(search);
 }
 
 /* Closed forms alone: a longer average, a shorter one, one that grows with the training. */
@@ -133,7 +88,7 @@ static bool is_suspicious(struct search *search, double given)
     const struct phema_profile *newest = &search->snapshots[search->series->n - 1].profile;
     struct phema_profile shape = {.shape = PHEMA_SHAPE_EMA, .update_every = 1};
     struct phema_error ignored;
-    double half_life = find_half_life(newest);
+    double half_life = half_life_of(newest);
     for (int power = -1; power <= 1; power++) {
         shape.half_life = half_life * pow(FACTOR, power);
         if (rate_shape(search, shape) > given + SUSPICIOUS)
@@ -149,51 +104,18 @@ static bool is_suspicious(struct search *search, double given)
 /* Labels the newest snapshots; false: no such average ends at these times. */
 static bool set_labels(struct search *search, struct phema_specs *specs, const char *text)
 {
-    struct phema_error impossible = {0};
-    struct phema_spec *spec = NULL;
     search_reset_newest(search, MOST_TIMES);
-    return !phema_specs_find(&spec, specs, text, &impossible) &&
-           !search_set_spec(search, spec, false, &impossible);
+    return search_set_text(search, specs, text);
 }
 
-/* Puts the number in place of %g. */
-static void fill(char *out, size_t size, const char *before, const char *text, double number)
-{
-    struct phema_name_buffer shown;
-    const char *percent = strstr(text, "%g");
-    size_t n = percent ? (size_t)(percent - text) : strlen(text);
-    (void)snprintf(out, size, "%s%.*s%s%s", before, (int)n, text,
-                   percent ? phema_number_format(&shown, number) : "", percent ? percent + 2 : "");
-}
-
-/* before: the decay of the label, or "" */
 static void try_guess(struct guess *best, struct search *search, struct phema_specs *specs,
-                      const char *before, const struct form *form, double number)
+                      const struct usual_average *average)
 {
-    struct guess guess;
-    fill(guess.spec, sizeof(guess.spec), before, form->keys, number);
-    fill(guess.meaning, sizeof(guess.meaning), "", form->meaning, number);
-    if (search->status || !set_labels(search, specs, guess.spec))
+    if (search->status || !set_labels(search, specs, average->spec))
         return;
-    guess.likelihood = rate(search, COMPARE_LIKELIHOODS);
-    if (guess.likelihood > best->likelihood + AS_LIKELY)
-        *best = guess;
-}
-
-static void try_forms(struct guess *best, struct search *search, struct phema_specs *specs,
-                      const char *before, const struct form *forms, size_t n)
-{
-    double end = search->snapshots[search->series->n - 1].time;
-    for (size_t i = 0; i < n; i++)
-        try_guess(best, search, specs, before, &forms[i], round(forms[i].share * end));
-}
-
-static void try_numbers(struct guess *best, struct search *search, struct phema_specs *specs,
-                        const char *before, const struct form *form, const double *numbers,
-                        size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        try_guess(best, search, specs, before, form, numbers[i]);
+    double likelihood = search_likelihood(search);
+    if (likelihood > best->likelihood + AS_LIKELY)
+        *best = (struct guess){*average, likelihood};
 }
 
 /* The decay of the label, as a SPEC; false: a rule without one. */
@@ -216,15 +138,17 @@ static bool write_decay(char *out, size_t size, struct phema_specs *specs, const
 static void find_guess(struct guess *best, struct search *search, struct phema_specs *specs)
 {
     char own[64];
-    if (search->snapshots[search->series->n - 1].time > MOST_STEPS)
+    struct usual_average average;
+    double end = search->snapshots[search->series->n - 1].time;
+    if (end > MOST_STEPS)
         return;
-    if (write_decay(own, sizeof(own), specs, search->snapshots[0].spec)) {
-        try_numbers(best, search, specs, own, &updates, intervals, ARRAY_LEN(intervals));
-        try_forms(best, search, specs, own, warmups, ARRAY_LEN(warmups));
-    }
-    try_forms(best, search, specs, "", schedules, ARRAY_LEN(schedules));
-    try_numbers(best, search, specs, "", &decay, decays, ARRAY_LEN(decays));
-    try_forms(best, search, specs, "", extremes, ARRAY_LEN(extremes));
+    bool has_decay = write_decay(own, sizeof(own), specs, search->snapshots[0].spec);
+    for (size_t i = 0; has_decay && usual_average_updates(&average, own, i); i++)
+        try_guess(best, search, specs, &average);
+    for (size_t i = 0; has_decay && usual_average_warmup(&average, own, i, end); i++)
+        try_guess(best, search, specs, &average);
+    for (size_t i = 0; usual_average(&average, i, end); i++)
+        try_guess(best, search, specs, &average);
 }
 
 /* ---- Together ---- */
@@ -249,11 +173,11 @@ static void explain(struct search *search, const struct guess *guess, bool is_al
     struct phema_strbuf *text = search_explain(search, SIZE_MAX);
     phema_strbuf_printf(text, "neighbouring snapshots are %s alike than the label %s says: %s %s",
                         is_alike ? "more" : "less", search->snapshots[0].spec,
-                        belief == SURE ? "they fit" : "nearer is", guess->spec);
-    if (guess->meaning[0])
-        phema_strbuf_printf(text, " (%s)", guess->meaning);
+                        belief == SURE ? "they fit" : "nearer is", guess->average.spec);
+    if (guess->average.meaning[0])
+        phema_strbuf_printf(text, " (%s)", guess->average.meaning);
     if (belief == SURE)
-        search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, guess->spec);
+        search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, guess->average.spec);
     else
         phema_strbuf_puts(text, ", or the training kept its direction");
 }
@@ -264,17 +188,17 @@ bool search_classes(struct search *search, const struct fit *fit)
         return false;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
     search_reset_newest(search, MOST_TIMES);
-    double given = rate(search, COMPARE_LIKELIHOODS);
+    double given = search_likelihood(search);
     if (!(given > -HUGE_VAL) || (!is_wrong && !is_suspicious(search, given)))
         return false;
     struct guess best = {.likelihood = given};
     struct phema_specs specs = {.arena = &search->memory};
     find_guess(&best, search, &specs);
-    if (!best.spec[0])
+    if (!best.average.spec[0])
         return false;
     search_reset_newest(search, MOST_TIMES);
     struct fit given_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
-    if (!set_labels(search, &specs, best.spec))
+    if (!set_labels(search, &specs, best.average.spec))
         return false;
     struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
     enum belief belief = judge(&given_fit, &best_fit);

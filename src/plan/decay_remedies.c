@@ -9,6 +9,10 @@
 #include "phema/number.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"
+#include "usual_averages.h"
+
+#define MOST_STEPS 2e6 /* that a rule is followed for */
+#define AS_LIKELY  4.0 /* two standard deviations */
 
 double decay_kept_by(const struct phema_profile *profile, double begin)
 {
@@ -73,10 +77,11 @@ static bool try_spec(const struct pairs *pairs, struct phema_profile *profiles, 
     struct phema_error unused;
     if (phema_spec_parse(&spec, memory, text, &unused))
         return false;
-    for (size_t k = 0; k < pairs->n; k++)
-        if (phema_spec_profile(&profiles[k], spec, pairs->ends[k], &unused))
+    for (size_t k = 0; k < pairs->n; k++) /* most fail early, where following a rule takes little */
+        if (phema_spec_profile(&profiles[k], spec, pairs->ends[k], &unused) ||
+            (k && !fits(pairs, profiles, k - 1, k)))
             return false;
-    return fits(pairs, profiles, 0, pairs->set.n);
+    return true;
 }
 
 /* The number with the fewest digits within the spread: usual values are round.
@@ -107,9 +112,9 @@ static void write_ema(struct phema_strbuf *out, const struct phema_decay_set *se
         phema_strbuf_printf(out, "ema:half-life=%.6g", half_life);
 }
 
-/* Sets value to a SPEC of the kind that was found. */
-static bool find_spec(const struct doctor *doctor, const struct pairs *pairs,
-                      struct phema_profile *profiles)
+/* A SPEC of the kind that was found; NULL: none fits. */
+static const char *find_spec(const struct doctor *doctor, const struct pairs *pairs,
+                             struct phema_profile *profiles)
 {
     const struct phema_decay_set *set = &pairs->set;
     struct phema_arena *memory = &doctor->out->memory;
@@ -126,28 +131,26 @@ static bool find_spec(const struct doctor *doctor, const struct pairs *pairs,
     }
     bool is_found = text.size && !text.is_failed &&
                     (set->kind == PHEMA_DECAYS_RAW || try_spec(pairs, profiles, text.data, memory));
-    if (is_found)
-        doctor->out->value = phema_arena_copy(memory, text.data, text.size);
+    const char *spec = is_found ? phema_arena_copy(memory, text.data, text.size) : NULL;
     phema_strbuf_clear(&text);
-    return is_found && doctor->out->value;
+    return spec;
 }
 
-/* Sets value to the claimed decay of a step as the largest one, after the usual warm-up. */
-static bool find_warm_up(const struct doctor *doctor, const struct pairs *pairs,
-                         struct phema_profile *profiles)
+/* The claimed decay of a step as the largest one, after the usual warm-up. */
+static const char *find_warm_up(const struct doctor *doctor, const struct pairs *pairs,
+                                struct phema_profile *profiles)
 {
     const struct phema_profile *newest = &pairs->labels[pairs->n - 1]->profile;
     if (newest->shape != PHEMA_SHAPE_EMA || strcmp(doctor->series->unit, "steps") != 0)
-        return false;
+        return NULL;
     const char *text = phema_arena_printf(&doctor->out->memory, "diffusers:decay=%.12g",
                                           exp2(-1 / newest->half_life));
-    doctor->out->value = text;
-    return text && try_spec(pairs, profiles, text, &doctor->out->memory);
+    return text && try_spec(pairs, profiles, text, &doctor->out->memory) ? text : NULL;
 }
 
-/* Sets value to the usual setting of the trainer that fits best. */
-static bool find_usual(const struct doctor *doctor, const struct pairs *pairs,
-                       struct phema_profile *profiles)
+/* The usual setting of the trainer that fits best. */
+static const char *find_usual(const struct doctor *doctor, const struct pairs *pairs,
+                              struct phema_profile *profiles)
 {
     const char *const *usual = doctor->series->usual, *best = NULL;
     double least = HUGE_VAL;
@@ -158,8 +161,70 @@ static bool find_usual(const struct doctor *doctor, const struct pairs *pairs,
         best = rated < least ? usual[i] : best;
         least = fmin(least, rated);
     }
-    doctor->out->value = best;
-    return best != NULL;
+    return best;
+}
+
+/* The best so far. */
+struct choice {
+    const char *spec;
+    double rated;
+};
+
+static void try_class(struct choice *best, const struct doctor *doctor, const struct pairs *pairs,
+                      struct phema_profile *profiles, const char *text)
+{
+    struct phema_arena *memory = &doctor->out->memory;
+    if (!try_spec(pairs, profiles, text, memory))
+        return;
+    double rated = rate(pairs, profiles, 0, pairs->set.n);
+    if (rated < best->rated)
+        *best = (struct choice){phema_arena_copy(memory, text, strlen(text)), rated};
+}
+
+/* A usual decay, or the one that was found, with a warm-up; or a schedule; or the given SPEC, which may
+ * be NULL. NULL: none fits. */
+static const char *find_class(const struct doctor *doctor, const struct pairs *pairs,
+                              struct phema_profile *profiles, const char *given)
+{
+    const struct phema_decay_set *set = &pairs->set;
+    const char *unit = doctor->series->unit;
+    struct choice best = {NULL, HUGE_VAL};
+    struct usual_average decay, average;
+    struct phema_strbuf own = {0};
+    double end = pairs->ends[pairs->n - 1];
+    if (given)
+        try_class(&best, doctor, pairs, profiles, given);
+    best.rated += AS_LIKELY; /* its number was fitted */
+    if (end > MOST_STEPS || strcmp(unit, "steps") != 0)
+        return best.spec;
+    if (set->kind == PHEMA_DECAYS_STEADY)
+        write_ema(&own, set, unit);
+    for (size_t j = 0; own.size && usual_average_warmup(&average, own.data, j, end); j++)
+        try_class(&best, doctor, pairs, profiles, average.spec);
+    phema_strbuf_clear(&own);
+    for (size_t i = 0; usual_average(&decay, i, end); i++) {
+        try_class(&best, doctor, pairs, profiles, decay.spec);
+        for (size_t j = 0; usual_average_warmup(&average, decay.spec, j, end); j++)
+            try_class(&best, doctor, pairs, profiles, average.spec);
+    }
+    return best.spec;
+}
+
+void decays_propose(const struct doctor *doctor, struct pairs *pairs)
+{
+    struct phema_decay_set *set = &pairs->set;
+    struct phema_profile *profiles =
+        phema_arena_array(&doctor->out->memory, pairs->n, sizeof(*profiles));
+    bool has_rule = set->kind == PHEMA_DECAYS_STEADY || set->kind == PHEMA_DECAYS_POWER ||
+                    set->kind == PHEMA_DECAYS_VARY;
+    if (!profiles || !has_rule || set->n_fitted < DECAY_LEAST_FITTED)
+        return;
+    set->fits = find_usual(doctor, pairs, profiles);
+    const char *spec = set->fits ? NULL : find_spec(doctor, pairs, profiles);
+    if (!set->fits && (!spec || set->kind == PHEMA_DECAYS_POWER)) /* most warm-ups begin as one */
+        set->fits = find_class(doctor, pairs, profiles, spec);
+    else if (spec)
+        set->fits = spec;
 }
 
 /* Sets the profiles of the labels as they are after one reset more; false: they have none. */
@@ -260,7 +325,6 @@ static bool find_restart(const struct doctor *doctor, const struct pairs *pairs,
     return use_restart(doctor, pairs, profiles, &best, 0, set->n);
 }
 
-#define AS_LIKELY    4.0  /* two standard deviations */
 #define LITTLE_OF_IT 0.01 /* that is left of the copy in the newest average */
 
 /* Where the average was the parameters themselves until it began to look back: says so, and leaves
@@ -345,14 +409,20 @@ static void explain_other(struct phema_strbuf *text, const struct doctor *doctor
     bool is_bound = pairs->set.kind == PHEMA_DECAYS_SHORT; /* which many profiles keep */
     if (is_counted || is_bound || !decay_set_is_other(&pairs->set) || !may_have_spec(doctor))
         return;
-    if (find_usual(doctor, pairs, profiles))
-        phema_strbuf_printf(text, "; of the usual settings %s fits best", out->value);
-    else if (find_warm_up(doctor, pairs, profiles) || find_spec(doctor, pairs, profiles))
-        phema_strbuf_printf(text, "; %s%s fits", phema_setting_equals(PHEMA_SET_INPUT_PROFILE),
-                            out->value);
-    else
+    out->value = find_usual(doctor, pairs, profiles);
+    bool is_usual = out->value != NULL;
+    if (!out->value)
+        out->value = find_warm_up(doctor, pairs, profiles);
+    if (!out->value)
+        out->value = find_spec(doctor, pairs, profiles);
+    if (!out->value)
         return;
     out->setting = PHEMA_SET_INPUT_PROFILE;
+    if (is_usual)
+        phema_strbuf_printf(text, "; of the usual settings %s fits best", out->value);
+    else
+        phema_strbuf_printf(text, "; %s%s fits", phema_setting_equals(PHEMA_SET_INPUT_PROFILE),
+                            out->value);
 }
 
 PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pairs,

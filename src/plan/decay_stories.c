@@ -393,6 +393,7 @@ static const char *const states[] = {[PHEMA_DECAY_UNCLEAR] = "unclear",
 const struct phema_field phema_decay_set_fields[] = {
     FIELD(PATH, ALWAYS, "average", name),
     FIELD(PATH, IF_KNOWN, "claimed", claimed),
+    FIELD(PATH, IF_KNOWN, "fits", fits),
     PHEMA_FIELD_NAMED(kinds, "kind", struct phema_decay_set, kind),
     FIELD(NUMBER, ALWAYS, "half_life", half_life),
     FIELD(NUMBER, ALWAYS, "half_life_spread", half_life_spread),

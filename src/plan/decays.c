@@ -219,6 +219,8 @@ static enum phema_status examine(struct doctor *doctor, struct phema_error *err)
         claim(pairs);
         status = decay_set_explain(&pairs->set, pairs->ends, &out->memory, err);
         decay_set_judge(&pairs->set);
+        if (!status && !pairs->set.claimed)
+            decays_propose(doctor, pairs);
         if (!status && pairs->set.is_refuted && !out->reason)
             status = decays_accuse(doctor, pairs, err);
         out->sets[out->n++] = pairs->set;
@@ -338,6 +340,18 @@ PHEMA_FALLIBLE phema_decays_find(struct phema_decays *out, const struct phema_se
     if (status)
         phema_decays_clear(out);
     return status == PHEMA_NO ? PHEMA_OK : status;
+}
+
+bool phema_decays_fit(const struct phema_decays *decays)
+{
+    size_t n_unclaimed = 0;
+    bool fits = true;
+    for (size_t i = 0; i < decays->n; i++)
+        if (!decays->sets[i].claimed) {
+            n_unclaimed++;
+            fits = decays->sets[i].fits != NULL;
+        }
+    return n_unclaimed == 1 && fits;
 }
 
 void phema_decays_clear(struct phema_decays *decays)

@@ -56,6 +56,9 @@ double decay_kept_by(const struct phema_profile *profile, double begin);
 /* The place of the new weight of a profile, as the fit defines it. */
 double decay_place_of(const struct phema_profile *profile, double begin);
 
+/* Sets the profile that fits a set without one. */
+void decays_propose(const struct doctor *doctor, struct pairs *pairs);
+
 /* Says what contradicts the profile of a set that is refuted, and what would be right.
  * PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pairs,

@@ -263,14 +263,14 @@ static enum phema_status solve_targets(struct phema_plan *plan,
 
 /* ---- Make and free ---- */
 
-static enum phema_status open_series(struct phema_plan *plan,
-                                     const struct phema_plan_options *options,
+/* The options get the profile that was found. */
+static enum phema_status open_series(struct phema_plan *plan, struct phema_plan_options *options,
                                      struct phema_error *err)
 {
     phema_memory_profile_begin_stage(options->memory_profile, PHEMA_STAGE_OPEN);
     enum phema_status status = rules_read(plan, options->rules, options->n_rules, err);
     if (!status)
-        status = phema_series_open(&plan->series, &options->series, err);
+        status = phema_series_open_auto(&plan->series, &options->series, err);
     phema_memory_profile_begin_stage(options->memory_profile, PHEMA_STAGE_SOLVE);
     return status ? status : rules_match(plan, err);
 }
@@ -289,8 +289,7 @@ static enum phema_status read_schedule(struct phema_plan *plan,
     return status ? phema_fail_in_setting(err, status, PHEMA_SET_SCHEDULE) : PHEMA_OK;
 }
 
-static enum phema_status fill_plan(struct phema_plan *plan,
-                                   const struct phema_plan_options *options,
+static enum phema_status fill_plan(struct phema_plan *plan, struct phema_plan_options *options,
                                    struct phema_error *err)
 {
     enum phema_status status = open_series(plan, options, err);
@@ -378,7 +377,8 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
     struct phema_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
         return phema_fail_memory(err);
-    enum phema_status status = fill_plan(plan, options, err);
+    struct phema_plan_options known = *options;
+    enum phema_status status = fill_plan(plan, &known, err);
     if (status) {
         phema_plan_free(plan);
         return status;

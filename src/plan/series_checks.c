@@ -267,33 +267,6 @@ static enum phema_status check_sizes(struct phema_series_checks *checks,
                       reason.data);
 }
 
-static bool alloc_labels(struct labels *labels, size_t n, struct phema_arena *memory)
-{
-    labels->profiles = phema_arena_array(memory, n, sizeof(*labels->profiles));
-    labels->rows = phema_arena_array(memory, n, sizeof(*labels->rows));
-    return !memory->is_failed;
-}
-
-static enum phema_status open_search(struct search *search)
-{
-    size_t n = search->series->n;
-    search->group = phema_arena_array(&search->memory, n + 1, sizeof(*search->group));
-    search->checks->z = calloc(n + 1, sizeof(*search->checks->z));
-    if (!search->checks->z || !alloc_labels(&search->tried, n, &search->memory) ||
-        !alloc_labels(&search->given, n, &search->memory))
-        return phema_fail_memory(search->err);
-    for (size_t k = 0; k < n; k++)
-        if (k == 0 || search->snapshots[k].time != search->snapshots[k - 1].time)
-            search->group[search->n_groups++] = k;
-    search->group[search->n_groups] = n;
-    (void)search_reset(search, 0, search->n_groups);
-    memcpy(search->given.profiles, search->tried.profiles, n * sizeof(*search->given.profiles));
-    memcpy(search->given.rows, search->tried.rows, n * sizeof(*search->given.rows));
-    search->given.n = n;
-    return fitting_open(&search->fitting, &search->given, search->sample, search->schedule, false,
-                        search->err);
-}
-
 PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phema_motion *motion,
                                   const struct phema_series *series,
                                   const struct phema_schedule *schedule,
@@ -311,7 +284,7 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
     enum phema_status status = check_sizes(checks, series, sample, err);
     if (status)
         return status;
-    status = open_search(&search);
+    status = search_open(&search);
     if (!status && is_checked && sample->n_elems >= LEAST_ELEMENTS)
         status = compare_labels(&search, &fit, err);
     if (!status && checks->verdict != PHEMA_SERIES_WRONG) {
@@ -323,9 +296,7 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
         phema_motion_clear(&fit.motion);
     else
         *motion = fit.motion;
-    fitting_close(&search.fitting);
-    phema_arena_clear(&search.memory);
-    phema_strbuf_clear(&search.text);
+    search_close(&search);
     return status;
 }
 

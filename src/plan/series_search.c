@@ -145,6 +145,40 @@ bool fit_explains(const struct fit *fit)
 #define FIRST_LOOK ((size_t)16) /* of them, the newest: most hypotheses fail here already */
 #define CLEARLY    0.7          /* of the z of the best labels before */
 
+static bool alloc_labels(struct labels *labels, size_t n, struct phema_arena *memory)
+{
+    labels->profiles = phema_arena_array(memory, n, sizeof(*labels->profiles));
+    labels->rows = phema_arena_array(memory, n, sizeof(*labels->rows));
+    return !memory->is_failed;
+}
+
+enum phema_status search_open(struct search *search)
+{
+    size_t n = search->series->n;
+    search->group = phema_arena_array(&search->memory, n + 1, sizeof(*search->group));
+    search->checks->z = calloc(n + 1, sizeof(*search->checks->z));
+    if (!search->checks->z || !alloc_labels(&search->tried, n, &search->memory) ||
+        !alloc_labels(&search->given, n, &search->memory))
+        return phema_fail_memory(search->err);
+    for (size_t k = 0; k < n; k++)
+        if (k == 0 || search->snapshots[k].time != search->snapshots[k - 1].time)
+            search->group[search->n_groups++] = k;
+    search->group[search->n_groups] = n;
+    (void)search_reset(search, 0, search->n_groups);
+    memcpy(search->given.profiles, search->tried.profiles, n * sizeof(*search->given.profiles));
+    memcpy(search->given.rows, search->tried.rows, n * sizeof(*search->given.rows));
+    search->given.n = n;
+    return fitting_open(&search->fitting, &search->given, search->sample, search->schedule, false,
+                        search->err);
+}
+
+void search_close(struct search *search)
+{
+    fitting_close(&search->fitting);
+    phema_arena_clear(&search->memory);
+    phema_strbuf_clear(&search->text);
+}
+
 size_t search_group_of(const struct search *search, size_t k)
 {
     size_t g = 0;
@@ -202,6 +236,28 @@ enum phema_status search_set_spec(struct search *search, struct phema_spec *spec
         tried->profiles[k].label = snapshot->label;
     }
     return PHEMA_OK;
+}
+
+bool search_set_text(struct search *search, struct phema_specs *specs, const char *text)
+{
+    struct phema_error impossible = {0};
+    struct phema_spec *spec = NULL;
+    return !phema_specs_find(&spec, specs, text, &impossible) &&
+           !search_set_spec(search, spec, false, &impossible);
+}
+
+void search_set_shape(struct search *search, struct phema_profile shape)
+{
+    for (size_t k = 0; k < search->tried.n; k++) {
+        shape.t = search->tried.profiles[k].t;
+        search->tried.profiles[k] = shape;
+    }
+}
+
+double search_likelihood(struct search *search)
+{
+    double likelihood = search_fit(search, &search->tried, COMPARE_LIKELIHOODS).likelihood;
+    return isnan(likelihood) ? -HUGE_VAL : likelihood;
 }
 
 struct fit search_fit(struct search *search, const struct labels *labels,

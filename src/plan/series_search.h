@@ -88,6 +88,12 @@ struct search {
     struct phema_error *err;
 };
 
+/* Labels the snapshots as the series does. Series, snapshots, sample, schedule, checks, likelihood and
+ * err are set. checks->z is the caller's. Close it also after a failure, which is as of
+ * fitting_open. */
+PHEMA_FALLIBLE search_open(struct search *search);
+void search_close(struct search *search);
+
 size_t search_group_of(const struct search *search, size_t k);
 
 /* The groups near one. */
@@ -107,6 +113,13 @@ void search_reset_newest(struct search *search, size_t most);
 PHEMA_FALLIBLE search_set_spec(struct search *search, struct phema_spec *spec, bool only_assumed,
                                struct phema_error *err);
 
+/* The same from a text; false: no such average ends at these times. */
+bool search_set_text(struct search *search, struct phema_specs *specs, const char *text);
+/* A closed form in place of the profiles, at their times. */
+void search_set_shape(struct search *search, struct phema_profile shape);
+
+/* Of the tried labels; -HUGE_VAL: no series can have them. */
+double search_likelihood(struct search *search);
 /* Without numbers and motion where no series can have the labels. */
 struct fit search_fit(struct search *search, const struct labels *labels,
                       enum comparison comparison);
@@ -139,6 +152,9 @@ void search_longer(struct search *search);
 bool search_raw(struct search *search);
 
 /* ---- class_labels.c ---- */
+
+/* The time back from the end of an average in which half of its weight lies. */
+double half_life_of(const struct phema_profile *profile);
 
 /* Whether the sample of one exponential average contradicts its label by far; explains the series
  * by the updates or the warm-up that fit. fit: of the given labels */
