@@ -597,6 +597,19 @@ class Plan(_Handle):
             yield info.name, self.tensor(info.name, target, dtype=dtype, kind=kind, **options)
 
 
+    # ---- Models ----
+
+    def load_into(self, model: Any, target: int = 0, *, strict: bool = True) -> None:
+        """Copies a target into a torch model, rounded once to the dtype of each of its tensors.
+
+        Names and shapes have to be the same; tied tensors of the model may be in the snapshots under one of their
+        names. strict=False: tensors of the model that the snapshots lack stay what they are.
+        """
+        from .torch import load_average
+
+        load_average(model, self, target, strict)
+
+
 def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
     """An array for a tensor, and its address."""
     if kind == "numpy":

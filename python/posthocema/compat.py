@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import torch
 
 from ._snapshot_files import find_snapshots
-from .averages import PathLike, Series, gamma as gamma_of, open, sigma_rel as sigma_rel_of
+from .averages import PathLike, Plan, Series, gamma as gamma_of, open, sigma_rel as sigma_rel_of
 from .errors import InputsError, UsageError
 from .torch import Recorder, unwrap
 
@@ -32,18 +32,6 @@ class SynthesizedEMA(torch.nn.Module):
 
     def forward(self, *arguments: Any, **options: Any) -> Any:
         return self.ema_model(*arguments, **options)
-
-
-def _load(model: torch.nn.Module, tensors: Iterator[Tuple[str, torch.Tensor]]) -> None:
-    """Copies tensors into a model; names of both have to be the same."""
-    state = model.state_dict()
-    with torch.no_grad():
-        for name, tensor in tensors:
-            if name not in state:
-                raise InputsError(f"'{name}': is in the snapshots, but not in the model")
-            state.pop(name).copy_(tensor)
-    if state:
-        raise InputsError(f"'{next(iter(state))}': is in the model, but not in the snapshots")
 
 
 class PostHocEMA:
@@ -65,6 +53,7 @@ class PostHocEMA:
         update_every: int = 100,
         allow_different_devices: bool = False,
         move_ema_to_online_device: bool = False,
+        _trainable_only: bool = False,
     ) -> None:
         if (sigma_rels is None) == (gammas is None):
             raise UsageError("sigma_rels: expected these or gammas")
@@ -75,9 +64,11 @@ class PostHocEMA:
         self._most: Optional[int] = None  # times of snapshots that are kept
         self._written: List[List[str]] = []
         self._open_options: Dict[str, Any] = {}
+        self._strict = not _trainable_only
         self._recorder: Optional[Recorder] = Recorder(
-            model, widths, dir=self.checkpoint_folder, every=0, dtype=checkpoint_dtype, update_every=update_every
-        )
+            model, widths, dir=self.checkpoint_folder, every=0, dtype=checkpoint_dtype, update_every=update_every,
+            trainable_only=_trainable_only,
+        )  # fmt: skip
         self._every = every
 
     # ---- Training ----
@@ -165,9 +156,9 @@ class PostHocEMA:
         return open(self.checkpoint_folder, **self._open_options)
 
     @contextlib.contextmanager
-    def _tensors(self, width: float, step: Optional[int]) -> Iterator[Iterator[Tuple[str, torch.Tensor]]]:
+    def _plan(self, width: float, step: Optional[int]) -> Iterator[Plan]:
         with self.open() as series, series.plan(width, at=step) as plan:
-            yield plan.iterate(kind="torch", dtype="f32")
+            yield plan
 
     def synthesize_ema_model(
         self, gamma: Optional[float] = None, sigma_rel: Optional[float] = None, step: Optional[int] = None
@@ -177,8 +168,8 @@ class PostHocEMA:
             raise UsageError("sigma_rel: expected this or gamma")
         width = sigma_rel_of(gamma) if gamma is not None else float(sigma_rel or 0)
         made = self._make_model() if self._make_model else copy.deepcopy(self._online)
-        with self._tensors(width, step) as tensors:
-            _load(made, tensors)
+        with self._plan(width, step) as plan:
+            plan.load_into(made, strict=self._strict)
         return SynthesizedEMA(made.requires_grad_(False))
 
     def reconstruction_error(
@@ -223,9 +214,8 @@ class PostHocEMA:
 
         A run continues in its own directory: make it again, then load_state_dict() with the state of its checkpoint.
         calculation_dtype and update_after_step have no effect: averages are float32 or better, and begin at step 1.
+        only_save_diff: parameters without requires_grad are not written; models keep their own.
         """
-        if only_save_diff:
-            raise UsageError("only_save_diff: snapshots have all tensors; frozen ones keep their bits")
         if any(Path(checkpoint_dir).glob("[0-9]*.[0-9]*.pt")):  # of other libraries; a recorder knows those of its own run
             raise UsageError(f"{os.fspath(checkpoint_dir)}: has checkpoints already; from_path() reads them")
         if max_checkpoints < 1:
@@ -233,6 +223,7 @@ class PostHocEMA:
         made = ContextsEMA(
             model, sigma_rels=sigma_rels or (0.05, 0.28), checkpoint_every_num_steps=checkpoint_every,
             checkpoint_folder=checkpoint_dir, checkpoint_dtype=checkpoint_dtype, update_every=update_every,
+            _trainable_only=only_save_diff,
         )  # fmt: skip
         made._most = max_checkpoints
         return made
@@ -245,6 +236,7 @@ class PostHocEMA:
         max_checkpoints: int = 20,
         sigma_rels: Optional[Sequence[float]] = None,
         update_every: int = 10,
+        only_save_diff: bool = False,
         **_: Any,
     ) -> "ContextsEMA":
         """Reads snapshots, also those that ema-pytorch or pytorch-posthoc-ema has written (INDEX.STEP.pt).
@@ -254,7 +246,7 @@ class PostHocEMA:
         made = ContextsEMA.__new__(ContextsEMA)
         made._online, made._make_model, made._recorder = model, None, None
         made.checkpoint_folder, made._most, made._written, made._every = Path(checkpoint_dir), None, [], 0
-        made._open_options = {}
+        made._open_options, made._strict = {}, not only_save_diff
         if any(made.checkpoint_folder.glob("*.pt")):
             made._open_options = {"input_sigma": list(sigma_rels or (0.05, 0.28)), "update_every": update_every}
         return made
@@ -281,11 +273,11 @@ class ContextsEMA(PostHocEMA):
         before = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
         was_training = model.training
         try:
-            with self._tensors(sigma_rel, step) as tensors:
-                _load(model, tensors)
+            with self._plan(sigma_rel, step) as plan:
+                plan.load_into(model, strict=self._strict)
             yield model.eval()
         finally:
-            _load(model, iter(before.items()))
+            model.load_state_dict(before)
             model.train(was_training)
 
     def state_dict(
@@ -299,5 +291,5 @@ class ContextsEMA(PostHocEMA):
 
     @contextlib.contextmanager
     def _state(self, sigma_rel: float, step: Optional[int]) -> Iterator[Dict[str, torch.Tensor]]:
-        with self._tensors(sigma_rel, step) as tensors:
-            yield dict(tensors)
+        with self._plan(sigma_rel, step) as plan:
+            yield plan.state_dict(kind="torch", dtype="f32")

@@ -40,12 +40,13 @@ class LightningRecorder(Callback):
         self.recorder: Optional[Recorder] = None
         self._make, self._dir, self._optimizer = prepare(widths, **options), dir, optimizer
         self._loaded: Dict[str, Any] = {}
+        self._followed: Any = None  # the LightningModule of the recorder
         self._detach: Optional[Callable[[], None]] = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        if self.recorder is None or self.recorder.model is not pl_module:
+        if self.recorder is None or self._followed is not pl_module:
             directory = self._dir or os.path.join(trainer.default_root_dir, "snapshots")
-            self.recorder = self._make(pl_module, dir=directory)
+            self.recorder, self._followed = self._make(pl_module, dir=directory), pl_module
             if not self._loaded and trainer.global_step:
                 raise InputsError(
                     f"the training continues at step {trainer.global_step}, but its checkpoint has no averages"

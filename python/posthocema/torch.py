@@ -10,15 +10,17 @@ import itertools
 import math
 import operator
 import os
+import re
 import uuid
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 
 from . import _shards
+from ._library import several
 from ._files import naming, probe, remove_leftovers, write_files
 from ._snapshot_files import Contents, Item, find_snapshots, refuse_other
-from .averages import gamma, log
+from .averages import Plan, gamma, log
 from .design import Design
 from .errors import Error, InputsError, UsageError
 
@@ -49,10 +51,40 @@ def unwrap(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+def _find_module(model: torch.nn.Module, name: Optional[str]) -> torch.nn.Module:
+    """The submodule of this name, such as "net" or "encoder.blocks"; None: the model itself."""
+    try:
+        return unwrap(unwrap(model).get_submodule(name or ""))
+    except AttributeError:
+        known = ", ".join(name for name, _ in unwrap(model).named_children()) or "no modules"
+        raise InputsError(f"module: the model has no '{name}', it has {known}") from None
+
+
 def _entries(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
     """The tensors of state_dict(), under the names that they have without torch.compile."""
     state = model.state_dict(keep_vars=True)
     return {n.replace("_orig_mod.", ""): t for n, t in state.items() if isinstance(t, torch.Tensor)}
+
+
+def load_average(model: torch.nn.Module, plan: Plan, target: int = 0, strict: bool = True) -> None:
+    """See Plan.load_into."""
+    entries, infos = _entries(unwrap(model)), plan.tensors()
+    for info in infos:
+        found = tuple(entries[info.name].shape) if info.name in entries else None
+        if found != info.shape:
+            what = "is not in the model" if found is None else f"is {list(info.shape)}, in the model {list(found)}"
+            raise InputsError(f"'{info.name}': {what}; the snapshots are not of this model")
+        if _shards.is_sharded(entries[info.name]):
+            raise InputsError(f"'{info.name}': is sharded; load the average before fully_shard")
+    loaded = {id(entries[info.name]) for info in infos}
+    missing = [name for name, tensor in entries.items() if id(tensor) not in loaded]
+    if strict and missing:
+        raise InputsError(f"'{missing[0]}': is in the model, but not in the snapshots; strict=False keeps it")
+    names = {dtype: name for name, dtype in _SNAPSHOT_DTYPES.items()}
+    with torch.no_grad():
+        for info in infos:
+            dtype: Any = names.get(entries[info.name].dtype, "f32") if info.is_averaged else None
+            entries[info.name].copy_(plan.tensor(info.name, target, dtype=dtype, kind="torch"))
 
 
 def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) -> Optional[Dict[str, Place]]:
@@ -119,8 +151,31 @@ def _compare(found: Mapping[str, str], expected: Mapping[str, str]) -> str:
     return "; ".join(parts)
 
 
+class _Choice(NamedTuple):
+    """Which tensors of a model are recorded."""
+
+    includes: List["re.Pattern[str]"]
+    excludes: List["re.Pattern[str]"]
+    trainable_only: bool
+
+    def has(self, name: str, tensor: torch.Tensor) -> bool:
+        if self.trainable_only and isinstance(tensor, torch.nn.Parameter) and not tensor.requires_grad:
+            return False
+        is_included = not self.includes or any(e.search(name) for e in self.includes)
+        return is_included and not any(e.search(name) for e in self.excludes)
+
+
+def _expressions(name: str, values: Union[str, Iterable[str], None]) -> "List[re.Pattern[str]]":
+    try:
+        return [re.compile(value) for value in several(values)]
+    except (re.error, TypeError) as error:
+        raise UsageError(f"{name}: expected regular expressions, found {values!r}: {error}") from None
+
+
 class _Options(NamedTuple):
     """What a recorder is to do, checked."""
+
+    choice: _Choice
 
     widths: Tuple[float, ...]
     gammas: List[float]
@@ -151,6 +206,9 @@ def _read_options(
     average_dtype: torch.dtype = torch.float32,
     on_error: str = "raise",
     unit: str = "steps",
+    include: Union[str, Iterable[str], None] = None,
+    exclude: Union[str, Iterable[str], None] = None,
+    trainable_only: bool = False,
 ) -> _Options:
     """Refuses options with which no snapshot could be right, or none would ever be written."""
     steps = tuple(() if times is None else times)
@@ -181,6 +239,7 @@ def _read_options(
     if on_error not in ("raise", "warn"):
         raise UsageError(f"on_error: expected 'raise' or 'warn', found {on_error!r}")
     return _Options(
+        _Choice(_expressions("include", include), _expressions("exclude", exclude), trainable_only),
         wanted,
         [gamma(width) for width in wanted],  # refuses what does not exist
         _whole_number("every", every or 0, 0),
@@ -193,8 +252,7 @@ def _read_options(
 
 def prepare(widths: Optional[Sequence[float]] = None, **options: Any) -> "Callable[..., Recorder]":
     """Refuses wrong options now; returns what makes the recorder of a model with dir later."""
-    if options.get("times") is not None:
-        options["times"] = tuple(options["times"])
+    options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
     inspect.signature(Recorder).bind(None, widths, dir="", **options)
     names = inspect.signature(_read_options).parameters
     _read_options(widths, **{name: value for name, value in options.items() if name in names})
@@ -205,8 +263,10 @@ class Recorder:
     """Keeps power-function averages of a model, and writes snapshots of them.
 
     model: every floating-point or complex entry of its state_dict() is averaged, others are copied when a snapshot is
-    written; complex ones always as complex64. Names that share a tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are
-    looked through.
+    written. module: the name of the submodule that is the model. include, exclude: regular expressions, or lists of
+    them, that choose entries by parts of their names; trainable_only: leaves out parameters without requires_grad.
+    What is left out is neither averaged nor written. Complex entries are written as complex64. Names that share a
+    tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are looked through.
     widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
     times, dtype and unit. dir: of the snapshots.
     every: steps between snapshots, or times: the steps of snapshots; every=0: only save() and close() write.
@@ -243,19 +303,24 @@ class Recorder:
         unit: str = "steps",
         on_error: str = "raise",
         replace: bool = False,
+        module: Optional[str] = None,
+        include: Union[str, Iterable[str], None] = None,
+        exclude: Union[str, Iterable[str], None] = None,
+        trainable_only: bool = False,
     ) -> None:
         options = _read_options(
-            widths, design, every, times, update_every, dtype, average_dtype, on_error, unit
+            widths, design, every, times, update_every, dtype, average_dtype, on_error, unit, include, exclude, trainable_only
         )  # fmt: skip
-        self.widths, self._gammas, self.every, times, self.update_every, self.dtype, self.unit = options
+        self._choice, self.widths, self._gammas, self.every, times, self.update_every, self.dtype, self.unit = options
         self.times = frozenset(times)
-        self.model, self.dir = unwrap(model), os.fspath(dir)
+        self.model, self.dir = _find_module(model, module), os.fspath(dir)
         self.average_dtype, self.prefix, self.on_error, self.replace = average_dtype, prefix, on_error, replace
         self.n_steps = self._n_updated = 0
         self.run_id = uuid.uuid4().hex
         self._device = device
         self.compensate = compensate and average_dtype == torch.float32
         self.is_writer = _rank() == 0
+        self._kinds: Dict[str, str] = {}  # the tensors that are recorded, by name
         self._first: Dict[str, str] = {}  # the first name of each averaged tensor
         self._names: List[str] = []  # these first names
         self._averages: List[List[torch.Tensor]] = [[] for _ in self.widths]  # in the same order, for each width
@@ -271,7 +336,9 @@ class Recorder:
         for name, module in self.model.named_modules():
             if type(module).__name__ == "FullyShardedDataParallel":
                 raise InputsError(f"'{name}': FullyShardedDataParallel has no tensors to average; use fully_shard")
-        entries = _entries(self.model)
+        entries = self._entries(self.model)
+        if not entries and _entries(self.model):
+            raise InputsError("include, exclude, trainable_only: they choose no tensor of the model")
         floats = {n: t for n, t in entries.items() if t.is_floating_point() or t.is_complex()}
         self.is_sharded = any(_shards.is_sharded(t) for t in floats.values())
         self._keeps = self.is_writer or self.is_sharded
@@ -299,6 +366,11 @@ class Recorder:
         self._devices = [average.get_device() for average in self._averages[0]]  # numbers, quick to compare
         self._dtypes = [average.dtype for average in self._averages[0]]
         self._parts = _cut(self._averages[0])
+
+    def _entries(self, model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+        """The chosen tensors of a model: later freezing takes none away, and those that thaw are new ones."""
+        entries = _entries(unwrap(model)).items()
+        return {name: t for name, t in entries if name in self._kinds or self._choice.has(name, t)}
 
     def _find(self, entries: Mapping[str, torch.Tensor]) -> None:
         """Notes where the tensors lie, and what changes when modules or tensors come or go."""
@@ -412,13 +484,13 @@ class Recorder:
         """The parameters and buffers as they are now, or the shards of this process."""
         modules = list(itertools.chain.from_iterable(map(dict.values, self._children)))
         if modules != self._modules or sum(map(len, self._tables)) != self._n_tensors:
-            entries = _entries(self.model)
+            entries = self._entries(self.model)
             self._check_model(entries)
             self._find(entries)
         tensors = [] if self._places is None else [table[key] for table, key in self._places]
         # After an evaluation fully_shard may leave whole parameters in the modules; state_dict() shards them again.
         if self._places is None or (self.is_sharded and [_shards.is_sharded(t) for t in tensors] != self._sharded):
-            entries = _entries(self.model)
+            entries = self._entries(self.model)
             self._check_model(entries)
             tensors = [entries[name] for name in self._names]
         if self.is_sharded:
@@ -442,7 +514,7 @@ class Recorder:
             try:
                 self._update_part(part, live[part], weights, is_alike)
             except RuntimeError:
-                self._check_model(_entries(self.model))  # says which tensor has another shape
+                self._check_model(self._entries(self.model))  # says which tensor has another shape
                 raise
         self._n_updated = self.n_steps
 
@@ -484,7 +556,7 @@ class Recorder:
         self._update()
         if self.is_saved:
             return list(self._saved[1])
-        entries = _entries(self.model)
+        entries = self._entries(self.model)
         self._check_model(entries)
         self._warn_of_nan()
         contents = {self.path(width): self._contents(k, entries) for k, width in enumerate(self.widths)}
@@ -583,7 +655,7 @@ class Recorder:
 
         Processes that keep no averages have none in it. Averages of sharded parameters are sharded.
         """
-        entries = _entries(self.model) if self._keeps else {}
+        entries = self._entries(self.model) if self._keeps else {}
         kept = self._averages if self._keeps else []
         return {
             "version": 1,
@@ -645,7 +717,7 @@ class Recorder:
         """
         if not self._keeps:
             raise UsageError("average: rank 0 alone has averages")
-        entries = _entries(self.model)
+        entries = self._entries(self.model)
         found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), dtype).items()}
         return {name: found[first] for name, first in self._first.items()}
 
@@ -662,9 +734,10 @@ class Recorder:
 
     @contextlib.contextmanager
     def copy_to(
-        self, model: torch.nn.Module, width: Optional[float] = None, *, broadcast: bool = False
+        self, model: Optional[torch.nn.Module] = None, width: Optional[float] = None, *, broadcast: bool = False
     ) -> Iterator[torch.nn.Module]:
-        """The model has the average of a width (default the first) inside of the block, its own tensors after it.
+        """The model (default that of the recorder) has the average of a width (default the first) inside of the block,
+        its own tensors after it.
 
         broadcast: all processes of DistributedDataParallel call it, and get the average from rank 0. Without it
         the others refuse.
@@ -672,7 +745,8 @@ class Recorder:
         if not self._keeps and not broadcast:
             raise UsageError("copy_to: rank 0 alone has averages; call it there, or on all ranks with broadcast=True")
         k = self._index(width)
-        entries = _entries(unwrap(model))
+        model = self.model if model is None else model
+        entries = self._entries(model)
         kinds = {name: kind for name, kind in self._kinds.items() if name in self._first}
         difference = _compare({n: kind for n, kind in _describe(entries).items() if kind != "copied"}, kinds)
         if difference:

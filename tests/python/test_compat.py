@@ -131,11 +131,25 @@ class Compat(unittest.TestCase):
             PostHocEMA.from_path(self.dir / "b").update()
         with self.assertRaises(ph.OutputError):  # it is a run of its own
             PostHocEMA.from_model(self.model, self.dir / "b", update_every=1).update()
-        with self.assertRaises(ph.UsageError):
-            PostHocEMA.from_model(self.model, self.dir / "c", only_save_diff=True)
         with self.assertRaises(ph.InputsError):
             with ema.model(torch.nn.Linear(6, 6), sigma_rel=0.2):
                 pass
+
+    def test_frozen_parameters_may_be_left_out(self):
+        options = {"sigma_rels": (0.05, 0.2), "checkpoint_every": 20, "update_every": 1, "only_save_diff": True}
+        next(self.model.parameters()).requires_grad_(False)
+        frozen = next(name for name, p in self.model.named_parameters() if not p.requires_grad)
+        ema = PostHocEMA.from_model(self.model, self.dir, **options)
+        self.move(60, lambda: ema.update_(self.model))
+        with ema.state_dict(sigma_rel=0.1) as state:
+            self.assertEqual(set(self.model.state_dict()) - set(state), {frozen})
+        with ema.model(self.model, sigma_rel=0.1) as model:
+            self.assertTrue(all(torch.equal(t, model.state_dict()[n].float()) for n, t in state.items() if t.is_floating_point()))
+        with self.assertRaises(ph.InputsError):
+            with PostHocEMA.from_path(self.dir).model(self.model, sigma_rel=0.1):
+                pass
+        with PostHocEMA.from_path(self.dir, only_save_diff=True).model(self.model, sigma_rel=0.1):
+            pass
 
     def test_a_run_of_from_model_resumes_in_its_directory(self):
         options = {"sigma_rels": (0.05, 0.2), "checkpoint_every": 10, "max_checkpoints": 3, "update_every": 1}

@@ -698,6 +698,73 @@ class Recording(unittest.TestCase):
         recorder.save()
         self.assertGreater(float((recorder.average()["0.weight"] - model[0].weight).abs().sum()), 0)
 
+    def test_a_choice_of_tensors_is_recorded(self):
+        net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 2))
+        net[0].requires_grad_(False)
+        whole = torch.nn.ModuleDict({"net": net, "loss": torch.nn.Linear(64, 64)})
+        buffers = {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
+        trained = {"1.weight", "1.bias", "2.weight", "2.bias"}
+        for i, (options, names) in enumerate((
+            ({"module": "net"}, set(net.state_dict())),
+            ({"module": "net", "trainable_only": True}, trained | buffers),
+            ({"module": "net", "trainable_only": True, "exclude": "running|num_"}, trained),
+            ({"include": (x for x in [r"^net\.2", "loss.bias"])}, {"net.2.weight", "net.2.bias", "loss.bias"}),
+        )):  # fmt: skip
+            recorder = Recorder(whole, 0.1, dir=self.dir / str(i), every=1, **options)
+            recorder.step()
+            self.assertEqual(set(tensors_of(recorder.path(0.1))), names)
+            self.assertEqual(set(recorder.average()), names - {"1.num_batches_tracked"})
+            before = [t.clone() for t in whole.state_dict().values()]
+            with recorder.copy_to():
+                pass
+            self.assertTrue(all(map(torch.equal, before, whole.state_dict().values())))
+            recorder.load_state_dict(recorder.state_dict())
+            if "trainable_only" in options:
+                self.assertLess(os.path.getsize(recorder.path(0.1)), 3000)  # net has 18 kB
+                net[2].weight.requires_grad_(False)  # still recorded
+                recorder.step()
+                self.assertEqual(set(tensors_of(recorder.path(0.1))), names)
+                net[2].weight.requires_grad_(True)
+                net[0].bias.requires_grad_(True)
+                with self.assertRaisesRegex(ph.InputsError, "added: '0.bias'$"):
+                    recorder.step()
+                net[0].bias.requires_grad_(False)
+        for error, options in (
+            (ph.InputsError, {"module": "nets"}), (ph.InputsError, {"include": "nothing"}), (ph.UsageError, {"exclude": "("}),
+            (ph.UsageError, {"include": [3]}),
+        ):  # fmt: skip
+            with self.assertRaises(error):
+                Recorder(whole, 0.1, dir=self.dir / "wrong", every=1, **options)
+
+    def test_an_average_is_loaded_into_a_model(self):
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+        model[1].weight = model[0].weight
+        recorder = Recorder(model, (0.05, 0.1), dir=self.dir / "all", every=5)
+        some = Recorder(model, (0.05, 0.1), dir=self.dir / "some", every=5, include=["weight"])
+        for _ in range(30):
+            with torch.no_grad():
+                model[0].weight.add_(torch.randn(4, 4))
+            recorder.step()
+            some.step()
+        with ph.open(self.dir / "all") as series, series.plan([0.1, 0.15]) as plan:
+            loaded = copy.deepcopy(model).half()
+            plan.load_into(torch.nn.DataParallel(loaded), 1)
+            made = plan.state_dict(1, kind="torch", dtype="f16")
+            self.assertTrue(all(torch.equal(t, made[n]) for n, t in loaded.state_dict().items()))
+            self.assertIs(loaded[0].weight, loaded[1].weight)
+            before = [p.clone() for p in model.parameters()]
+            for other in (model[0], torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))):
+                with self.assertRaisesRegex(ph.InputsError, "are not of this model"):
+                    plan.load_into(other)
+            with self.assertRaisesRegex(ph.InputsError, "'2.weight': is in the model, but not"):
+                plan.load_into(torch.nn.Sequential(*model, torch.nn.Linear(1, 1)))
+            self.assertTrue(all(map(torch.equal, before, model.parameters())))
+        with ph.open(self.dir / "some", exclude="^1") as series, series.plan(0.1) as plan:
+            with self.assertRaises(ph.InputsError):
+                plan.load_into(model)
+            plan.load_into(model, strict=False)
+            self.assertTrue(torch.equal(model[1].weight, plan.tensor("0.weight", kind="torch")))
+
     def test_an_average_fits_a_model_of_the_same_names_only(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2))
         recorder = Recorder(model, 0.1, dir=self.dir, every=0)
