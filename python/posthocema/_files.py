@@ -12,7 +12,7 @@ import secrets
 import shutil
 from typing import Any, Callable, Iterator, List, Mapping
 
-from .errors import Error, OutputError
+from .errors import Error, OutputError, of_system
 
 
 @contextlib.contextmanager
@@ -23,9 +23,7 @@ def naming(path: str) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, Error):
             raise
-        found = OutputError(f"{path}: {error.strerror or error}")
-        found.errno, found.filename = error.errno, path
-        raise found from error
+        raise of_system(OutputError.status, f"{path}: {error.strerror or error}", error.errno, path) from error
 
 
 def sync_directory(path: str) -> None:

@@ -20,8 +20,9 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Type, TypeVar
+from typing import Any, Dict, Iterator, List, Optional, Type, TypeVar
 
 from .errors import UsageError, error_of
 
@@ -70,6 +71,8 @@ class _Checked(Structure):
     def __init__(self, **members: Any) -> None:
         kinds: Dict[str, Any] = {name: kind for name, kind, *_ in self._fields_}
         for member, value in members.items():
+            if value is None:  # the default, 0
+                continue
             name, kind = self._parameters.get(member, member), kinds[member]
             if kind is Flag:
                 value = bool(value)
@@ -511,15 +514,54 @@ def several(values: Any) -> "tuple[Any, ...]":
         return (values,)
 
 
-def texts(values: Optional[Sequence[str]]) -> "tuple[Any, int]":
+def texts(values: Any) -> "tuple[Any, int]":
     """An array of strings, and its length."""
     items = [text(value) for value in several(values)]
     return ((c_char_p * len(items))(*items) if items else None), len(items)
 
 
-def doubles(name: str, values: "Optional[Sequence[float] | float]") -> "tuple[Any, int]":
+def numbers(name: str, values: Any) -> List[float]:
+    """The numbers of an option; or those of a text such as "0.1", "0.05,0.1" and "0.05:0.25:0.05", with both ends."""
+    if not isinstance(values, str):
+        return [real(name, value) for value in several(values)]
+    found: List[float] = []
+    try:
+        for item in values.split(","):
+            first, last, step = map(Decimal, item.split(":")) if ":" in item else (Decimal(item), Decimal(item), Decimal(1))
+            count = (last - first) / step
+            if not 0 <= count <= 100_000 or count != int(count):
+                raise UsageError(f"{name}: the step {step} does not lead from {first} to {last}; both ends are included")
+            found += [float(first + i * step) for i in range(int(count) + 1)]
+    except (ArithmeticError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{name}: expected numbers, such as '0.1', '0.05,0.1' or '0.05:0.25:0.05', found '{values}'") from None
+    return found
+
+
+def span(name: str, values: Any) -> "tuple[float, float]":
+    """The two ends of a range, also of a text such as "0.05:0.25"."""
+    found = numbers(name, values.replace(":", ",") if isinstance(values, str) else values)
+    if len(found) != 2:
+        raise UsageError(f"{name}: expected the two ends of a range, such as '0.05:0.25', found {values!r}")
+    return found[0], found[1]
+
+
+_DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+
+
+def dtype(value: Any) -> Optional[str]:
+    """The library's name of a dtype: of "f16", "float16", torch.float16, numpy.float16 and its numpy.dtype."""
+    if value is None:
+        return None
+    name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", str(value)))
+    name = name.rsplit(".", 1)[-1].lower()
+    return _DTYPES.get(name, name)
+
+
+def doubles(name: str, values: Any) -> "tuple[Any, int]":
     """An array of numbers, and its length."""
-    items = [real(name, value) for value in several(values)]
+    items = numbers(name, values)
     return ((c_double * len(items))(*items) if items else None), len(items)
 
 

@@ -6,19 +6,45 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import difflib
+import html
 import logging
 import math
 import os
 import signal
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, SupportsFloat, Tuple, TypeVar, Union,
+    overload,
+)  # fmt: skip
 
 from . import _library as c
-from .errors import Cancelled, UsageError, error_of
+from .errors import Cancelled, TargetError, UsageError, error_of
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    import numpy
+    import torch
+
+    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+    DType = Union[
+        Literal["same", "f32", "f16", "bf16", "float32", "float16", "bfloat16"],
+        torch.dtype, numpy.dtype[Any], type[numpy.generic],
+    ]  # fmt: skip
+    AsNumpy = Literal["numpy"]
+    AsTorch = Literal["torch"]
+    AsBuffer = Literal["buffer"]
+    Metric = Literal["motion", "walk", "profile"]
+    ChecksRule = Literal["warn", "error", "off"]
+    Overflow = Literal["error", "saturate", "inf"]
+    Io = Literal["auto", "mmap", "read", "direct"]
+    Verdict = Literal["unknown", "fits", "doubtful", "wrong"]
 
 PathLike = Union[str, "os.PathLike[str]"]
-Numbers = Union[float, Sequence[float]]
+Numbers = Union[SupportsFloat, Iterable[SupportsFloat], str]
+Texts = Union[str, Iterable[str]]
 
 log = logging.getLogger("posthocema")
 
@@ -57,9 +83,9 @@ class Snapshot:
     bytes: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Target:
-    """An average that a plan makes.
+    """An average that a plan makes. Equal targets have equal numbers.
 
     ``weights`` [n_snapshots] is the coefficient of each snapshot, 0 for those left out: a NumPy array of
     float64, or a tuple where NumPy is missing. ``predicted_error`` is relative to the norm of all parameters,
@@ -72,11 +98,24 @@ class Target:
     sigma_rel: float
     gamma: float
     profile: str
-    weights: Any
+    weights: numpy.ndarray[Any, numpy.dtype[numpy.float64]] = dataclasses.field(repr=False)
     predicted_error: float
     profile_error: float
     norm1: float
     norm2: float
+
+    def _values(self) -> Tuple[Any, ...]:
+        names = (field.name for field in dataclasses.fields(self) if field.name != "weights")
+        return (*(repr(getattr(self, name)) for name in names), *map(float, self.weights))  # NaN equals NaN
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+
+Which = Union[SupportsFloat, Target]  # a target: its index, its width, or itself
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +139,7 @@ class Checks:
     blamed, or None.
     """
 
-    verdict: str
+    verdict: Verdict
     reason: str
     suspect: Optional[int]
 
@@ -174,6 +213,29 @@ class _Signals:
             self._before[number](number, sys._getframe(1))
 
 
+@contextlib.contextmanager
+def _reporting(progress: Any) -> Iterator[Optional[Callable[[Progress], object]]]:
+    """A function that is told the progress; of True one that shows it, by tqdm where that is installed."""
+    if progress is not True:
+        yield progress or None
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        try:
+            yield lambda found: print(f"\r{found}", end="", file=sys.stderr, flush=True)
+        finally:
+            print(file=sys.stderr)
+        return
+    with tqdm(unit="B", unit_scale=True, unit_divisor=1024) as bar:
+
+        def show(found: Progress) -> None:
+            bar.total = found.total_bytes
+            bar.update(found.done_bytes - bar.n)
+
+        yield show
+
+
 R = TypeVar("R")
 
 
@@ -236,7 +298,7 @@ class Owned:
                 self._user = None
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Series or Plan cannot be copied or pickled; open it again")
+        raise TypeError("a pointer cannot be copied or pickled")
 
     def __del__(self, process: Callable[[], int] = os.getpid) -> None:
         if self._process == process():  # a forked process has a copy, and the locks of the library as they were
@@ -257,8 +319,25 @@ def make(free: Callable[[ctypes.c_void_p], None], name: str, *arguments: Any) ->
 H = TypeVar("H", bound="_Handle")
 
 
+def _open_again(snapshots: str, options: Dict[str, Any], plan: Optional[Dict[str, Any]]) -> "Union[Series, Plan]":
+    series = open(snapshots, **options)
+    return series if plan is None else series.plan(**plan)
+
+
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """For notebooks."""
+
+    def line(kind: str, cells: Sequence[object]) -> str:
+        return "<tr>" + "".join(f"<{kind}>{html.escape(str(cell))}</{kind}>" for cell in cells) + "</tr>"
+
+    few = rows if len(rows) <= 20 else [*rows[:10], ["..."] * len(head), *rows[-10:]]
+    return f"<table><caption>{html.escape(caption)}</caption>{line('th', head)}{''.join(line('td', r) for r in few)}</table>"
+
+
 class _Handle:
-    """An object of the library, also as a context manager."""
+    """An object of the library, also as a context manager. Copies and pickles are opened again by its path."""
+
+    _made_by: Tuple[str, Dict[str, Any], Optional[Dict[str, Any]]]
 
     def __init__(self, owned: Owned) -> None:
         self._owned: Optional[Owned] = owned
@@ -268,6 +347,10 @@ class _Handle:
         if self._owned is None:
             raise ValueError(f"{type(self).__name__} is closed")
         return self._owned
+
+    def __reduce__(self) -> Any:
+        self._held  # raises where it is closed
+        return _open_again, self._made_by
 
     def close(self) -> None:
         """Frees the object, once the calls that use it have ended. Later calls raise ValueError; closing twice does nothing."""
@@ -321,30 +404,45 @@ class Series(_Handle):
     def __len__(self) -> int:
         return len(self.snapshots)
 
+    def __iter__(self) -> Iterator[Snapshot]:
+        return iter(self.snapshots)
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+    @overload
+    def __getitem__(self, index: slice) -> List[Snapshot]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Snapshot, List[Snapshot]]:
+        return self.snapshots[index]
+
     def __repr__(self) -> str:
         return f"<posthocema.Series: {len(self)} snapshots, layout {self.layout}, {self.n_averaged} of {self.n_tensors} tensors averaged>"
+
+    def _repr_html_(self) -> str:
+        rows = [(k, s.file, f"{s.time:.12g}", s.profile) for k, s in enumerate(self.snapshots)]
+        return _table(repr(self)[1:-1], ("", "file", self.unit, "profile"), rows)
 
     def plan(
         self,
         sigma_rel: Optional[Numbers] = None,
         *,
-        profile: Union[str, Sequence[str], None] = None,
+        profile: Optional[Texts] = None,
         at: Optional[Numbers] = None,
-        rules: Union[str, Sequence[str], None] = None,
-        metric: Optional[str] = None,
-        max_error: float = 0,
-        max_ram_bytes: int = 0,
-        checks: Optional[str] = None,
+        rules: Optional[Texts] = None,
+        metric: Optional[Metric] = None,
+        max_error: Optional[float] = None,
+        max_ram_bytes: Optional[int] = None,
+        checks: Optional[ChecksRule] = None,
         schedule: Optional[PathLike] = None,
         logs: bool = True,
     ) -> "Plan":
         """Solves for the weights of averages. Reads some 2000 elements of every snapshot.
 
-        sigma_rel: widths of the averages, or profile: other shapes, such as "ema:half-life=2000".
+        sigma_rel: widths of the averages, also as "0.05,0.1" or "0.05:0.25:0.05"; or profile: other shapes, such as
+        "ema:half-life=2000".
         at: times as in names; default the newest snapshot.
         rules: "RE=SIGMA" and "RE=copy", other widths for tensors whose names match.
         metric: "motion" (default), "walk" or "profile" (the paper's).
-        max_error: TooInaccurate where the predicted error is larger; 0: no limit.
+        max_error: TooInaccurate where the predicted error is larger.
         checks: where the snapshots do not fit their labels, "warn", or raise InputsError with "error"; "off"
         compares nothing. Default: "error" where raw parameters refute a profile, or where one was
         assumed that no file says, else "warn".
@@ -352,10 +450,11 @@ class Series(_Handle):
         logs: give the plan's warnings to the logger.
         Snapshots that were added since the series was opened take part.
         """
-        sigma_rels, n_sigma_rels = c.doubles("sigma_rel", sigma_rel)
-        profiles, n_profiles = c.texts(profile)
+        asked = {"sigma_rel": c.numbers("sigma_rel", sigma_rel), "profile": c.several(profile), "rules": c.several(rules)}
+        sigma_rels, n_sigma_rels = c.doubles("sigma_rel", asked["sigma_rel"])
+        profiles, n_profiles = c.texts(asked["profile"])
         ats, n_ats = c.doubles("at", at)
-        rule_texts, n_rules = c.texts(rules)
+        rule_texts, n_rules = c.texts(asked["rules"])
         options = c.PlanOptions(
             sigma_rels=sigma_rels, n_sigma_rels=n_sigma_rels, profiles=profiles, n_profiles=n_profiles,
             ats=ats, n_ats=n_ats, rules=rule_texts, n_rules=n_rules, metric=c.text(metric),
@@ -364,6 +463,12 @@ class Series(_Handle):
         )  # fmt: skip
         free = c.LIBRARY.posthoc_ema_plan_free
         plan = Plan(make(free, "plan_make", self._held, ctypes.byref(options)))
+        times = dict.fromkeys(t.named_time for t in plan.targets)  # not those of snapshots that come later
+        path, given, _ = self._made_by
+        plan._made_by = path, given, {
+            **asked, "at": list(times), "metric": metric, "max_error": max_error, "max_ram_bytes": max_ram_bytes,
+            "checks": checks, "schedule": schedule, "logs": False,
+        }  # fmt: skip
         if logs:
             for warning in plan.warnings:
                 log.warning("%s", warning)
@@ -382,8 +487,9 @@ class Plan(_Handle):
         super().__init__(owned)
         found = c.info(c.PlanInfo, "plan_info", owned)
         self.metric: str = c.string(found.metric)
+        verdict: Any = c.string(found.verdict)
         self.checks = Checks(
-            c.string(found.verdict),
+            verdict,
             c.string(found.reason),
             found.suspect if found.suspect < found.n_snapshots else None,
         )
@@ -394,7 +500,7 @@ class Plan(_Handle):
         ]
         self.targets: List[Target] = [self._target(owned, j) for j in range(found.n_targets)]
         self._n_tensors: int = found.n_tensors
-        self._listings: Dict[Optional[str], List[TensorInfo]] = {}
+        self._listings: Dict[Optional[str], Dict[str, TensorInfo]] = {}
 
     def _target(self, owned: Owned, j: int) -> Target:
         found = c.info(c.TargetInfo, "plan_target", owned, j)
@@ -414,9 +520,31 @@ class Plan(_Handle):
     def __len__(self) -> int:
         return len(self.targets)
 
+    def __iter__(self) -> Iterator[Target]:
+        return iter(self.targets)
+
+    @overload
+    def __getitem__(self, which: Which) -> Target: ...
+    @overload
+    def __getitem__(self, which: slice) -> List[Target]: ...
+    def __getitem__(self, which: Union[Which, slice]) -> Union[Target, List[Target]]:
+        """A target by its index or its width."""
+        if isinstance(which, slice):
+            return self.targets[which]
+        try:
+            return self.targets[self._index(which)]
+        except UsageError as error:
+            raise IndexError(str(error)) from None
+
     def __repr__(self) -> str:
-        widths = ", ".join(target.profile for target in self.targets[:4])
-        return f"<posthocema.Plan: {len(self)} targets from {len(self.snapshots)} snapshots: {widths}>"
+        names = [t.profile if math.isnan(t.sigma_rel) else f"{t.sigma_rel:.6g}" for t in self.targets[:4]]
+        more = ", ..." if len(self) > 4 else ""
+        made = f"{len(self)} targets from {len(self.snapshots)} snapshots, labels {self.checks.verdict}"
+        return f"<posthocema.Plan: {made}: {', '.join(names)}{more}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(t.index, f"{t.named_time:.12g}", t.profile, f"{t.predicted_error:.2g}", f"{t.profile_error:.2g}") for t in self]
+        return _table(repr(self)[1:-1], ("", "time", "profile", "predicted error", "profile error"), rows)
 
     @property
     def read_bytes(self) -> int:
@@ -427,15 +555,20 @@ class Plan(_Handle):
             if any(target.weights[k] != 0 for target in self.targets)
         )
 
-    def output_bytes(self, dtype: Optional[str] = None) -> int:
+    def output_bytes(self, dtype: Optional[DType] = None) -> int:
         """Bytes of the tensors of one average; tensors that share storage count once."""
         return sum(t.bytes for t in self.tensors(dtype) if t.same_as == t.index)
 
-    def tensors(self, dtype: Optional[str] = None) -> List[TensorInfo]:
+    def tensors(self, dtype: Optional[DType] = None) -> List[TensorInfo]:
         """The tensors of every average. dtype: "f32", "f16", "bf16", "same" or None, as for run()."""
-        if dtype not in self._listings:
-            self._listings[dtype] = [self._tensor_info(i, dtype) for i in range(self._n_tensors)]
-        return self._listings[dtype]
+        return list(self._listing(dtype).values())
+
+    def _listing(self, dtype: Optional[DType]) -> Dict[str, TensorInfo]:
+        name = c.dtype(dtype)
+        if name not in self._listings:
+            infos = (self._tensor_info(i, name) for i in range(self._n_tensors))
+            self._listings[name] = {info.name: info for info in infos}
+        return self._listings[name]
 
     def _tensor_info(self, i: int, dtype: Optional[str]) -> TensorInfo:
         owned = self._held  # holds the name and the shape
@@ -452,27 +585,27 @@ class Plan(_Handle):
         self,
         out: PathLike,
         *,
-        progress: Optional[Callable[[Progress], object]] = None,
+        progress: Union[bool, Callable[[Progress], object], None] = None,
         into: Optional[PathLike] = None,
-        dtype: Optional[str] = None,
-        overflow: Optional[str] = None,
-        io: Optional[str] = None,
-        shard_bytes: int = 0,
-        level: int = 0,
+        dtype: Optional[DType] = None,
+        overflow: Optional[Overflow] = None,
+        io: Optional[Io] = None,
+        shard_bytes: Optional[int] = None,
+        level: Optional[int] = None,
         replace: bool = False,
         sync: bool = True,
         drop_cache: bool = False,
         verify: bool = False,
         refuse_nan: bool = False,
-        threads: int = 0,
-        input_hash: Optional[str] = None,
+        threads: Optional[int] = None,
+        input_hash: Optional[Literal["full", "sampled"]] = None,
     ) -> Result:
         """Writes the averages. Outputs appear whole under their names or not at all.
 
         out: a file, whose extension selects the format; a directory; or names such as
         "sweep/phema-{time}-{sigma}.safetensors".
-        progress: called about ten times a second. An exception in it, Ctrl-C included, stops the run before
-        anything is published, and is raised again. When all tensors are summed already, the run completes first.
+        progress: True shows it, by tqdm or in one line; or called about ten times a second. An exception in it, Ctrl-C
+        included, stops the run before anything is published, and is raised again. When all tensors are summed already, the run completes first.
         The other options are those of ``posthoc-ema synth``. The GIL is released meanwhile. A run or read of the
         same plan waits in another thread; in progress it is refused.
         """
@@ -483,10 +616,10 @@ class Plan(_Handle):
 
         def report(_: Any, found: Any) -> int:
             try:
-                if progress and not signals.arrived:
+                if tell and not signals.arrived:
                     p = found.contents
                     name = ctypes.string_at(p.tensor, p.tensor_size).decode("utf-8", "replace")
-                    progress(Progress(p.done_bytes, p.total_bytes, p.elapsed_s, name))
+                    tell(Progress(p.done_bytes, p.total_bytes, p.elapsed_s, name))
             except BaseException as error:  # it must not be lost in C
                 raised.append(error)
             if os.getpid() != process:
@@ -495,14 +628,14 @@ class Plan(_Handle):
             return 1 if raised or signals.arrived else 0
 
         options = c.RunOptions(
-            into=c.text(into), dtype=c.text(dtype), overflow=c.text(overflow), io=c.text(io),
+            into=c.text(into), dtype=c.text(c.dtype(dtype)), overflow=c.text(overflow), io=c.text(io),
             shard_bytes=shard_bytes, level=level, replaces=replace, skips_sync=not sync,
             drops_cache=drop_cache, verifies=verify, refuses_nan=refuse_nan, threads=threads,
             progress=c.ProgressCallback(report), input_hash=c.text(input_hash),
         )  # fmt: skip
         result = c.RunResult()
         with owned.alone():
-            with signals:
+            with _reporting(progress) as tell, signals:
                 status, message = c.status_of("run", owned, c.text(out), ctypes.byref(options), ctypes.byref(result))
             if raised:
                 raise raised[0]
@@ -518,29 +651,41 @@ class Plan(_Handle):
 
     # ---- Tensors without a file ----
 
-    def _index(self, target: int) -> int:
-        index = c.integer("target", ctypes.c_size_t, target)
-        if index >= len(self):
-            raise UsageError(f"target: expected 0 to {len(self) - 1}, found {index}")
-        return index
+    def _index(self, which: Which) -> int:
+        if isinstance(which, Target):
+            which = self.targets.index(which) if which in self.targets else math.nan
+        known = ", ".join(f"{t.sigma_rel:.6g}" for t in self.targets)
+        try:
+            index = c.integer("target", ctypes.c_ssize_t, which)
+        except TypeError:
+            width = math.nan if isinstance(which, bool) else c.real("target", which)
+            found = [t.index for t in self.targets if math.isclose(t.sigma_rel, width, rel_tol=1e-6)]
+            if len(found) == 1:
+                return found[0]
+            many = f"; {len(found)} targets have this width, give an index" if found else ""
+            raise UsageError(f"target: expected an index or one of the widths {known}, found {which!r}{many}") from None
+        if not -len(self) <= index < len(self):
+            raise UsageError(f"target: expected an index below {len(self)} or one of the widths {known}, found {index}")
+        return index % len(self)
 
-    def _find(self, name: str, dtype: Optional[str]) -> TensorInfo:
-        for info in self.tensors(dtype):
-            if info.name == name:
-                return info
-        raise KeyError(name)
+    def _find(self, name: str, dtype: Optional[DType]) -> TensorInfo:
+        listing = self._listing(dtype)
+        if name not in listing:
+            near = difflib.get_close_matches(name, listing, 3) or list(listing)[:3]
+            raise KeyError(f"no tensor {name!r} among {len(listing)}, such as {', '.join(near)}")
+        return listing[name]
 
     def read_into(
         self,
         address: int,
         size: int,
         name: str,
-        target: int = 0,
+        target: Which = 0,
         *,
-        dtype: Optional[str] = None,
-        overflow: Optional[str] = None,
-        io: Optional[str] = None,
-        threads: int = 0,
+        dtype: Optional[DType] = None,
+        overflow: Optional[Overflow] = None,
+        io: Optional[Io] = None,
+        threads: Optional[int] = None,
     ) -> None:
         """Makes a tensor at an address of ``size`` bytes, in C order: those of ``tensors(dtype)``.
 
@@ -553,7 +698,7 @@ class Plan(_Handle):
         while True:
             signals = _Signals()
             options = c.ReadOptions(
-                dtype=c.text(dtype), overflow=c.text(overflow), io=c.text(io), threads=threads,
+                dtype=c.text(c.dtype(dtype)), overflow=c.text(overflow), io=c.text(io), threads=threads,
                 progress=c.ProgressCallback(signals.stops),
             )  # fmt: skip
             with owned.alone(), signals:
@@ -564,22 +709,34 @@ class Plan(_Handle):
         if status:
             raise error_of(status, message)
 
+    @overload
+    def tensor(self, name: str, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Array: ...
+    @overload
+    def tensor(self, name: str, target: Which = 0, *, kind: AsTorch, dtype: Optional[DType] = None, **_: Any) -> torch.Tensor: ...
+    @overload
+    def tensor(self, name: str, target: Which = 0, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> memoryview: ...
     def tensor(
-        self, name: str, target: int = 0, *, dtype: Optional[str] = None, kind: str = "numpy", **options: Any
+        self, name: str, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
     ) -> Any:
         """One tensor of a target, made in memory: the bytes that run() writes.
 
-        kind: "numpy", "torch", or "buffer" (a memoryview, where neither is installed). NumPy has no bfloat16 and
-        no fp8: give dtype="f32", or kind="torch".
+        target: its index, its width, or a Target. kind: "numpy", "torch", or "buffer" (a memoryview, where neither is
+        installed). NumPy has no bfloat16 and no fp8: give dtype="f32", or kind="torch".
         """
         info = self._find(name, dtype)
         array, address = _allocate(info, kind)
         self.read_into(address, info.bytes, name, target, dtype=dtype, **options)
         return array
 
+    @overload
+    def state_dict(self, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Dict[str, Array]: ...
+    @overload
+    def state_dict(self, target: Which = 0, *, kind: AsTorch, dtype: Optional[DType] = None, **_: Any) -> Dict[str, torch.Tensor]: ...
+    @overload
+    def state_dict(self, target: Which = 0, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> Dict[str, memoryview]: ...
     def state_dict(
-        self, target: int = 0, *, dtype: Optional[str] = None, kind: str = "numpy", **options: Any
-    ) -> Dict[str, Any]:
+        self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
+    ) -> Any:
         """All tensors of a target, without a file. Tied tensors are the same object under both names."""
         made: Dict[int, Any] = {}
         for info in self.tensors(dtype):
@@ -589,17 +746,22 @@ class Plan(_Handle):
                 made[info.index] = made[info.same_as]
         return {info.name: made[info.index] for info in self.tensors(dtype)}
 
+    @overload
+    def iterate(self, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Iterator[Tuple[str, Array]]: ...
+    @overload
+    def iterate(self, target: Which = 0, *, kind: AsTorch, dtype: Optional[DType] = None, **_: Any) -> Iterator[Tuple[str, torch.Tensor]]: ...
+    @overload
+    def iterate(self, target: Which = 0, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> Iterator[Tuple[str, memoryview]]: ...
     def iterate(
-        self, target: int = 0, *, dtype: Optional[str] = None, kind: str = "numpy", **options: Any
-    ) -> Iterator[Tuple[str, Any]]:
+        self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
+    ) -> Any:
         """The same, one tensor at a time: memory for one tensor is enough."""
         for info in self.tensors(dtype):
             yield info.name, self.tensor(info.name, target, dtype=dtype, kind=kind, **options)
 
-
     # ---- Models ----
 
-    def load_into(self, model: Any, target: int = 0, *, strict: bool = True) -> None:
+    def load_into(self, model: torch.nn.Module, target: Which = 0, *, strict: bool = True) -> None:
         """Copies a target into a torch model, rounded once to the dtype of each of its tensors.
 
         Names and shapes have to be the same; tied tensors of the model may be in the snapshots under one of their
@@ -621,7 +783,7 @@ def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
             raise UsageError(
                 f"tensor '{info.name}': NumPy has no {info.dtype}; give dtype=\"f32\" or kind=\"torch\""
             )
-        array = numpy.empty(info.shape, numpy.dtype(_NUMPY[info.dtype]))
+        array: Array = numpy.empty(info.shape, numpy.dtype(_NUMPY[info.dtype]))
         return array, array.ctypes.data
     if kind == "torch":
         try:
@@ -654,18 +816,18 @@ def open(  # noqa: A001 - as in gzip and tarfile
     unit: Optional[str] = None,
     key: Optional[str] = None,
     input_sigma: Optional[Numbers] = None,
-    input_profile: Union[str, Sequence[str], None] = None,
-    update_every: int = 0,
-    from_: float = 0,
-    to: float = 0,
-    every: int = 0,
-    last: int = 0,
-    include: Union[str, Sequence[str], None] = None,
-    exclude: Union[str, Sequence[str], None] = None,
-    allow_global: Union[str, Sequence[str], None] = None,
-    reset_at: Union[str, float, Sequence[Union[str, float]], None] = None,
-    time_offset: float = 0,
-    use: Optional[str] = None,
+    input_profile: Optional[Texts] = None,
+    update_every: Optional[int] = None,
+    from_: Optional[float] = None,
+    to: Optional[float] = None,
+    every: Optional[int] = None,
+    last: Optional[int] = None,
+    include: Optional[Texts] = None,
+    exclude: Optional[Texts] = None,
+    allow_global: Optional[Texts] = None,
+    reset_at: Union[str, float, Iterable[Union[str, float]], None] = None,
+    time_offset: Optional[float] = None,
+    use: Optional[Literal["all", "averages", "raw"]] = None,
     run: Optional[str] = None,
 ) -> Series:
     """Opens the snapshots of one training: a directory, a manifest or @list. Reads headers, hardly any data.
@@ -673,6 +835,8 @@ def open(  # noqa: A001 - as in gzip and tarfile
     The options are those of the program: ``input_sigma`` is ``--input-sigma``, and so on. ``reset_at`` is a time,
     "TIME,counter", or several of them. ``run`` is the id of a run, or its beginning, where the folder has several.
     """
+    given = dict(locals())
+    path = os.fsdecode(given.pop("snapshots"))
     sigmas, n_sigmas = c.doubles("input_sigma", input_sigma)
     profiles, n_profiles = c.texts(input_profile)
     includes, n_includes = c.texts(include)
@@ -692,6 +856,8 @@ def open(  # noqa: A001 - as in gzip and tarfile
     )  # fmt: skip
     free = c.LIBRARY.posthoc_ema_series_close
     series = Series(make(free, "series_open", c.text(snapshots), ctypes.byref(options)))
+    is_list = path.startswith("@")
+    series._made_by = "@" * is_list + os.path.abspath(path[is_list:]), given, None
     for note in series.notes:
         log.info("%s", note)
     return series
@@ -700,13 +866,15 @@ def open(  # noqa: A001 - as in gzip and tarfile
 def gamma(sigma_rel: float) -> float:
     """The exponent of the power-function average of a relative width in (0, 0.289)."""
     found = ctypes.c_double()
-    c.call("gamma", ctypes.byref(found), sigma_rel)
+    c.call("gamma", ctypes.byref(found), c.real("sigma_rel", sigma_rel))
     return found.value
 
 
 def sigma_rel(gamma: float) -> float:
     """The relative width of an exponent above -1: the inverse of :func:`gamma`."""
-    width: float = c.LIBRARY.posthoc_ema_sigma_rel(gamma)
+    width: float = c.LIBRARY.posthoc_ema_sigma_rel(c.real("gamma", gamma))
+    if not width > 0:
+        raise TargetError(f"expected a gamma above -1, found {gamma}")
     return width
 
 
@@ -720,7 +888,7 @@ def beta(sigma_rel: float, step: int) -> float:
 
 
 def weights(
-    snapshots: Sequence[Tuple[float, float]], targets: Sequence[Tuple[float, float]], metric: str = "walk"
+    snapshots: Sequence[Tuple[float, float]], targets: Sequence[Tuple[float, float]], metric: Metric = "walk"
 ) -> List[List[float]]:
     """Weights without files: [n_snapshots][n_targets]. Each average is (sigma_rel, time)."""
 

@@ -10,12 +10,17 @@ import errno
 import json
 import math
 import os
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from . import _library as c
 from ._files import write_files
 from .averages import Numbers, PathLike, Series, gamma, make
-from .errors import FileError, OutputError, UsageError
+from .errors import FileError, OutputError, UsageError, error_of, of_system
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from .averages import DType
 
 _MOST_BYTES = 1 << 20  # designs take some KiB
 _DTYPES = ("f32", "f16", "bf16")
@@ -65,7 +70,7 @@ class Design:
             write_files({os.fspath(path): lambda file: file.write(data)}, replaces=lambda _: replace)
         except OutputError as error:
             if error.errno == errno.EEXIST:
-                raise OutputError(f"{os.fspath(path)}: exists; replace=True replaces it") from error
+                raise error_of(error.status, f"{os.fspath(path)}: exists already; replace=True replaces it") from error
             raise
 
     @classmethod
@@ -91,7 +96,7 @@ def _read(path: PathLike) -> Design:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise FileError(f"{os.fspath(path)}: {error.strerror}") from error
+        raise of_system(FileError.status, f"{os.fspath(path)}: {error.strerror}", error.errno, path) from error
     if len(data) > _MOST_BYTES:
         raise _fail(path, "it is too large")
     try:
@@ -150,17 +155,17 @@ def _count_elements(model: Any, params: Any) -> int:
 def design(
     until: int,
     model: Any = None,
-    sigma_rel: Union[Numbers, str, None] = None,
+    sigma_rel: Optional[Numbers] = None,
     *,
     params: Optional[int] = None,
-    disk_bytes: int = 0,
-    max_error: float = 0,
+    disk_bytes: Optional[int] = None,
+    max_error: Optional[float] = None,
     at: Optional[Numbers] = None,
-    after: float = 0,
-    max_widths: int = 0,
+    after: Optional[float] = None,
+    max_widths: Optional[int] = None,
     input_sigma: Optional[Numbers] = None,
-    dtype: Optional[str] = None,
-    motion: Optional[str] = None,
+    dtype: Optional[DType] = None,
+    motion: Optional[Literal["walk", "white", "drift", "fall"]] = None,
     like: Optional[Series] = None,
     even: bool = False,
     unit: str = "steps",
@@ -168,23 +173,16 @@ def design(
     """Plans what a training should store, as ``posthoc-ema design`` does: the same search, the same numbers.
 
     until: steps of the training. params: number of parameters; or model: the torch module, or this number.
-    sigma_rel: widths of the averages that will be wanted, or a range "0.05:0.25".
+    sigma_rel: widths of the averages that will be wanted, or a range "0.05:0.25"; "0.05:0.25:0.05" are five widths.
     disk_bytes: for all snapshots, and/or max_error: the least disk with this worst error; TooInaccurate where none
     is enough. at: times of these averages; after: at any time from here on.
     max_widths: averages to keep, each a float32 copy of the model in the trainer's memory; default 3.
     input_sigma: widths that the training keeps, where they cannot be chosen. dtype: "f16", "f32", "bf16".
     motion: of the parameters: "walk" (default), "white", "drift", "fall"; or like: another training.
     """
-    first = last = 0.0
-    wanted: Optional[Union[float, Sequence[float]]] = None
-    if isinstance(sigma_rel, str):
-        try:
-            first, last = (float(part) for part in sigma_rel.split(":"))
-        except ValueError:
-            raise UsageError(f"sigma_rel: expected a range such as '0.05:0.25', found '{sigma_rel}'") from None
-    else:
-        wanted = sigma_rel
-    sigmas, n_sigmas = c.doubles("sigma_rel", wanted)
+    is_range = isinstance(sigma_rel, str) and sigma_rel.count(":") == 1
+    first, last = c.span("sigma_rel", sigma_rel) if is_range else (None, None)
+    sigmas, n_sigmas = c.doubles("sigma_rel", None if is_range else sigma_rel)
     ats, n_ats = c.doubles("at", at)
     fixed, n_fixed = c.doubles("input_sigma", input_sigma)
     with contextlib.ExitStack() as stack:
@@ -192,7 +190,7 @@ def design(
         options = c.DesignOptions(
             until=until, model_elements=_count_elements(model, params), disk_bytes=disk_bytes, max_error=max_error,
             sigma_rels=sigmas, n_sigma_rels=n_sigmas, ats=ats, n_ats=n_ats, after=after, max_widths=max_widths,
-            dtype=c.text(dtype), motion=c.text(motion), is_even=even, from_=first, to=last, input_sigmas=fixed,
+            dtype=c.text(c.dtype(dtype)), motion=c.text(motion), is_even=even, from_=first, to=last, input_sigmas=fixed,
             n_input_sigmas=n_fixed, like=plan._held if plan else None,
         )  # fmt: skip
         free = c.LIBRARY.posthoc_ema_design_free

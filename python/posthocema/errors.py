@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Dict, Type
+import errno
+import os
+import re
+from typing import Any, Dict, Optional, Type
 
 
 class Error(Exception):
@@ -24,7 +27,17 @@ class UsageError(Error, ValueError):
     status = 2
 
 
-class FileError(Error, OSError):
+class _SystemError(Error, OSError):
+    """Has errno and filename where the system gave the reason; is then also what OSError makes of this errno."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> Any:
+        return of_system, (self.status, str(self), self.errno, self.filename)
+
+
+class FileError(_SystemError):
     """A file is unreadable, corrupt, or has refused contents (status 3)."""
 
     status = 3
@@ -42,7 +55,7 @@ class TargetError(Error, ValueError):
     status = 5
 
 
-class OutputError(Error, OSError):
+class OutputError(_SystemError):
     """An output exists, cannot be written, or has no space (status 6)."""
 
     status = 6
@@ -82,6 +95,25 @@ _BY_STATUS: Dict[int, Type[Error]] = {
 }
 
 
+def of_system(status: int, message: str, number: Optional[int], filename: Any) -> Any:
+    """A FileError or OutputError, which is also a FileNotFoundError, PermissionError, ... by its errno."""
+    kind = _BY_STATUS[status]
+    system = OSError if number is None else type(OSError(number, ""))
+    if not issubclass(kind, system):
+        kind = type(kind.__name__, (kind, system), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    error: Any = kind(message)
+    error.errno, error.filename = number, filename
+    return error
+
+
 def error_of(status: int, message: str) -> Error:
-    """The exception of a status."""
-    return _BY_STATUS.get(status, Bug)(message)
+    """The exception of a status. The message has the words of the system, if it failed, after the name of the file."""
+    kind = _BY_STATUS.get(status, Bug)
+    if not issubclass(kind, _SystemError):
+        return kind(message)
+    numbers = {os.strerror(number): number for number in errno.errorcode}
+    numbers.update({"exists already": errno.EEXIST, "exists already and is not a directory": errno.EEXIST})
+    filename, *parts = re.split("[:;] ", message)
+    number = next((numbers[part] for part in parts if part in numbers), None)
+    error: Error = of_system(status, message, number, None if number is None else filename)
+    return error

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Optional
 
 try:
     from lightning.pytorch import Callback
 except ImportError:
     from pytorch_lightning import Callback
 
+from .averages import Numbers
 from .errors import InputsError
 from .torch import Recorder, prepare
 
@@ -30,7 +31,7 @@ class LightningRecorder(Callback):
 
     def __init__(
         self,
-        widths: Optional[Sequence[float]] = None,
+        widths: Optional[Numbers] = None,
         *,
         dir: "Optional[str | os.PathLike[str]]" = None,
         optimizer: int = 0,

@@ -10,11 +10,16 @@ import os
 import shutil
 import tempfile
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 from . import _library as c
 from .averages import Checks, Numbers, PathLike, Series, log
 from .errors import UsageError
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from .averages import ChecksRule, DType
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,26 +103,26 @@ def _remove(path: str) -> None:
 def search(
     series: Series,
     evaluate: Callable[[Any], float],
-    sigma_rel: Tuple[float, float] = (0.02, 0.25),
+    sigma_rel: Union[Iterable[float], str] = (0.02, 0.25),
     *,
     maximize: bool = False,
     at: Optional[Numbers] = None,
     tolerance: float = 0.005,
     noise: float = 0,
-    coarse: int = 0,
+    coarse: Optional[int] = None,
     batch: int = 4,
     directory: Optional[PathLike] = None,
-    state_dict: Optional[str] = None,
+    state_dict: Optional[Literal["numpy", "torch", "buffer"]] = None,
     extension: str = ".safetensors",
-    dtype: Optional[str] = None,
-    checks: Optional[str] = None,
+    dtype: Optional[DType] = None,
+    checks: Optional[ChecksRule] = None,
     **options: Any,
 ) -> Found:
     """Finds the width whose average ``evaluate`` scores best, as ``posthoc-ema search`` does.
 
     evaluate: gets the path of an average, or with state_dict="torch" or "numpy" its tensors without a file;
     returns the score. Least is best unless maximize.
-    sigma_rel: range of widths. tolerance: of the best width. noise: standard deviation of one score.
+    sigma_rel: range of widths, also as "0.05:0.25". tolerance: of the best width. noise: standard deviation of one score.
     batch: averages that are made in one pass over the snapshots.
     directory: keeps the averages; default: a temporary one, each average is removed when it has its score.
     An average that evaluate changes or removes is made again before it is scored or kept, which is logged.
@@ -127,8 +132,9 @@ def search(
     """
     if not 1 <= c.integer("batch", ctypes.c_size_t, batch) <= 64:
         raise UsageError(f"batch: expected 1 to 64, found {batch}")
+    first, last = c.span("sigma_rel", sigma_rel)
     asked = c.SearchOptions(
-        from_=sigma_rel[0], to=sigma_rel[1], n_coarse=coarse, tolerance=tolerance, noise=noise, maximizes=maximize
+        from_=first, to=last, n_coarse=coarse, tolerance=tolerance, noise=noise, maximizes=maximize
     )  # fmt: skip
     scores: List[Score] = []
     files = _Files()
@@ -158,7 +164,7 @@ def search(
                     paths = [*made]
                 for j, width in enumerate(widths):
                     restore(width, paths[j])
-                    given = plan.state_dict(j, dtype=dtype, kind=state_dict) if state_dict else paths[j]
+                    given: Any = plan.state_dict(j, dtype=dtype, kind=state_dict) if state_dict else paths[j]
                     score = float(evaluate(given))
                     kept = paths[j] if directory is not None else None
                     scores.append(Score(width, score, plan.targets[j].predicted_error, kept))

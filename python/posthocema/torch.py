@@ -12,22 +12,29 @@ import operator
 import os
 import re
 import uuid
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union,
+)  # fmt: skip
 
 import torch
 
-from . import _shards
-from ._library import several
+from . import _library as c, _shards
 from ._files import naming, probe, remove_leftovers, write_files
 from ._snapshot_files import Contents, Item, find_snapshots, refuse_other
-from .averages import Plan, gamma, log
+from .averages import Numbers, Plan, Texts, Which, gamma, log
 from .design import Design
 from .errors import Error, InputsError, UsageError
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from .averages import DType
 
 # Elements that are updated, and held as copies, at a time: few kernels on a device, the cache of a processor.
 _CHUNK_ELEMS = {"device": 1 << 24, "processor": 1 << 20}
 _FOLD_EVERY = 32  # updates between those that move what residuals hold into the averages
 _SNAPSHOT_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_AVERAGE_DTYPES = {"f32": torch.float32, "f64": torch.float64}
 _COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}  # averages of complex parameters
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
 _HAS_LERP = hasattr(torch, "_foreach_lerp_")
@@ -66,7 +73,7 @@ def _entries(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
     return {n.replace("_orig_mod.", ""): t for n, t in state.items() if isinstance(t, torch.Tensor)}
 
 
-def load_average(model: torch.nn.Module, plan: Plan, target: int = 0, strict: bool = True) -> None:
+def load_average(model: torch.nn.Module, plan: Plan, target: Which = 0, strict: bool = True) -> None:
     """See Plan.load_into."""
     entries, infos = _entries(unwrap(model)), plan.tensors()
     for info in infos:
@@ -165,9 +172,9 @@ class _Choice(NamedTuple):
         return is_included and not any(e.search(name) for e in self.excludes)
 
 
-def _expressions(name: str, values: Union[str, Iterable[str], None]) -> "List[re.Pattern[str]]":
+def _expressions(name: str, values: Optional[Texts]) -> "List[re.Pattern[str]]":
     try:
-        return [re.compile(value) for value in several(values)]
+        return [re.compile(value) for value in c.several(values)]
     except (re.error, TypeError) as error:
         raise UsageError(f"{name}: expected regular expressions, found {values!r}: {error}") from None
 
@@ -183,6 +190,7 @@ class _Options(NamedTuple):
     times: Tuple[int, ...]
     update_every: int
     dtype: torch.dtype
+    average_dtype: torch.dtype
     unit: str
 
 
@@ -197,21 +205,21 @@ def _whole_number(name: str, value: Any, least: int) -> int:
 
 
 def _read_options(
-    widths: "Optional[Union[float, Iterable[float]]]" = None,
+    widths: Optional[Numbers] = None,
     design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
     every: Optional[int] = None,
-    times: Optional[Iterable[int]] = None,
+    times: Optional[Numbers] = None,
     update_every: int = 1,
-    dtype: Optional[torch.dtype] = None,
-    average_dtype: torch.dtype = torch.float32,
-    on_error: str = "raise",
+    dtype: Optional[DType] = None,
+    average_dtype: Union[DType, Literal["f64", "float64"]] = "f32",
+    on_error: Literal["raise", "warn"] = "raise",
     unit: str = "steps",
-    include: Union[str, Iterable[str], None] = None,
-    exclude: Union[str, Iterable[str], None] = None,
+    include: Optional[Texts] = None,
+    exclude: Optional[Texts] = None,
     trainable_only: bool = False,
 ) -> _Options:
     """Refuses options with which no snapshot could be right, or none would ever be written."""
-    steps = tuple(() if times is None else times)
+    steps: Sequence[Any] = c.numbers("times", times)
     if design is not None:
         if widths is not None or every is not None or steps:
             raise UsageError("design: has the widths and times; found widths, every or times beside it")
@@ -220,15 +228,14 @@ def _read_options(
             raise UsageError(f"design: expected times in steps, which the recorder counts, found {plan.unit}")
         widths, steps, unit = plan.widths, plan.times, plan.unit
         dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
-    if widths is None:
-        widths = (0.05, 0.10)
-    wanted = tuple(float(w) for w in ((widths,) if isinstance(widths, (int, float)) else widths))
+    wanted = (0.05, 0.10) if widths is None else tuple(c.numbers("widths", widths))
     if not wanted or len(set(wanted)) != len(wanted):
         raise UsageError(f"widths: expected different widths, found {wanted}")
-    dtype = dtype or torch.float32
-    if dtype not in _SNAPSHOT_DTYPES.values():
+    snapshot_dtype = _SNAPSHOT_DTYPES.get(c.dtype(dtype or "f32") or "")
+    if snapshot_dtype is None:
         raise UsageError(f"dtype: expected float32, float16 or bfloat16, found {dtype}")
-    if average_dtype not in (torch.float32, torch.float64):
+    kept_dtype = _AVERAGE_DTYPES.get(c.dtype(average_dtype) or "")
+    if kept_dtype is None:
         raise UsageError(
             f"average_dtype: expected float32 or float64, found {average_dtype}: averages in 16 bits stop moving"
         )
@@ -245,12 +252,13 @@ def _read_options(
         _whole_number("every", every or 0, 0),
         tuple(sorted(_whole_number("times", time, 1) for time in steps)),
         _whole_number("update_every", update_every, 1),
-        dtype,
+        snapshot_dtype,
+        kept_dtype,
         unit,
     )
 
 
-def prepare(widths: Optional[Sequence[float]] = None, **options: Any) -> "Callable[..., Recorder]":
+def prepare(widths: Optional[Numbers] = None, **options: Any) -> "Callable[..., Recorder]":
     """Refuses wrong options now; returns what makes the recorder of a model with dir later."""
     options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
     inspect.signature(Recorder).bind(None, widths, dir="", **options)
@@ -271,8 +279,8 @@ class Recorder:
     times, dtype and unit. dir: of the snapshots.
     every: steps between snapshots, or times: the steps of snapshots; every=0: only save() and close() write.
     update_every: steps between updates. The factor is exact for the steps between, so that widths stay right.
-    dtype: of snapshots, torch.float32 (default), float16 or bfloat16. average_dtype: of the averages, torch.float32
-    (default) or float64; averages in 16 bits stop moving.
+    dtype: of snapshots, float32 (default), float16 or bfloat16. average_dtype: of the averages, float32 (default) or
+    float64; averages in 16 bits stop moving.
     compensate: float32 averages have residuals in float32, so that they move however long the training is. False saves
     their memory, half of that of the averages; beyond some 10 000 steps such averages stop moving.
     device: of the averages; default: that of each parameter.
@@ -288,37 +296,38 @@ class Recorder:
     def __init__(
         self,
         model: torch.nn.Module,
-        widths: Optional[Union[float, Iterable[float]]] = None,
+        widths: Optional[Numbers] = None,
         *,
         design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
         dir: "Union[str, os.PathLike[str]]",
         every: Optional[int] = None,
-        times: Optional[Iterable[int]] = None,
+        times: Optional[Numbers] = None,
         update_every: int = 1,
-        dtype: Optional[torch.dtype] = None,
-        average_dtype: torch.dtype = torch.float32,
+        dtype: Optional[DType] = None,
+        average_dtype: Union[DType, Literal["f64", "float64"]] = "f32",
         compensate: bool = True,
         device: "Optional[Union[str, torch.device]]" = None,
         prefix: str = "snapshot",
         unit: str = "steps",
-        on_error: str = "raise",
+        on_error: Literal["raise", "warn"] = "raise",
         replace: bool = False,
         module: Optional[str] = None,
-        include: Union[str, Iterable[str], None] = None,
-        exclude: Union[str, Iterable[str], None] = None,
+        include: Optional[Texts] = None,
+        exclude: Optional[Texts] = None,
         trainable_only: bool = False,
     ) -> None:
         options = _read_options(
             widths, design, every, times, update_every, dtype, average_dtype, on_error, unit, include, exclude, trainable_only
         )  # fmt: skip
-        self._choice, self.widths, self._gammas, self.every, times, self.update_every, self.dtype, self.unit = options
-        self.times = frozenset(times)
+        self._choice, self.widths, self._gammas, self.every, steps, self.update_every = options[:6]
+        self.dtype, self.average_dtype, self.unit = options[6:]
+        self.times = frozenset(steps)
         self.model, self.dir = _find_module(model, module), os.fspath(dir)
-        self.average_dtype, self.prefix, self.on_error, self.replace = average_dtype, prefix, on_error, replace
+        self.prefix, self.on_error, self.replace = prefix, on_error, replace
         self.n_steps = self._n_updated = 0
         self.run_id = uuid.uuid4().hex
         self._device = device
-        self.compensate = compensate and average_dtype == torch.float32
+        self.compensate = compensate and self.average_dtype == torch.float32
         self.is_writer = _rank() == 0
         self._kinds: Dict[str, str] = {}  # the tensors that are recorded, by name
         self._first: Dict[str, str] = {}  # the first name of each averaged tensor
@@ -610,6 +619,9 @@ class Recorder:
             self.save()
         self._is_closed = True
 
+    def __repr__(self) -> str:
+        return f"<posthocema.torch.Recorder: step {self.n_steps}, widths {self.widths}, {len(self._kinds)} tensors, to {self.dir}>"
+
     def __enter__(self) -> "Recorder":
         return self
 
@@ -710,22 +722,24 @@ class Recorder:
 
     # ---- Evaluation ----
 
-    def average(self, width: Optional[float] = None, dtype: Optional[torch.dtype] = None) -> Dict[str, torch.Tensor]:
+    def average(self, width: Optional[float] = None, dtype: Optional[DType] = None) -> Dict[str, torch.Tensor]:
         """The tensors of an average, default the first, by name; those of sharded parameters are sharded.
 
         Names that share a tensor share one here, too. dtype: default that of the averages.
         """
         if not self._keeps:
             raise UsageError("average: rank 0 alone has averages")
+        kept = {**_SNAPSHOT_DTYPES, **_AVERAGE_DTYPES}[c.dtype(dtype) or "f32"] if dtype else None
         entries = self._entries(self.model)
-        found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), dtype).items()}
+        found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), kept).items()}
         return {name: found[first] for name, first in self._first.items()}
 
     def _index(self, width: Optional[float]) -> int:
-        wanted = self.widths[0] if width is None else width
-        if wanted not in self.widths:
-            raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
-        return self.widths.index(wanted)
+        wanted = self.widths[0] if width is None else c.real("width", width)
+        for k, known in enumerate(self.widths):
+            if math.isclose(known, wanted, rel_tol=1e-6):
+                return k
+        raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
 
     def _sums(self, k: int, dtype: Optional[torch.dtype] = None) -> Dict[str, torch.Tensor]:
         """The parts of this process of an average, with their residuals."""

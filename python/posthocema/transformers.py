@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional
 
 import torch
 from transformers import TrainerCallback
 
 from ._files import write_files
-from .averages import log
+from .averages import Numbers, log
 from .errors import InputsError
 from .torch import Recorder, prepare
 
@@ -32,7 +32,7 @@ class TransformersRecorder(TrainerCallback):
 
     def __init__(
         self,
-        widths: Optional[Sequence[float]] = None,
+        widths: Optional[Numbers] = None,
         *,
         dir: "Optional[str | os.PathLike[str]]" = None,
         resume_from: "Optional[str | os.PathLike[str]]" = None,

@@ -3,8 +3,10 @@
 
     tests/python/test_api.py PROGRAM LIBRARY [--no-numpy] [TEST...]      TEST: Memory, Memory.test_cycles_leak_nothing
 """
+import contextlib
 import copy
 import ctypes
+import errno
 import inspect
 import json
 import logging
@@ -543,12 +545,17 @@ class Closing(Case):
             plan.read_into(0, 0, plan.tensors()[0].name)
         self.assertEqual(bytes(kept), data)
 
-    def test_objects_are_not_copied(self):
-        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
-            for made in (series, plan):
-                for copied in (copy.deepcopy, pickle.dumps):
-                    with self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
-                        copied(made)
+    def test_copies_are_opened_again(self):
+        with ph.open(self.run_dir, last=6) as series, series.plan((w / 100 for w in (8, 12)), at=[2048, 4096]) as plan:
+            with contextlib.chdir(self.run_dir) if hasattr(contextlib, "chdir") else contextlib.nullcontext():
+                for made in (copy.deepcopy(series), pickle.loads(pickle.dumps(series))):
+                    self.assertEqual(made.snapshots, series.snapshots)
+                for made in (copy.deepcopy(plan), pickle.loads(pickle.dumps(plan))):
+                    self.assertEqual(made.targets, plan.targets)
+                    self.assertEqual(made.state_dict(3, kind="buffer"), plan.state_dict(3, kind="buffer"))
+            made.close()
+            with self.assertRaisesRegex(ValueError, "is closed"):
+                pickle.dumps(made)
             twin = copy.copy(plan)
             twin.close()
             self.assertGreater(len(plan.state_dict(kind="buffer")), 0)
@@ -621,8 +628,10 @@ class Integers(Case):
                 ("threads: expected 0 or more, found -1", lambda: plan.run(out, threads=-1)),
                 ("threads: expected at most 4294967295", lambda: plan.run(out, threads=2**32)),
                 ("threads: expected 0 or more, found -1", lambda: plan.state_dict(threads=-1, kind="buffer")),
-                ("target: expected 0 or more, found -1", lambda: plan.state_dict(-1, kind="buffer")),
-                ("target: expected 0 to 0, found 1", lambda: plan.tensor(name, 1, kind="buffer")),
+                ("target: expected an index below 1 .*, found -2", lambda: plan.state_dict(-2, kind="buffer")),
+                ("target: expected an index below 1 .*, found 1", lambda: plan.tensor(name, 1, kind="buffer")),
+                ("target: expected an index or one of the widths 0.1, found 0.15", lambda: plan.state_dict(0.15, kind="buffer")),
+                ("target: .* found True", lambda: plan.state_dict(True, kind="buffer")),
                 ("target: expected at most", lambda: next(plan.iterate(huge, kind="buffer"))),
                 ("address: expected 0 or more", lambda: plan.read_into(-1, 4, name)),
                 ("size: expected at most", lambda: plan.read_into(0, huge, name)),
@@ -643,10 +652,10 @@ class Integers(Case):
             kinds = [
                 ("every: expected an integer, found True", lambda: ph.open(self.run_dir, every=True)),
                 ("last: expected an integer, found 2.0", lambda: ph.open(self.run_dir, last=2.0)),
-                ("target: expected an integer, found 0.15", lambda: plan.state_dict(0.15, kind="buffer")),
+                ("target: expected a number, found '0.1'", lambda: plan.state_dict("0.1", kind="buffer")),
                 ("model: expected an integer, found '3'", lambda: ph.design(1000, "3", 0.1, disk_bytes=1000)),
                 ("to: expected a number, found '7'", lambda: ph.open(self.run_dir, to="7")),
-                ("at: expected a number, found '24'", lambda: series.plan(0.1, at="24")),
+                ("at: expected a number, found '24'", lambda: series.plan(0.1, at=["24"])),
             ]  # fmt: skip
             for message, call in kinds:
                 with self.assertRaisesRegex(TypeError, message):
@@ -666,6 +675,104 @@ class Integers(Case):
             self.assertEqual(len(series.plan(numpy.array([0.1, 0.2]))), 2)
         found = ph.design(numpy.int64(1000), numpy.int32(1000), numpy.array([0.1]), disk_bytes=numpy.uint64(10**6))
         self.assertEqual(found.model_elements, 1000)
+
+
+class Tastes(Case):
+    """What a user of Python expects without reading."""
+
+    def test_texts_are_lists_as_those_of_the_program(self):
+        listed = "0.05:0.25:0.05,0.07"
+        with ph.open(self.run_dir) as series, series.plan(listed, at="2048,4096") as plan:
+            found = json.loads(phema("weights", "-q", "--json", "--sigma-rel", listed, "--at", "2048,4096", "run", cwd=self.dir))
+            self.assertEqual([t.sigma_rel for t in plan], [t["sigma_rel"] for t in found["targets"]])
+            self.assertEqual([t.sigma_rel for t in plan[:6]], [0.05, 0.1, 0.15, 0.2, 0.25, 0.07])
+            for wrong in ("0.05:0.25:0.03", "0.1:0.2:0", "0.1,,0.2", "0.1:0.2", "x", "0.05:nan:0.1", "0.1:0.2:1e-9"):
+                with self.assertRaisesRegex(ph.UsageError, "sigma_rel: "):
+                    series.plan(wrong)
+            scores = ph.search(series, lambda path: 1.0, "0.05:0.1").scores
+            self.assertEqual([s.sigma_rel for s in scores], [s.sigma_rel for s in ph.search(series, lambda path: 1.0, [0.05, 0.1]).scores])
+            for wrong in ("0.05:0.1:0.05", 0.1, (0.1,)):
+                with self.assertRaisesRegex(ph.UsageError, "sigma_rel: "):
+                    ph.search(series, lambda path: 1.0, wrong)
+
+    def test_series_and_plans_are_sequences_of_what_they_hold(self):
+        with ph.open(self.run_dir) as series, series.plan([0.1, 0.15], at=[2048, 4096]) as plan, series.plan("0.1,0.15") as one:
+            self.assertEqual([*series], series.snapshots)
+            self.assertEqual((series[-1], series[1:3]), (series.snapshots[-1], series.snapshots[1:3]))
+            self.assertEqual(([*plan], plan[3], plan[-1], plan[1:]), (plan.targets, plan.targets[3], plan.targets[3], plan.targets[1:]))
+            self.assertEqual((one[0.15], one[one[1]]), (one.targets[1], one.targets[1]))
+            self.assertEqual(plan[2:], one.targets[:0] + plan.targets[2:])
+            self.assertNotEqual(plan[0], plan[1])
+            self.assertEqual(len({*plan, *pickle.loads(pickle.dumps(plan.targets))}), 4)
+            for wrong in (4, -5, 0.2, 0.15, one[0]):
+                with self.assertRaises(IndexError):
+                    plan[wrong]
+            self.assertEqual(one.state_dict(0.15, kind="buffer"), one.state_dict(1, kind="buffer"))
+            self.assertEqual(repr(one)[:76], "<posthocema.Plan: 2 targets from 16 snapshots, labels fits: 0.1, 0.15>")
+            self.assertIn("<td>power:sigma=0.15</td>", one._repr_html_())
+            self.assertEqual(series._repr_html_().count("<tr>"), 17)
+            self.assertNotIn("weights", repr(one[0]))
+            with self.assertRaisesRegex(KeyError, "no tensor 'blocks.0.wieght' among 8, such as blocks.0.weight"):
+                one.tensor("blocks.0.wieght", kind="buffer")
+
+    def test_dtypes_have_the_names_of_all_libraries(self):
+        names = ["f16", "F16", "float16", *([__import__("numpy").float16, __import__("numpy").dtype("float16")] if HAS_NUMPY else [])]
+        with contextlib.suppress(ImportError):
+            names.append(__import__("torch").float16)
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            for i, name in enumerate(names):
+                self.assertEqual({t.dtype for t in plan.tensors(name)}, {"F16"})
+                (path,) = plan.run(self.dir / f"dtype{i}.safetensors", dtype=name).paths
+                self.assertEqual({t[0] for t in tensors_of(path).values()}, {"F16"})
+            for wrong in ("f64", "int8", 3):
+                with self.assertRaisesRegex(ph.UsageError, "dtype: '.*' is not one of"):
+                    plan.tensors(wrong)
+
+    def test_none_is_the_default(self):
+        with ph.open(self.run_dir, last=None, to=None, update_every=None) as series, series.plan(0.1, max_error=None) as plan:
+            self.assertEqual(len(series), 16)
+            plan.state_dict(kind="buffer", threads=None)
+        for wrong, call in ((-1, ph.sigma_rel), (0.5, ph.gamma)):
+            with self.assertRaises(ph.TargetError):
+                call(wrong)
+        with self.assertRaisesRegex(TypeError, "sigma_rel: expected a number"):
+            ph.gamma("0.1")
+
+    def test_errors_of_the_system_are_those_of_python(self):
+        with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
+            out = self.dir / "there.safetensors"
+            plan.run(out)
+            cases = [
+                (ph.FileError, FileNotFoundError, errno.ENOENT, "nowhere", lambda: ph.open("nowhere")),
+                (ph.FileError, FileNotFoundError, errno.ENOENT, "nowhere", lambda: ph.Design.load("nowhere")),
+                (ph.OutputError, FileExistsError, errno.EEXIST, str(out), lambda: plan.run(out)),
+            ]
+            for kind, system, number, filename, call in cases:
+                with self.assertRaises(kind) as caught:
+                    call()
+                found = caught.exception
+                for error in (found, pickle.loads(pickle.dumps(found)), copy.copy(found)):
+                    self.assertIsInstance(error, system)
+                    self.assertIsInstance(error, kind)
+                    self.assertEqual((error.errno, error.filename, str(error)), (number, filename, str(found)))
+                    self.assertTrue(str(error).startswith(filename + ": "), str(error))
+            (self.dir / "broken").mkdir()
+            (self.dir / "broken/a-0000001-0.050.safetensors").write_bytes(b"no header")
+            with self.assertRaises(ph.FileError) as caught:
+                ph.open(self.dir / "broken")
+            self.assertEqual((caught.exception.errno, caught.exception.filename), (None, None))
+            with self.assertRaisesRegex(FileExistsError, "replace=True replaces it"):
+                plan.run(out)
+
+    def test_progress_may_show_itself(self):
+        program = "import sys, posthocema as ph\n"
+        for setting in ("", "sys.modules['tqdm'] = sys.modules['tqdm.auto'] = None\n"):
+            text = program + setting + "ph.open('run').plan(0.1).run('shown.safetensors', progress=True, replace=True)"
+            environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+            done = subprocess.run([sys.executable, "-c", text], cwd=self.dir, env=environment, stderr=subprocess.PIPE, check=True)
+            lines = done.stderr.decode().replace("\r", "\n").split("\n")
+            self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+            self.assertRegex(lines[-2], "100 ?%")
 
 
 class Designs(Case):
@@ -707,7 +814,7 @@ class Designs(Case):
         for options in ({}, {"model": 5, "params": 5}):
             with self.assertRaisesRegex(ph.UsageError, "params: expected this or model, found (neither|both)"):
                 ph.design(until=1000, sigma_rel=0.1, disk_bytes=10**6, **options)
-        for wrong in ("0.1", "a:b", "0.2:0.1", "0.1:0.2:0.3"):
+        for wrong in ("a:b", "0.2:0.1", "0.1:0.2:0.3", "0.1,", ""):
             with self.assertRaises(ph.UsageError):
                 ph.design(**{**self.OPTIONS, "sigma_rel": wrong})
 

@@ -765,6 +765,17 @@ class Recording(unittest.TestCase):
             plan.load_into(model, strict=False)
             self.assertTrue(torch.equal(model[1].weight, plan.tensor("0.weight", kind="torch")))
 
+    def test_options_may_be_written_in_several_ways(self):
+        model = torch.nn.Linear(2, 2)
+        for i, (dtype, widths, times) in enumerate((("f16", "0.05,0.1", "2:6:2"), (torch.float16, (w / 100 for w in (5, 10)), (2, 4, 6)))):
+            recorder = Recorder(model, widths, dir=self.dir / str(i), times=times, dtype=dtype, average_dtype="float64")
+            self.assertEqual((recorder.widths, recorder.times), ((0.05, 0.1), {2, 4, 6}))
+            self.assertEqual((recorder.dtype, recorder.average_dtype), (torch.float16, torch.float64))
+            self.walk(recorder, 2)
+            self.assertEqual(recorder.average(0.1, "bf16")["weight"].dtype, torch.bfloat16)
+            expected = f"<posthocema.torch.Recorder: step 2, widths (0.05, 0.1), 2 tensors, to {self.dir / str(i)}>"
+            self.assertEqual(repr(recorder), expected)
+
     def test_an_average_fits_a_model_of_the_same_names_only(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2))
         recorder = Recorder(model, 0.1, dir=self.dir, every=0)
