@@ -432,6 +432,13 @@ posthoc_ema_read(const struct posthoc_ema_plan *plan, size_t j, size_t i,
                  const struct posthoc_ema_read_options *options, void *data, size_t size,
                  struct posthoc_ema_error *error);
 
+/* Makes tensor i of every target, as posthoc_ema_read does of one, in one pass over the snapshots.
+ *   data  [n_targets] out: [size] each */
+POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
+posthoc_ema_read_all(const struct posthoc_ema_plan *plan, size_t i,
+                     const struct posthoc_ema_read_options *options, void *const *data, size_t size,
+                     struct posthoc_ema_error *error);
+
 /* ---- Search ---- */
 
 /* The search of the command: first a grid of widths, then widths around the best one. */

@@ -166,14 +166,15 @@ void phema_verification_clear(struct phema_verification *verification);
 
 /* ---- One tensor ---- */
 
-/* Makes tensor i of target j in memory: the bytes that phema_synth_run writes, in C order. Nothing
- * else is read, except that compressed snapshots are decompressed up to the tensor.
- *   data     out: [bytes of the tensor in dtype] undefined after a failure
+/* Makes tensor i of n targets from target j on in memory: the bytes that phema_synth_run writes, in
+ * C order. Nothing else is read, except that compressed snapshots are decompressed up to the tensor.
+ *   data     [n] out: [bytes of the tensor in dtype] each; undefined after a failure
  *   dtype    as phema_output_dtype says
  *   options  of those the sums, the overflow rule, the reading, the threads and the limit of memory
  * The failures of phema_synth_run, without those of outputs. */
-PHEMA_FALLIBLE phema_synth_tensor(void *data, const struct phema_plan *plan, size_t j, size_t i,
-                                  enum phema_dtype dtype, const struct phema_synth_options *options,
+PHEMA_FALLIBLE phema_synth_tensor(void *const *data, const struct phema_plan *plan, size_t j,
+                                  size_t n, size_t i, enum phema_dtype dtype,
+                                  const struct phema_synth_options *options,
                                   struct phema_error *err);
 
 /* ---- Forecast of a run ---- */

@@ -25,6 +25,7 @@ from .averages import (
     gamma,
     open,
     sigma_rel,
+    synth,
     weights,
 )
 from .design import Design, design
@@ -72,5 +73,6 @@ __all__ = [
     "open",
     "search",
     "sigma_rel",
+    "synth",
     "weights",
 ]

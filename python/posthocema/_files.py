@@ -6,11 +6,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import re
 import secrets
 import shutil
-from typing import Any, Callable, Iterator, List, Mapping
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from .errors import Error, OutputError, of_system
 
@@ -74,6 +75,33 @@ def _publish(partial: str, path: str, replace: bool) -> None:
         os.rename(partial, path)
     else:
         os.unlink(partial)
+
+
+def write_header(file: Any, tensors: Iterable[Tuple[str, str, Sequence[int], int]], metadata: Mapping[str, str]) -> None:
+    """The beginning of a safetensors file: names, dtypes, shapes and sizes of the data that follow."""
+    header: Dict[str, Any] = {"__metadata__": dict(metadata)}
+    at = 0
+    for name, dtype, shape, size in tensors:
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+
+
+def publish_directory(partial: str, path: str, run: str = "") -> None:
+    """Gives a directory its name, in place of one that may be replaced."""
+    old = partial_of(path, run)
+    sync_directory(partial)
+    if os.path.lexists(path):
+        os.rename(path, old)
+    os.rename(partial, path)  # fails where a directory with files has appeared
+    sync_directory(os.path.dirname(path) or ".")
+    if os.path.isdir(old) and not os.path.islink(old):
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(old)
 
 
 def write_files(

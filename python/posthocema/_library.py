@@ -94,268 +94,141 @@ class _Sized(_Checked):
         self.size = ctypes.sizeof(self)
 
 
+def _members(*groups: "tuple[Any, str]") -> "List[tuple[str, Any]]":
+    """The members of a struct, of groups of one type."""
+    return [(name, kind) for kind, names in groups for name in names.split()]
+
+
 class ErrorMessage(Structure):
     _fields_ = [("message", c_char * 1024)]
 
 
 class SeriesOptions(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("layout", c_char_p),
-        ("name_regex", c_char_p),
-        ("unit", c_char_p),
-        ("key", c_char_p),
-        ("input_sigmas", POINTER(c_double)),
-        ("n_input_sigmas", c_size_t),
-        ("input_profiles", POINTER(c_char_p)),
-        ("n_input_profiles", c_size_t),
-        ("update_every", c_uint64),
-        ("from_", c_double),
-        ("to", c_double),
-        ("every", c_uint64),
-        ("last", c_uint64),
-        ("includes", POINTER(c_char_p)),
-        ("excludes", POINTER(c_char_p)),
-        ("n_includes", c_size_t),
-        ("n_excludes", c_size_t),
-        ("allow_globals", POINTER(c_char_p)),
-        ("n_allow_globals", c_size_t),
-        ("resets", POINTER(c_char_p)),
-        ("n_resets", c_size_t),
-        ("time_offset", c_double),
-        ("use", c_char_p),
-        ("run", c_char_p),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_char_p, "layout name_regex unit key"), (POINTER(c_double), "input_sigmas"),
+        (c_size_t, "n_input_sigmas"), (POINTER(c_char_p), "input_profiles"), (c_size_t, "n_input_profiles"),
+        (c_uint64, "update_every"), (c_double, "from_ to"), (c_uint64, "every last"),
+        (POINTER(c_char_p), "includes excludes"), (c_size_t, "n_includes n_excludes"),
+        (POINTER(c_char_p), "allow_globals"), (c_size_t, "n_allow_globals"), (POINTER(c_char_p), "resets"),
+        (c_size_t, "n_resets"), (c_double, "time_offset"), (c_char_p, "use run"),
+    )  # fmt: skip
 
 
 class SeriesInfo(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("layout", c_char_p),
-        ("unit", c_char_p),
-        ("n_snapshots", c_size_t),
-        ("n_tensors", c_size_t),
-        ("n_averaged", c_size_t),
-        ("n_notes", c_size_t),
-        ("notes", POINTER(c_char_p)),
-        ("times", c_char_p),
-        ("field", c_char_p),
-        ("n_sets", c_size_t),
-        ("n_left_out", c_size_t),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_char_p, "layout unit"), (c_size_t, "n_snapshots n_tensors n_averaged n_notes"),
+        (POINTER(c_char_p), "notes"), (c_char_p, "times field"), (c_size_t, "n_sets n_left_out"),
+    )  # fmt: skip
 
 
 class SetInfo(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("name", c_char_p),
-        ("role", c_char_p),
-        ("by", c_char_p),
-        ("margin", c_double),
-    ]
+    _fields_ = _members((c_size_t, "size"), (c_char_p, "name role by"), (c_double, "margin"))
 
 
 class LeftOutInfo(_Sized):
-    _fields_ = [("size", c_size_t), ("file", c_char_p), ("reason", c_char_p)]
+    _fields_ = _members((c_size_t, "size"), (c_char_p, "file reason"))
 
 
 class SnapshotInfo(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("file", c_char_p),
-        ("named_time", c_double),
-        ("time", c_double),
-        ("sigma_rel", c_double),
-        ("gamma", c_double),
-        ("profile", c_char_p),
-        ("bytes", c_uint64),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_char_p, "file"), (c_double, "named_time time sigma_rel gamma"), (c_char_p, "profile"),
+        (c_uint64, "bytes"),
+    )  # fmt: skip
 
 
 class PlanOptions(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("sigma_rels", POINTER(c_double)),
-        ("n_sigma_rels", c_size_t),
-        ("profiles", POINTER(c_char_p)),
-        ("n_profiles", c_size_t),
-        ("ats", POINTER(c_double)),
-        ("n_ats", c_size_t),
-        ("rules", POINTER(c_char_p)),
-        ("n_rules", c_size_t),
-        ("metric", c_char_p),
-        ("max_error", c_double),
-        ("max_ram_bytes", c_uint64),
-        ("checks", c_char_p),
-        ("schedule", c_char_p),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (POINTER(c_double), "sigma_rels"), (c_size_t, "n_sigma_rels"),
+        (POINTER(c_char_p), "profiles"), (c_size_t, "n_profiles"), (POINTER(c_double), "ats"), (c_size_t, "n_ats"),
+        (POINTER(c_char_p), "rules"), (c_size_t, "n_rules"), (c_char_p, "metric"), (c_double, "max_error"),
+        (c_uint64, "max_ram_bytes"), (c_char_p, "checks schedule"),
+    )  # fmt: skip
 
 
 class PlanInfo(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("metric", c_char_p),
-        ("n_snapshots", c_size_t),
-        ("n_targets", c_size_t),
-        ("n_tensors", c_size_t),
-        ("verdict", c_char_p),
-        ("reason", c_char_p),
-        ("suspect", c_size_t),
-        ("n_warnings", c_size_t),
-        ("warnings", POINTER(c_char_p)),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_char_p, "metric"), (c_size_t, "n_snapshots n_targets n_tensors"),
+        (c_char_p, "verdict reason"), (c_size_t, "suspect n_warnings"), (POINTER(c_char_p), "warnings"),
+    )  # fmt: skip
 
 
 class TargetInfo(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("named_time", c_double),
-        ("time", c_double),
-        ("sigma_rel", c_double),
-        ("gamma", c_double),
-        ("profile", c_char_p),
-        ("weights", POINTER(c_double)),
-        ("predicted_error", c_double),
-        ("profile_error", c_double),
-        ("norm1", c_double),
-        ("norm2", c_double),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_double, "named_time time sigma_rel gamma"), (c_char_p, "profile"),
+        (POINTER(c_double), "weights"), (c_double, "predicted_error profile_error norm1 norm2"),
+    )  # fmt: skip
 
 
 class TensorInfo(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("name", c_void_p),
-        ("name_size", c_size_t),
-        ("dtype", c_char_p),
-        ("shape", POINTER(c_uint64)),
-        ("rank", c_size_t),
-        ("bytes", c_uint64),
-        ("is_averaged", c_int),
-        ("same_as", c_size_t),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_void_p, "name"), (c_size_t, "name_size"), (c_char_p, "dtype"),
+        (POINTER(c_uint64), "shape"), (c_size_t, "rank"), (c_uint64, "bytes"), (c_int, "is_averaged"),
+        (c_size_t, "same_as"),
+    )  # fmt: skip
 
 
 class ProgressInfo(Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("done_bytes", c_uint64),
-        ("total_bytes", c_uint64),
-        ("elapsed_s", c_double),
-        ("tensor", c_void_p),
-        ("tensor_size", c_size_t),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_uint64, "done_bytes total_bytes"), (c_double, "elapsed_s"), (c_void_p, "tensor"),
+        (c_size_t, "tensor_size"),
+    )  # fmt: skip
 
 
 ProgressCallback = CFUNCTYPE(c_int, c_void_p, POINTER(ProgressInfo))
 
 
 class ReadOptions(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("dtype", c_char_p),
-        ("overflow", c_char_p),
-        ("io", c_char_p),
-        ("threads", c_uint),
-        ("progress", ProgressCallback),
-        ("context", c_void_p),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_char_p, "dtype overflow io"), (c_uint, "threads"), (ProgressCallback, "progress"),
+        (c_void_p, "context"),
+    )  # fmt: skip
 
 
 class RunOptions(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("into", c_char_p),
-        ("dtype", c_char_p),
-        ("overflow", c_char_p),
-        ("io", c_char_p),
-        ("shard_bytes", c_uint64),
-        ("level", c_int),
-        ("replaces", Flag),
-        ("skips_sync", Flag),
-        ("drops_cache", Flag),
-        ("verifies", Flag),
-        ("refuses_nan", Flag),
-        ("threads", c_uint),
-        ("progress", ProgressCallback),
-        ("context", c_void_p),
-        ("input_hash", c_char_p),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_char_p, "into dtype overflow io"), (c_uint64, "shard_bytes"), (c_int, "level"),
+        (Flag, "replaces skips_sync drops_cache verifies refuses_nan"), (c_uint, "threads"),
+        (ProgressCallback, "progress"), (c_void_p, "context"), (c_char_p, "input_hash"),
+    )  # fmt: skip
 
 
 class RunResult(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("read_bytes", c_uint64),
-        ("written_bytes", c_uint64),
-        ("elapsed_s", c_double),
-        ("n_nan", c_uint64),
-        ("n_inf", c_uint64),
-        ("n_overflow", c_uint64),
-        ("n_averaged", c_size_t),
-        ("n_copied", c_size_t),
-        ("n_constant", c_size_t),
-        ("peak_anonymous_bytes", c_uint64),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_uint64, "read_bytes written_bytes"), (c_double, "elapsed_s"),
+        (c_uint64, "n_nan n_inf n_overflow"), (c_size_t, "n_averaged n_copied n_constant"),
+        (c_uint64, "peak_anonymous_bytes"),
+    )  # fmt: skip
 
 
 class SearchOptions(_Sized):
     _parameters = {"n_coarse": "coarse", "from_": "sigma_rel", "to": "sigma_rel"}
-    _fields_ = [
-        ("size", c_size_t),
-        ("from_", c_double),
-        ("to", c_double),
-        ("n_coarse", c_size_t),
-        ("tolerance", c_double),
-        ("noise", c_double),
-        ("maximizes", Flag),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_double, "from_ to"), (c_size_t, "n_coarse"), (c_double, "tolerance noise"),
+        (Flag, "maximizes"),
+    )  # fmt: skip
 
 
 class DesignOptions(_Sized):
     _parameters = {"model_elements": "model"}
-    _fields_ = [
-        ("size", c_size_t),
-        ("until", c_double),
-        ("model_elements", c_uint64),
-        ("disk_bytes", c_uint64),
-        ("max_error", c_double),
-        ("sigma_rels", POINTER(c_double)),
-        ("n_sigma_rels", c_size_t),
-        ("ats", POINTER(c_double)),
-        ("n_ats", c_size_t),
-        ("after", c_double),
-        ("max_widths", c_size_t),
-        ("dtype", c_char_p),
-        ("motion", c_char_p),
-        ("is_even", Flag),
-        ("from_", c_double),
-        ("to", c_double),
-        ("input_sigmas", POINTER(c_double)),
-        ("n_input_sigmas", c_size_t),
-        ("like", c_void_p),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size"), (c_double, "until"), (c_uint64, "model_elements disk_bytes"), (c_double, "max_error"),
+        (POINTER(c_double), "sigma_rels"), (c_size_t, "n_sigma_rels"), (POINTER(c_double), "ats"), (c_size_t, "n_ats"),
+        (c_double, "after"), (c_size_t, "max_widths"), (c_char_p, "dtype motion"), (Flag, "is_even"),
+        (c_double, "from_ to"), (POINTER(c_double), "input_sigmas"), (c_size_t, "n_input_sigmas"), (c_void_p, "like"),
+    )  # fmt: skip
 
 
 class DesignInfo(_Sized):
-    _fields_ = [
-        ("size", c_size_t),
-        ("n_widths", c_size_t),
-        ("widths", POINTER(c_double)),
-        ("gammas", POINTER(c_double)),
-        ("n_times", c_size_t),
-        ("times", POINTER(c_double)),
-        ("dtype", c_char_p),
-        ("disk_bytes", c_uint64),
-        ("worst_error", c_double),
-        ("worst_sigma_rel", c_double),
-        ("worst_time", c_double),
-    ]
+    _fields_ = _members(
+        (c_size_t, "size n_widths"), (POINTER(c_double), "widths gammas"), (c_size_t, "n_times"),
+        (POINTER(c_double), "times"), (c_char_p, "dtype"), (c_uint64, "disk_bytes"),
+        (c_double, "worst_error worst_sigma_rel worst_time"),
+    )  # fmt: skip
 
 
 class Profile(_Checked):
     _parameters = {"t": "time"}
-    _fields_ = [("gamma", c_double), ("t", c_double), ("update_every", c_uint64)]
+    _fields_ = _members((c_double, "gamma t"), (c_uint64, "update_every"))
 
 
 def _candidates() -> List[str]:
@@ -410,6 +283,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "plan_target": [c_void_p, c_size_t, POINTER(TargetInfo)],
     "plan_tensor": [c_void_p, c_size_t, c_char_p, POINTER(TensorInfo)],
     "read": [c_void_p, c_size_t, c_size_t, POINTER(ReadOptions), c_void_p, c_size_t],
+    "read_all": [c_void_p, c_size_t, POINTER(ReadOptions), POINTER(c_void_p), c_size_t],
     "run": [c_void_p, c_char_p, POINTER(RunOptions), POINTER(RunResult)],
     "search_next": [
         POINTER(c_double),

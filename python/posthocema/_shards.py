@@ -4,7 +4,6 @@ distributed checkpoint per width."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -12,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
 
-from ._files import create, lock, naming, partial_of, sync_directory
+from ._files import create, lock, naming, partial_of, publish_directory
 from ._snapshot_files import Item, is_too_large
 from .errors import InputsError, OutputError
 
@@ -100,21 +99,6 @@ def _prepare(partial: str, metadata: Mapping[str, str]) -> int:
     return held
 
 
-def _publish(partial: str, path: str, run: str) -> None:
-    """Gives the checkpoint its name, in place of one that may be replaced."""
-    old = partial_of(path, run)
-    sync_directory(partial)
-    if os.path.lexists(path):
-        os.rename(path, old)
-    os.rename(partial, path)  # fails where a directory with files has appeared
-    sync_directory(os.path.dirname(path) or ".")
-    if os.path.isdir(old) and not os.path.islink(old):
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            os.unlink(old)
-
-
 def _save(state: Dict[str, Any], partial: str, path: str) -> None:
     """Every process writes its part; the failure of one is that of all."""
     import torch.distributed.checkpoint as dcp
@@ -152,7 +136,7 @@ def write_all(files: Mapping[str, Tuple[Tensors, Mapping[str, str]]], run: str) 
         try:
             for path, partial in partials.items() if is_writer else ():
                 with naming(path):
-                    _publish(partial, path, run)
+                    publish_directory(partial, path, run)
         except OSError as error:
             failure = error
         agree(failure)

@@ -8,10 +8,11 @@ import json
 import os
 import re
 import stat
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
+from ._files import write_header
 from .errors import InputsError, OutputError
 
 _NAMES = {
@@ -42,24 +43,18 @@ class Contents:
     """The tensors of one file by name."""
 
     def __init__(self, tensors: Mapping[str, Item], metadata: Mapping[str, str]) -> None:
-        self._header: Dict[str, Any] = {"__metadata__": dict(metadata)}
-        self._tensors: List[Tuple[str, Item]] = []
         sizes = {name: torch.empty(0, dtype=item.dtype).element_size() for name, item in tensors.items()}
-        at = 0
-        for name in sorted(tensors, key=lambda name: (-sizes[name], name)):  # aligned without gaps
-            tensor, dtype, _ = tensors[name]
+        self._metadata = metadata
+        self._tensors = sorted(tensors.items(), key=lambda pair: (-sizes[pair[0]], pair[0]))  # aligned without gaps
+        self._header: List[Tuple[str, str, Sequence[int], int]] = []
+        for name, (tensor, dtype, _) in self._tensors:
             if dtype not in _NAMES:
                 raise InputsError(f"'{name}': {dtype} cannot be written")
-            end = at + tensor.numel() * sizes[name]
-            self._header[name] = {"dtype": _NAMES[dtype], "shape": list(tensor.shape), "data_offsets": [at, end]}
-            self._tensors.append((name, tensors[name]))
-            at = end
+            self._header.append((name, _NAMES[dtype], tensor.shape, tensor.numel() * sizes[name]))
 
     def write(self, file: Any) -> None:
         """Writes header and tensors, one tensor in memory at a time."""
-        text = json.dumps(self._header, ensure_ascii=False, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)
-        file.write(len(text).to_bytes(8, "little") + text)
+        write_header(file, self._header, self._metadata)
         for name, item in self._tensors:
             value = item.value().detach()
             written = value.to("cpu", item.dtype).contiguous()

@@ -8,6 +8,7 @@ import ctypes
 import dataclasses
 import difflib
 import html
+import inspect
 import logging
 import math
 import os
@@ -19,7 +20,7 @@ from typing import (
     overload,
 )  # fmt: skip
 
-from . import _library as c
+from . import _library as c, _pretrained
 from .errors import Cancelled, TargetError, UsageError, error_of
 
 if TYPE_CHECKING:
@@ -691,10 +692,16 @@ class Plan(_Handle):
 
         Ctrl-C ends it within a tenth of a second; the memory then holds nothing of use.
         """
-        info = self._find(name, dtype)
-        owned = self._held
-        target = self._index(target)
-        address, size = c.integer("address", ctypes.c_void_p, address), c.integer("size", ctypes.c_size_t, size)
+        index, address = self._index(target), c.integer("address", ctypes.c_void_p, address)
+        self._read(self._find(name, dtype), index, address, size, dtype=dtype, overflow=overflow, io=io, threads=threads)
+
+    def _read(
+        self, info: TensorInfo, target: Optional[int], places: Any, size: int, *, dtype: Any, overflow: Any = None, io: Any = None,
+        threads: Any = None,
+    ) -> None:  # fmt: skip
+        """Makes a tensor of a target at an address, or of all targets at an array of them."""
+        owned, size = self._held, c.integer("size", ctypes.c_size_t, size)
+        function, which = ("read_all", (info.index,)) if target is None else ("read", (target, info.index))
         while True:
             signals = _Signals()
             options = c.ReadOptions(
@@ -702,12 +709,29 @@ class Plan(_Handle):
                 progress=c.ProgressCallback(signals.stops),
             )  # fmt: skip
             with owned.alone(), signals:
-                status, message = c.status_of("read", owned, target, info.index, ctypes.byref(options), address, size)
+                status, message = c.status_of(function, owned, *which, ctypes.byref(options), places, size)
             if status != Cancelled.status:
                 break
             # by a signal whose handler raised nothing: the tensor is still wanted
         if status:
             raise error_of(status, message)
+
+    def _arrays(self, info: TensorInfo, target: Optional[int], kind: str, options: Dict[str, Any]) -> List[Any]:
+        """A tensor of a target, or of all of them."""
+        n = len(self) if target is None else 1
+        arrays, addresses = zip(*(_allocate(info, kind) for _ in range(n)))
+        places = addresses[0] if target is not None else (ctypes.c_void_p * n)(*addresses)
+        self._read(info, target, places, info.bytes, **options)
+        return list(arrays)
+
+    def _states(self, target: Optional[int], kind: str, options: Dict[str, Any]) -> List[Dict[str, Any]]:
+        infos = self.tensors(options["dtype"])
+        made: Dict[int, List[Any]] = {}
+        for info in infos:
+            is_tied = info.same_as in made and made[info.same_as][0].shape == info.shape
+            made[info.index] = made[info.same_as] if is_tied else self._arrays(info, target, kind, options)
+        n = len(self) if target is None else 1
+        return [{info.name: made[info.index][j] for info in infos} for j in range(n)]
 
     @overload
     def tensor(self, name: str, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Array: ...
@@ -723,10 +747,7 @@ class Plan(_Handle):
         target: its index, its width, or a Target. kind: "numpy", "torch", or "buffer" (a memoryview, where neither is
         installed). NumPy has no bfloat16 and no fp8: give dtype="f32", or kind="torch".
         """
-        info = self._find(name, dtype)
-        array, address = _allocate(info, kind)
-        self.read_into(address, info.bytes, name, target, dtype=dtype, **options)
-        return array
+        return self._arrays(self._find(name, dtype), self._index(target), kind, {"dtype": dtype, **options})[0]
 
     @overload
     def state_dict(self, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Dict[str, Array]: ...
@@ -738,13 +759,17 @@ class Plan(_Handle):
         self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
     ) -> Any:
         """All tensors of a target, without a file. Tied tensors are the same object under both names."""
-        made: Dict[int, Any] = {}
-        for info in self.tensors(dtype):
-            if info.same_as not in made or made[info.same_as].shape != info.shape:
-                made[info.index] = self.tensor(info.name, target, dtype=dtype, kind=kind, **options)
-            else:
-                made[info.index] = made[info.same_as]
-        return {info.name: made[info.index] for info in self.tensors(dtype)}
+        return self._states(self._index(target), kind, {"dtype": dtype, **options})[0]
+
+    @overload
+    def state_dicts(self, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> List[Dict[str, Array]]: ...
+    @overload
+    def state_dicts(self, *, kind: AsTorch, dtype: Optional[DType] = None, **_: Any) -> List[Dict[str, torch.Tensor]]: ...
+    @overload
+    def state_dicts(self, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> List[Dict[str, memoryview]]: ...
+    def state_dicts(self, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any) -> Any:
+        """Those of every target, in one pass over the snapshots."""
+        return self._states(None, kind, {"dtype": dtype, **options})
 
     @overload
     def iterate(self, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Iterator[Tuple[str, Array]]: ...
@@ -755,7 +780,7 @@ class Plan(_Handle):
     def iterate(
         self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
     ) -> Any:
-        """The same, one tensor at a time: memory for one tensor is enough."""
+        """Those of a target, one tensor at a time: memory for one tensor is enough."""
         for info in self.tensors(dtype):
             yield info.name, self.tensor(info.name, target, dtype=dtype, kind=kind, **options)
 
@@ -770,6 +795,25 @@ class Plan(_Handle):
         from .torch import load_average
 
         load_average(model, self, target, strict)
+
+
+    def save_pretrained(
+        self,
+        directory: PathLike,
+        target: Which = 0,
+        *,
+        like: PathLike,
+        dtype: Optional[DType] = None,
+        strict: bool = True,
+        replace: bool = False,
+    ) -> None:
+        """Writes a target as a folder that from_pretrained() of transformers and diffusers loads.
+
+        like: a folder of the same model, as save_pretrained() writes it. Its files of safetensors get the average, in
+        their dtypes or in dtype; configuration and tokenizer are copied. Names that like lacks have to be tied to others.
+        strict=False: tensors that the snapshots lack, such as frozen ones, are those of like. The folder appears whole.
+        """
+        _pretrained.save(self, os.path.normpath(directory), self._index(target), os.fspath(like), c.dtype(dtype), strict, replace)
 
 
 def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
@@ -861,6 +905,20 @@ def open(  # noqa: A001 - as in gzip and tarfile
     for note in series.notes:
         log.info("%s", note)
     return series
+
+
+def synth(snapshots: PathLike, out: PathLike, sigma_rel: Optional[Numbers] = None, **options: Any) -> Result:
+    """Writes averages in one call, as ``posthoc-ema synth``. Takes the options of open(), Series.plan() and Plan.run()."""
+
+    def own(function: Callable[..., Any]) -> Dict[str, Any]:
+        names = inspect.signature(function).parameters
+        return {name: options.pop(name) for name in list(options) if name in names}
+
+    of_open, of_plan, of_run = own(open), own(Series.plan), own(Plan.run)
+    if options:
+        raise TypeError(f"synth: neither open(), plan() nor run() has an option {', '.join(options)}")
+    with open(snapshots, **of_open) as series, series.plan(sigma_rel, **of_plan) as plan:
+        return plan.run(out, **of_run)
 
 
 def gamma(sigma_rel: float) -> float:

@@ -123,7 +123,7 @@ def search(
     evaluate: gets the path of an average, or with state_dict="torch" or "numpy" its tensors without a file;
     returns the score. Least is best unless maximize.
     sigma_rel: range of widths, also as "0.05:0.25". tolerance: of the best width. noise: standard deviation of one score.
-    batch: averages that are made in one pass over the snapshots.
+    batch: averages that are made in one pass over the snapshots; with state_dict their tensors are in memory together.
     directory: keeps the averages; default: a temporary one, each average is removed when it has its score.
     An average that evaluate changes or removes is made again before it is scored or kept, which is logged.
     checks: InputsError before the first score where the snapshots do not fit their labels ("error", the default);
@@ -158,14 +158,17 @@ def search(
                 if len(plan) != len(widths):
                     raise UsageError("at: expected one time")
                 paths: List[Optional[str]] = [None] * len(widths)
-                if not state_dict:
+                given: List[Any] = []
+                if state_dict:
+                    given = plan.state_dicts(dtype=dtype, kind=state_dict)
+                else:
                     made = list(plan.run(names, dtype=dtype, **options).paths)
                     files.note(made)
                     paths = [*made]
+                    given = made
                 for j, width in enumerate(widths):
                     restore(width, paths[j])
-                    given: Any = plan.state_dict(j, dtype=dtype, kind=state_dict) if state_dict else paths[j]
-                    score = float(evaluate(given))
+                    score = float(evaluate(given[j]))
                     kept = paths[j] if directory is not None else None
                     scores.append(Score(width, score, plan.targets[j].predicted_error, kept))
                     log.info("sigma_rel %.4g: score %.6g", width, score)

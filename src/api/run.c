@@ -302,9 +302,10 @@ enum posthoc_ema_status posthoc_ema_plan_tensor(const struct posthoc_ema_plan *p
     return call_end(&call, status, error);
 }
 
-static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t j, size_t i,
-                                     const struct posthoc_ema_read_options *given,
-                                     struct watch *watch, void *data, size_t size,
+/* Of n targets from j on. */
+static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t j, size_t n,
+                                     size_t i, const struct posthoc_ema_read_options *given,
+                                     struct watch *watch, void *const *data, size_t size,
                                      struct phema_error *err)
 {
     struct posthoc_ema_read_options o;
@@ -322,13 +323,15 @@ static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t
     if (status)
         return status;
     uint64_t bytes = phema_dtype_bytes(dtype, entry->tensor.n_elems);
-    if (size != bytes || (size && !data))
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "size: expected %llu bytes for tensor %zu, found %zu",
-                          (unsigned long long)bytes, i, data ? size : 0);
+    for (size_t k = 0; k < n; k++) {
+        if (size != bytes || (size && !data[k]))
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "size: expected %llu bytes for tensor %zu, found %zu",
+                              (unsigned long long)bytes, i, data[k] ? size : 0);
+    }
     choices.synth.max_ram_bytes = plan->max_ram_bytes;
     watch_run(watch, o.progress, o.context, &choices.synth);
-    return phema_synth_tensor(data, plan->plan, j, i, dtype, &choices.synth, err);
+    return phema_synth_tensor(data, plan->plan, j, n, i, dtype, &choices.synth, err);
 }
 
 enum posthoc_ema_status posthoc_ema_read(const struct posthoc_ema_plan *plan, size_t j, size_t i,
@@ -337,6 +340,18 @@ enum posthoc_ema_status posthoc_ema_read(const struct posthoc_ema_plan *plan, si
 {
     struct call call = call_begin();
     struct watch watch = {.callers = call.before};
-    enum phema_status status = read_tensor(plan, j, i, options, &watch, data, size, &call.err);
+    enum phema_status status = read_tensor(plan, j, 1, i, options, &watch, &data, size, &call.err);
+    return watch_end(&watch, call_end(&call, status, error));
+}
+
+enum posthoc_ema_status posthoc_ema_read_all(const struct posthoc_ema_plan *plan, size_t i,
+                                             const struct posthoc_ema_read_options *options,
+                                             void *const *data, size_t size,
+                                             struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    struct watch watch = {.callers = call.before};
+    enum phema_status status =
+        read_tensor(plan, 0, plan->plan->m, i, options, &watch, data, size, &call.err);
     return watch_end(&watch, call_end(&call, status, error));
 }

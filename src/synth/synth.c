@@ -301,34 +301,42 @@ PHEMA_FALLIBLE phema_synth_drop_parts(const struct phema_plan *plan, struct phem
 
 /* ---- One tensor ---- */
 
-/* A plan of one tensor and one target: views of the arrays of the whole plan. */
+/* A plan of one tensor and consecutive targets: views of the arrays of the whole plan. */
 struct excerpt {
     struct phema_plan plan;
-    struct phema_target target;
     struct phema_series series;
     struct phema_series_tensor tensor;
     struct phema_snapshot *snapshots; /* [series.n] */
     size_t rule;
     enum phema_dtype dtype;
-    struct phema_output output;
-    struct phema_outputs outputs;
+    struct phema_outputs outputs; /* of no files */
 };
 
+static void clear_excerpt(struct excerpt *x)
+{
+    free(x->snapshots);
+    free(x->outputs.items);
+}
+
+/* The caller clears it, also after a failure. */
 static enum phema_status make_excerpt(struct excerpt *x, const struct phema_plan *plan, size_t j,
-                                      size_t i, enum phema_dtype dtype, struct phema_error *err)
+                                      size_t n, size_t i, enum phema_dtype dtype,
+                                      struct phema_error *err)
 {
     static char path[] = "the average"; /* for messages */
     const struct phema_series *series = plan->series;
     *x = (struct excerpt){.plan = *plan,
-                          .target = plan->targets[j],
                           .series = *series,
                           .tensor = series->tensors[i],
                           .rule = plan->rule_of[i],
-                          .dtype = dtype,
-                          .output = {.path = path}};
+                          .dtype = dtype};
     x->snapshots = calloc(series->n, sizeof(*x->snapshots));
-    if (!x->snapshots)
+    x->outputs = (struct phema_outputs){
+        .items = calloc(n, sizeof(*x->outputs.items)), .m = n, .dtypes = &x->dtype};
+    if (!x->snapshots || !x->outputs.items)
         return phema_fail_memory(err);
+    for (size_t k = 0; k < n; k++)
+        x->outputs.items[k].path = path;
     for (size_t k = 0; k < series->n; k++) {
         x->snapshots[k] = series->snapshots[k];
         x->snapshots[k].locations += i;
@@ -338,34 +346,34 @@ static enum phema_status make_excerpt(struct excerpt *x, const struct phema_plan
     x->series.n_tensors = 1;
     x->series.snapshots = x->snapshots;
     x->plan.series = &x->series;
-    x->plan.targets = &x->target;
-    x->plan.m = 1;
+    x->plan.targets = plan->targets + j;
+    x->plan.m = n;
     x->plan.rule_of = &x->rule;
-    x->outputs = (struct phema_outputs){.items = &x->output, .m = 1, .dtypes = &x->dtype};
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_synth_tensor(void *data, const struct phema_plan *plan, size_t j, size_t i,
-                                  enum phema_dtype dtype, const struct phema_synth_options *options,
+PHEMA_FALLIBLE phema_synth_tensor(void *const *data, const struct phema_plan *plan, size_t j,
+                                  size_t n, size_t i, enum phema_dtype dtype,
+                                  const struct phema_synth_options *options,
                                   struct phema_error *err)
 {
     struct phema_synth_result result = {.nan_tensor = SIZE_MAX};
     struct excerpt excerpt;
     struct run run;
-    enum phema_status status = make_excerpt(&excerpt, plan, j, i, dtype, err);
-    if (status)
+    enum phema_status status = make_excerpt(&excerpt, plan, j, n, i, dtype, err);
+    if (status || excerpt.tensor.tensor.n_elems == 0) {
+        clear_excerpt(&excerpt);
         return status;
+    }
     run_init(&run, &excerpt.plan, &excerpt.outputs, options, &result);
     run.memory = data;
-    bool is_empty = excerpt.tensor.tensor.n_elems == 0;
-    if (!is_empty)
-        status = run_prepare(&run, err);
-    if (!status && !is_empty)
-        status = run_pass(&run, 0, err);
-    if (!status && !is_empty)
+    status = run_prepare(&run, err);
+    for (size_t pass = 0; !status && pass < run.budget.n_passes; pass++)
+        status = run_pass(&run, pass, err);
+    if (!status)
         status = run_check_inputs_unchanged(&run, err);
     run_clear(&run);
-    free(excerpt.snapshots);
+    clear_excerpt(&excerpt);
     return status;
 }
 

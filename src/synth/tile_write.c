@@ -32,7 +32,7 @@ PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output, const void
     const struct tile_range *range = &worker->range;
     if (run->memory) { /* tiles of one tensor: each has its own place */
         enum phema_dtype dtype = run->outputs->dtypes[range->tensor];
-        memcpy(run->memory + phema_dtype_bytes(dtype, range->first), data,
+        memcpy((char *)run->memory[output] + phema_dtype_bytes(dtype, range->first), data,
                (size_t)phema_dtype_bytes(dtype, range->n_elems));
         return PHEMA_OK;
     }

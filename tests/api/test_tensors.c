@@ -92,6 +92,30 @@ static size_t compare_with_output(const struct posthoc_ema_plan *plan, size_t j,
     return info.n_tensors;
 }
 
+/* Made for both targets at once, every tensor is the same. */
+static void compare_with_all(const struct posthoc_ema_plan *plan, const char *dtype)
+{
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_plan_info info = {.size = sizeof(info)};
+    struct posthoc_ema_read_options options = {.size = sizeof(options), .dtype = dtype};
+    assert_fine(posthoc_ema_plan_info(plan, &info, &error), error);
+    for (size_t i = 0; i < info.n_tensors; i++) {
+        struct posthoc_ema_tensor tensor = {.size = sizeof(tensor)};
+        assert_fine(posthoc_ema_plan_tensor(plan, i, dtype, &tensor, &error), error);
+        size_t size = (size_t)tensor.bytes;
+        void *data[2] = {malloc(size + 1), malloc(size + 1)};
+        uint8_t *one = malloc(size + 1);
+        assert_true(data[0] && data[1] && one);
+        assert_fine(posthoc_ema_read_all(plan, i, &options, data, size, &error), error);
+        for (size_t j = 0; j < 2; j++) {
+            assert_fine(posthoc_ema_read(plan, j, i, &options, one, size, &error), error);
+            assert_memory_equal(data[j], one, size);
+            free(data[j]);
+        }
+        free(one);
+    }
+}
+
 static void check_series(const char *fixture, enum kind kind, const char *rule, const char *dtype)
 {
     struct posthoc_ema_plan *plan = plan_of(fixture, kind, rule);
@@ -101,6 +125,7 @@ static void check_series(const char *fixture, enum kind kind, const char *rule, 
     assert_fine(posthoc_ema_run(plan, out, &options, NULL, &error), error);
     for (size_t j = 0; j < 2; j++)
         assert_true(compare_with_output(plan, j, dtype, 1 + (unsigned)j) > 2);
+    compare_with_all(plan, dtype);
     for (size_t j = 0; j < 2; j++)
         assert_int_equal(unlink(posthoc_ema_output(plan, j)), 0);
     free(out);
@@ -176,6 +201,9 @@ static void wrong_tensors_and_sizes_are_refused(void **state)
     assert_int_equal(posthoc_ema_read(plan, 0, 0, &options, data, sizeof(data), &error),
                      POSTHOC_EMA_ERR_USAGE);
     assert_non_null(strstr(error.message, "size: expected "));
+    void *const nowhere[2] = {data, NULL};
+    assert_int_equal(posthoc_ema_read_all(plan, 0, &options, nowhere, sizeof(data), &error),
+                     POSTHOC_EMA_ERR_USAGE);
     options.io = "tape";
     assert_int_equal(posthoc_ema_read(plan, 0, 0, &options, data, 0, &error),
                      POSTHOC_EMA_ERR_USAGE);

@@ -215,6 +215,75 @@ class Averages(Case):
                 with self.assertRaises(ph.UsageError):
                     plan.tensor(next(iter(written)), kind="jax")
 
+    def test_all_targets_are_made_in_one_pass(self):
+        kind = "numpy" if HAS_NUMPY else "buffer"
+        for limit in (None, 90_000_000):
+            with ph.open(self.run_dir) as series, series.plan("0.05:0.2:0.01", max_ram_bytes=limit) as plan:
+                made = plan.state_dicts(kind=kind, dtype="f32")
+                self.assertEqual(len(made), 16)
+                for target, found in zip(plan, made):
+                    expected = plan.state_dict(target, kind=kind, dtype="f32")
+                    self.assertEqual({n: bytes(t) for n, t in found.items()}, {n: bytes(t) for n, t in expected.items()})
+
+    def test_one_call_makes_averages(self):
+        options = {"last": 6, "exclude": "bias", "dtype": "f32", "metric": "walk"}
+        made = ph.synth(self.run_dir, self.dir / "called", "0.1,0.15", **options)
+        with ph.open(self.run_dir, last=6, exclude="bias") as series, series.plan([0.1, 0.15], metric="walk") as plan:
+            for path, target in zip(made.paths, plan):
+                expected = {n: bytes(t) for n, t in plan.state_dict(target, dtype="f32", kind="buffer").items()}
+                self.assertEqual({n: t[2] for n, t in tensors_of(path).items()}, expected)
+        with self.assertRaisesRegex(TypeError, "neither open\\(\\), plan\\(\\) nor run\\(\\) has an option widths"):
+            ph.synth(self.run_dir, self.dir / "called", widths=0.1)
+
+    def write_model(self, folder, tensors, **config):
+        """A folder as of save_pretrained() of transformers: sharded, with a tokenizer."""
+        folder.mkdir()
+        index = {}
+        for k, name in enumerate(tensors):
+            dtype, shape, data = tensors[name]
+            header = json.dumps({"__metadata__": {"format": "pt"}, name: {"dtype": dtype, "shape": shape, "data_offsets": [0, len(data)]}})
+            index[name] = f"model-{k}.safetensors"
+            (folder / index[name]).write_bytes(len(header).to_bytes(8, "little") + header.encode() + data)
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+        (folder / "config.json").write_text(json.dumps({"dtype": "float16", **config}))
+        (folder / "tokenizer.json").write_text("{}")
+        (folder / "optimizer.pt").write_bytes(b"state")
+        (folder / "more").mkdir()
+
+    def test_an_average_becomes_a_folder_of_a_model(self):
+        first = tensors_of(next(self.run_dir.glob("*.safetensors")))
+        like, out = self.dir / "like", self.dir / "out"
+        self.write_model(like, first)
+        with ph.open(self.run_dir) as series, series.plan([0.1, 0.15]) as plan:
+            plan.save_pretrained(f"{out}/", 0.15, like=like)
+            shown = {"config.json", "tokenizer.json", "model.safetensors.index.json", *(f"model-{k}.safetensors" for k in range(len(first)))}
+            self.assertEqual({file.name for file in out.iterdir()}, shown)
+            made = {n: t for file in out.glob("*.safetensors") for n, t in tensors_of(file).items()}
+            self.assertEqual({n: t[2] for n, t in made.items()}, {n: bytes(t) for n, t in plan.state_dict(1, kind="buffer").items()})
+            with self.assertRaises(FileExistsError):
+                plan.save_pretrained(out, like=like)
+            plan.save_pretrained(out, like=like, dtype="float32", replace=True)
+            self.assertEqual(json.loads((out / "config.json").read_text())["dtype"], "float32")
+            made = {n: t for file in out.glob("*.safetensors") for n, t in tensors_of(file).items()}
+            expected = {n: bytes(t) for n, t in plan.state_dict(0, kind="buffer", dtype="f32").items()}
+            self.assertEqual({n: t[2] for n, t in made.items()}, expected)
+
+            less = {name: t for name, t in first.items() if name != "gain"}
+            self.write_model(self.dir / "less", less)
+            self.write_model(self.dir / "more", {**first, "new": ("I64", (1,), bytes(range(8)))})
+            self.write_model(self.dir / "other", {**first, "gain": ("F16", (2,), bytes(4))})
+            (self.dir / "none").mkdir()
+            for name, message in (
+                ("less", "'gain': is in the snapshots, but not in .*less, nor tied"), ("more", "tensor 'new': is not in the snapshots"),
+                ("other", "tensor 'gain': is \\[2\\], in the snapshots \\[\\]"), ("none", "is no folder of a model"), ("run", "is no folder"),
+            ):  # fmt: skip
+                with self.assertRaisesRegex(ph.InputsError, message):
+                    plan.save_pretrained(self.dir / "refused", like=self.dir / name)
+            plan.save_pretrained(self.dir / "mixed", like=self.dir / "more", strict=False)
+            mixed = {n: t for file in (self.dir / "mixed").glob("*.safetensors") for n, t in tensors_of(file).items()}
+            self.assertEqual((mixed["new"][2], set(mixed)), (bytes(range(8)), {*first, "new"}))
+        self.assertFalse([file for file in self.dir.iterdir() if "refused" in file.name])
+
     def test_compressed_snapshots_are_read(self):
         packed = self.dir / "packed"
         packed.mkdir()

@@ -157,9 +157,32 @@ def train_with_transformers(directory, last):
     assert callback.recorder.n_steps == last, callback.recorder.n_steps
 
 
+def make_a_model_folder(directory, _):
+    """Of a model whose embedding is tied to its head, from snapshots."""
+    from posthocema.torch import Recorder
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(1)
+    model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=16, n_head=2, vocab_size=50, n_positions=8, bos_token_id=0, eos_token_id=1))
+    model.save_pretrained(directory / "base", max_shard_size="20KB")
+    with Recorder(model, dir=directory / "snapshots", every=5) as recorder:
+        for _ in range(30):
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(torch.randn_like(parameter), alpha=0.01)
+            recorder.step()
+    with ph.open(directory / "snapshots") as series, series.plan([0.1, 0.15]) as plan:
+        for width, dtype in ((0.15, None), (0.1, torch.bfloat16)):
+            plan.save_pretrained(directory / f"{width}", width, like=directory / "base", dtype=dtype)
+            loaded = GPT2LMHeadModel.from_pretrained(directory / f"{width}")
+            expected = plan.state_dict(width, kind="torch", dtype=dtype)
+            assert loaded.dtype == (dtype or torch.float32) and loaded.lm_head.weight is loaded.transformer.wte.weight
+            assert all(torch.equal(t, expected[n]) for n, t in loaded.state_dict().items())
+
+
 if CHILD:  # KIND DIRECTORY LAST
     torch.set_num_threads(1)
-    {"lightning": train_with_lightning, "transformers": train_with_transformers}[CHILD[0]](
+    {"lightning": train_with_lightning, "transformers": train_with_transformers, "folder": make_a_model_folder}[CHILD[0]](
         pathlib.Path(CHILD[1]), int(CHILD[2])
     )
     sys.exit()
@@ -171,12 +194,15 @@ class Trainers(unittest.TestCase):
         self.addCleanup(self.holder.cleanup)
         self.dir = pathlib.Path(self.holder.name)
 
+    def run_child(self, kind, last=0):
+        done = subprocess.run(
+            [sys.executable, *ARGUMENTS, kind, str(self.dir), str(last)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self.assertEqual(done.returncode, 0, done.stdout.decode(errors="replace"))
+
     def check(self, kind, prefix):
         for last in (HALF, STEPS):
-            done = subprocess.run(
-                [sys.executable, *ARGUMENTS, kind, str(self.dir), str(last)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-            )
-            self.assertEqual(done.returncode, 0, done.stdout.decode(errors="replace"))
+            self.run_child(kind, last)
         step, truth = torch.load(self.dir / "truth.pt")
         self.assertEqual(step, STEPS)
         with ph.open(self.dir / "snapshots") as series, series.plan(0.08) as plan:
@@ -189,6 +215,9 @@ class Trainers(unittest.TestCase):
 
     def test_lightning(self):
         self.check("lightning", "network.")
+
+    def test_from_pretrained_loads_an_average(self):
+        self.run_child("folder")
 
     def test_transformers(self):
         self.check("transformers", "network.")
