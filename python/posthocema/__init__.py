@@ -13,66 +13,18 @@ torch; both are used where they are installed. Messages go to the logger "postho
 
 from ._library import LIBRARY as _LIBRARY
 from .averages import (
-    Checks,
-    Plan,
-    Progress,
-    Result,
-    Series,
-    Snapshot,
-    Target,
-    TensorInfo,
-    beta,
-    gamma,
-    open,
-    sigma_rel,
-    synth,
-    weights,
-)
+    Checks, Plan, Progress, Result, Series, Snapshot, Target, TensorInfo, beta, gamma, open, sigma_rel, synth, weights,
+)  # fmt: skip
 from .design import Design, design
 from .errors import (
-    Bug,
-    Cancelled,
-    Error,
-    FileError,
-    InputsError,
-    OutputError,
-    ResourceError,
-    TargetError,
-    TooInaccurate,
-    UsageError,
-)
+    Bug, Cancelled, Error, FileError, InputsError, OutputError, ResourceError, TargetError, TooInaccurate, UsageError,
+)  # fmt: skip
 from .search import Found, Score, search
 
 __version__: str = _LIBRARY.posthoc_ema_version().decode()
 
 __all__ = [
-    "Bug",
-    "Cancelled",
-    "Checks",
-    "Design",
-    "Error",
-    "FileError",
-    "Found",
-    "InputsError",
-    "OutputError",
-    "Plan",
-    "Progress",
-    "ResourceError",
-    "Result",
-    "Score",
-    "Series",
-    "Snapshot",
-    "Target",
-    "TargetError",
-    "TensorInfo",
-    "TooInaccurate",
-    "UsageError",
-    "beta",
-    "design",
-    "gamma",
-    "open",
-    "search",
-    "sigma_rel",
-    "synth",
-    "weights",
-]
+    "Bug", "Cancelled", "Checks", "Design", "Error", "FileError", "Found", "InputsError", "OutputError", "Plan", "Progress",
+    "ResourceError", "Result", "Score", "Series", "Snapshot", "Target", "TargetError", "TensorInfo", "TooInaccurate",
+    "UsageError", "beta", "design", "gamma", "open", "search", "sigma_rel", "synth", "weights",
+]  # fmt: skip

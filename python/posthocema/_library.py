@@ -8,18 +8,8 @@ import ctypes
 import operator
 import os
 from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    Structure,
-    c_char,
-    c_char_p,
-    c_double,
-    c_int,
-    c_size_t,
-    c_uint,
-    c_uint64,
-    c_void_p,
-)
+    CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p,
+)  # fmt: skip
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Type, TypeVar
@@ -262,14 +252,7 @@ _ERROR = POINTER(ErrorMessage)
 # Functions that return a status, with their arguments before the error.
 _FALLIBLE: Dict[str, List[Any]] = {
     "gamma": [POINTER(c_double), c_double],
-    "weights": [
-        POINTER(c_double),
-        POINTER(Profile),
-        c_size_t,
-        POINTER(Profile),
-        c_size_t,
-        c_char_p,
-    ],
+    "weights": [POINTER(c_double), POINTER(Profile), c_size_t, POINTER(Profile), c_size_t, c_char_p],
     "design_make": [POINTER(c_void_p), POINTER(DesignOptions)],
     "design_info": [c_void_p, POINTER(DesignInfo)],
     "series_open": [POINTER(c_void_p), c_char_p, POINTER(SeriesOptions)],
@@ -286,33 +269,19 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "read_all": [c_void_p, c_size_t, POINTER(ReadOptions), POINTER(c_void_p), c_size_t],
     "run": [c_void_p, c_char_p, POINTER(RunOptions), POINTER(RunResult)],
     "search_next": [
-        POINTER(c_double),
-        POINTER(c_size_t),
-        c_size_t,
-        POINTER(SearchOptions),
-        POINTER(c_double),
-        POINTER(c_double),
-        c_size_t,
+        POINTER(c_double), POINTER(c_size_t), c_size_t, POINTER(SearchOptions), POINTER(c_double), POINTER(c_double), c_size_t,
     ],
-}
+}  # fmt: skip
 for _name, _arguments in _FALLIBLE.items():
     _function = getattr(LIBRARY, "posthoc_ema_" + _name)
     _function.restype = c_int
     _function.argtypes = [*_arguments, _ERROR]
-LIBRARY.posthoc_ema_sigma_rel.restype = c_double
-LIBRARY.posthoc_ema_sigma_rel.argtypes = [c_double]
-LIBRARY.posthoc_ema_beta.restype = c_double
-LIBRARY.posthoc_ema_beta.argtypes = [c_double, c_uint64]
-LIBRARY.posthoc_ema_design_free.restype = None
-LIBRARY.posthoc_ema_design_free.argtypes = [c_void_p]
-LIBRARY.posthoc_ema_series_close.restype = None
-LIBRARY.posthoc_ema_series_close.argtypes = [c_void_p]
-LIBRARY.posthoc_ema_plan_free.restype = None
-LIBRARY.posthoc_ema_plan_free.argtypes = [c_void_p]
-LIBRARY.posthoc_ema_output.restype = c_char_p
-LIBRARY.posthoc_ema_output.argtypes = [c_void_p, c_size_t]
-LIBRARY.posthoc_ema_handle_signals.restype = None
-LIBRARY.posthoc_ema_handle_signals.argtypes = []
+for _name, _result, *_arguments in (
+    ("sigma_rel", c_double, c_double), ("beta", c_double, c_double, c_uint64), ("output", c_char_p, c_void_p, c_size_t),
+    ("design_free", None, c_void_p), ("series_close", None, c_void_p), ("plan_free", None, c_void_p), ("handle_signals", None),
+):  # fmt: skip
+    _function = getattr(LIBRARY, f"posthoc_ema_{_name}")
+    _function.restype, _function.argtypes = _result, _arguments
 
 
 _calls: Dict[object, None] = {}  # those of all threads that have not returned

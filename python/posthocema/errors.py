@@ -79,20 +79,8 @@ class Bug(Error):
     status = 70
 
 
-_BY_STATUS: Dict[int, Type[Error]] = {
-    kind.status: kind
-    for kind in (
-        TooInaccurate,
-        UsageError,
-        FileError,
-        InputsError,
-        TargetError,
-        OutputError,
-        ResourceError,
-        Cancelled,
-        Bug,
-    )
-}
+_KINDS = (TooInaccurate, UsageError, FileError, InputsError, TargetError, OutputError, ResourceError, Cancelled, Bug)
+_BY_STATUS: Dict[int, Type[Error]] = {kind.status: kind for kind in _KINDS}
 
 
 def of_system(status: int, message: str, number: Optional[int], filename: Any) -> Any:

@@ -258,13 +258,12 @@ def _read_options(
     )
 
 
-def prepare(widths: Optional[Numbers] = None, **options: Any) -> "Callable[..., Recorder]":
-    """Refuses wrong options now; returns what makes the recorder of a model with dir later."""
-    options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
-    inspect.signature(Recorder).bind(None, widths, dir="", **options)
-    names = inspect.signature(_read_options).parameters
-    _read_options(widths, **{name: value for name, value in options.items() if name in names})
-    return functools.partial(Recorder, widths=widths, **options)
+def _find_width(name: str, widths: Sequence[float], width: float) -> int:
+    wanted = c.real(name, width)
+    for k, known in enumerate(widths):
+        if math.isclose(known, wanted, rel_tol=1e-6):
+            return k
+    raise UsageError(f"{name}: expected one of the widths {tuple(widths)}, found {wanted}")
 
 
 class Recorder:
@@ -735,11 +734,7 @@ class Recorder:
         return {name: found[first] for name, first in self._first.items()}
 
     def _index(self, width: Optional[float]) -> int:
-        wanted = self.widths[0] if width is None else c.real("width", width)
-        for k, known in enumerate(self.widths):
-            if math.isclose(known, wanted, rel_tol=1e-6):
-                return k
-        raise UsageError(f"width: expected one of {self.widths}, found {wanted}")
+        return 0 if width is None else _find_width("width", self.widths, width)
 
     def _sums(self, k: int, dtype: Optional[torch.dtype] = None) -> Dict[str, torch.Tensor]:
         """The parts of this process of an average, with their residuals."""
@@ -789,3 +784,44 @@ class Recorder:
             with torch.no_grad():
                 for name, tensor in own().items():
                     tensor.copy_(before[name])
+
+
+class Following:
+    """What callbacks of trainers share: a recorder that follows an optimizer, and evaluations of one of its averages."""
+
+    recorder: Optional[Recorder] = None
+    _detach: Optional[Callable[[], None]] = None
+    _lent: Any = None  # the block of copy_to() while the model has the average
+
+    def _prepare(self, widths: Optional[Numbers], evaluate: Optional[float], **options: Any) -> None:
+        """Refuses wrong options now. Recorders are made later."""
+        options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
+        widths = c.numbers("widths", widths) or None
+        inspect.signature(Recorder).bind(None, widths, dir="", **options)
+        names = inspect.signature(_read_options).parameters
+        found = _read_options(widths, **{name: value for name, value in options.items() if name in names})
+        if evaluate is not None:
+            _find_width("evaluate", found.widths, evaluate)
+        self._evaluate = evaluate
+        self._make: Callable[..., Recorder] = functools.partial(Recorder, widths=widths, **options)
+
+    def _save_end(self) -> None:
+        if self.recorder is not None and self.recorder.n_steps:
+            self.recorder.save()
+
+    def _lend(self, broadcast: bool) -> None:
+        """Gives the model the average to evaluate, once there is one."""
+        if self._evaluate is not None and self.recorder and self.recorder.n_steps and self._lent is None:
+            self._lent = self.recorder.copy_to(width=self._evaluate, broadcast=broadcast)
+            self._lent.__enter__()
+
+    def _give_back(self) -> None:
+        lent, self._lent = self._lent, None
+        if lent:
+            lent.__exit__(None, None, None)
+
+    def _end_attachment(self) -> None:
+        self._give_back()
+        detach, self._detach = self._detach, None
+        if detach:
+            detach()

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Optional
+import sys
+from typing import Any, Optional
 
 import torch
 from transformers import TrainerCallback
@@ -12,20 +13,33 @@ from transformers import TrainerCallback
 from ._files import write_files
 from .averages import Numbers, log
 from .errors import InputsError
-from .torch import Recorder, prepare
+from .torch import Following, Recorder, unwrap
 
 __all__ = ["TransformersRecorder"]
 
 _STATE = "posthocema.pt"  # in the directory of a checkpoint
 
 
-class TransformersRecorder(TrainerCallback):
+def _find_checkpoint() -> Optional[str]:
+    """What train(resume_from_checkpoint=...), which called, continues from. No callback gets it, and no attribute has it."""
+    frame: Any = sys._getframe()
+    while frame is not None:
+        found = frame.f_locals.get("resume_from_checkpoint")
+        if isinstance(found, (str, os.PathLike)):
+            return os.fspath(found)
+        frame = frame.f_back
+    return None
+
+
+class TransformersRecorder(Following, TrainerCallback):
     """Records snapshots while transformers trains.
 
         trainer = Trainer(..., callbacks=[TransformersRecorder(design="run.design.json")])
 
-    dir: of the snapshots, default "snapshots" in output_dir. resume_from: the checkpoint that training continues
-    from, where it is not in output_dir. The other options are those of Recorder; ``recorder`` is the Recorder once
+    dir: of the snapshots, default "snapshots" in output_dir. resume_from: the checkpoint whose averages continue, default
+    that of train(resume_from_checkpoint=...). evaluate: one of the widths; evaluations have its average, so that metrics, and
+    the best checkpoint by them, are those of the average. Checkpoints then have a model with it in the folder "average",
+    and with load_best_model_at_end the model gets the average of the best checkpoint. The other options are those of Recorder; ``recorder`` is the Recorder once
     training has begun. Its state is in the file posthocema.pt of each checkpoint, so that a resumed run continues
     exactly. The end of a training is saved; a training that an exception ends has the snapshots before it.
     """
@@ -36,12 +50,12 @@ class TransformersRecorder(TrainerCallback):
         *,
         dir: "Optional[str | os.PathLike[str]]" = None,
         resume_from: "Optional[str | os.PathLike[str]]" = None,
+        evaluate: Optional[float] = None,
         **options: Any,
     ) -> None:
         super().__init__()
-        self.recorder: Optional[Recorder] = None
-        self._make, self._dir, self._resume_from = prepare(widths, **options), dir, resume_from
-        self._detach: Optional[Callable[[], None]] = None
+        self._prepare(widths, evaluate, **options)
+        self._dir, self._resume_from = dir, resume_from
 
     def on_train_begin(
         self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_: Any
@@ -58,8 +72,7 @@ class TransformersRecorder(TrainerCallback):
         self._detach = self.recorder.attach(optimizer)
 
     def _load(self, recorder: Recorder, args: Any, state: Any) -> None:
-        given = args.resume_from_checkpoint if isinstance(args.resume_from_checkpoint, str) else None
-        checkpoint = self._resume_from or given or self._checkpoint(args, state)
+        checkpoint = self._resume_from or _find_checkpoint() or self._checkpoint(args, state)
         path = os.path.join(checkpoint, _STATE)
         if not os.path.exists(path):
             raise InputsError(
@@ -71,33 +84,44 @@ class TransformersRecorder(TrainerCallback):
     def _checkpoint(args: Any, state: Any) -> str:
         return os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         if self.recorder is None or not self.recorder.is_writer:
             return
-        path = os.path.join(self._checkpoint(args, state), _STATE)
+        checkpoint = self._checkpoint(args, state)
         held = self.recorder.state_dict()
-        write_files({path: lambda file: torch.save(held, file)}, replaces=os.path.lexists)
+        write_files({os.path.join(checkpoint, _STATE): lambda file: torch.save(held, file)}, replaces=os.path.lexists)
+        if self._evaluate is not None and self.recorder.n_steps and hasattr(unwrap(model), "save_pretrained"):
+            with self.recorder.copy_to(width=self._evaluate):
+                unwrap(model).save_pretrained(os.path.join(checkpoint, "average"))
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._give_back()  # where another callback has called the evaluation off
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if control.should_training_stop:
             self._save_end()
+        if control.should_evaluate:
+            self._lend(args.world_size > 1)
 
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if control.should_training_stop:
-            self._save_end()
+    on_epoch_end = on_step_end
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._give_back()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._end_attachment()
         if not args.load_best_model_at_end:
             self._save_end()
-        elif self.recorder is not None and not self.recorder.is_saved:
-            log.warning("step %d: the end is not saved: the model is the best one now", self.recorder.n_steps)
-        self._end_attachment()
+        elif self.recorder is not None:
+            if not self.recorder.is_saved:
+                log.warning("step %d: the end is not saved: the model is the best one now", self.recorder.n_steps)
+            if self._evaluate is not None and state.best_model_checkpoint:
+                self._load_best(self.recorder, os.path.join(state.best_model_checkpoint, _STATE))
 
-    def _save_end(self) -> None:
-        if self.recorder is not None and self.recorder.n_steps:
-            self.recorder.save()
-
-    def _end_attachment(self) -> None:
-        detach, self._detach = self._detach, None
-        if detach:
-            detach()
+    def _load_best(self, recorder: Recorder, path: str) -> None:
+        """The best model is the average that was evaluated."""
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+        k, entries = recorder._index(self._evaluate), recorder._entries(recorder.model)
+        with torch.no_grad():
+            for name, first in recorder._first.items():
+                entries[name].copy_(sum(held[k][first] for held in (saved["averages"], saved["residuals"]) if held))

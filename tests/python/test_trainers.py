@@ -113,6 +113,132 @@ def train_with_lightning(directory, last):
         made.save_checkpoint(str(checkpoint))
 
 
+def train_two_with_lightning(directory, last):
+    """Two recorders in one trainer, each of a submodule and its optimizer; validation has an average of each."""
+    import lightning.pytorch as pl
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from posthocema.lightning import LightningRecorder
+
+    class Gan(pl.LightningModule):
+        automatic_optimization = False
+
+        def __init__(self):
+            super().__init__()
+            self.generator, self.critic, self.seen = network(), network(), []
+
+        def training_step(self, batch, index):
+            x, y = batch
+            for module, optimizer in zip((self.generator, self.critic), self.optimizers()):
+                if module is self.generator or index % 2 == 0:
+                    optimizer.zero_grad()
+                    self.manual_backward(((module(x) - y) ** 2).mean())
+                    optimizer.step()
+
+        def validation_step(self, batch, index):
+            if not self.trainer.sanity_checking and index == 0:
+                self.seen.append({name: t.clone() for name, t in self.state_dict().items()})
+                own = [c.recorder.average(0.1) for c in recorders if c.recorder]
+                for prefix, average in zip(("generator.", "critic."), own):
+                    assert all(torch.equal(self.seen[-1][prefix + n], t) for n, t in average.items())
+            x, y = batch
+            self.log("loss", ((self.generator(x) - y) ** 2).mean())
+
+        def on_train_start(self):
+            self.begun = {name: t.clone() for name, t in self.state_dict().items()}
+
+        def configure_optimizers(self):
+            return [torch.optim.Adam(module.parameters(), lr=0.01) for module in (self.generator, self.critic)]
+
+    def make():
+        one = LightningRecorder((0.05, 0.1), every=10, module="generator", evaluate=0.1)
+        two = LightningRecorder((0.05, 0.1), every=10, module="critic", optimizer=1, evaluate=0.1)
+        best = ModelCheckpoint(dirpath=directory / "best", monitor="loss", save_last=True)
+        return [one, two], best, pl.Trainer(
+            max_epochs=last, callbacks=[best, one, two], default_root_dir=directory, logger=False, enable_progress_bar=False,
+            enable_model_summary=False, accelerator="cpu",
+        )  # fmt: skip
+
+    for wrong in (0.2, "0.1"):
+        try:
+            LightningRecorder((0.05, 0.1), every=10, evaluate=wrong)
+            raise AssertionError("a width that is not recorded would be evaluated")
+        except (ph.UsageError, TypeError):
+            pass
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data()), batch_size=32)
+    recorders, best, trainer = make()
+    model = Gan()
+    trainer.fit(model, loader, loader)
+    assert [c.recorder.n_steps for c in recorders] == [16 * last, 8 * last], [c.recorder.n_steps for c in recorders]
+    held = torch.load(best.last_model_path, weights_only=False)
+    own = {name: t.clone() for name, t in model.state_dict().items()}
+    assert len(model.seen) == last and not torch.equal(model.seen[-1]["critic.0.weight"], own["critic.0.weight"])
+    assert all(torch.equal(held["state_dict"][n], t) for n, t in model.seen[-1].items())
+    assert all(torch.equal(held["current_model_state"][n], t) for n, t in own.items())
+    assert float(trainer.callback_metrics["loss"]) == float(best.current_score)
+    assert {path.name for path in directory.iterdir()} >= {"snapshots-generator", "snapshots-critic"}
+    torch.manual_seed(3)
+    again = Gan()
+    recorders, _, trainer = make()
+    trainer.fit_loop.max_epochs = last + 1
+    trainer.fit(again, loader, loader, ckpt_path=best.last_model_path)
+    assert all(torch.equal(again.begun[n], t) for n, t in own.items())
+    assert [c.recorder.n_steps for c in recorders] == [16 * (last + 1), 8 * (last + 1)]
+    (path,) = [str(p) for p in (directory / "best").glob("epoch*") if "v1" not in p.name][:1]
+    plain = Gan()
+    plain.load_state_dict(torch.load(path, weights_only=False)["state_dict"])
+
+
+def evaluate_with_transformers(directory, last):
+    """Metrics, checkpoints and the best model are those of an average, and the training does not feel it."""
+    from posthocema.transformers import TransformersRecorder
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
+
+    def make(evaluate, name):
+        torch.manual_seed(1)
+        model = GPT2LMHeadModel(GPT2Config(
+            n_layer=1, n_embd=16, n_head=2, vocab_size=50, n_positions=8, bos_token_id=0, eos_token_id=1, resid_pdrop=0,
+        ))  # fmt: skip
+        rows = [{"input_ids": ids, "labels": ids} for ids in torch.randint(0, 50, (64, 8))]
+        arguments = TrainingArguments(
+            output_dir=str(directory / name), max_steps=last, per_device_train_batch_size=8, eval_steps=10, save_steps=10,
+            eval_strategy="steps", load_best_model_at_end=evaluate is not None, report_to=[], disable_tqdm=True, use_cpu=True,
+            learning_rate=0.01,
+        )  # fmt: skip
+        recorder = TransformersRecorder((0.05, 0.1), every=10, evaluate=evaluate)
+        own = []
+
+        class See(TrainerCallback):
+            def on_step_begin(self, args, state, control, model=None, **_):
+                own.append(model.lm_head.weight.detach().clone())
+
+        return model, recorder, own, Trainer(
+            model=model, args=arguments, train_dataset=rows, eval_dataset=rows, callbacks=[recorder, See()]
+        )
+
+    _, _, plain, trainer = make(None, "plain")
+    trainer.train()
+    raw = [row["eval_loss"] for row in trainer.state.log_history if "eval_loss" in row]
+    model, callback, own, trainer = make(0.1, "averaged")
+    trainer.train()
+    assert len(own) == last and all(map(torch.equal, own, plain))
+    losses = [row["eval_loss"] for row in trainer.state.log_history if "eval_loss" in row]
+    assert len(losses) == len(raw) == last // 10 and all(a != b for a, b in zip(losses, raw))
+    for step in range(10, last + 1, 10):
+        loaded = GPT2LMHeadModel.from_pretrained(directory / f"averaged/checkpoint-{step}/average")
+        with ph.open(directory / "averaged/snapshots") as series:
+            (path,) = [s.file for s in series if s.time == step and s.sigma_rel == 0.1]
+        with ph.open(directory / "averaged/snapshots", from_=step, to=step) as series, series.plan(0.1, metric="walk") as plan:
+            plan.load_into(model)
+        off = max(float((t - loaded.state_dict()[n]).abs().max()) for n, t in model.state_dict().items())
+        assert off < 1e-6, off
+        found = Trainer(model=loaded, args=trainer.args, eval_dataset=trainer.eval_dataset).evaluate()["eval_loss"]
+        assert abs(found - losses[step // 10 - 1]) < 1e-5, (found, losses)
+    model, callback, own, trainer = make(0.1, "best")
+    trainer.train()
+    found = trainer.evaluate()["eval_loss"]
+    assert abs(found - min(losses)) < 1e-5, (found, losses)
+
+
 def train_with_transformers(directory, last):
     from posthocema.transformers import TransformersRecorder
     from transformers import Trainer, TrainerCallback, TrainingArguments
@@ -153,7 +279,9 @@ def train_with_transformers(directory, last):
         except ph.InputsError:
             pass
     callback, made = trainer()
-    made.train(resume_from_checkpoint=str(directory / f"checkpoint-{HALF}") if last == STEPS else None)
+    if last == STEPS:  # a checkpoint that was moved
+        (directory / f"checkpoint-{HALF}").rename(directory / "moved")
+    made.train(resume_from_checkpoint=str(directory / "moved") if last == STEPS else None)
     assert callback.recorder.n_steps == last, callback.recorder.n_steps
 
 
@@ -182,9 +310,11 @@ def make_a_model_folder(directory, _):
 
 if CHILD:  # KIND DIRECTORY LAST
     torch.set_num_threads(1)
-    {"lightning": train_with_lightning, "transformers": train_with_transformers, "folder": make_a_model_folder}[CHILD[0]](
-        pathlib.Path(CHILD[1]), int(CHILD[2])
-    )
+    kinds = {
+        "lightning": train_with_lightning, "transformers": train_with_transformers, "folder": make_a_model_folder,
+        "two": train_two_with_lightning, "evaluate": evaluate_with_transformers,
+    }  # fmt: skip
+    kinds[CHILD[0]](pathlib.Path(CHILD[1]), int(CHILD[2]))
     sys.exit()
 
 
@@ -215,6 +345,12 @@ class Trainers(unittest.TestCase):
 
     def test_lightning(self):
         self.check("lightning", "network.")
+
+    def test_lightning_evaluates_averages_of_two_modules(self):
+        self.run_child("two", 4)
+
+    def test_transformers_evaluates_an_average(self):
+        self.run_child("evaluate", 40)
 
     def test_from_pretrained_loads_an_average(self):
         self.run_child("folder")
