@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """See bench/recorder."""
+import os
+import pathlib
 import statistics
 import sys
 import tempfile
@@ -89,16 +91,52 @@ def measure_accuracy(most, directory):
                 print(f"{step:8} {rhythm:12} {errors[0]:>24} {errors[1]:>24}")
 
 
+def timed(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def measure_saving(n_millions, dtype, directory):
+    """One width, three snapshots: seconds in which the training waits, and those of the thread that writes."""
+    model = torch.nn.Module()
+    for i in range(max(n_millions // 5, 1)):
+        model.register_parameter(f"p{i}", torch.nn.Parameter(torch.randn(5 if n_millions >= 5 else 1, 1000, 1000)))
+    seconds = {False: [], True: []}
+    writing = []
+    for background, waits in seconds.items():
+        recorder = Recorder(model, WIDTHS[1:], dir=directory, every=0, dtype=dtype, background=background, replace=True)
+        for _ in range(3):
+            recorder.step()
+            waits.append(timed(recorder.save))
+            writing.append(timed(recorder.wait))
+        for path in recorder.save():
+            size = os.path.getsize(path)
+        recorder.close()
+        del recorder
+    first, later = seconds[True][0], statistics.median(seconds[True][1:])
+    times = f"{statistics.median(seconds[False]):8.2f} {first:12.2f} {later:10.2f} {statistics.median(writing[3:]):10.2f}"
+    print(f"{n_millions:6} M {dtype:>6} {size / 2**20:8.0f} MiB {times}")
+    for path in pathlib.Path(directory).glob("snapshot-*"):
+        path.unlink()
+
+
 tiny = "--tiny" in sys.argv
 torch.set_num_threads(1)
 print(f"torch {torch.__version__}, {torch.get_num_threads()} thread, widths {WIDTHS}")
 print(f"{'a step':22} {'bare':>11}" + "".join(f"  {kind:>20}" for kind in KINDS))
 with tempfile.TemporaryDirectory() as directory:
-    for name, shapes, turns in (
+    for name, shapes, turns in () if "--saving" in sys.argv else (
         ("16 tensors of 1M", [(1024, 1024)] * 16, 30),
         ("300 tensors of 16k", [(128, 128)] * 300, 100),
         ("2000 tensors of 64", [(64,)] * 2000, 100),
     ):
         measure_cost(name, shapes[: 4 if tiny else None], 3 if tiny else turns, directory)
+    print(f"\nseconds of a save{'waits':>21} {'beside: first':>14} {'later':>9} {'written':>10}")
+    for n_millions in (1,) if tiny else (10, 50, 100, 200, 500):
+        for dtype in ("f32", "f16"):
+            measure_saving(n_millions, dtype, directory)
+    if "--saving" in sys.argv:
+        sys.exit()
     print(f"\nerror of norm, of movement{'compensated':>20} {'float32':>24}\n    step update_every")
     measure_accuracy(1024 if tiny else 1_024_000, directory)

@@ -112,6 +112,10 @@ def _save(state: Dict[str, Any], partial: str, path: str) -> None:
         raise found from error
 
 
+def is_finite(item: Item) -> bool:
+    return bool(torch.isfinite(_local_value(item)).all())
+
+
 def write_all(files: Mapping[str, Tuple[Tensors, Mapping[str, str]]], run: str) -> None:
     """Distributed checkpoints of tensors and metadata, which appear whole under their names. All processes call it."""
     import torch.distributed as dist

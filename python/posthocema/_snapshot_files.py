@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import re
 import stat
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -20,12 +21,13 @@ _NAMES = {
     torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8",
     torch.bool: "BOOL", torch.complex64: "C64",
 }  # fmt: skip
+_MOST_F16 = 65504.0
 _MOST_HEADER = 100_000_000  # bytes, as for safetensors
 
 
 def is_too_large(value: torch.Tensor, rounded: torch.Tensor) -> bool:
     """Whether a 16-bit dtype made finite elements infinite."""
-    return rounded.dtype == torch.float16 and bool(torch.isinf(rounded).sum() > torch.isinf(value).sum())
+    return bool(torch.isinf(rounded).sum() > torch.isinf(value).sum())
 
 
 class Item(NamedTuple):
@@ -40,11 +42,11 @@ class Item(NamedTuple):
 
 
 class Contents:
-    """The tensors of one file by name."""
+    """The tensors of one file by name. warn: called with the names of averages that are NaN or infinite."""
 
-    def __init__(self, tensors: Mapping[str, Item], metadata: Mapping[str, str]) -> None:
+    def __init__(self, tensors: Mapping[str, Item], metadata: Mapping[str, str], warn: Callable[[str], None]) -> None:
         sizes = {name: torch.empty(0, dtype=item.dtype).element_size() for name, item in tensors.items()}
-        self._metadata = metadata
+        self._metadata, self._warn, self._is_held = metadata, warn, False
         self._tensors = sorted(tensors.items(), key=lambda pair: (-sizes[pair[0]], pair[0]))  # aligned without gaps
         self._header: List[Tuple[str, str, Sequence[int], int]] = []
         for name, (tensor, dtype, _) in self._tensors:
@@ -52,14 +54,38 @@ class Contents:
                 raise InputsError(f"'{name}': {dtype} cannot be written")
             self._header.append((name, _NAMES[dtype], tensor.shape, tensor.numel() * sizes[name]))
 
+    def _rounded(self, name: str, item: Item) -> torch.Tensor:
+        value = item.value().detach()
+        rounded = value.to(item.dtype)
+        reals = torch.view_as_real(value) if value.is_complex() else value
+        if not reals.is_floating_point() or not reals.numel():
+            return rounded
+        most = max(abs(float(end)) for end in torch.aminmax(reals))  # one fast pass; NaN where there is one
+        if not math.isfinite(most):
+            self._warn(name)
+        if item.dtype == torch.float16 and not most <= _MOST_F16 and is_too_large(value, rounded):
+            raise InputsError(f"'{name}': an average is too large for float16; use bfloat16 or float32")
+        return rounded
+
+    def hold(self, memory: Dict[str, torch.Tensor]) -> None:
+        """Copies what is to be written, after which the tensors may change. Copies of later snapshots take the same memory."""
+        devices = {item.tensor.device for _, item in self._tensors if item.tensor.is_cuda}
+        for k, (name, item) in enumerate(self._tensors):
+            rounded = self._rounded(name, item)
+            copy = memory.get(name)
+            if copy is None or (copy.shape, copy.dtype) != (rounded.shape, rounded.dtype):
+                copy = memory[name] = torch.empty(rounded.shape, dtype=rounded.dtype, pin_memory=rounded.is_cuda)
+            copy.copy_(rounded, non_blocking=True)
+            self._tensors[k] = (name, Item(copy, item.dtype))
+        self._is_held = True
+        for device in devices:
+            torch.cuda.synchronize(device)  # the copies are there
+
     def write(self, file: Any) -> None:
         """Writes header and tensors, one tensor in memory at a time."""
         write_header(file, self._header, self._metadata)
         for name, item in self._tensors:
-            value = item.value().detach()
-            written = value.to("cpu", item.dtype).contiguous()
-            if is_too_large(value, written):
-                raise InputsError(f"'{name}': an average is too large for float16; use bfloat16 or float32")
+            written = item.tensor if self._is_held else self._rounded(name, item).to("cpu").contiguous()
             if written.numel():
                 size = written.numel() * written.element_size()
                 file.write((ctypes.c_char * size).from_address(written.data_ptr()))

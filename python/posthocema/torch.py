@@ -11,6 +11,7 @@ import math
 import operator
 import os
 import re
+import threading
 import uuid
 from typing import (
     TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union,
@@ -285,6 +286,9 @@ class Recorder:
     device: of the averages; default: that of each parameter.
     on_error: "raise", or "warn": a snapshot that cannot be written is a warning, and the training continues.
     replace: snapshots of other runs in dir may be replaced; without it they are refused.
+    background: snapshots are copied to memory of the host, pinned where parameters are on a GPU, and written by a thread
+    while training goes on. The memory is that of the files of one step: the next save waits for them. A failure is
+    raised by the next step, save, wait(), state_dict() or close().
 
     Call step() after every step of the optimizer, or attach() the recorder to it; close() saves the end. In ``with
     Recorder(...) as recorder`` it is closed at the end of the block; an exception in the block saves nothing.
@@ -310,6 +314,7 @@ class Recorder:
         unit: str = "steps",
         on_error: Literal["raise", "warn"] = "raise",
         replace: bool = False,
+        background: bool = False,
         module: Optional[str] = None,
         include: Optional[Texts] = None,
         exclude: Optional[Texts] = None,
@@ -335,6 +340,11 @@ class Recorder:
         self._residuals: List[List[torch.Tensor]] = [[] for _ in self.widths]  # to be added to them, or none
         self._checked_run = ""  # whose directory was looked through
         self._saved: Tuple[int, List[str]] = (0, [])  # step and paths of the last snapshots
+        self.background = background
+        self._thread: Optional[threading.Thread] = None  # that writes
+        self._writing: Tuple[int, List[str]] = (0, [])  # step and paths of what it writes
+        self._failure: Optional[BaseException] = None  # of the thread
+        self._memory: List[Dict[str, torch.Tensor]] = [{} for _ in self.widths]  # what it writes
         self._detach: Optional[Callable[[], None]] = None
         self._n_lent = 0  # blocks of copy_to in which the model has an average
         self._is_closed = self._has_warned = False
@@ -350,6 +360,8 @@ class Recorder:
         floats = {n: t for n, t in entries.items() if t.is_floating_point() or t.is_complex()}
         self.is_sharded = any(_shards.is_sharded(t) for t in floats.values())
         self._keeps = self.is_writer or self.is_sharded
+        if self.is_sharded and self.background:
+            raise InputsError("background: sharded parameters are written by all processes together, not beside the training")
         if self.is_sharded:
             self.run_id = _shards.share(self.run_id)
         self._kinds = _describe(entries)
@@ -452,6 +464,8 @@ class Recorder:
             self._update()
         if is_due:
             self.save()
+        elif self._failure is not None:
+            self.wait()
 
     def attach(self, optimizer: Any) -> Callable[[], None]:
         """Calls step() after every step that the optimizer makes; those that a gradient scaler skips do not count.
@@ -562,11 +576,13 @@ class Recorder:
         if not self.n_steps:
             raise UsageError("save: no step was recorded yet")
         self._update()
+        if self._thread and self._writing[0] == self.n_steps:
+            return list(self._writing[1])
+        self.wait()
         if self.is_saved:
             return list(self._saved[1])
         entries = self._entries(self.model)
         self._check_model(entries)
-        self._warn_of_nan()
         contents = {self.path(width): self._contents(k, entries) for k, width in enumerate(self.widths)}
         try:
             self._write(contents)
@@ -575,9 +591,16 @@ class Recorder:
                 raise
             log.warning("step %d: no snapshot was written: %s", self.n_steps, error)
             return []
-        self._saved = (self.n_steps, list(contents))
-        log.info("step %d: wrote %s", self.n_steps, ", ".join(contents))
         return list(contents)
+
+    def wait(self) -> None:
+        """Ends when no snapshot is being written beside the training. Raises what has failed there."""
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     @property
     def is_saved(self) -> bool:
@@ -594,21 +617,46 @@ class Recorder:
                 for path in contents:
                     self._replaces(path)
         if self.is_sharded:
+            for width, (tensors, _) in zip(self.widths, contents.values()):
+                for name, item in tensors.items():
+                    if not _shards.is_finite(item):
+                        self._warn_of_nan(width, name)
             _shards.write_all(contents, self.run_id)
+            self._saved = (self.n_steps, list(contents))
+            return
+        files = {}
+        for width, memory, (path, content) in zip(self.widths, self._memory, contents.items()):
+            files[path] = Contents(*content, functools.partial(self._warn_of_nan, width))
+            if self.background:
+                files[path].hold(memory)
+        self._writing = (self.n_steps, list(files))
+        if self.background:
+            self._thread = threading.Thread(target=self._write_beside, args=(files,), name="posthocema")
+            self._thread.start()
         else:
-            files = {path: Contents(*content).write for path, content in contents.items()}
-            write_files(files, run=self.run_id, replaces=self._replaces)
+            self._write_files(files)
 
-    def _warn_of_nan(self) -> None:
+    def _write_files(self, files: Mapping[str, Contents]) -> None:
+        write_files({path: content.write for path, content in files.items()}, run=self.run_id, replaces=self._replaces)
+        self._saved = self._writing
+        log.info("step %d: wrote %s", self._saved[0], ", ".join(files))
+
+    def _write_beside(self, files: Mapping[str, Contents]) -> None:
+        try:
+            self._write_files(files)
+        except BaseException as error:
+            log.warning("step %d: no snapshot was written: %s", self._writing[0], error)
+            if self.on_error != "warn" or not isinstance(error, (OSError, Error)):
+                self._failure = error  # raised in the thread that trains
+
+    def _warn_of_nan(self, width: float, name: str) -> None:
         """Says once which tensor of the averages is no longer a number."""
-        for width, averages, residuals in zip(self.widths, self._averages, self._residuals):
-            for name, part in itertools.chain(zip(self._names, averages), zip(self._names, residuals)):
-                if not self._has_warned and not bool(torch.isfinite(part).all()):
-                    self._has_warned = True
-                    log.warning(
-                        "step %d: '%s' has NaN or infinite elements in the average %s, as all later averages will have",
-                        self.n_steps, name, width,
-                    )  # fmt: skip
+        if not self._has_warned and name in self._first:
+            self._has_warned = True
+            log.warning(
+                "step %d: '%s' has NaN or infinite elements in the average %s, as all later averages will have",
+                self._writing[0] or self.n_steps, name, width,
+            )  # fmt: skip
 
     def close(self) -> None:
         """Saves the end of the training, unless that is done, and ends attach(). Later steps are refused."""
@@ -617,6 +665,7 @@ class Recorder:
         if self.n_steps and not self._is_closed:
             self.save()
         self._is_closed = True
+        self.wait()
 
     def __repr__(self) -> str:
         return f"<posthocema.torch.Recorder: step {self.n_steps}, widths {self.widths}, {len(self._kinds)} tensors, to {self.dir}>"
@@ -627,6 +676,8 @@ class Recorder:
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         if kind is None:
             self.close()
+        elif self._thread:
+            self._thread.join()
         if self._detach:
             self._detach()
         self._is_closed = True
@@ -666,6 +717,7 @@ class Recorder:
 
         Processes that keep no averages have none in it. Averages of sharded parameters are sharded.
         """
+        self.wait()  # a run that continues from here does not write them again
         entries = self._entries(self.model) if self._keeps else {}
         kept = self._averages if self._keeps else []
         return {
@@ -681,6 +733,7 @@ class Recorder:
     @torch.no_grad()
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Continues from state_dict(). Widths, names and shapes have to be the same."""
+        self.wait()
         if state.get("version") != 1:
             raise InputsError(f"version: expected 1, found {state.get('version')}")
         if tuple(state["widths"]) != self.widths:
@@ -808,6 +861,7 @@ class Following:
     def _save_end(self) -> None:
         if self.recorder is not None and self.recorder.n_steps:
             self.recorder.save()
+            self.recorder.wait()
 
     def _lend(self, broadcast: bool) -> None:
         """Gives the model the average to evaluate, once there is one."""

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 import unittest
 
@@ -28,7 +29,7 @@ sys.path.insert(0, str(SOURCE / "python"))
 import torch  # noqa: E402
 
 import posthocema as ph  # noqa: E402
-from posthocema import _files  # noqa: E402
+from posthocema import _files, torch as recorder_module  # noqa: E402
 from posthocema._snapshot_files import find_snapshots  # noqa: E402
 from posthocema.torch import Recorder  # noqa: E402
 
@@ -829,6 +830,100 @@ class Recording(unittest.TestCase):
             self.assertEqual((recorder.n_steps, list(directory.iterdir())), (2, []))
             self.walk(recorder, 2)  # the training goes on
             self.assertEqual([t for t, _ in find_snapshots(directory, "snapshot")], [4])
+
+    def test_snapshots_written_beside_the_training_are_those_of_their_step(self):
+        for dtype in ("f32", "f16"):
+            for background in (False, True):
+                directory = self.dir / f"{dtype}-{background}"
+                training = Training(directory, dtype, times=range(1, 41), background=background, replace=True)
+                with training.recorder:
+                    training.advance(1, 40)
+            names = sorted(p.name for p in directory.iterdir())
+            self.assertEqual(len(names), 80)
+            for name in names:
+                self.assertEqual(tensors_of(directory / name), tensors_of(self.dir / f"{dtype}-False" / name), name)
+
+    def hold_writes(self):
+        """Lets writes of snapshots begin when the event is set."""
+        event, plain = threading.Event(), recorder_module.write_files
+
+        def held(*arguments, **options):
+            event.wait(60)
+            plain(*arguments, **options)
+
+        recorder_module.write_files = held
+        self.addCleanup(setattr, recorder_module, "write_files", plain)
+        return event
+
+    def test_training_waits_for_the_copy_alone(self):
+        event = self.hold_writes()
+        recorder = Recorder(torch.nn.Linear(2, 2), (0.05, 0.1), dir=self.dir, every=10, background=True)
+        self.walk(recorder, 19)
+        self.assertEqual((recorder.n_steps, list(self.dir.iterdir())), (19, []))
+        self.assertFalse(recorder.is_saved)
+        memory = [t.data_ptr() for held in recorder._memory for t in held.values()]
+        threading.Timer(0.3, event.set).start()
+        self.walk(recorder)  # is due: waits for the first ones
+        self.assertEqual([t for t, _ in find_snapshots(self.dir, "snapshot")][:2], [10, 10])
+        self.assertEqual(recorder.save(), [recorder.path(0.05), recorder.path(0.1)])
+        recorder.state_dict()  # waits: a run that continues from step 20 would not write them
+        self.assertEqual([t for t, _ in find_snapshots(self.dir, "snapshot")], [10, 10, 20, 20])
+        self.assertTrue(recorder.is_saved)
+        self.assertEqual(memory, [t.data_ptr() for held in recorder._memory for t in held.values()])
+        self.walk(recorder, 3)
+        recorder.close()
+        self.assertEqual([t for t, _ in find_snapshots(self.dir, "snapshot")][-2:], [23, 23])
+
+    def test_a_failure_beside_the_training_is_raised_or_a_warning(self):
+        for on_error in ("raise", "warn"):
+            directory = self.dir / on_error
+            recorder = Recorder(torch.nn.Linear(2, 2), 0.1, dir=directory, every=4, on_error=on_error, background=True)
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+            try:
+                with self.assertLogs("posthocema", "WARNING") as said:
+                    self.walk(recorder, 4)
+                    recorder._thread.join()
+                    if on_error == "raise":
+                        with self.assertRaises(ph.OutputError) as caught:
+                            self.walk(recorder)
+                        self.assertEqual(caught.exception.errno, errno.EFBIG)
+                    else:
+                        self.walk(recorder)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertIn("step 4: no snapshot was written: " + str(directory / "snapshot-0000004-0.100"), said.output[0])
+            self.assertEqual((len(said.output), recorder.n_steps, list(directory.iterdir())), (1, 5, []))
+            self.walk(recorder, 3)
+            recorder.close()
+            self.assertEqual([t for t, _ in find_snapshots(directory, "snapshot")], [8])
+
+    def test_too_large_averages_are_refused_before_the_training_goes_on(self):
+        model = torch.nn.Linear(2, 2)
+        recorder = Recorder(model, 0.1, dir=self.dir, every=1, dtype="f16", background=True)
+        with torch.no_grad():
+            model.weight.fill_(1e6)
+        with self.assertRaisesRegex(ph.InputsError, "'weight': an average is too large"):
+            recorder.step()
+        self.assertEqual(list(self.dir.iterdir()), [])
+
+    def test_a_process_that_ends_or_dies_leaves_whole_snapshots(self):
+        code = "import os, sys, torch; from posthocema.torch import Recorder\n"
+        code += "r = Recorder(torch.nn.Linear(400, 400), 0.1, dir=sys.argv[1], every=1, background=True, replace=True)\n"
+        endless = code + "while True:\n    r.step()\n    print(r.n_steps, flush=True)"
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+        subprocess.run([sys.executable, "-c", code + "r.step()", str(self.dir)], env=environment, check=True)
+        self.assertEqual(len(tensors_of(self.dir / "snapshot-0000001-0.100.safetensors")), 2)
+        for last in (3, 8, 13):
+            with subprocess.Popen([sys.executable, "-c", endless, str(self.dir)], env=environment, stdout=subprocess.PIPE) as child:
+                for _ in range(last):
+                    child.stdout.readline()
+                child.kill()
+            steps = [step for step, _ in find_snapshots(self.dir, "snapshot")]
+            self.assertGreaterEqual(steps[-1], last - 1)
+            for _, path in find_snapshots(self.dir, "snapshot"):
+                self.assertEqual(len(tensors_of(path)), 2)
 
     def test_other_ranks_of_a_launcher_write_nothing(self):
         code = "import sys, torch; from posthocema.torch import Recorder\n"
