@@ -95,6 +95,18 @@ class PostHocEMA:
         return tuple(gamma_of(width) for width in self.recorder.widths)
 
     @property
+    def sigma_rels(self) -> Tuple[float, ...]:
+        return self.recorder.widths
+
+    @property
+    def update_every(self) -> int:
+        return self.recorder.update_every
+
+    def to(self, *_: Any, **__: Any) -> "PostHocEMA":
+        """Itself: averages are where the parameters are."""
+        return self
+
+    @property
     def num_ema_models(self) -> int:
         return len(self.recorder.widths)
 

@@ -135,6 +135,11 @@ class Compat(unittest.TestCase):
             with ema.model(torch.nn.Linear(6, 6), sigma_rel=0.2):
                 pass
 
+    def test_the_settings_have_the_names_of_the_other_libraries(self):
+        ema = PostHocEMA(self.model, sigma_rels=(0.05, 0.28), update_every=10, checkpoint_folder=self.dir)
+        self.assertIs(ema.to("cpu"), ema)
+        self.assertEqual((ema.sigma_rels, ema.update_every, ema.num_ema_models), ((0.05, 0.28), 10, 2))
+
     def test_frozen_parameters_may_be_left_out(self):
         options = {"sigma_rels": (0.05, 0.2), "checkpoint_every": 20, "update_every": 1, "only_save_diff": True}
         next(self.model.parameters()).requires_grad_(False)
