@@ -416,7 +416,8 @@ class Series(_Handle):
         return self.snapshots[index]
 
     def __repr__(self) -> str:
-        return f"<posthocema.Series: {len(self)} snapshots, layout {self.layout}, {self.n_averaged} of {self.n_tensors} tensors averaged>"
+        tensors = f"{self.n_averaged} of {self.n_tensors} tensors averaged"
+        return f"<posthocema.Series: {len(self)} snapshots, layout {self.layout}, {tensors}>"
 
     def _repr_html_(self) -> str:
         rows = [(k, s.file, f"{s.time:.12g}", s.profile) for k, s in enumerate(self.snapshots)]
@@ -606,7 +607,8 @@ class Plan(_Handle):
         out: a file, whose extension selects the format; a directory; or names such as
         "sweep/phema-{time}-{sigma}.safetensors".
         progress: True shows it, by tqdm or in one line; or called about ten times a second. An exception in it, Ctrl-C
-        included, stops the run before anything is published, and is raised again. When all tensors are summed already, the run completes first.
+        included, stops the run before anything is published, and is raised again. When all tensors are summed already,
+        the run completes first.
         The other options are those of ``posthoc-ema synth``. The GIL is released meanwhile. A run or read of the
         same plan waits in another thread; in progress it is refused.
         """

@@ -205,6 +205,14 @@ def _whole_number(name: str, value: Any, least: int) -> int:
     return whole
 
 
+def _find_dtype(option: str, value: Any, known: Mapping[str, torch.dtype], why: str = "") -> torch.dtype:
+    name = c.dtype(value) or ""
+    if name not in known:
+        expected = " or ".join(str(dtype)[6:] for dtype in known.values())
+        raise UsageError(f"{option}: expected {expected}, found {value}{why}")
+    return known[name]
+
+
 def _read_options(
     widths: Optional[Numbers] = None,
     design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
@@ -232,14 +240,6 @@ def _read_options(
     wanted = (0.05, 0.10) if widths is None else tuple(c.numbers("widths", widths))
     if not wanted or len(set(wanted)) != len(wanted):
         raise UsageError(f"widths: expected different widths, found {wanted}")
-    snapshot_dtype = _SNAPSHOT_DTYPES.get(c.dtype(dtype or "f32") or "")
-    if snapshot_dtype is None:
-        raise UsageError(f"dtype: expected float32, float16 or bfloat16, found {dtype}")
-    kept_dtype = _AVERAGE_DTYPES.get(c.dtype(average_dtype) or "")
-    if kept_dtype is None:
-        raise UsageError(
-            f"average_dtype: expected float32 or float64, found {average_dtype}: averages in 16 bits stop moving"
-        )
     if every is None and not steps:
         raise UsageError("every, times: expected one of them; every=0 where only save() and close() write")
     if every and steps:
@@ -253,8 +253,8 @@ def _read_options(
         _whole_number("every", every or 0, 0),
         tuple(sorted(_whole_number("times", time, 1) for time in steps)),
         _whole_number("update_every", update_every, 1),
-        snapshot_dtype,
-        kept_dtype,
+        _find_dtype("dtype", dtype or "f32", _SNAPSHOT_DTYPES),
+        _find_dtype("average_dtype", average_dtype, _AVERAGE_DTYPES, ": averages in 16 bits stop moving"),
         unit,
     )
 
@@ -292,8 +292,8 @@ class Recorder:
 
     Call step() after every step of the optimizer, or attach() the recorder to it; close() saves the end. In ``with
     Recorder(...) as recorder`` it is closed at the end of the block; an exception in the block saves nothing.
-    Where there are several processes only rank 0 keeps averages and writes. Of sharded parameters (FSDP2) each process keeps its shards, every process
-    has to call step(), and a snapshot is a distributed checkpoint.
+    Where there are several processes only rank 0 keeps averages and writes. Of sharded parameters (FSDP2) each process
+    keeps its shards, every process has to call step(), and a snapshot is a distributed checkpoint.
     """
 
     def __init__(
@@ -616,20 +616,20 @@ class Recorder:
                     os.makedirs(self.dir, exist_ok=True)
                 for path in contents:
                     self._replaces(path)
+        self._writing = (self.n_steps, list(contents))
         if self.is_sharded:
             for width, (tensors, _) in zip(self.widths, contents.values()):
                 for name, item in tensors.items():
                     if not _shards.is_finite(item):
                         self._warn_of_nan(width, name)
             _shards.write_all(contents, self.run_id)
-            self._saved = (self.n_steps, list(contents))
+            self._saved = self._writing
             return
         files = {}
         for width, memory, (path, content) in zip(self.widths, self._memory, contents.items()):
             files[path] = Contents(*content, functools.partial(self._warn_of_nan, width))
             if self.background:
                 files[path].hold(memory)
-        self._writing = (self.n_steps, list(files))
         if self.background:
             self._thread = threading.Thread(target=self._write_beside, args=(files,), name="posthocema")
             self._thread.start()
@@ -655,7 +655,7 @@ class Recorder:
             self._has_warned = True
             log.warning(
                 "step %d: '%s' has NaN or infinite elements in the average %s, as all later averages will have",
-                self._writing[0] or self.n_steps, name, width,
+                self._writing[0], name, width,
             )  # fmt: skip
 
     def close(self) -> None:
@@ -781,7 +781,7 @@ class Recorder:
         """
         if not self._keeps:
             raise UsageError("average: rank 0 alone has averages")
-        kept = {**_SNAPSHOT_DTYPES, **_AVERAGE_DTYPES}[c.dtype(dtype) or "f32"] if dtype else None
+        kept = None if dtype is None else _find_dtype("dtype", dtype, {**_SNAPSHOT_DTYPES, **_AVERAGE_DTYPES})
         entries = self._entries(self.model)
         found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), kept).items()}
         return {name: found[first] for name, first in self._first.items()}
@@ -849,7 +849,7 @@ class Following:
     def _prepare(self, widths: Optional[Numbers], evaluate: Optional[float], **options: Any) -> None:
         """Refuses wrong options now. Recorders are made later."""
         options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
-        widths = c.numbers("widths", widths) or None
+        widths = None if widths is None else c.numbers("widths", widths)
         inspect.signature(Recorder).bind(None, widths, dir="", **options)
         names = inspect.signature(_read_options).parameters
         found = _read_options(widths, **{name: value for name, value in options.items() if name in names})

@@ -37,11 +37,12 @@ class TransformersRecorder(Following, TrainerCallback):
         trainer = Trainer(..., callbacks=[TransformersRecorder(design="run.design.json")])
 
     dir: of the snapshots, default "snapshots" in output_dir. resume_from: the checkpoint whose averages continue, default
-    that of train(resume_from_checkpoint=...). evaluate: one of the widths; evaluations have its average, so that metrics, and
-    the best checkpoint by them, are those of the average. Checkpoints then have a model with it in the folder "average",
-    and with load_best_model_at_end the model gets the average of the best checkpoint. The other options are those of Recorder; ``recorder`` is the Recorder once
-    training has begun. Its state is in the file posthocema.pt of each checkpoint, so that a resumed run continues
-    exactly. The end of a training is saved; a training that an exception ends has the snapshots before it.
+    that of train(resume_from_checkpoint=...). evaluate: one of the widths; evaluations have its average, so that metrics,
+    and the best checkpoint by them, are those of the average. Checkpoints then have a model with it in the folder "average",
+    and with load_best_model_at_end the model gets the average of the best checkpoint. The other options are those of
+    Recorder; ``recorder`` is the Recorder once training has begun. Its state is in the file posthocema.pt of each
+    checkpoint, so that a resumed run continues exactly. The end of a training is saved; a training that an exception
+    ends has the snapshots before it.
     """
 
     def __init__(

@@ -768,6 +768,11 @@ class Recording(unittest.TestCase):
 
     def test_options_may_be_written_in_several_ways(self):
         model = torch.nn.Linear(2, 2)
+        for wrong in ({"dtype": "f64"}, {"dtype": torch.int8}, {"average_dtype": "f16"}, {"widths": "0.05:0.1"}, {"widths": []}):
+            with self.assertRaisesRegex(ph.UsageError, f"{next(iter(wrong))}: "):
+                Recorder(model, dir=self.dir, every=1, **wrong)
+        with self.assertRaisesRegex(ph.UsageError, "dtype: expected"):
+            Recorder(model, dir=self.dir, every=1).average(dtype="f8")
         for i, (dtype, widths, times) in enumerate((("f16", "0.05,0.1", "2:6:2"), (torch.float16, (w / 100 for w in (5, 10)), (2, 4, 6)))):
             recorder = Recorder(model, widths, dir=self.dir / str(i), times=times, dtype=dtype, average_dtype="float64")
             self.assertEqual((recorder.widths, recorder.times), ((0.05, 0.1), {2, 4, 6}))
@@ -898,6 +903,17 @@ class Recording(unittest.TestCase):
             self.walk(recorder, 3)
             recorder.close()
             self.assertEqual([t for t, _ in find_snapshots(directory, "snapshot")], [8])
+
+    def test_one_nan_is_said_beside_the_training(self):
+        model = torch.nn.Linear(2, 2)
+        recorder = Recorder(model, 0.1, dir=self.dir, every=2, dtype="f16", background=True)
+        self.walk(recorder, 3)
+        with torch.no_grad():
+            model.bias[1] = float("nan")
+        with self.assertLogs("posthocema", "WARNING") as said:
+            self.walk(recorder, 4)
+            recorder.close()
+        self.assertEqual([line.count("step 4: 'bias' has NaN") for line in said.output], [1])
 
     def test_too_large_averages_are_refused_before_the_training_goes_on(self):
         model = torch.nn.Linear(2, 2)
