@@ -122,7 +122,8 @@ def save(plan: Plan, directory: str, target: int, like: str, dtype: Optional[str
                         out.flush()
                         os.fsync(out.fileno())
             if average.unwritten:
-                raise InputsError(f"'{min(average.unwritten)}': is in the snapshots, but not in {like}, nor tied to a tensor there")
+                name = min(average.unwritten)
+                raise InputsError(f"'{name}': is in the snapshots, but not in {like}, nor tied to a tensor there; exclude it")
             publish_directory(partial, directory)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

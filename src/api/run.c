@@ -352,6 +352,7 @@ enum posthoc_ema_status posthoc_ema_read_all(const struct posthoc_ema_plan *plan
     struct call call = call_begin();
     struct watch watch = {.callers = call.before};
     enum phema_status status =
-        read_tensor(plan, 0, plan->plan->m, i, options, &watch, data, size, &call.err);
+        data ? read_tensor(plan, 0, plan->plan->m, i, options, &watch, data, size, &call.err)
+             : phema_fail(&call.err, PHEMA_ERR_USAGE, "data: expected an array, found NULL");
     return watch_end(&watch, call_end(&call, status, error));
 }

@@ -204,6 +204,9 @@ static void wrong_tensors_and_sizes_are_refused(void **state)
     void *const nowhere[2] = {data, NULL};
     assert_int_equal(posthoc_ema_read_all(plan, 0, &options, nowhere, sizeof(data), &error),
                      POSTHOC_EMA_ERR_USAGE);
+    assert_int_equal(posthoc_ema_read_all(plan, 0, &options, NULL, sizeof(data), &error),
+                     POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "data: expected an array, found NULL");
     options.io = "tape";
     assert_int_equal(posthoc_ema_read(plan, 0, 0, &options, data, 0, &error),
                      POSTHOC_EMA_ERR_USAGE);
