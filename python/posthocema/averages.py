@@ -16,8 +16,8 @@ import signal
 import sys
 import threading
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, SupportsFloat, Tuple, TypeVar, Union,
-    overload,
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple,
+    TypeVar, Union, overload,
 )  # fmt: skip
 
 from . import _library as c, _pretrained
@@ -923,14 +923,14 @@ def synth(snapshots: PathLike, out: PathLike, sigma_rel: Optional[Numbers] = Non
         return plan.run(out, **of_run)
 
 
-def gamma(sigma_rel: float) -> float:
+def gamma(sigma_rel: SupportsFloat) -> float:
     """The exponent of the power-function average of a relative width in (0, 0.289)."""
     found = ctypes.c_double()
     c.call("gamma", ctypes.byref(found), c.real("sigma_rel", sigma_rel))
     return found.value
 
 
-def sigma_rel(gamma: float) -> float:
+def sigma_rel(gamma: SupportsFloat) -> float:
     """The relative width of an exponent above -1: the inverse of :func:`gamma`."""
     width: float = c.LIBRARY.posthoc_ema_sigma_rel(c.real("gamma", gamma))
     if not width > 0:
@@ -938,7 +938,7 @@ def sigma_rel(gamma: float) -> float:
     return width
 
 
-def beta(sigma_rel: float, step: int) -> float:
+def beta(sigma_rel: SupportsFloat, step: SupportsIndex) -> float:
     """The factor of the update e = beta e + (1 - beta) theta at a step, counted from 1. Update at every step."""
     count = c.integer("step", ctypes.c_uint64, step)
     if count < 1:

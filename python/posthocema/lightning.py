@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, SupportsFloat
 
 try:
     from lightning.pytorch import Callback
@@ -43,7 +43,7 @@ class LightningRecorder(Following, Callback):
         optimizer: int = 0,
         module: Optional[str] = None,
         state_key: Optional[str] = None,
-        evaluate: Optional[float] = None,
+        evaluate: Optional[SupportsFloat] = None,
         **options: Any,
     ) -> None:
         super().__init__()

@@ -14,7 +14,8 @@ import re
 import threading
 import uuid
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union,
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence,
+    SupportsFloat, Tuple, Union,
 )  # fmt: skip
 
 import torch
@@ -259,7 +260,7 @@ def _read_options(
     )
 
 
-def _find_width(name: str, widths: Sequence[float], width: float) -> int:
+def _find_width(name: str, widths: Sequence[float], width: SupportsFloat) -> int:
     wanted = c.real(name, width)
     for k, known in enumerate(widths):
         if math.isclose(known, wanted, rel_tol=1e-6):
@@ -774,7 +775,7 @@ class Recorder:
 
     # ---- Evaluation ----
 
-    def average(self, width: Optional[float] = None, dtype: Optional[DType] = None) -> Dict[str, torch.Tensor]:
+    def average(self, width: Optional[SupportsFloat] = None, dtype: Optional[DType] = None) -> Dict[str, torch.Tensor]:
         """The tensors of an average, default the first, by name; those of sharded parameters are sharded.
 
         Names that share a tensor share one here, too. dtype: default that of the averages.
@@ -786,7 +787,7 @@ class Recorder:
         found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), kept).items()}
         return {name: found[first] for name, first in self._first.items()}
 
-    def _index(self, width: Optional[float]) -> int:
+    def _index(self, width: Optional[SupportsFloat]) -> int:
         return 0 if width is None else _find_width("width", self.widths, width)
 
     def _sums(self, k: int, dtype: Optional[torch.dtype] = None) -> Dict[str, torch.Tensor]:
@@ -796,7 +797,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def copy_to(
-        self, model: Optional[torch.nn.Module] = None, width: Optional[float] = None, *, broadcast: bool = False
+        self, model: Optional[torch.nn.Module] = None, width: Optional[SupportsFloat] = None, *, broadcast: bool = False
     ) -> Iterator[torch.nn.Module]:
         """The model (default that of the recorder) has the average of a width (default the first) inside of the block,
         its own tensors after it.
@@ -846,7 +847,7 @@ class Following:
     _detach: Optional[Callable[[], None]] = None
     _lent: Any = None  # the block of copy_to() while the model has the average
 
-    def _prepare(self, widths: Optional[Numbers], evaluate: Optional[float], **options: Any) -> None:
+    def _prepare(self, widths: Optional[Numbers], evaluate: Optional[SupportsFloat], **options: Any) -> None:
         """Refuses wrong options now. Recorders are made later."""
         options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
         widths = None if widths is None else c.numbers("widths", widths)

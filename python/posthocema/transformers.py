@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Optional
+from typing import Any, Optional, SupportsFloat
 
 import torch
 from transformers import TrainerCallback
@@ -51,7 +51,7 @@ class TransformersRecorder(Following, TrainerCallback):
         *,
         dir: "Optional[str | os.PathLike[str]]" = None,
         resume_from: "Optional[str | os.PathLike[str]]" = None,
-        evaluate: Optional[float] = None,
+        evaluate: Optional[SupportsFloat] = None,
         **options: Any,
     ) -> None:
         super().__init__()

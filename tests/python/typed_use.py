@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List
 import numpy as np
 import posthocema as ph
 from posthocema import Plan, Series, Snapshot, Target
+from posthocema.torch import Recorder
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -55,6 +56,15 @@ def all_arrays(plan: Plan) -> Dict[str, Array]:
     return plan.state_dict()
 
 
+def train(model: Any, directory: Path) -> List[str]:
+    options: Dict[str, Any] = {"average_dtype": "float64"}
+    with Recorder(model, "0.05,0.1", dir=directory, times=np.arange(10, 100, 10), dtype="f16", include=["lora"], **options) as recorder:
+        recorder.step()
+        with recorder.copy_to(width=np.float32(0.1)):
+            recorder.wait()
+        return [path.upper() for path in recorder.save()]
+
+
 def main(directory: Path) -> Dict[str, float]:
     logging.basicConfig()
     errors: Dict[str, float] = {}
@@ -73,6 +83,6 @@ def main(directory: Path) -> Dict[str, float]:
         ph.gamma(2)
     except ph.TargetError as error:
         print(error.status + 1)
-    factor: float = ph.beta(0.05, 10)
+    factor: float = ph.beta(np.float64(0.05), np.int64(10)) + ph.gamma(np.float32(0.1))
     print(factor, ph.__version__.upper())
     return errors
