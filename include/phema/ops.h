@@ -194,7 +194,7 @@ struct phema_verifying {
     struct phema_request request;
     void *command; /* the recorded one */
     struct phema_prepared prepared;
-    char *moved; /* SNAPSHOTS next to OUT */
+    struct phema_arena memory; /* paths of SNAPSHOTS next to OUT */
     bool are_weights_same;
     struct phema_verification found;
     size_t *changed; /* [n_changed] snapshots whose data differ from those that OUT was made of */

@@ -190,7 +190,11 @@ extern const char phema_series_layouts[];
 
 struct phema_series_options {
     /* files and names */
-    const char *snapshots;  /* directory, manifest.json or @list */
+    const char *snapshots; /* directory, manifest.json or @list */
+    /* [n] in its place, where there are several: files, directories and @lists, together one series;
+     * the first is snapshots, too */
+    const char *const *several;
+    size_t n_several;
     const char *layout;     /* one of phema_series_layouts; NULL or "auto": recognised */
     const char *name_regex; /* NULL: the layout's own */
     const char *unit;       /* NULL: the layout's own */

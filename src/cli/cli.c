@@ -150,9 +150,12 @@ static enum phema_status run_verb(const struct cli_verb *verb, const struct phem
     common->team = team;
     common->style.warnings = &warnings;
     terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
-    if (!status)
-        status = common->is_help ? print_help(verb, common->is_short_help, err)
-                                 : call_verb(verb, values, err);
+    if (!status && common->is_help)
+        status = print_help(verb, common->is_short_help, err);
+    else if (!status)
+        status = cli_check_snapshots(&common->line, err);
+    if (!status && !common->is_help)
+        status = call_verb(verb, values, err);
     if (status)
         cli_complete_remedy(err, status, &common->line);
     if (status && argc > 3 && is_other_verb(&common->line, argv[2]))

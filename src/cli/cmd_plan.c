@@ -84,6 +84,8 @@ static enum phema_status predict(const struct plan_values *args, struct phema_pr
     render_listen(&listener, &args->common.style);
     listener.hides_errors = !args->common.style.is_verbose;
     enum phema_status status = cli_read_request(&request, &args->common, &args->run, err);
+    if (!status)
+        status = cli_check_last(&args->common, &request, err);
     if (status)
         return status;
     request.plan.series.compares_samples = true;

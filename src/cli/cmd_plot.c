@@ -27,7 +27,7 @@ enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, DESIGN };
 
 static bool is_known_to(enum kind kind, const struct cli_opt *option)
 {
-    if (option->kind == CLI_OPERAND || option->group == OUTPUT || option->group == MESSAGES)
+    if (cli_is_operand(option) || option->group == OUTPUT || option->group == MESSAGES)
         return true;
     if (strcmp(option->name, "max-ram") == 0)
         return kind == MEMORY;
@@ -109,8 +109,11 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
                                      enum kind kind, const struct picture_files *files,
                                      struct phema_error *err)
 {
-    const char *path = args->plan.options.series.snapshots;
+    const char *path = args->plan.options.series.several[0];
     struct phema_sweep_facts facts;
+    if (args->plan.options.series.n_several > 1)
+        return phema_fail(err, PHEMA_ERR_USAGE, "plot %s: draws one file, not %zu", args->kind,
+                          args->plan.options.series.n_several);
     enum phema_status status = picture_files_check(files, path, err);
     if (status)
         return status;

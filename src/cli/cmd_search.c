@@ -13,6 +13,8 @@ static enum phema_status read_request(struct search_setup *setup, struct phema_e
     cli_commands_init(&setup->commands, &cli_synth, &values->run);
     enum phema_status status =
         cli_read_request(&options->request, &values->common, &values->run, err);
+    if (!status)
+        status = cli_check_last(&values->common, &options->request, err);
     options->request.commands = &setup->commands.commands;
     options->exec = values->exec;
     options->score_regex = values->score_regex;

@@ -116,6 +116,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     synthesis.request.commands = &commands.commands;
     synthesis.waiting = synthesis.joins ? &waiting.heard : NULL;
     if (!status)
+        status = cli_check_last(&args->common, &synthesis.request, err);
+    if (!status)
         status = make(&listener, &synthesis, err);
     phema_synthesis_clear(&synthesis);
     phema_strbuf_clear(&listener.joined);

@@ -75,6 +75,32 @@ bool cli_next_word(struct cli_word *word, const struct cli_line *line)
     return true;
 }
 
+size_t cli_count_operands(const struct cli_line *line)
+{
+    size_t n = 0;
+    for (struct cli_word word = {0}; cli_next_word(&word, line);)
+        n += word.is_operand;
+    return n;
+}
+
+const struct cli_opt *cli_find_row(const struct cli_opt *options, size_t k, size_t n)
+{
+    size_t n_rows = 0;
+    for (const struct cli_opt *o = options; o->name; o++)
+        n_rows += cli_is_operand(o);
+    for (const struct cli_opt *o = options; o->name; o++) {
+        if (!cli_is_operand(o))
+            continue;
+        n_rows--; /* behind this one */
+        size_t n_taken = o->kind == CLI_OPERANDS && n > n_rows + 1 ? n - n_rows : 1;
+        if (k < n_taken)
+            return o;
+        k -= n_taken;
+        n -= n_taken;
+    }
+    return NULL;
+}
+
 /* ---- Values ---- */
 
 static bool is_same_text(const char *a, const char *b)

@@ -16,6 +16,7 @@ struct parse {
     struct cli_common *common;
     char *values;
     const struct cli_opt *next_operand;
+    size_t n_operands, n_seen; /* on the line, and so far */
     struct phema_strbuf repeated;
 };
 
@@ -418,10 +419,8 @@ static enum phema_status parse_letters(struct parse *parse, int *at, struct phem
 static enum phema_status fail_unexpected(const struct parse *parse, const char *argument,
                                          struct phema_error *err)
 {
-    const char *advice =
-        has_operand(parse, "SNAPSHOTS") ? "; SNAPSHOTS is one directory, manifest or @list" : "";
-    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'%s",
-                                          parse->line->verb->name, argument, advice);
+    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'",
+                                          parse->line->verb->name, argument);
     cli_suggest_operands(err, parse->line);
     return status;
 }
@@ -454,13 +453,11 @@ static enum phema_status fail_typographic(const struct parse *parse, const char 
 static enum phema_status parse_operand(struct parse *parse, const char *argument,
                                        struct phema_error *err)
 {
-    const struct cli_opt *option = parse->next_operand;
     const char *name = skip_typographic_dashes(argument);
     if (name && parse_name(parse, name))
         return fail_typographic(parse, argument, parse_name(parse, name)->name, err);
-    while (option->name && !cli_is_operand(option))
-        option++;
-    if (!option->name)
+    const struct cli_opt *option = cli_find_row(parse->options, parse->n_seen++, parse->n_operands);
+    if (!option)
         return fail_unexpected(parse, argument, err);
     parse->next_operand = option->kind == CLI_OPERANDS ? option : option + 1;
     return set_value(parse, option, argument, err);
@@ -541,7 +538,8 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
                           .options = line->options.items,
                           .common = common,
                           .values = values,
-                          .next_operand = line->options.items};
+                          .next_operand = line->options.items,
+                          .n_operands = cli_count_operands(line)};
     for (const struct cli_opt *o = parse.options; o->name; o++)
         set_initial(field(&parse, o), o);
     enum phema_status status = parse_arguments(&parse, err);

@@ -16,7 +16,7 @@ enum cli_group { INPUT, TARGET, OUTPUT, NUMBERS, RESOURCES, MESSAGES };
 
 enum cli_kind {
     CLI_OPERAND,  /* const char *; in the order of the table */
-    CLI_OPERANDS, /* struct cli_texts: all remaining ones, at least one */
+    CLI_OPERANDS, /* struct cli_texts or CLI_LIST: one or more, all but those of the rows behind */
     CLI_FLAG,     /* bool */
     CLI_TEXT,     /* const char * */
     CLI_TEXTS,    /* struct cli_texts or CLI_LIST, repeatable */
@@ -120,6 +120,10 @@ struct cli_word {
 };
 /* false: there is no other. word: {0} at first */
 bool cli_next_word(struct cli_word *word, const struct cli_line *line);
+
+size_t cli_count_operands(const struct cli_line *line);
+/* The row of operand k of n; NULL: there are too many. */
+const struct cli_opt *cli_find_row(const struct cli_opt *options, size_t k, size_t n);
 
 /* First member of every verb's struct. */
 struct cli_common {

@@ -166,6 +166,28 @@ PHEMA_FALLIBLE cli_read_request(struct phema_request *out, const struct cli_comm
     return status ? status : cli_plan_options(&out->plan, common, &values->plan, err);
 }
 
+PHEMA_FALLIBLE cli_check_last(const struct cli_common *common, const struct phema_request *request,
+                              struct phema_error *err)
+{
+    const char *out = request->outputs.out;
+    struct phema_provenance *provenance = NULL;
+    struct phema_error ignored = {0};
+    if (!request->plan.series.n_several || !out ||
+        (!phema_file_is_checkpoint(out) && !phema_directory_has_model(out, true)))
+        return PHEMA_OK;
+    enum phema_status status =
+        phema_provenance_open(&provenance, out, &request->plan.series.checkpoint, &ignored);
+    phema_provenance_close(provenance);
+    if (!status)
+        return PHEMA_OK;
+    status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                        "%s: is a checkpoint that posthoc-ema has not made; of several arguments "
+                        "the last one is OUT",
+                        out);
+    cli_suggest_words(err, &common->line, common->line.argc, 0, "averages/");
+    return status;
+}
+
 /* ---- The command of a provenance ---- */
 
 /* More words than any shell accepts. */

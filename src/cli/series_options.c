@@ -106,8 +106,9 @@ const struct cli_opt cli_input_rows[] = {
 };
 
 const struct cli_opt cli_series_rows[] = {
-    {"SNAPSHOTS", INPUT, CLI_OPERAND, FIELD(options.series.snapshots),
-     .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_WEIGHTS},
+    {"SNAPSHOTS", INPUT, CLI_OPERANDS, SERIES_LIST(several),
+     .help = "directory, manifest (*.json) or @list.txt; or\nseveral files, directories and lists",
+     .flags = CLI_SHAPES_WEIGHTS},
     CLI_INCLUDE(cli_input_rows, 0),
     {0},
 };
@@ -250,6 +251,10 @@ PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out,
 {
     uint64_t limit = 0;
     *out = values->options.series;
+    if (out->n_several)
+        out->snapshots = out->several[0];
+    if (out->n_several == 1)
+        out->n_several = 0;
     out->checkpoint.keeps_descriptors = phema_raise_fd_limit(LEAST_LIMIT, &limit);
     if (cli_check_widths(out->input_sigmas, out->n_input_sigmas, "input-sigma", err))
         return PHEMA_ERR_INPUTS;

@@ -84,6 +84,10 @@ struct cli_synth_values {
 PHEMA_FALLIBLE cli_read_request(struct phema_request *out, const struct cli_common *common,
                                 const struct cli_run_values *values, struct phema_error *err);
 
+/* PHEMA_ERR_OUTPUT  there are several SNAPSHOTS, and OUT is another one: it was forgotten */
+PHEMA_FALLIBLE cli_check_last(const struct cli_common *common, const struct phema_request *request,
+                              struct phema_error *err);
+
 /* Commands of the verb synth, which are compared with values. Borrows both.
  * values: NULL where nothing is compared */
 struct cli_commands {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* verify.c - recomputes an output from its provenance and compares them. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,34 +22,53 @@ static bool exists(const char *snapshots)
     return access(snapshots + (*snapshots == '@'), F_OK) == 0;
 }
 
-/* Looks for SNAPSHOTS as in the command, then relative to the directory of the output. */
-static enum phema_status find_snapshots(struct phema_verifying *verifying, struct phema_error *err)
+/* Looks for an operand as in the command, then relative to the directory of the output. */
+static enum phema_status find_operand(const char **snapshots, struct phema_arena *arena,
+                                      const char *out, struct phema_error *err)
 {
-    const struct phema_verify_options *options = verifying->options;
-    const char **snapshots = &verifying->request.plan.series.snapshots;
-    if (options->snapshots) {
-        *snapshots = options->snapshots;
-        return PHEMA_OK;
-    }
     const char *name = *snapshots + (**snapshots == '@');
     if (exists(*snapshots))
         return PHEMA_OK;
-    size_t size = strlen(options->out); /* "model/" as well */
-    while (size > 1 && options->out[size - 1] == '/')
+    size_t size = strlen(out); /* "model/" as well */
+    while (size > 1 && out[size - 1] == '/')
         size--;
-    while (size && options->out[size - 1] != '/')
+    while (size && out[size - 1] != '/')
         size--;
-    if (asprintf(&verifying->moved, "%s%.*s%s", **snapshots == '@' ? "@" : "", (int)size,
-                 options->out, name) < 0) {
-        verifying->moved = NULL;
+    char *moved =
+        phema_arena_printf(arena, "%s%.*s%s", **snapshots == '@' ? "@" : "", (int)size, out, name);
+    if (!moved)
         return phema_fail_memory(err);
-    }
-    if (*name == '/' || !exists(verifying->moved))
+    if (*name == '/' || !exists(moved))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: was made of the snapshots in '%s', which are neither there nor "
                           "beside it; %s names them",
-                          options->out, *snapshots, phema_setting_name(PHEMA_SET_MOVED_SNAPSHOTS));
-    *snapshots = verifying->moved;
+                          out, *snapshots, phema_setting_name(PHEMA_SET_MOVED_SNAPSHOTS));
+    *snapshots = moved;
+    return PHEMA_OK;
+}
+
+static enum phema_status find_snapshots(struct phema_verifying *verifying, struct phema_error *err)
+{
+    const struct phema_verify_options *options = verifying->options;
+    struct phema_series_options *series = &verifying->request.plan.series;
+    size_t n = series->n_several;
+    if (options->snapshots) {
+        series->snapshots = options->snapshots;
+        series->n_several = 0;
+        return PHEMA_OK;
+    }
+    if (!n)
+        return find_operand(&series->snapshots, &verifying->memory, options->out, err);
+    const char **several = phema_arena_array(&verifying->memory, n, sizeof(*several));
+    enum phema_status status = several ? PHEMA_OK : phema_fail_memory(err);
+    for (size_t i = 0; i < n && !status; i++) {
+        several[i] = series->several[i];
+        status = find_operand(&several[i], &verifying->memory, options->out, err);
+    }
+    if (status)
+        return status;
+    series->several = several;
+    series->snapshots = several[0];
     return PHEMA_OK;
 }
 
@@ -310,5 +328,5 @@ void phema_verifying_clear(struct phema_verifying *verifying)
     if (verifying->command)
         verifying->options->commands->release(verifying->command);
     phema_provenance_close(verifying->recorded);
-    free(verifying->moved);
+    phema_arena_clear(&verifying->memory);
 }

@@ -297,10 +297,19 @@ static size_t n_listed(const struct phema_plan *plan, size_t target)
     return plan->series->n - plan->targets[target].n_left_out;
 }
 
+/* Whether a snapshot has the name of an input. Its directory may be another one, as where SNAPSHOTS are
+ * named in another way or have moved, if the digest says what it holds. */
+static bool is_named(const struct phema_provenance_input *input, const char *label)
+{
+    return strcmp(input->file, label) == 0 ||
+           (input->digest &&
+            strcmp(phema_path_last_name(input->file), phema_path_last_name(label)) == 0);
+}
+
 static bool has_input(const struct phema_provenance *provenance, const char *label)
 {
     for (size_t k = 0; k < provenance->n_inputs; k++)
-        if (strcmp(provenance->inputs[k].file, label) == 0)
+        if (is_named(&provenance->inputs[k], label))
             return true;
     return false;
 }
@@ -329,7 +338,7 @@ PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *prov
     size_t n = n_listed(plan, target);
     for (size_t k = 0; k < n || k < provenance->n_inputs; k++) {
         bool is_listed = k < n, is_input = k < provenance->n_inputs;
-        if (is_listed && is_input && strcmp(inputs[k].file, snapshots[k].label) == 0) {
+        if (is_listed && is_input && is_named(&inputs[k], snapshots[k].label)) {
             enum phema_status status = check_input(&inputs[k], &snapshots[k], err);
             if (status)
                 return status;

@@ -357,6 +357,9 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
     if (options->is_conversion &&
         (has_width || options->weights_file || options->n_ats || options->n_rules))
         return fail_conversion(options, err);
+    if (options->is_conversion && options->series.n_several)
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_CONVERT,
+                                  "takes one checkpoint, not %zu", options->series.n_several);
     if (options->weights_file && options->n_rules)
         return phema_fail_setting(
             err, PHEMA_ERR_USAGE, PHEMA_SET_RULE,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "phema/json.h"
 #include "phema/mapped_file.h"
 #include "phema/number.h"
 #include "phema/path.h"
@@ -237,10 +238,10 @@ static enum phema_status add_path(struct candidate_list *candidates, const char 
     if (!candidate)
         return phema_fail_memory(err);
     bool is_slashed = directory && directory[strlen(directory) - 1] == '/';
-    candidate->label = name;
     candidate->path = directory ? phema_arena_printf(candidates->arena, "%s%s%s", directory,
                                                      is_slashed ? "" : "/", name)
                                 : name;
+    candidate->label = candidates->has_several ? candidate->path : name;
     /* "run/snapshot-0001-0.05/" is that directory */
     size_t end = strlen(name);
     while (end > 1 && name[end - 1] == '/')
@@ -299,6 +300,7 @@ static enum phema_status list_directory(struct candidate_list *candidates, DIR *
 static enum phema_status scan_directory(struct candidate_list *candidates, const char *path,
                                         struct phema_error *err)
 {
+    size_t first = candidates->n;
     DIR *directory = opendir(path);
     if (!directory)
         return phema_fail(err,
@@ -306,14 +308,16 @@ static enum phema_status scan_directory(struct candidate_list *candidates, const
                           "%s: cannot be opened: %s", path, strerror(errno));
     enum phema_status status = list_directory(candidates, directory, path, err);
     (void)closedir(directory);
-    if (!status && candidates->n)
-        qsort(candidates->items, candidates->n, sizeof(*candidates->items), compare_candidates);
-    for (size_t i = 0; i < candidates->n && !status; i++) {
+    size_t n = candidates->n - first;
+    struct candidate *items = candidates->items + first;
+    if (!status && n)
+        qsort(items, n, sizeof(*items), compare_candidates);
+    for (size_t i = 0; i < n && !status; i++) {
         struct candidate description = {
-            .base = phema_arena_printf(candidates->arena, "%s.json", candidates->items[i].base)};
-        if (!description.base || bsearch(&description, candidates->items, candidates->n,
-                                         sizeof(description), compare_candidates))
-            candidates->items[i].is_undescribed = false;
+            .base = phema_arena_printf(candidates->arena, "%s.json", items[i].base)};
+        if (!description.base ||
+            bsearch(&description, items, n, sizeof(description), compare_candidates))
+            items[i].is_undescribed = false;
     }
     return status;
 }
@@ -341,14 +345,95 @@ static enum phema_status scan_list(struct candidate_list *candidates, const char
     return status;
 }
 
+/* ---- Several operands ---- */
+
+/* Whether a directory is a checkpoint, or has the name of one, whatever it holds. */
+static enum phema_status is_snapshot_folder(bool *is_snapshot, struct phema_arena *arena,
+                                            const char *path, struct phema_error *err)
+{
+    struct candidate_list named = {.arena = arena};
+    *is_snapshot = phema_directory_has_model(path, true) ||
+                   phema_directory_is_checkpoint(path, true) || phema_directory_has_parts(path);
+    enum phema_status status = add_path(&named, NULL, path, err);
+    for (size_t i = 0; layouts[i] && !*is_snapshot && !status; i++) {
+        size_t matched = 0;
+        if (layouts[i]->is_tried)
+            status = read_by_pattern(&named, layouts[i]->pattern, false, &matched, err);
+        *is_snapshot = matched > 0;
+    }
+    return status;
+}
+
+/* JSON files beside checkpoints, which a pattern of a shell lists as well, are something else. */
+static bool is_manifest(const char *path)
+{
+    struct phema_file *file = NULL;
+    struct phema_json *root = NULL;
+    struct phema_error ignored = {0};
+    if (!phema_ends_with(path, ".json") || phema_file_open(&file, path, &ignored))
+        return false;
+    bool is_read = !phema_json_parse(&root, phema_file_span(file), &ignored);
+    bool has_snapshots =
+        is_read && phema_json_type(root) == PHEMA_JSON_OBJECT && phema_json_get(root, "snapshots");
+    phema_json_free(root);
+    phema_file_close(file);
+    return has_snapshots;
+}
+
+static enum phema_status scan_operand(struct candidate_list *candidates, const char *operand,
+                                      struct phema_error *err)
+{
+    struct stat st;
+    if (operand[0] == '@')
+        return scan_list(candidates, operand + 1, err);
+    if (!*operand || stat(operand, &st))
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", operand,
+                          phema_path_reason(operand, *operand ? errno : ENOENT));
+    bool is_snapshot = !S_ISDIR(st.st_mode);
+    if (is_snapshot && is_manifest(operand))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: is a manifest, which names all snapshots; expected no others "
+                          "beside it",
+                          operand);
+    enum phema_status status = PHEMA_OK;
+    if (!is_snapshot)
+        status = is_snapshot_folder(&is_snapshot, candidates->arena, operand, err);
+    if (status)
+        return status;
+    return is_snapshot ? add_path(candidates, NULL, operand, err)
+                       : scan_directory(candidates, operand, err);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    int order = compare_candidates(a, b);
+    return order ? order
+                 : strcmp(((const struct candidate *)a)->path, ((const struct candidate *)b)->path);
+}
+
+/* The order of the operands has no influence. */
+static enum phema_status scan_several(struct candidate_list *candidates,
+                                      const struct phema_series_options *options,
+                                      struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    candidates->has_several = true;
+    for (size_t i = 0; i < options->n_several && !status; i++)
+        status = scan_operand(candidates, options->several[i], err);
+    if (!status && candidates->n)
+        qsort(candidates->items, candidates->n, sizeof(*candidates->items), compare_places);
+    return status;
+}
+
 PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
                                   const struct phema_series_options *options,
                                   struct phema_error *err)
 {
     const char *operand = options->snapshots;
     enum phema_status status;
-    if (operand[0] == '@') {
-        status = scan_list(candidates, operand + 1, err);
+    if (options->n_several || operand[0] == '@') {
+        status = options->n_several ? scan_several(candidates, options, err)
+                                    : scan_list(candidates, operand + 1, err);
         return status ? status : read_by_layout(candidates, options, err);
     }
     if (!*operand)
@@ -367,8 +452,8 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
     }
     candidates->is_one_file = true;
     return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "%s: is one file; expected a directory of snapshots, a manifest (*.json) or "
-                      "@list.txt with one path a line",
+                      "%s: is one file; expected several, a directory of snapshots, a manifest "
+                      "(*.json) or @list.txt with one path a line",
                       operand);
 }
 

@@ -147,22 +147,31 @@ static enum phema_status claim_inputs(struct series_builder *builder, struct phe
         status = phema_spec_claim(spec, series->claims, err);
     if (status || options->is_alone)
         return status;
-    if (options->snapshots[0] == '@')
-        return phema_claims_add_input(series->claims, options->snapshots + 1,
-                                      "the list of the snapshots", err);
-    if (builder->candidates.layout == &layout_manifest)
+    const char *const *lists = options->n_several ? options->several : &options->snapshots;
+    size_t n_lists = options->n_several ? options->n_several : 1;
+    for (size_t i = 0; i < n_lists && !status; i++)
+        if (lists[i][0] == '@')
+            status = phema_claims_add_input(series->claims, lists[i] + 1,
+                                            "the list of the snapshots", err);
+    if (!status && builder->candidates.layout == &layout_manifest)
         return phema_claims_add_input(series->claims, options->snapshots, "the manifest", err);
-    return PHEMA_OK;
+    return status;
 }
 
 /* ---- Open and close ---- */
 
+/* What messages call the series: the only operand, or "a.pt and 2 others". */
+static char *name_series(struct phema_series *series, const struct phema_series_options *options)
+{
+    size_t n_others = options->n_several ? options->n_several - 1 : 0;
+    if (!n_others)
+        return phema_arena_copy(&series->memory, options->snapshots, strlen(options->snapshots));
+    return phema_arena_printf(&series->memory, "%s and %zu other%s", options->snapshots, n_others,
+                              n_others == 1 ? "" : "s");
+}
+
 static enum phema_status build_series(struct series_builder *builder, struct phema_error *err)
 {
-    const char *root = builder->options->snapshots;
-    builder->series->root = phema_arena_copy(&builder->series->memory, root, strlen(root));
-    if (!builder->series->root)
-        return phema_fail_memory(err);
     enum phema_status status = compile_filter(builder, err);
     if (status)
         return status;
@@ -190,14 +199,16 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     struct phema_series *series = calloc(1, sizeof(*series));
     if (!series)
         return phema_fail_memory(err);
+    struct phema_series_options named = *options;
+    named.snapshots = series->root = name_series(series, options);
     struct series_builder builder = {
-        .options = options,
+        .options = &named,
         .series = series,
         .candidates = {.arena = &builder.scratch, .specs = {.arena = &series->memory}},
         .filter = {.sets = &builder.sets},
-        .tensor_table = {.options = options, .filter = &builder.filter, .series = series},
+        .tensor_table = {.options = &named, .filter = &builder.filter, .series = series},
     };
-    enum phema_status status = build_series(&builder, err);
+    enum phema_status status = series->root ? build_series(&builder, err) : phema_fail_memory(err);
 
     for (size_t i = 0; i < builder.filter.n_includes; i++)
         phema_regex_free(builder.filter.includes[i]);

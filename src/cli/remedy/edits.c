@@ -278,15 +278,11 @@ static void edit_option(struct editing *editing, struct edits *edits, const stru
         command_add_word(editing, line->argv[word->at + 1]);
 }
 
-static void edit_operand(struct editing *editing, struct edits *edits, const struct cli_opt **next,
+/* row: NULL of one operand too many */
+static void edit_operand(struct editing *editing, struct edits *edits, const struct cli_opt *row,
                          const char *word)
 {
-    const struct cli_opt *option = *next;
-    while (option->name && !cli_is_operand(option))
-        option++;
-    struct edit *edit = find_edit(edits, option->name ? option : NULL);
-    if (option->name)
-        *next = option->kind == CLI_OPERANDS ? option : option + 1;
+    struct edit *edit = find_edit(edits, row);
     if (!edit)
         command_add_word(editing, word);
     else if (!edit->is_used)
@@ -301,14 +297,15 @@ static void edit_remedy(struct phema_error *err, const struct cli_line *line)
     const struct phema_error changes = *err; /* the command takes their place */
     struct editing editing = {.line = line};
     struct edits edits = {.message = changes.message};
-    const struct cli_opt *next = line->options.items;
+    size_t n_operands = cli_count_operands(line), k = 0;
     if (!list_edits(&edits, line, &changes)) {
         phema_error_clear_changes(err);
         return;
     }
     for (struct cli_word word = {0}; cli_next_word(&word, line);) {
         if (word.is_operand)
-            edit_operand(&editing, &edits, &next, word.text);
+            edit_operand(&editing, &edits, cli_find_row(line->options.items, k++, n_operands),
+                         word.text);
         else
             edit_option(&editing, &edits, &word);
     }

@@ -2,6 +2,7 @@
 /* operands.c - operands that are not what was meant: files that are not there, words in wrong
  * places or in pieces. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -238,12 +239,6 @@ void cli_suggest_out_last(struct phema_error *err, const struct cli_line *line, 
     command_set_remedy(err, &command);
 }
 
-static bool is_file(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 /* Operands that are a name with blanks, which nobody quoted: how many make a file; 0: none do. */
 static size_t count_unquoted(struct phema_strbuf *name, const char *const *operands, size_t n)
 {
@@ -255,35 +250,21 @@ static size_t count_unquoted(struct phema_strbuf *name, const char *const *opera
     return 0;
 }
 
-/* Of a file in it. */
-static void add_directory(struct editing *editing, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *directory = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
-    editing->tail.is_failed |= !directory;
-    if (directory)
-        command_add_operand(editing, directory);
-    free(directory);
-}
-
-/* Too many operands before OUT: a shell's glob of the snapshots, or a name with blanks. */
+/* A name with blanks before OUT, or files behind the snapshots where there is no OUT. */
 static bool write_snapshots(struct editing *editing, const char *const *operands, size_t n,
                             bool has_out)
 {
     struct phema_strbuf name = {0};
     size_t n_name = count_unquoted(&name, operands, has_out ? n - 1 : n);
-    bool is_glob = !n_name && is_file(operands[0]) && n > 2;
-    bool is_first = !n_name && !is_glob && !has_out && phema_path_exists(operands[0]);
+    bool is_first = !n_name && !has_out && phema_path_exists(operands[0]);
     if (n_name && name.data)
         command_add_operand(editing, name.data);
-    else if (is_glob)
-        add_directory(editing, operands[0]);
     else if (is_first)
         command_add_operand(editing, operands[0]);
     phema_strbuf_clear(&name);
     if (has_out)
         command_add_operand(editing, operands[n - 1]);
-    return n_name || is_glob || is_first;
+    return n_name || is_first;
 }
 
 /* "--sigma-rel 0.1 0.2" or "--max-ram 64 MB": the words that were meant as one value, which the
@@ -395,18 +376,57 @@ static bool write_meant(struct editing *editing, const char *const *operands, si
     return n > 1 && has_snapshots && write_snapshots(editing, operands, n, has_out && n > 2);
 }
 
+/* The command line as it was meant; false: nobody knows. */
+static bool write_command(struct editing *editing, struct phema_error *err)
+{
+    const char **operands = NULL;
+    if (join_values(editing, err))
+        return true;
+    phema_strbuf_clear(&editing->tail);
+    size_t n = command_split_operands(editing, &operands);
+    bool is_meant = write_meant(editing, operands, n);
+    if (!is_meant)
+        phema_strbuf_clear(&editing->tail);
+    free(operands);
+    return is_meant;
+}
+
 void cli_suggest_operands(struct phema_error *err, const struct cli_line *line)
 {
     struct editing editing = {.line = line};
-    const char **operands = NULL;
-    if (!join_values(&editing, err)) {
-        phema_strbuf_clear(&editing.tail);
-        size_t n = command_split_operands(&editing, &operands);
-        if (!write_meant(&editing, operands, n)) {
-            phema_strbuf_clear(&editing.tail);
-            phema_strbuf_puts(&editing.tail, " -h");
-        }
-    }
+    if (!write_command(&editing, err))
+        phema_strbuf_puts(&editing.tail, " -h");
     command_set_remedy(err, &editing);
-    free(operands);
+}
+
+/* Of several SNAPSHOTS: the first one that is not there; NULL: all are. */
+static const char *find_absent(const struct cli_line *line)
+{
+    const struct cli_opt *snapshots = command_find_operand(line, "SNAPSHOTS");
+    const char *absent = NULL;
+    size_t n_operands = cli_count_operands(line), k = 0, n = 0;
+    for (struct cli_word word = {0}; snapshots && cli_next_word(&word, line);) {
+        if (!word.is_operand || cli_find_row(line->options.items, k++, n_operands) != snapshots)
+            continue;
+        n++;
+        if (!absent && !phema_path_exists(word.text + (word.text[0] == '@')))
+            absent = word.text;
+    }
+    return n > 1 ? absent : NULL;
+}
+
+PHEMA_FALLIBLE cli_check_snapshots(const struct cli_line *line, struct phema_error *err)
+{
+    struct editing editing = {.line = line};
+    struct phema_error meant = {0};
+    const char *absent = find_absent(line);
+    if (!absent)
+        return PHEMA_OK;
+    (void)phema_fail(&meant, PHEMA_ERR_USAGE, "%s: unexpected argument '%s': %s", line->verb->name,
+                     absent, phema_path_reason(absent, ENOENT));
+    if (!write_command(&editing, &meant))
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", absent, phema_path_reason(absent, ENOENT));
+    *err = meant;
+    command_set_remedy(err, &editing);
+    return PHEMA_ERR_USAGE;
 }

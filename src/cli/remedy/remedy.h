@@ -56,6 +56,10 @@ bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, con
 void cli_suggest_operand_before(struct phema_error *err, const struct cli_line *line,
                                 const char *operand, const char *word);
 void cli_suggest_operands(struct phema_error *err, const struct cli_line *line);
+/* Whether all of several SNAPSHOTS are there: a value in pieces looks like one.
+ * PHEMA_ERR_USAGE  something else was meant, which the remedy says
+ * PHEMA_ERR_FILE   one is not there */
+PHEMA_FALLIBLE cli_check_snapshots(const struct cli_line *line, struct phema_error *err);
 
 /* Makes a remedy of options and operands (error.h) a whole command: the command line with these
  * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with

@@ -118,10 +118,10 @@ void cli_suggest_words(struct phema_error *err, const struct cli_line *line, int
                        const char *words)
 {
     struct editing command = {.line = line};
-    for (int i = 1; i < line->argc; i++) {
+    for (int i = 1; i <= line->argc; i++) {
         if (i == at && *words)
             phema_strbuf_printf(&command.tail, " %s", words);
-        if (i < at || i >= at + n)
+        if (i < line->argc && (i < at || i >= at + n))
             command_add_word(&command, line->argv[i]);
     }
     if (!command.tail.is_failed)
