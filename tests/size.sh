@@ -9,24 +9,24 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          7203  61
-src             98699 417
+include          7219  61
+src             99154 418
 src/accumulate   1459  10
 src/api          1382   7
-src/base         4768  27
-src/cli          6699  32
+src/base         4759  27
+src/cli          6931  33
 src/design       1748   7
 src/formats     12323  51
 src/gen          1684   6
 src/gpu          2023  12
-src/ops          5299  24
-src/output       5710  21
-src/plan         6549  26
+src/ops          5382  24
+src/output       5732  21
+src/plan         6552  26
 src/plot         2910  14
 src/profile      3384  15
-src/render       5989  20
+src/render       6016  20
 src/search       1811   4
-src/series      12509  44
+src/series      12606  44
 src/solver       7684  30
 src/synth        8322  43
 src/writer       6204  22

@@ -51,13 +51,14 @@ const char *phema_json_path(struct phema_arena *arena, const struct phema_json *
                             const char *key);
 
 /* Writing: appends to a text, with commas and quotes. key: of a member of an object; NULL for
- * members of arrays and the root. Numbers have 17 digits, so that they read back as the same
+ * members of arrays and the root. Numbers have the fewest digits that are read as the same
  * double; NaN and infinities become null. */
 struct phema_json_out {
     struct phema_strbuf *text;
     bool needs_comma; /* a member precedes the next one */
     bool is_after_key;
-    bool is_pretty; /* line breaks between the members of the outer two levels */
+    bool has_all_digits; /* 17 in each number, also where fewer say the same */
+    bool is_pretty;      /* line breaks between the members of the outer two levels */
     unsigned depth;
 };
 void phema_json_out_open(struct phema_json_out *out, const char *key, char bracket); /* { or [ */
@@ -70,8 +71,6 @@ void phema_json_out_bytes(struct phema_json_out *out, const char *key, const cha
 #define PHEMA_JSON_BYTES "_bytes"
 void phema_json_out_path(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value);
-/* The fewest digits that are read as the same number. */
-void phema_json_out_short(struct phema_json_out *out, const char *key, double value);
 /* A list of numbers. */
 void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,
                             size_t n);

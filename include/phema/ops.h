@@ -114,12 +114,19 @@ PHEMA_FALLIBLE phema_plan_check_error(const struct phema_plan *plan, double max_
  * and options. A failure says why it is not. */
 PHEMA_FALLIBLE phema_output_compare(const struct phema_prepared *prepared, size_t output,
                                     const struct phema_request *request, struct phema_error *err);
-/* Removes outputs that are up to date from the plan, and notes each.
+/* Takes outputs that are up to date from the plan, keeps their names, and notes each.
  * PHEMA_ERR_OUTPUT  an output exists, differs and may not be replaced */
 PHEMA_FALLIBLE phema_outputs_skip_existing(struct phema_prepared *prepared,
                                            const struct phema_request *request,
                                            const struct phema_listener *listener,
                                            struct phema_error *err);
+
+/* Adds the outputs in a directory that is none itself, by name; else the path, which is one or
+ * nothing.
+ *   paths  [*n] in the arena */
+PHEMA_FALLIBLE phema_outputs_list(const char ***paths, size_t *n, struct phema_arena *arena,
+                                  const char *path, const struct phema_checkpoint_options *options,
+                                  struct phema_error *err);
 
 /* ---- synth ---- */
 
@@ -152,7 +159,7 @@ struct phema_synthesis {
     struct phema_memory_report *memory;   /* NULL: none; borrowed */
     const struct phema_listener *waiting; /* hears for which process a join waits; NULL: nobody */
 
-    struct phema_prepared prepared;   /* outputs that were up to date are removed from it */
+    struct phema_prepared prepared;   /* outputs that were up to date are kept in it */
     struct phema_synth_result result; /* of a team, of all its processes */
     char **paths; /* [n_paths] of all outputs, done or not, where processes share them */
     size_t n_paths;

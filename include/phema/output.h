@@ -26,6 +26,7 @@ struct phema_output_file {
 
 struct phema_output {
     char *path;
+    size_t place; /* of one that is kept: among all, in the order of the targets */
     struct phema_output_file *files;
     size_t n_files;
     uint64_t size_bytes; /* of all files */
@@ -90,8 +91,9 @@ struct phema_side_file {
 
 struct phema_outputs {
     enum phema_output_form form;
-    struct phema_output *items; /* [plan->m] */
-    size_t m;
+    struct phema_output
+        *items; /* [plan->m], and behind them those that are kept, with their targets */
+    size_t m, n_kept;
     enum phema_dtype *dtypes;                /* [series->n_tensors] as written */
     struct phema_tensor_location *locations; /* [series->n_tensors] of all outputs that are not
                                              copies of a snapshot */
@@ -202,7 +204,9 @@ struct phema_tensor phema_output_tensor(const struct phema_plan *plan,
                                         const struct phema_outputs *outputs,
                                         const struct phema_output *output, size_t i);
 
-/* Removes an output and its target from plan and outputs: it exists already. */
+/* Takes an output and its target from plan and outputs: it exists already. keep: behind the others
+ * it can still be named. */
+void phema_outputs_keep(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);
 void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);
 
 /* ---- Provenance of an existing output ---- */

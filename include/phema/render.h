@@ -26,6 +26,8 @@ PHEMA_FALLIBLE render_print(struct phema_strbuf *text, struct phema_error *err);
 
 /* Paths that scripts read are written with their own bytes, unless stdout is a terminal. */
 void render_write_path(struct phema_strbuf *out, const char *path);
+/* Whether anything was printed. */
+bool render_has_printed(void);
 PHEMA_FALLIBLE render_print_as_is(struct phema_strbuf *text, struct phema_error *err);
 
 /* The object of a result, with its version, and its end. */

@@ -199,7 +199,7 @@ void comparison_write_json(struct phema_strbuf *text, const struct phema_compari
 PHEMA_FALLIBLE comparison_write_table(struct phema_strbuf *out,
                                       const struct phema_comparison *comparison, bool is_verbose,
                                       struct phema_error *err);
-void verification_write_json(struct phema_strbuf *text, const struct render_style *style,
+void verification_write_json(struct phema_json_out *json, const struct render_style *style,
                              const struct phema_verifying *verifying);
 void verification_write_text(struct phema_strbuf *text, const struct phema_verifying *verifying);
 

@@ -297,20 +297,11 @@ void phema_json_out_path(struct phema_json_out *out, const char *key, const char
     phema_strbuf_clear(&bytes);
 }
 
+/* Numbers of 15 digits and fewer come back from 15 digits as they were. */
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value)
 {
-    if (!isfinite(value)) {
-        phema_json_out_null(out, key);
-        return;
-    }
-    begin_value(out, key);
-    phema_strbuf_printf(out->text, "%.17g", value);
-}
-
-void phema_json_out_short(struct phema_json_out *out, const char *key, double value)
-{
     char text[32] = "null";
-    for (int digits = 1; digits <= 17 && isfinite(value); digits++) {
+    for (int digits = out->has_all_digits ? 17 : 15; digits <= 17 && isfinite(value); digits++) {
         (void)snprintf(text, sizeof(text), "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;
@@ -360,7 +351,7 @@ static void copy_number(struct phema_json_out *out, const char *key, const struc
     if (phema_json_u64(&whole, value))
         phema_json_out_u64(out, key, whole);
     else if (phema_json_number(&number, value))
-        phema_json_out_short(out, key, number);
+        phema_json_out_number(out, key, number);
 }
 
 static void copy_members(struct phema_json_out *out, const struct phema_json *value)

@@ -51,7 +51,7 @@ static void write_field(struct phema_json_out *out, const struct phema_field *fi
         phema_json_out_number(out, field->name, number(member));
         break;
     case PHEMA_FIELD_SHORT:
-        phema_json_out_short(out, field->name, number(member));
+        phema_json_out_number(out, field->name, number(member));
         break;
     case PHEMA_FIELD_COUNT:
         phema_json_out_u64(out, field->name, *(const uint64_t *)member);

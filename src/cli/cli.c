@@ -15,6 +15,7 @@
 #include "phema/render.h"
 #include "phema/terminal.h"
 #include "remedy/remedy.h"
+#include "shared_options.h"
 
 static const char *verb_name(const void *table, size_t index)
 {
@@ -207,26 +208,25 @@ static void silence_results(void)
     (void)close(nowhere);
 }
 
-/* A command with an escaped name would be another command. */
-static bool is_printable(const char *command)
+/* Whether --json is an option of the command line, which may have a mistake before it. */
+static bool asks_for_json(int argc, char **argv)
 {
-    struct phema_strbuf escaped = {0};
-    phema_strbuf_puts_escaped(&escaped, command);
-    bool is_same = *command && !escaped.is_failed && strcmp(escaped.data, command) == 0;
-    phema_strbuf_clear(&escaped);
-    return is_same;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
 }
 
-/* The error, and its remedy on a line of its own. Only a terminal gets the error broken into lines. */
-static void say_error(const struct phema_error *err)
+/* With --json, where no result is there. A failure to write it was the error, or comes too late. */
+static enum phema_status print_error(const struct phema_error *err, enum phema_status status)
 {
-    if (isatty(STDERR_FILENO))
-        render_say("posthoc-ema: %s", err->message);
-    else
-        render_say_whole("posthoc-ema: %s", err->message);
-    const char *command = cli_command(err);
-    if (is_printable(command))
-        render_say_whole("  try: %s", command);
+    struct phema_strbuf text = {0};
+    struct phema_json_out json;
+    struct phema_error ignored = {0};
+    render_json_begin(&json, &text, true);
+    cli_write_error(&json, err, status);
+    render_json_end(&json);
+    return render_print(&text, &ignored) ? PHEMA_ERR_OUTPUT : status;
 }
 
 int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
@@ -238,8 +238,11 @@ int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
         silence_results();
     phema_cleanup_install_handlers();
     enum phema_status status = is_other && argc < 2 ? PHEMA_ERR_USAGE : run(argc, argv, team, &err);
-    if (status && err.message[0] && !is_other)
-        say_error(&err);
+    bool is_told = status && err.message[0] && !is_other;
+    if (is_told)
+        cli_say_error(&err);
+    if (is_told && asks_for_json(argc, argv) && !render_has_printed())
+        status = print_error(&err, status);
     return (int)status;
 }
 

@@ -138,7 +138,7 @@ static void write_json(struct phema_json_out *out, const double *length, size_t 
     phema_json_out_open(out, NULL, '{');
     for (size_t i = 0; i < n_units; i++)
         if (i == given && given < TIME)
-            phema_json_out_short(out, units[i].name, length[i]);
+            phema_json_out_number(out, units[i].name, length[i]);
         else
             phema_json_out_number(out, units[i].name, length[i]);
     phema_json_out_close(out, '}');

@@ -95,6 +95,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     struct cli_commands commands;
     struct render_listener waiting;
     struct synth_listener listener = {.args = args};
+    args->skips_existing |= args->updates;
+    args->run.synth.replaces |= args->updates;
     struct phema_synthesis synthesis = {
         .team = args->common.team, .skips_existing = args->skips_existing, .memory = &memory};
     enum phema_status status = read_part(&synthesis, args, err);
@@ -136,6 +138,10 @@ static const struct cli_opt rows[] = {
          "launcher says (srun, mpirun); the last one joins"},
     {"skip-existing", OUTPUT, CLI_FLAG, FIELD(skips_existing),
      .help = "keep outputs that are up to date: same snapshots,\nweights and options",
+     .flags = CLI_EVERYDAY},
+    {"update", OUTPUT, CLI_FLAG, FIELD(updates),
+     .help =
+         "keep outputs that are up to date, and make all\nothers again: --skip-existing --force",
      .flags = CLI_EVERYDAY},
     {"resume", OUTPUT, CLI_FLAG, FIELD(run.synth.resumes),
      .help = "resume an interrupted run; keep partial outputs if\nthis one stops",

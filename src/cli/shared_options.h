@@ -52,6 +52,14 @@ PHEMA_FALLIBLE cli_parse_range(double range[2], struct cli_reals *list, struct p
 PHEMA_FALLIBLE cli_print(struct phema_strbuf *text, const struct render_style *style,
                          struct phema_error *err);
 
+/* ---- error.c ---- */
+
+/* The error on stderr, and its remedy on a line of its own. */
+void cli_say_error(const struct phema_error *err);
+/* The same as a member "error": {"status": 4, "message": "...", "try": "..." or null} */
+void cli_write_error(struct phema_json_out *out, const struct phema_error *err,
+                     enum phema_status status);
+
 /* ---- run_options.c: the options that synth, plan and search share ---- */
 
 #define CLI_DTYPE_SAME 1
@@ -77,7 +85,7 @@ struct cli_synth_values {
     struct cli_common common;
     struct cli_run_values run;
     const char *profile_memory, *part;
-    bool skips_existing;
+    bool skips_existing, updates;
 };
 
 /* values -> what ops are asked for; borrowed from the values. */

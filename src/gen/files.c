@@ -146,7 +146,7 @@ static void write_profile(struct phema_json_out *out, const struct gen_kind *kin
 
 static void write_manifest(struct phema_strbuf *text, const struct gen_request *request)
 {
-    struct phema_json_out out = {.text = text, .is_pretty = true};
+    struct phema_json_out out = {.text = text, .is_pretty = true, .has_all_digits = true};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_string(&out, "unit", "steps");
     phema_json_out_open(&out, "snapshots", '[');

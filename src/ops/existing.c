@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* existing.c - outputs that exist and need not be made again. */
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "listener.h"
+#include "phema/formats.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 
 /* PHEMA_NO  the message says how they differ */
@@ -65,7 +69,7 @@ PHEMA_FALLIBLE phema_outputs_skip_existing(struct phema_prepared *prepared,
         if (!status) {
             listener_note(listener, "%s: is up to date", path);
             phema_writer_journal_remove_of(path);
-            phema_outputs_remove(outputs, prepared->plan, j);
+            phema_outputs_keep(outputs, prepared->plan, j);
             continue;
         }
         if (status == PHEMA_ERR_RESOURCE)
@@ -78,5 +82,66 @@ PHEMA_FALLIBLE phema_outputs_skip_existing(struct phema_prepared *prepared,
                                  PHEMA_SET_FORCE, NULL);
         j++;
     }
+    return PHEMA_OK;
+}
+
+/* ---- Outputs in a directory ---- */
+
+static bool is_output(const char *path, const struct phema_checkpoint_options *options)
+{
+    struct phema_provenance *provenance = NULL;
+    struct phema_error ignored = {0};
+    bool has_one = !phema_provenance_open(&provenance, path, options, &ignored);
+    phema_provenance_close(provenance);
+    return has_one;
+}
+
+/* Also a file that cannot be read, which may have been one. */
+static bool may_be_output(const char *path, const struct phema_checkpoint_options *options)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    struct phema_error ignored = {0};
+    if (phema_path_is_directory(path))
+        return is_output(path, options);
+    if (!phema_format_from_path(NULL, path, 0))
+        return false;
+    bool is_damaged = phema_checkpoint_open(&checkpoint, path, options, &ignored) != PHEMA_OK;
+    phema_checkpoint_close(checkpoint);
+    return is_damaged || is_output(path, options);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+PHEMA_FALLIBLE phema_outputs_list(const char ***paths, size_t *n, struct phema_arena *arena,
+                                  const char *path, const struct phema_checkpoint_options *options,
+                                  struct phema_error *err)
+{
+    DIR *directory = is_output(path, options) ? NULL : opendir(path);
+    const char *slash = phema_ends_with(path, "/") ? "" : "/";
+    size_t first = *n;
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        char *item = entry->d_name[0] == '.'
+                         ? NULL
+                         : phema_arena_printf(arena, "%s%s%s", path, slash, entry->d_name);
+        if (!item || !may_be_output(item, options))
+            continue;
+        *paths = phema_arena_grow(arena, *paths, *n, sizeof(**paths));
+        if (*paths)
+            (*paths)[(*n)++] = item;
+    }
+    if (directory)
+        (void)closedir(directory);
+    if (*n == first && !arena->is_failed) { /* the path itself, whatever is wrong with it */
+        *paths = phema_arena_grow(arena, *paths, *n, sizeof(**paths));
+        if (*paths)
+            (*paths)[(*n)++] = path;
+    }
+    if (!*paths || arena->is_failed)
+        return phema_fail_memory(err);
+    qsort(*paths + first, *n - first, sizeof(**paths), compare_paths);
     return PHEMA_OK;
 }

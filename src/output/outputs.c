@@ -172,7 +172,7 @@ static void clear_output(struct phema_output *output)
 void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan, size_t output)
 {
     clear_output(&outputs->items[output]);
-    size_t n_after = outputs->m - output - 1;
+    size_t n_after = outputs->m + outputs->n_kept - output - 1;
     memmove(&outputs->items[output], &outputs->items[output + 1],
             n_after * sizeof(*outputs->items));
     memmove(&plan->targets[output], &plan->targets[output + 1], n_after * sizeof(*plan->targets));
@@ -180,9 +180,22 @@ void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan
     plan->m--;
 }
 
+void phema_outputs_keep(struct phema_outputs *outputs, struct phema_plan *plan, size_t output)
+{
+    struct phema_output kept = outputs->items[output];
+    struct phema_target target = plan->targets[output];
+    size_t last = outputs->m + outputs->n_kept - 1;
+    kept.place = output + outputs->n_kept;
+    outputs->items[output] = (struct phema_output){.path = NULL};
+    phema_outputs_remove(outputs, plan, output);
+    outputs->items[last] = kept;
+    plan->targets[last] = target;
+    outputs->n_kept++;
+}
+
 void phema_outputs_clear(struct phema_outputs *outputs)
 {
-    for (size_t j = 0; j < outputs->m; j++)
+    for (size_t j = 0; j < outputs->m + outputs->n_kept; j++)
         clear_output(&outputs->items[j]);
     for (size_t f = 0; f < outputs->n_side_files; f++) {
         free(outputs->side_files[f].name);

@@ -130,7 +130,7 @@ static void write_json(struct phema_strbuf *text, const struct draft *draft,
     const struct phema_solution *solution = &target->solution;
     struct phema_strbuf command = {0};
     write_command(&command, target, options);
-    struct phema_json_out out = {.text = text};
+    struct phema_json_out out = {.text = text, .has_all_digits = true};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "version", 1);
     phema_json_out_string(&out, "program", "posthoc-ema " PHEMA_VERSION);
@@ -201,7 +201,7 @@ PHEMA_FALLIBLE provenance_write_file(struct phema_strbuf *text, const struct dra
     enum phema_status status = provenance_write(&provenance, draft, target, err);
     if (status)
         return status;
-    struct phema_json_out out = {.text = text, .is_pretty = true};
+    struct phema_json_out out = {.text = text, .is_pretty = true, .has_all_digits = true};
     phema_json_out_open(&out, NULL, '{');
     size_t n = provenance.n - 1; /* the last value is an object, not a string */
     for (size_t i = 0; i < n; i++)

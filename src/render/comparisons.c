@@ -52,8 +52,8 @@ static void write_names(struct phema_json_out *out, const char *key,
 void comparison_write_json(struct phema_strbuf *text, const struct phema_comparison *comparison,
                            bool is_equal)
 {
-    struct phema_json_out out = {.text = text, .is_pretty = true};
-    phema_json_out_open(&out, NULL, '{');
+    struct phema_json_out out;
+    render_json_begin(&out, text, true);
     phema_json_out_bool(&out, "equal", is_equal);
     bool is_known = has_numbers(comparison);
     phema_json_out_number(&out, "max_abs", is_known ? comparison->max_abs : PHEMA_UNKNOWN);
@@ -74,8 +74,7 @@ void comparison_write_json(struct phema_strbuf *text, const struct phema_compari
     phema_json_out_close(&out, ']');
     write_names(&out, "only_in_a", comparison, true);
     write_names(&out, "only_in_b", comparison, false);
-    phema_json_out_close(&out, '}');
-    phema_strbuf_puts(text, "\n");
+    render_json_end(&out);
 }
 
 /* Larger is worse: missing tensors and other shapes come first, then by rel_l2. */
@@ -188,42 +187,39 @@ static void write_checks_line(struct phema_strbuf *text, const struct phema_prov
     phema_strbuf_puts(text, "\n");
 }
 
-void verification_write_json(struct phema_strbuf *text, const struct render_style *style,
+void verification_write_json(struct phema_json_out *json, const struct render_style *style,
                              const struct phema_verifying *verifying)
 {
     const struct phema_verification *found = &verifying->found;
     const struct phema_series *series = verifying->prepared.plan->series;
-    struct phema_json_out json;
-    render_json_begin(&json, text, true);
-    phema_json_out_path(&json, "file", verifying->options->out);
-    phema_json_out_bool(&json, "equal", phema_verification_is_equal(found));
-    phema_json_out_bool(&json, "same_weights", verifying->are_weights_same);
-    write_checks_json(&json, verifying->recorded);
-    phema_json_out_u64(&json, "snapshots", verifying->recorded->n_inputs);
-    phema_json_out_u64(&json, "elements", found->n_elems);
-    phema_json_out_u64(&json, "tiles", found->n_tiles);
-    phema_json_out_u64(&json, "tiles_compared", found->n_taken);
-    phema_json_out_open(&json, "differences", '[');
+    phema_json_out_path(json, "file", verifying->options->out);
+    phema_json_out_bool(json, "equal", phema_verification_is_equal(found));
+    phema_json_out_bool(json, "same_weights", verifying->are_weights_same);
+    write_checks_json(json, verifying->recorded);
+    phema_json_out_u64(json, "snapshots", verifying->recorded->n_inputs);
+    phema_json_out_u64(json, "elements", found->n_elems);
+    phema_json_out_u64(json, "tiles", found->n_tiles);
+    phema_json_out_u64(json, "tiles_compared", found->n_taken);
+    phema_json_out_open(json, "differences", '[');
     for (size_t x = 0; x < found->n; x++) {
         const struct phema_tensor *tensor = &series->tensors[found->differences[x].tensor].tensor;
-        phema_json_out_open(&json, NULL, '{');
-        phema_json_out_bytes(&json, "name", tensor->name, tensor->name_size);
-        phema_json_out_u64(&json, "elements", found->differences[x].n_elems);
-        phema_json_out_close(&json, '}');
+        phema_json_out_open(json, NULL, '{');
+        phema_json_out_bytes(json, "name", tensor->name, tensor->name_size);
+        phema_json_out_u64(json, "elements", found->differences[x].n_elems);
+        phema_json_out_close(json, '}');
     }
-    phema_json_out_close(&json, ']');
-    phema_json_out_u64(&json, "other_bytes", found->n_other_bytes);
+    phema_json_out_close(json, ']');
+    phema_json_out_u64(json, "other_bytes", found->n_other_bytes);
     if (found->sums) {
-        phema_json_out_open(&json, "changed_snapshots", '[');
+        phema_json_out_open(json, "changed_snapshots", '[');
         for (size_t x = 0; x < verifying->n_changed; x++)
-            phema_json_out_string(&json, NULL,
+            phema_json_out_string(json, NULL,
                                   verifying->recorded->inputs[verifying->changed[x]].file);
-        phema_json_out_close(&json, ']');
+        phema_json_out_close(json, ']');
     }
-    phema_json_out_u64(&json, "read_bytes", found->read_bytes);
-    phema_json_out_number(&json, "seconds", found->elapsed_s);
-    render_write_warnings(&json, style);
-    render_json_end(&json);
+    phema_json_out_u64(json, "read_bytes", found->read_bytes);
+    phema_json_out_number(json, "seconds", found->elapsed_s);
+    render_write_warnings(json, style);
 }
 
 void verification_write_text(struct phema_strbuf *text, const struct phema_verifying *verifying)

@@ -263,7 +263,7 @@ static void write_averages_json(struct phema_json_out *out, const struct phema_d
     size_t n = design->n_widths - has_raw;
     phema_json_out_open(out, "widths", '[');
     for (size_t k = 0; k < n; k++)
-        phema_json_out_short(out, NULL, design->widths[k].sigma_rel);
+        phema_json_out_number(out, NULL, design->widths[k].sigma_rel);
     phema_json_out_close(out, ']');
     phema_json_out_bool(out, "raw", has_raw);
     phema_json_out_open(out, "times", '[');
@@ -284,7 +284,7 @@ static void write_design_json(struct phema_json_out *out, const struct design_as
     phema_json_out_number(out, "worst_error", design->worst_error);
     phema_json_out_open(out, "worst_target", '{');
     double sigma_rel = asked->sigma_rels[design->worst_target];
-    phema_json_out_short(out, "sigma_rel", sigma_rel);
+    phema_json_out_number(out, "sigma_rel", sigma_rel);
     if (asked->specs[design->worst_target])
         phema_json_out_string(out, "profile", asked->specs[design->worst_target]);
     phema_json_out_u64(out, "time", (uint64_t)design->worst_end);

@@ -11,8 +11,16 @@
 
 #include "phema/terminal.h"
 
+static bool has_printed;
+
+bool render_has_printed(void)
+{
+    return has_printed;
+}
+
 PHEMA_FALLIBLE render_print_as_is(struct phema_strbuf *text, struct phema_error *err)
 {
+    has_printed = has_printed || text->size;
     enum phema_status status = phema_strbuf_check(text, err);
     size_t written = status || !text->size ? 0 : fwrite(text->data, 1, text->size, stdout);
     if (!status && (written != text->size || fflush(stdout)))

@@ -10,35 +10,58 @@
 
 /* ---- Outputs, on stdout ---- */
 
+/* Of those that are there after the run the output at a place, which has the same index as its
+ * target: written now, or kept. at: its place among all; n_seen: kept ones before it */
+static size_t find_output(const struct phema_outputs *outputs, size_t at, size_t *n_seen,
+                          bool *is_kept)
+{
+    size_t kept = outputs->m + *n_seen;
+    *is_kept = *n_seen < outputs->n_kept &&
+               (outputs->items[kept].place <= at || at - *n_seen >= outputs->m);
+    *n_seen += *is_kept;
+    return *is_kept ? kept : at - *n_seen;
+}
+
+static void write_output_json(struct phema_json_out *json, const struct phema_plan *plan,
+                              const struct phema_output *output, const struct phema_target *target,
+                              bool is_kept)
+{
+    phema_json_out_open(json, NULL, '{');
+    phema_json_out_path(json, "file", output->path);
+    phema_json_out_string(json, "status", is_kept ? "kept" : "written");
+    phema_json_out_u64(json, "bytes", output->size_bytes);
+    phema_record_write(json, phema_target_fields, "sigma_rel gamma profile spec r_squared time",
+                       target);
+    phema_json_out_string(json, "metric", plan->metric);
+    phema_record_write(json, phema_solution_fields, "profile_error norm1 norm2 predicted_error",
+                       &target->solution);
+    report_rules_json(json, plan, target, false);
+    phema_json_out_close(json, '}');
+}
+
 void run_write(struct phema_strbuf *out, const struct render_style *style,
                const struct phema_synthesis *synthesis)
 {
     const struct phema_plan *plan = synthesis->prepared.plan;
     const struct phema_outputs *outputs = &synthesis->prepared.outputs;
     const struct phema_synth_result *result = &synthesis->result;
-    if (!style->is_json) {
-        for (size_t j = 0; j < outputs->m && !result->n_parts; j++) { /* a part publishes nothing */
+    bool is_json = style->is_json, is_kept = false;
+    struct phema_json_out json;
+    if (is_json) {
+        render_json_begin(&json, out, true);
+        phema_json_out_open(&json, "outputs", '[');
+    }
+    for (size_t at = 0, n_seen = 0; at < outputs->m + outputs->n_kept; at++) {
+        size_t j = find_output(outputs, at, &n_seen, &is_kept);
+        if (is_json) {
+            write_output_json(&json, plan, &outputs->items[j], &plan->targets[j], is_kept);
+        } else if (!result->n_parts) { /* a part publishes nothing */
             render_write_path(out, outputs->items[j].path);
             phema_strbuf_puts(out, "\n");
         }
+    }
+    if (!is_json)
         return;
-    }
-    struct phema_json_out json;
-    render_json_begin(&json, out, true);
-    phema_json_out_open(&json, "outputs", '[');
-    for (size_t j = 0; j < outputs->m; j++) {
-        const struct phema_target *target = &plan->targets[j];
-        phema_json_out_open(&json, NULL, '{');
-        phema_json_out_path(&json, "file", outputs->items[j].path);
-        phema_json_out_u64(&json, "bytes", outputs->items[j].size_bytes);
-        phema_record_write(&json, phema_target_fields,
-                           "sigma_rel gamma profile spec r_squared time", target);
-        phema_json_out_string(&json, "metric", plan->metric);
-        phema_record_write(&json, phema_solution_fields,
-                           "profile_error norm1 norm2 predicted_error", &target->solution);
-        report_rules_json(&json, plan, target, false);
-        phema_json_out_close(&json, '}');
-    }
     phema_json_out_close(&json, ']');
     phema_record_write(&json, phema_synth_result_fields, NULL, result);
     report_checks_json(&json, style, plan);

@@ -286,7 +286,7 @@ static void write_entry(struct phema_json_out *out, const struct phema_set_chang
                         const struct phema_json *old, double sigma_rel, double time)
 {
     phema_json_out_open(out, change->new_folder, '{');
-    phema_json_out_short(out, "sigma_rel", sigma_rel);
+    phema_json_out_number(out, "sigma_rel", sigma_rel);
     phema_json_out_u64(out, "last_step", (uint64_t)time - 1);
     for (struct phema_json_field *field = phema_json_first(old); field;
          field = phema_json_next(old, field)) {
