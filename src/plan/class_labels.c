@@ -14,6 +14,7 @@
 
 #define LEAST_TIMES ((size_t)5)
 #define MOST_TIMES  ((size_t)24) /* the newest */
+#define FIRST_TIMES ((size_t)16) /* that are looked at first */
 #define MOST_STEPS  2e6          /* that a rule is followed for */
 
 /* What another label has to gain, in likelihood an element. MARGIN: it explains the snapshots.
@@ -77,19 +78,23 @@ double half_life_of(const struct phema_profile *profile)
 
 static double rate_shape(struct search *search, struct phema_profile shape)
 {
-    search_reset_newest(search, MOST_TIMES);
+    search_reset_newest(search, FIRST_TIMES);
     search_set_shape(search, shape);
     return search_likelihood(search);
 }
 
 /* Closed forms alone: a longer average, a shorter one, one that grows with the training. */
-static bool is_suspicious(struct search *search, double given)
+static bool is_suspicious(struct search *search)
 {
+    search_reset_newest(search, FIRST_TIMES);
+    double given = search_likelihood(search);
     const struct phema_profile *newest = &search->snapshots[search->series->n - 1].profile;
     struct phema_profile shape = {.shape = PHEMA_SHAPE_EMA, .update_every = 1};
     struct phema_error ignored;
     double half_life = half_life_of(newest);
     for (int power = -1; power <= 1; power++) {
+        if (power == 0 && newest->shape == PHEMA_SHAPE_EMA)
+            continue; /* the label itself */
         shape.half_life = half_life * pow(FACTOR, power);
         if (rate_shape(search, shape) > given + SUSPICIOUS)
             return true;
@@ -187,9 +192,11 @@ bool search_classes(struct search *search, const struct fit *fit)
     if (!has_one_average(search))
         return false;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
+    if (!is_wrong && !is_suspicious(search))
+        return false;
     search_reset_newest(search, MOST_TIMES);
     double given = search_likelihood(search);
-    if (!(given > -HUGE_VAL) || (!is_wrong && !is_suspicious(search, given)))
+    if (!(given > -HUGE_VAL))
         return false;
     struct guess best = {.likelihood = given};
     struct phema_specs specs = {.arena = &search->memory};
