@@ -11,7 +11,7 @@ try:
 except ImportError:
     from pytorch_lightning import Callback
 
-from .averages import Numbers
+from .averages import Numbers, log
 from .errors import InputsError
 from .torch import Following
 
@@ -69,6 +69,8 @@ class LightningRecorder(Following, Callback):
         if self._loaded:
             self.recorder.load_state_dict(self._loaded)
             self._loaded = {}
+        if self._evaluate is not None and any(getattr(c, "save_weights_only", False) for c in trainer.checkpoint_callbacks):
+            log.warning("checkpoints of save_weights_only=True have the training's parameters, not the average that is evaluated")
         self._end_attachment()
         self._detach = self.recorder.attach(trainer.optimizers[self._optimizer])
 

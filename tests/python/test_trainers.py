@@ -149,7 +149,7 @@ def train_two_with_lightning(directory, last):
         def configure_optimizers(self):
             return [torch.optim.Adam(module.parameters(), lr=0.01) for module in (self.generator, self.critic)]
 
-    def make():
+    def make(directory=directory):
         one = LightningRecorder((0.05, 0.1), every=10, module="generator", evaluate=0.1)
         two = LightningRecorder((0.05, 0.1), every=10, module="critic", optimizer=1, evaluate=0.1)
         best = ModelCheckpoint(dirpath=directory / "best", monitor="loss", save_last=True)
@@ -186,6 +186,11 @@ def train_two_with_lightning(directory, last):
     (path,) = [str(p) for p in (directory / "best").glob("epoch*") if "v1" not in p.name][:1]
     plain = Gan()
     plain.load_state_dict(torch.load(path, weights_only=False)["state_dict"])
+    recorders, best, trainer = make(directory / "weights")
+    best.save_weights_only = True
+    with unittest.TestCase().assertLogs("posthocema", "WARNING") as said:
+        trainer.fit(Gan(), loader, loader)
+    assert "save_weights_only=True have the training's parameters" in said.output[0], said.output
 
 
 def evaluate_with_transformers(directory, last):
