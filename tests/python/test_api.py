@@ -962,7 +962,8 @@ class Options(Case):
             for name, (value, words, out) in shape.items():
                 plan.run(f"{name}-{out}", **{name: value})
                 same = ["synth", "-q", "--skip-existing", "--sigma-rel", "0.1", "run", f"{name}-{out}"]
-                self.assertEqual(phema(*same, *words, cwd=self.dir), "", name)
+                found = json.loads(phema(*same, *words, "--json", cwd=self.dir))
+                self.assertEqual([o["status"] for o in found["outputs"]], ["kept"], name)
                 other = ["--shard-size", "10000"] if name == "shard_bytes" else []
                 with self.assertRaises(subprocess.CalledProcessError, msg=name) as raised:
                     phema(*same, *other, cwd=self.dir)
