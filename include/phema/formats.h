@@ -245,6 +245,8 @@ bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena 
 /* What a file of a format that is not read is, as the end of a sentence ("is a GGUF file, ..."); NULL:
  * none is known. */
 const char *phema_foreign_file(const char *path);
+/* What a directory is that lacks a part of its checkpoint, as the end of a sentence; NULL: none is known. */
+const char *phema_unfinished_directory(const char *path);
 /* What a directory of a format that is not read is ("an Orbax checkpoint"); NULL: none is known. */
 const char *phema_foreign_directory(const char *path);
 /* True when a name in a directory is a usual one of a model: of an index or of distributed

@@ -238,6 +238,9 @@ struct phema_series_options {
     struct phema_checkpoint *opened;
 };
 
+/* Whether a file is text whose first line is the path of a file: a list without its @. */
+bool phema_file_lists_paths(const char *path);
+
 /* Opens a series. The caller closes it.
  * PHEMA_ERR_USAGE     an option is invalid: layout, expression or SPEC
  * PHEMA_ERR_FILE      a file cannot be read or is corrupt

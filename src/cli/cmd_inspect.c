@@ -176,13 +176,29 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
     return status;
 }
 
+static enum phema_status fail_list(const char *path, struct phema_error *err)
+{
+    struct phema_strbuf list = {0};
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_FILE, "%s: is a list of paths; write @ before its name to open these", path);
+    phema_strbuf_printf(&list, "@%s", path);
+    if (!list.is_failed)
+        (void)cli_suggest_command(err, status, "posthoc-ema inspect", list.data);
+    phema_strbuf_clear(&list);
+    return status;
+}
+
 static enum phema_status inspect(struct phema_json_out *out, const struct inspect_values *values,
                                  const char *path, struct phema_error *err)
 {
     phema_strbuf_clear(values->common.style.warnings); /* those of the operand before */
-    if (!is_series(path) || values->is_raw)
-        return inspect_checkpoint(out, values, path, err);
-    enum phema_status status = inspect_series(out, values, path, err);
+    enum phema_status status;
+    if (!is_series(path) || values->is_raw) {
+        status = inspect_checkpoint(out, values, path, err);
+        return status == PHEMA_ERR_FILE && phema_file_lists_paths(path) ? fail_list(path, err)
+                                                                        : status;
+    }
+    status = inspect_series(out, values, path, err);
     struct phema_error unused;
     /* a directory without snapshots may be a checkpoint by itself */
     if (status == PHEMA_ERR_INPUTS && phema_path_is_directory(path) &&

@@ -259,6 +259,9 @@ static enum phema_status choose(const char **name, struct finding *finding, cons
         *name = finding->index;
         return status;
     }
+    const char *unfinished = n_files == 0 ? phema_unfinished_directory(directory) : NULL;
+    if (unfinished)
+        return phema_fail(err, PHEMA_ERR_FILE, "%s", unfinished);
     if (n_files == 0)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds no checkpoint, expected one (*.safetensors, *.index.json, *.pt, "

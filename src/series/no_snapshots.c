@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "candidates.h"
 #include "phema/path.h"
@@ -77,6 +78,17 @@ static bool find_foreign(const struct listing *listing, const char *path, struct
     return kind != NULL;
 }
 
+/* A directory that is empty, or has a part of one checkpoint only. */
+static bool find_missing(const struct listing *listing, const char *path, struct phema_error *err)
+{
+    const char *unfinished = phema_unfinished_directory(path);
+    if (unfinished)
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s", path, unfinished);
+    else if (!listing->candidates.n)
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is an empty directory", path);
+    return unfinished || !listing->candidates.n;
+}
+
 /* "its folder run/snapshots/ holds 8 (edm2)": of several folders the one that holds most.
  *   most  the snapshots of the best one so far */
 static void find_below(size_t *most, const struct listing *listing, unsigned n_levels,
@@ -132,11 +144,27 @@ static bool find_series_above(struct phema_strbuf *out, const char *path)
     return is_found;
 }
 
+bool phema_file_lists_paths(const char *path)
+{
+    char first[4096];
+    struct stat st;
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* a pipe would wait */
+    FILE *file = is_file ? fopen(path, "re") : NULL;
+    bool is_read = file && fgets(first, sizeof(first), file);
+    if (file)
+        (void)fclose(file);
+    if (!is_read)
+        return false;
+    first[strcspn(first, "\r\n")] = '\0';
+    return *first && phema_path_exists(first);
+}
+
 void suggest_series_of_file(const char *path, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_ERR_INPUTS;
-    if (phema_ends_with(path, ".txt") || phema_ends_with(path, ".list"))
+    if (phema_ends_with(path, ".txt") || phema_ends_with(path, ".list") ||
+        phema_file_lists_paths(path))
         phema_strbuf_printf(&text, "@%s", path);
     else if (!find_series_above(&text, path)) {
         phema_strbuf_clear(&text);
@@ -236,7 +264,8 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
     if (phema_path_is_directory(path) && !options->name_regex) {
         size_t most = 1; /* one snapshot is no series */
         is_told = open_listing(&listing, path) &&
-                  (find_foreign(&listing, path, err) || find_above(path, err));
+                  (find_missing(&listing, path, err) || find_foreign(&listing, path, err) ||
+                   find_above(path, err));
         if (!is_told)
             find_below(&most, &listing, 1, path, err);
         is_told = is_told || most > 1 || find_pattern(&listing, options, err);

@@ -71,6 +71,10 @@ static enum phema_status find_top(const char **top, size_t *top_size, const stru
         if (foreign)
             return phema_fail(err, PHEMA_ERR_FILE, "%s", foreign);
     }
+    if (n_found == 0)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is a zip archive without a record */data.pkl, which torch.save writes; "
+                          "unpack it, and name the checkpoint inside");
     return phema_fail(
         err, PHEMA_ERR_FILE,
         "is a zip file with %zu records */data.pkl, expected one as torch.save writes "
