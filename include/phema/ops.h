@@ -106,6 +106,12 @@ PHEMA_FALLIBLE phema_prepare_outputs(struct phema_prepared *prepared,
                                      struct phema_error *err);
 void phema_prepared_clear(struct phema_prepared *prepared);
 
+/* Notes that the newest time lacks snapshots, as while a training goes on, where the averages at the
+ * time before have half the error or less. */
+void phema_note_unfinished_time(const struct phema_prepared *prepared,
+                                const struct phema_request *request,
+                                const struct phema_listener *listener);
+
 /* PHEMA_NO names the first target or rule whose predicted error is above the limit. */
 PHEMA_FALLIBLE phema_plan_check_error(const struct phema_plan *plan, double max_error,
                                       struct phema_error *err);

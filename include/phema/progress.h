@@ -8,6 +8,7 @@
 /* The first second says little about the rate of the others. */
 #define PROGRESS_KNOWN_AFTER_S 1.0
 
+#define PROGRESS_FAREWELL 96
 struct progress {
     enum progress_style style; /* not auto */
     const char *label;         /* before the stage: one of several runs; NULL: none */
@@ -15,8 +16,9 @@ struct progress {
     bool is_utf8;
     size_t n_drawn; /* columns of the line on the terminal */
     enum phema_kept kept;
+    const char *with; /* what the command that goes on has besides, such as " with --at 1000" */
     /* The text for a signal: the handler may still read one while the other is written. */
-    char farewells[2][96];
+    char farewells[2][PROGRESS_FAREWELL + 16];
     unsigned n_farewells;
 };
 
@@ -42,6 +44,7 @@ struct render_listener {
     struct render_style style;
     bool hides_errors; /* the verb prints the errors to expect itself */
     const char *label; /* of the progress; NULL: none */
+    char with[40];     /* see struct progress */
     struct progress progress;
     struct watch *watch;
 };

@@ -183,7 +183,7 @@ static enum phema_status fail_list(const char *path, struct phema_error *err)
         err, PHEMA_ERR_FILE, "%s: is a list of paths; write @ before its name to open these", path);
     phema_strbuf_printf(&list, "@%s", path);
     if (!list.is_failed)
-        (void)cli_suggest_command(err, status, "posthoc-ema inspect", list.data);
+        (void)cli_suggest(err, status, "FILE|DIR", list.data);
     phema_strbuf_clear(&list);
     return status;
 }

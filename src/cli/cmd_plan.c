@@ -91,6 +91,8 @@ static enum phema_status predict(const struct plan_values *args, struct phema_pr
     request.plan.series.compares_samples = true;
     status = phema_prepare_plan(prepared, &request, memory, &listener.heard, err);
     if (!status)
+        phema_note_unfinished_time(prepared, &request, &listener.heard);
+    if (!status)
         status = phema_prepare_outputs(prepared, &request, out, &listener.heard, err);
     if (status)
         return status;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "phema/formats.h"
 #include "phema/number.h"
 #include "remedy/remedy.h"
 
@@ -34,7 +35,8 @@ static const char *option_name(const void *table, size_t index)
     return option->name && cli_is_operand(option) ? "<operand>" : option->name;
 }
 
-/* Names that other programs give to options, and what their values begin with here. */
+/* Names that other programs give to options, and what their values begin with here ("ema:decay=");
+ * or all of the value, where the name says it ("cuda"). */
 struct synonym {
     const char *name, *option, *prefix;
 };
@@ -68,6 +70,14 @@ static const struct synonym *find_synonym(const struct cli_opt *options, const c
                                               {"budget", "evaluations", ""},
                                               {"trials", "evaluations", ""},
                                               {"tensors", "verbose", ""},
+                                              {"gpu", "device", "cuda"},
+                                              {"cuda", "device", "cuda"},
+                                              {"silent", "quiet", ""},
+                                              {"debug", "verbose", ""},
+                                              {"fp16", "dtype", "f16"},
+                                              {"half", "dtype", "f16"},
+                                              {"bf16", "dtype", "bf16"},
+                                              {"fp32", "dtype", "f32"},
                                               {"overwrite", "force", ""}};
     for (size_t i = 0; i < ARRAY_LEN(synonyms); i++)
         if (strcmp(name, synonyms[i].name) == 0 &&
@@ -120,6 +130,21 @@ static enum phema_status fail_decay(const struct parse *parse, int at,
     return status;
 }
 
+/* plan is a run of synth without the run. */
+static void suggest_plan(const struct cli_line *line, int at, struct phema_error *err)
+{
+    struct phema_strbuf words = {0};
+    for (int i = 2; i < line->argc; i++) {
+        if (i != at) {
+            phema_strbuf_puts(&words, " ");
+            phema_strbuf_put_word(&words, line->argv[i]);
+        }
+    }
+    if (!words.is_failed)
+        cli_set_command(err, "posthoc-ema plan%s", words.data ? words.data : "");
+    phema_strbuf_clear(&words);
+}
+
 /* name: without dashes */
 static enum phema_status fail_unknown(const struct parse *parse, int at, const char *name,
                                       struct phema_error *err)
@@ -129,12 +154,22 @@ static enum phema_status fail_unknown(const struct parse *parse, int at, const c
     (void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, "="), name);
     const struct synonym *synonym = find_synonym(parse->options, word);
     bool is_letter = argument[0] == '-' && argument[1] != '-';
-    if (synonym && *synonym->prefix)
+    if (synonym && strchr(synonym->prefix, '='))
         return fail_decay(parse, at, synonym, err);
     enum phema_status status =
         phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
     if (strcmp(word, "version") == 0) {
         cli_set_command(err, "posthoc-ema --version");
+        return status;
+    }
+    if (synonym && *synonym->prefix) {
+        (void)snprintf(word, sizeof(word), "--%s %s", synonym->option, synonym->prefix);
+        cli_suggest_words(err, parse->line, at, 1, word);
+        return status;
+    }
+    if (strcmp(verb, "synth") == 0 &&
+        (strcmp(argument, "--dry-run") == 0 || strcmp(argument, "-n") == 0)) {
+        suggest_plan(parse->line, at, err);
         return status;
     }
     bool is_output = (is_letter && argument[1] == 'o') || strcmp(word, "output") == 0 ||
@@ -416,12 +451,39 @@ static enum phema_status parse_letters(struct parse *parse, int *at, struct phem
     return PHEMA_OK;
 }
 
+static bool has_any_operand(const struct parse *parse)
+{
+    return cli_find_row(parse->options, 0, 1) != NULL;
+}
+
+/* "convert a.pt b.safetensors": files are converted by another verb. */
+static void suggest_conversion(const struct cli_line *line, struct phema_error *err)
+{
+    struct phema_strbuf words = {0};
+    size_t n = 0;
+    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
+        if (!word.is_operand)
+            continue;
+        phema_strbuf_puts(&words, " ");
+        phema_strbuf_put_operand(&words, word.text);
+        n++;
+    }
+    if (n == 2 && !words.is_failed)
+        cli_set_command(err, "posthoc-ema synth --convert%s", words.data);
+    else
+        cli_set_command(err, "posthoc-ema synth --help");
+    phema_strbuf_clear(&words);
+}
+
 static enum phema_status fail_unexpected(const struct parse *parse, const char *argument,
                                          struct phema_error *err)
 {
     enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'",
                                           parse->line->verb->name, argument);
-    cli_suggest_operands(err, parse->line);
+    if (!has_any_operand(parse) && phema_format_from_path(NULL, argument, 0))
+        suggest_conversion(parse->line, err);
+    else
+        cli_suggest_operands(err, parse->line);
     return status;
 }
 

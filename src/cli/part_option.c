@@ -236,7 +236,12 @@ static enum phema_status read_numbers(uint64_t *part, uint64_t *n_parts, const c
                               "'%s' is not I/N with I from 1 to N and N up to %d, such as 2/8, "
                               "and not auto",
                               text, PHEMA_MAX_PARTS);
-        return cli_suggest(err, PHEMA_ERR_USAGE, "part", "1/2");
+        char near[64] = "1/2"; /* a list that begins with 0 has the same number of parts */
+        if (!*at && *n_parts >= 1 && *n_parts <= PHEMA_MAX_PARTS)
+            (void)snprintf(near, sizeof(near), "%llu/%llu",
+                           (unsigned long long)(*part < 1 ? 1 : *n_parts),
+                           (unsigned long long)*n_parts);
+        return cli_suggest(err, PHEMA_ERR_USAGE, "part", near);
     }
     return PHEMA_OK;
 }

@@ -594,3 +594,24 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
     free(checkpoint->path);
     free(checkpoint);
 }
+
+/* ---- What is missing ---- */
+
+const char *phema_unfinished_directory(const char *path)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    bool has_parts = false, has_list = false;
+    while (directory && (entry = readdir(directory))) {
+        const struct phema_format_info *format = phema_format_from_path(NULL, entry->d_name, 0);
+        has_list |= phema_ends_with(entry->d_name, ".metadata");
+        has_parts |= format && strcmp(format->name, "dcp") == 0;
+    }
+    if (directory)
+        (void)closedir(directory);
+    return has_parts && !has_list
+               ? "holds parts of a distributed checkpoint (*.distcp) without .metadata, which is "
+                 "written last: the save has not ended, or a copy left hidden files out; copy the "
+                 "whole directory"
+               : NULL;
+}

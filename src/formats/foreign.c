@@ -2,7 +2,6 @@
 /* foreign.c - Formats of others, which are not read: recognised by their first bytes, or a directory
  * by the names in it, so that the refusal says what it is and what to do. */
 #include <ctype.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,28 +181,6 @@ const char *phema_foreign_file(const char *path)
     struct phema_span content = file_start(start, path);
     const char *found = find(content);
     return found ? found : find_zip(content);
-}
-
-/* Whether a directory has a name that ends so. */
-static bool has_name_with(const char *path, const char *end)
-{
-    DIR *directory = opendir(path);
-    const struct dirent *entry;
-    bool is_found = false;
-    while (directory && !is_found && (entry = readdir(directory)))
-        is_found = phema_ends_with(entry->d_name, end);
-    if (directory)
-        (void)closedir(directory);
-    return is_found;
-}
-
-const char *phema_unfinished_directory(const char *path)
-{
-    return has_name_with(path, ".distcp") && !has_name_with(path, ".metadata")
-               ? "holds parts of a distributed checkpoint (*.distcp) without .metadata, which is "
-                 "written last: the save has not ended, or a copy left hidden files out; copy the "
-                 "whole directory"
-               : NULL;
 }
 
 const char *phema_foreign_directory(const char *path)

@@ -101,6 +101,49 @@ PHEMA_FALLIBLE phema_prepare_plan(struct phema_prepared *out, const struct phema
     return phema_plan_check_error(out->plan, request->max_error, err);
 }
 
+/* The last time before the newest one, where the newest has fewer snapshots; NaN: it has not. */
+static double find_whole_time(const struct phema_series *series)
+{
+    size_t n_newest = 0, n_before = 0, k = series->n;
+    for (double newest = series->snapshots[k - 1].named_time;
+         k > 0 && series->snapshots[k - 1].named_time == newest; k--)
+        n_newest++;
+    double before = k ? series->snapshots[k - 1].named_time : PHEMA_UNKNOWN;
+    for (; k > 0 && series->snapshots[k - 1].named_time == before; k--)
+        n_before++;
+    return n_before > n_newest ? before : PHEMA_UNKNOWN;
+}
+
+void phema_note_unfinished_time(const struct phema_prepared *prepared,
+                                const struct phema_request *request,
+                                const struct phema_listener *listener)
+{
+    const struct phema_plan *plan = prepared->plan;
+    struct phema_outputs_options naming;
+    struct phema_plan_options options = plan_options(request, &naming, NULL);
+    struct phema_error ignored = {0};
+    struct phema_plan *other = NULL;
+    struct phema_name_buffer newest, whole;
+    double before = plan->series->n ? find_whole_time(plan->series) : PHEMA_UNKNOWN;
+    if (isnan(before) || options.n_ats || options.weights_file || options.is_conversion)
+        return;
+    options.ats = &before;
+    options.n_ats = 1;
+    if (phema_plan_make(&other, &options, &ignored))
+        return;
+    double here = plan->targets[0].solution.predicted.total;
+    double there = other->targets[0].solution.predicted.total;
+    if (2 * there < here)
+        listener_note(
+            listener,
+            "time %s has fewer snapshots than %s: a training that goes on may still write them; "
+            "with %s%s the error expected is %.1e, not %.1e",
+            phema_number_format(&newest, plan->series->snapshots[plan->series->n - 1].named_time),
+            phema_number_format(&whole, before), phema_setting_equals(PHEMA_SET_AT), whole.text,
+            there, here);
+    phema_plan_free(other);
+}
+
 PHEMA_FALLIBLE phema_prepare_outputs(struct phema_prepared *prepared,
                                      const struct phema_request *request, const char *out,
                                      const struct phema_listener *listener, struct phema_error *err)

@@ -67,6 +67,8 @@ static enum phema_status prepare(struct phema_synthesis *synthesis,
     status = phema_prepare_plan(
         prepared, request, synthesis->memory ? synthesis->memory->profile : NULL, listener, err);
     if (!status)
+        phema_note_unfinished_time(prepared, request, listener);
+    if (!status)
         status = phema_prepare_outputs(prepared, request, request->outputs.out, listener, err);
     if (!status)
         status = claim_memory_report(synthesis, err);

@@ -30,7 +30,8 @@
 
 void progress_init(struct progress *progress, const struct render_style *style)
 {
-    *progress = (struct progress){.style = PROGRESS_NONE, .is_utf8 = terminal_is_utf8()};
+    *progress =
+        (struct progress){.style = PROGRESS_NONE, .is_utf8 = terminal_is_utf8(), .with = ""};
     if (!style->is_quiet)
         progress->style = style->progress;
     if (progress->style == PROGRESS_AUTO)
@@ -49,7 +50,7 @@ void progress_set_farewell(struct progress *progress, const char *text)
 
 static void update_farewell(struct progress *progress, const struct phema_progress *state)
 {
-    char text[64] = "nothing was written";
+    char text[PROGRESS_FAREWELL] = "nothing was written";
     double done = (double)(state->resumed_bytes + state->done_bytes);
     double total = (double)(state->resumed_bytes + state->total_bytes);
     if (progress->kept == PHEMA_WRITES_NOTHING)
@@ -57,10 +58,10 @@ static void update_farewell(struct progress *progress, const struct phema_progre
     else if (progress->kept == PHEMA_KEEPS_PART)
         (void)snprintf(text, sizeof(text), "run the same part again");
     else if (progress->kept == PHEMA_KEEPS_TILES && state->stage)
-        (void)snprintf(text, sizeof(text), "run the same command to continue");
+        (void)snprintf(text, sizeof(text), "run the same command%s to continue", progress->with);
     else if (progress->kept == PHEMA_KEEPS_TILES)
-        (void)snprintf(text, sizeof(text), "run the same command to continue (%.0f %% done)",
-                       total > 0 ? floor(100 * done / total) : 0);
+        (void)snprintf(text, sizeof(text), "run the same command%s to continue (%.0f %% done)",
+                       progress->with, total > 0 ? floor(100 * done / total) : 0);
     else if (state->n_published)
         (void)snprintf(text, sizeof(text), "%zu of %zu outputs were written", state->n_published,
                        state->n_items);
@@ -387,10 +388,13 @@ static void begin(void *context, enum phema_kept kept)
     progress_init(&listener->progress, &listener->style);
     listener->progress.label = listener->label;
     listener->progress.kept = kept;
+    listener->progress.with = listener->with;
+    char again[PROGRESS_FAREWELL];
+    (void)snprintf(again, sizeof(again), "run the same command%s to continue",
+                   kept == PHEMA_KEEPS_TILES ? listener->with : "");
     progress_set_farewell(&listener->progress, kept == PHEMA_KEEPS_NOTHING ? "nothing was written"
-                                               : kept == PHEMA_WRITES_NOTHING
-                                                   ? ""
-                                                   : "run the same command to continue");
+                                               : kept == PHEMA_WRITES_NOTHING ? ""
+                                                                              : again);
 }
 
 static void report(void *context, const struct phema_progress *state)
@@ -408,13 +412,19 @@ static void end(void *context)
 static void planned(void *context, const struct phema_request *request,
                     const struct phema_plan *plan)
 {
-    const struct render_listener *listener = context;
+    struct render_listener *listener = context;
     const struct phema_outputs_options *naming = &request->outputs;
+    struct phema_name_buffer time;
     const struct render_style *style = &listener->style;
     if (request->plan.is_conversion) {
         report_conversion(style, plan->series);
         return;
     }
+    /* a training that goes on adds snapshots, and the newest is another one then */
+    if (!request->plan.n_ats && plan->series->n)
+        (void)snprintf(
+            listener->with, sizeof(listener->with), " with --at %s",
+            phema_number_format(&time, plan->series->snapshots[plan->series->n - 1].named_time));
     bool is_auto = !naming->has_dtype && !naming->keeps_dtypes;
     bool is_bf16 = is_auto && phema_series_n_scaled(plan->series) > 0;
     report_series(style, plan->series, &plan->checks);

@@ -192,6 +192,40 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
     return status ? status : finish(builder, err);
 }
 
+/* Whether a message begins with the path of a candidate, or of a file in it. */
+static bool is_about(const char *message, const struct candidate *candidate)
+{
+    size_t size = candidate->path ? strlen(candidate->path) : 0;
+    return size && strncmp(message, candidate->path, size) == 0 &&
+           (message[size] == ':' || message[size] == '/');
+}
+
+/* A file of the newest time that cannot be read may still be written: the remedy leaves it out. */
+static void explain_newest(const struct candidate_list *candidates, struct phema_error *err)
+{
+    const struct candidate *bad = NULL;
+    double before = -HUGE_VAL, newest = -HUGE_VAL;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out || isnan(candidate->named_time))
+            continue;
+        if (is_about(err->message, candidate))
+            bad = candidate;
+        newest = fmax(newest, candidate->named_time);
+    }
+    for (size_t i = 0; i < candidates->n; i++)
+        if (!candidates->items[i].is_left_out && candidates->items[i].named_time < newest)
+            before = fmax(before, candidates->items[i].named_time);
+    if (!bad || bad->named_time != newest || !isfinite(before))
+        return;
+    struct phema_name_buffer time;
+    char message[sizeof(err->message)];
+    memcpy(message, err->message, sizeof(message));
+    (void)phema_fail(err, PHEMA_ERR_FILE, "%s; it is of the newest time: it may still be written",
+                     message);
+    (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO, phema_number_format(&time, before));
+}
+
 PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
                                  const struct phema_series_options *options,
                                  struct phema_error *err)
@@ -210,6 +244,8 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     };
     enum phema_status status = series->root ? build_series(&builder, err) : phema_fail_memory(err);
 
+    if (status == PHEMA_ERR_FILE && !options->is_alone && !err->n_changes)
+        explain_newest(&builder.candidates, err);
     for (size_t i = 0; i < builder.filter.n_includes; i++)
         phema_regex_free(builder.filter.includes[i]);
     for (size_t i = 0; i < builder.filter.n_excludes; i++)
