@@ -9,24 +9,24 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          7224  61
-src             99236 418
+include          7232  61
+src             99386 418
 src/accumulate   1459  10
 src/api          1382   7
-src/base         4759  27
-src/cli          6947  33
+src/base         4756  27
+src/cli          7011  33
 src/design       1748   7
-src/formats     12353  51
+src/formats     12351  51
 src/gen          1684   6
 src/gpu          2023  12
-src/ops          5382  24
+src/ops          5427  24
 src/output       5732  21
 src/plan         6559  26
 src/plot         2910  14
 src/profile      3384  15
-src/render       6016  20
+src/render       6026  20
 src/search       1811   4
-src/series      12635  44
+src/series      12671  44
 src/solver       7684  30
 src/synth        8322  43
 src/writer       6204  22

@@ -10,7 +10,6 @@
 /* The type of a member, and how it is written. */
 enum phema_field_kind {
     PHEMA_FIELD_NUMBER, /* double; NaN is null */
-    PHEMA_FIELD_SHORT,  /* double, the fewest digits */
     PHEMA_FIELD_COUNT,  /* uint64_t or size_t */
     PHEMA_FIELD_SMALL,  /* unsigned */
     PHEMA_FIELD_BOOL,

@@ -32,7 +32,7 @@ static bool is_shown(const struct phema_field *field, const void *member)
         return text(member) != NULL;
     if (field->kind == PHEMA_FIELD_BYTES)
         return ((const struct bytes *)member)->size > 0;
-    if (field->kind == PHEMA_FIELD_NUMBER || field->kind == PHEMA_FIELD_SHORT)
+    if (field->kind == PHEMA_FIELD_NUMBER)
         value = number(member);
     else if (field->kind == PHEMA_FIELD_COUNT)
         value = (double)*(const uint64_t *)member;
@@ -48,9 +48,6 @@ static void write_field(struct phema_json_out *out, const struct phema_field *fi
     struct bytes bytes;
     switch (field->kind) {
     case PHEMA_FIELD_NUMBER:
-        phema_json_out_number(out, field->name, number(member));
-        break;
-    case PHEMA_FIELD_SHORT:
         phema_json_out_number(out, field->name, number(member));
         break;
     case PHEMA_FIELD_COUNT:

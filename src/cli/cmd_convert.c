@@ -131,16 +131,11 @@ static void write_row(struct phema_strbuf *out, const double *length, size_t n_u
     phema_strbuf_puts(out, "\n");
 }
 
-/* given: the unit that the command line has; its value is as short as it was typed */
-static void write_json(struct phema_json_out *out, const double *length, size_t n_units,
-                       enum unit given)
+static void write_json(struct phema_json_out *out, const double *length, size_t n_units)
 {
     phema_json_out_open(out, NULL, '{');
     for (size_t i = 0; i < n_units; i++)
-        if (i == given && given < TIME)
-            phema_json_out_number(out, units[i].name, length[i]);
-        else
-            phema_json_out_number(out, units[i].name, length[i]);
+        phema_json_out_number(out, units[i].name, length[i]);
     phema_json_out_close(out, '}');
 }
 
@@ -157,7 +152,7 @@ static enum phema_status write_length(struct phema_strbuf *text, struct phema_js
     if (unit < TIME)
         length[unit] = value; /* not what the formulas make of it */
     if (args->common.style.is_json)
-        write_json(json, length, count_units(args), unit);
+        write_json(json, length, count_units(args));
     else
         write_row(text, length, count_units(args));
     return PHEMA_OK;

@@ -249,7 +249,7 @@ void design_write_text(struct phema_strbuf *out, const struct design_answer *ans
 /* ---- JSON ---- */
 
 static const struct phema_field width_fields[] = {
-    PHEMA_FIELD(SHORT, ALWAYS, "sigma_rel", struct phema_design_width, sigma_rel),
+    PHEMA_FIELD(NUMBER, ALWAYS, "sigma_rel", struct phema_design_width, sigma_rel),
     PHEMA_FIELD(NUMBER, ALWAYS, "half_life", struct phema_design_width, profile.half_life),
     PHEMA_FIELD(NUMBER, ALWAYS, "gamma", struct phema_design_width, profile.gamma),
     {0},

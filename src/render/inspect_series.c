@@ -389,7 +389,7 @@ static const struct phema_field design_fields[] = {
 };
 static const struct phema_field missed_fields[] = {
     PHEMA_FIELD(NUMBER, ALWAYS, "time", struct inspect_missed, time),
-    PHEMA_FIELD(SHORT, ALWAYS, "sigma_rel", struct inspect_missed, sigma_rel),
+    PHEMA_FIELD(NUMBER, ALWAYS, "sigma_rel", struct inspect_missed, sigma_rel),
     {0},
 };
 

@@ -32,7 +32,7 @@ static const struct phema_field inner_fields[] = {
 
 static const struct phema_field fields[] = {
     PHEMA_FIELD(NUMBER, ALWAYS, "number", struct thing, number),
-    PHEMA_FIELD(SHORT, IF_KNOWN, "known", struct thing, number),
+    PHEMA_FIELD(NUMBER, IF_KNOWN, "known", struct thing, number),
     PHEMA_FIELD(NUMBER, IF_ABOVE_0, "above", struct thing, number),
     PHEMA_FIELD(COUNT, ALWAYS, "count", struct thing, count),
     PHEMA_FIELD(COUNT, IF_ABOVE_1, "many", struct thing, count),
