@@ -34,7 +34,7 @@
 
 /* A median z above, of labels that nothing else refutes: parameters that have come to rest around a
  * point are less alike than any average of a walk, too. */
-#define MOST_RESTLESS 1.4
+#define MOST_RESTLESS 1.3
 
 #define FACTOR 2 /* of half-lives that are tried first */
 
