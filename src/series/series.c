@@ -4,6 +4,7 @@
 #include "phema/setting.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,12 +193,20 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
     return status ? status : finish(builder, err);
 }
 
-/* Whether a message begins with the path of a candidate, or of a file in it. */
+/* Whether a message begins with the path of a candidate that is there, or of a checkpoint in it. */
 static bool is_about(const char *message, const struct candidate *candidate)
 {
     size_t size = candidate->path ? strlen(candidate->path) : 0;
-    return size && strncmp(message, candidate->path, size) == 0 &&
-           (message[size] == ':' || message[size] == '/');
+    bool is_begin = size && strncmp(message, candidate->path, size) == 0 &&
+                    (message[size] == ':' || message[size] == '/');
+    if (!is_begin || !phema_path_exists(candidate->path))
+        return false;
+    if (!phema_path_is_directory(candidate->path))
+        return true;
+    char inside[256];
+    message += size + strspn(message + size, ":/ ");
+    (void)snprintf(inside, sizeof(inside), "%.*s", (int)strcspn(message, ":"), message);
+    return phema_format_from_path(NULL, inside, 0) != NULL;
 }
 
 /* A file of the newest time that cannot be read may still be written: the remedy leaves it out. */

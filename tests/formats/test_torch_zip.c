@@ -217,8 +217,8 @@ static void names_of_records_are_unique_and_tame(void **state)
 static void records_of_torch_are_checked(void **state)
 {
     (void)state;
-    refuse_records(plain, 0, "0 records */data.pkl");
-    refuse_records(plain + 1, 2, "0 records */data.pkl");
+    refuse_records(plain, 0, "without a record */data.pkl");
+    refuse_records(plain + 1, 2, "without a record */data.pkl");
     const struct zip_record no_version[] = {plain[DATA], plain[STORAGE]};
     refuse_records(no_version, 2, "'version'");
     static const char *const versions[] = {"", "x", "3x", "3\n\n", "-1", "9999999999"};
