@@ -239,6 +239,11 @@ static enum phema_status find_alone(struct finding *found, const struct phema_se
         status = phema_sample_read(&sample, series, options->max_ram_bytes, err);
     if (!status)
         status = rate_alone(found, series, &sample, err);
+    if (status == PHEMA_NO) { /* nothing can be compared */
+        struct phema_strbuf why = {0};
+        phema_strbuf_puts(&why, err->message);
+        status = finish(found, NULL, &why, err);
+    }
     phema_sample_clear(&sample);
     phema_series_close(series);
     return status;
