@@ -217,8 +217,9 @@ static bool asks_for_json(int argc, char **argv)
     return false;
 }
 
-/* With --json, where no result is there. A failure to write it was the error, or comes too late. */
-static enum phema_status print_error(const struct phema_error *err, enum phema_status status)
+/* With --json, where no result is there. It was said on stderr, and the status is that of the failure,
+ * even where memory or a disk is too full for the object. */
+static void print_error(const struct phema_error *err, enum phema_status status)
 {
     struct phema_strbuf text = {0};
     struct phema_json_out json;
@@ -226,7 +227,8 @@ static enum phema_status print_error(const struct phema_error *err, enum phema_s
     render_json_begin(&json, &text, true);
     cli_write_error(&json, err, status);
     render_json_end(&json);
-    return render_print(&text, &ignored) ? PHEMA_ERR_OUTPUT : status;
+    enum phema_status unprinted = render_print(&text, &ignored);
+    (void)unprinted;
 }
 
 int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
@@ -242,7 +244,7 @@ int phema_cli_main_in_team(int argc, char **argv, const struct phema_team *team)
     if (is_told)
         cli_say_error(&err);
     if (is_told && asks_for_json(argc, argv) && !render_has_printed())
-        status = print_error(&err, status);
+        print_error(&err, status);
     return (int)status;
 }
 
