@@ -193,6 +193,14 @@ static void a_file_that_was_cut_is_noticed(void **state)
     close_file(&opened);
 }
 
+static bool is_dropped_at(int descriptor, off_t offset)
+{
+    uint8_t byte;
+    return preadv2(descriptor, &(struct iovec){&byte, 1}, 1, offset, RWF_NOWAIT) < 0;
+}
+
+#define TRIES 20 /* a look at one end may have the kernel fetch the other */
+
 /* In the page cache or not, by cachestat and, where the kernel lacks it, by mincore. */
 static void check_cached(struct opened *opened)
 {
@@ -201,15 +209,17 @@ static void check_cached(struct opened *opened)
     int descriptor = open(opened->path, O_RDONLY | O_CLOEXEC);
     assert_true(descriptor >= 0);
     assert_int_equal(fsync(descriptor), 0);
-    phema_file_evict(opened->file, 0, SIZE);
-    assert_int_equal(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
-    uint8_t byte;
-    bool is_dropped = preadv2(descriptor, &(struct iovec){&byte, 1}, 1, 1, RWF_NOWAIT) < 0 &&
-                      preadv2(descriptor, &(struct iovec){&byte, 1}, 1, SIZE - 1, RWF_NOWAIT) < 0;
-    if (is_dropped) { /* not on tmpfs, and not always on a busy machine */
-        assert_false(phema_file_is_cached(opened->file, 64));
-        assert_false(phema_file_is_cached_at(opened->file, SIZE - 1));
+    bool is_dropped = false, is_known = false;
+    for (int i = 0; i < TRIES && !is_known; i++) {
+        phema_file_evict(opened->file, 0, SIZE);
+        assert_int_equal(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
+        if (!is_dropped_at(descriptor, 1) || !is_dropped_at(descriptor, SIZE - 1))
+            continue; /* on tmpfs, and now and then on a busy machine */
+        is_dropped = true;
+        is_known = !phema_file_is_cached(opened->file, 64) &&
+                   !phema_file_is_cached_at(opened->file, SIZE - 1);
     }
+    assert_true(is_known || !is_dropped);
     assert_int_equal(pread(descriptor, opened->data, SIZE, 0), SIZE);
     (void)close(descriptor);
     assert_true(phema_file_is_cached(opened->file, 64));
