@@ -150,9 +150,6 @@ const char *foreign_zip(const char *name, size_t size);
  * one. */
 void header_prefetch(const struct phema_file *file);
 
-/* Whether a file of this name in the directory of a checkpoint can be a part of it. */
-bool names_checkpoint_part(const char *name);
-
 /* Maps a file and appends it; the label is copied. Its accesses fetch single pages. */
 PHEMA_FALLIBLE checkpoint_add_file(struct phema_checkpoint *checkpoint, const char *path,
                                    const char *label, struct phema_error *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* header_prefetch.c - Requests the headers of all files of many checkpoints at once, before they
  * are opened: a disk or a server answers many requests in the time of one. */
-#include "format.h"
+#include "checkpoint_directory.h"
 
 #include <dirent.h>
 #include <pthread.h>
