@@ -1,196 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* options.c - parses argv into a verb's struct by its option table. */
-#include "options.h"
-
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "phema/formats.h"
+#include "mistakes.h"
 #include "phema/number.h"
 #include "remedy/remedy.h"
-
-struct parse {
-    struct cli_line *line;         /* that of the verb's struct */
-    const struct cli_opt *options; /* of the line */
-    struct cli_common *common;
-    char *values;
-    const struct cli_opt *next_operand;
-    size_t n_operands, n_seen; /* on the line, and so far */
-    struct phema_strbuf repeated;
-};
-
-static void *field(const struct parse *parse, const struct cli_opt *option)
-{
-    return parse->values + option->offset;
-}
-
-/* ---- Unknown words ---- */
-
-/* Operands are no options: each gets a name that is near to no word. */
-static const char *option_name(const void *table, size_t index)
-{
-    const struct cli_opt *option = (const struct cli_opt *)table + index;
-    return option->name && cli_is_operand(option) ? "<operand>" : option->name;
-}
-
-/* Names that other programs give to options, and what their values begin with here ("ema:decay=");
- * or all of the value, where the name says it ("cuda"). */
-struct synonym {
-    const char *name, *option, *prefix;
-};
-
-/* NULL: none that the verb has */
-static const struct synonym *find_synonym(const struct cli_opt *options, const char *name)
-{
-    static const struct synonym synonyms[] = {{"std", "sigma-rel", ""},
-                                              {"stds", "sigma-rel", ""},
-                                              {"outstd", "sigma-rel", ""},
-                                              {"sigma", "sigma-rel", ""},
-                                              {"sigmas", "sigma-rel", ""},
-                                              {"decay", "profile", "ema:decay="},
-                                              {"ema-decay", "profile", "ema:decay="},
-                                              {"beta", "profile", "ema:decay="},
-                                              {"ema", "profile", "ema:decay="},
-                                              {"momentum", "profile", "ema:decay="},
-                                              {"half-life", "profile", "ema:half-life="},
-                                              {"halflife", "profile", "ema:half-life="},
-                                              {"width", "sigma-rel", ""},
-                                              {"widths", "sigma-rel", ""},
-                                              {"width", "input-sigma", ""},
-                                              {"widths", "input-sigma", ""},
-                                              {"sigma-rel", "input-sigma", ""},
-                                              {"steps", "until", ""},
-                                              {"time", "at", ""},
-                                              {"step", "at", ""},
-                                              {"jobs", "threads", ""},
-                                              {"workers", "threads", ""},
-                                              {"memory", "max-ram", ""},
-                                              {"budget", "evaluations", ""},
-                                              {"trials", "evaluations", ""},
-                                              {"tensors", "verbose", ""},
-                                              {"gpu", "device", "cuda"},
-                                              {"cuda", "device", "cuda"},
-                                              {"silent", "quiet", ""},
-                                              {"debug", "verbose", ""},
-                                              {"fp16", "dtype", "f16"},
-                                              {"half", "dtype", "f16"},
-                                              {"bf16", "dtype", "bf16"},
-                                              {"fp32", "dtype", "f32"},
-                                              {"overwrite", "force", ""}};
-    for (size_t i = 0; i < ARRAY_LEN(synonyms); i++)
-        if (strcmp(name, synonyms[i].name) == 0 &&
-            cli_find_option(options, synonyms[i].option, strlen(synonyms[i].option)))
-            return &synonyms[i];
-    return NULL;
-}
-
-static bool has_operand(const struct parse *parse, const char *name)
-{
-    for (const struct cli_opt *o = parse->options; o->name; o++)
-        if (cli_is_operand(o) && strcmp(o->name, name) == 0)
-            return true;
-    return false;
-}
-
-/* "--sigma=0.1" becomes "--sigma-rel=0.1" */
-static void suggest_name(const struct parse *parse, int at, const char *name,
-                         struct phema_error *err)
-{
-    const char *equals = strchr(parse->line->argv[at], '=');
-    cli_suggest_word(err, parse->line, at, "--%s%s", name, equals ? equals : "");
-}
-
-/* The option of this name, which a value may follow behind an equals sign. */
-static const struct cli_opt *parse_name(const struct parse *parse, const char *name)
-{
-    return cli_find_option(parse->options, name, strcspn(name, "="));
-}
-
-/* "--decay 0.999", where a profile says that. */
-static enum phema_status fail_decay(const struct parse *parse, int at,
-                                    const struct synonym *synonym, struct phema_error *err)
-{
-    const char *equals = strchr(parse->line->argv[at], '=');
-    const char *value = equals                             ? equals + 1
-                        : at + 1 < parse->line->argc       ? parse->line->argv[at + 1]
-                        : strstr(synonym->prefix, "decay") ? "0.999"
-                                                           : "2000";
-    struct phema_strbuf words = {0};
-    phema_strbuf_printf(&words, "--%s %s", synonym->option, synonym->prefix);
-    phema_strbuf_put_word(&words, value);
-    enum phema_status status = phema_fail(
-        err, PHEMA_ERR_USAGE, "%s: unknown option '%.*s'; an exponential average is --profile %s%s",
-        parse->line->verb->name, (int)strcspn(parse->line->argv[at], "="), parse->line->argv[at],
-        synonym->prefix, strstr(synonym->prefix, "decay") ? "D" : "T");
-    if (!words.is_failed)
-        cli_suggest_words(err, parse->line, at, equals ? 1 : 2, words.data);
-    phema_strbuf_clear(&words);
-    return status;
-}
-
-/* plan is a run of synth without the run. */
-static void suggest_plan(const struct cli_line *line, int at, struct phema_error *err)
-{
-    struct phema_strbuf words = {0};
-    for (int i = 2; i < line->argc; i++) {
-        if (i != at) {
-            phema_strbuf_puts(&words, " ");
-            phema_strbuf_put_word(&words, line->argv[i]);
-        }
-    }
-    if (!words.is_failed)
-        cli_set_command(err, "posthoc-ema plan%s", words.data ? words.data : "");
-    phema_strbuf_clear(&words);
-}
-
-/* name: without dashes */
-static enum phema_status fail_unknown(const struct parse *parse, int at, const char *name,
-                                      struct phema_error *err)
-{
-    const char *argument = parse->line->argv[at], *verb = parse->line->verb->name;
-    char word[64];
-    (void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, "="), name);
-    const struct synonym *synonym = find_synonym(parse->options, word);
-    bool is_letter = argument[0] == '-' && argument[1] != '-';
-    if (synonym && strchr(synonym->prefix, '='))
-        return fail_decay(parse, at, synonym, err);
-    enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
-    if (strcmp(word, "version") == 0) {
-        cli_set_command(err, "posthoc-ema --version");
-        return status;
-    }
-    if (synonym && *synonym->prefix) {
-        (void)snprintf(word, sizeof(word), "--%s %s", synonym->option, synonym->prefix);
-        cli_suggest_words(err, parse->line, at, 1, word);
-        return status;
-    }
-    if (strcmp(verb, "synth") == 0 &&
-        (strcmp(argument, "--dry-run") == 0 || strcmp(argument, "-n") == 0)) {
-        suggest_plan(parse->line, at, err);
-        return status;
-    }
-    bool is_output = (is_letter && argument[1] == 'o') || strcmp(word, "output") == 0 ||
-                     strcmp(word, "out") == 0;
-    if (is_output && has_operand(parse, "OUT")) {
-        status = phema_fail(err, status, "%s: unknown option '%s'; OUT is the last argument", verb,
-                            argument);
-        cli_suggest_out_last(err, parse->line, at);
-        return status;
-    }
-    bool has_one_dash = is_letter && argument[2] && parse_name(parse, argument + 1);
-    const char *nearest = has_one_dash ? parse_name(parse, argument + 1)->name
-                          : synonym    ? synonym->option
-                          : is_letter  ? NULL
-                                       : cli_nearest(word, option_name, parse->options);
-    if (nearest)
-        suggest_name(parse, at, nearest, err);
-    else
-        cli_set_command(err, "posthoc-ema %s --help", verb);
-    return status;
-}
 
 /* ---- Values ---- */
 
@@ -308,7 +124,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
                                    const char *text, struct phema_error *err)
 {
     enum phema_status status =
-        read_value(field(parse, option), option, text, &parse->common->arena, err);
+        read_value(parse_field(parse, option), option, text, &parse->common->arena, err);
     if (status && cli_is_operand(option))
         return status;
     if (status) {
@@ -326,57 +142,6 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
 
 /* ---- Arguments ---- */
 
-/* An operand that is one of some words was left out, and the file behind it stands in its place. */
-static bool is_choice_missing(const struct parse *parse, const struct cli_opt *operand)
-{
-    if (operand == parse->options || !cli_is_operand(operand - 1) || !operand[-1].value)
-        return false;
-    const char *word = *(const char **)field(parse, operand - 1);
-    return word && cli_find_choice(operand[-1].value, word) == SIZE_MAX;
-}
-
-/* A name for an output can be proposed; only the user knows the inputs. */
-static enum phema_status fail_missing(const struct parse *parse, const struct cli_opt *operand,
-                                      struct phema_error *err)
-{
-    const struct cli_opt *widths = cli_find_option(parse->options, "sigma-rel", 9);
-    struct cli_reals reals = {0};
-    if (widths)
-        memcpy(&reals, field(parse, widths), sizeof(reals));
-    bool is_join = operand->kind == CLI_OPERANDS && strcmp(operand->name, "OUT") == 0;
-    enum phema_status status = phema_fail(
-        err, PHEMA_ERR_USAGE, "%s: %s is missing%s", parse->line->verb->name, operand->name,
-        is_join ? "; give an output of synth --part, or a directory of such outputs" : "");
-    if (parse->line->argc == 3 && strcmp(parse->line->argv[2], "help") == 0)
-        cli_set_command(err, "posthoc-ema help %s", parse->line->verb->name);
-    else if (cli_suggest_forgotten_value(err, parse->line))
-        return status;
-    else if (is_join && cli_has_parts("."))
-        (void)cli_suggest(err, status, operand->name, ".");
-    else if (strcmp(operand->name, "OUT") == 0 && has_operand(parse, "SNAPSHOTS"))
-        (void)cli_suggest(err, status, "OUT", reals.n > 1 ? "averages/" : "out.safetensors");
-    else if (strcmp(operand->name, "DIR") == 0)
-        (void)cli_suggest(err, status, "DIR", "demo");
-    else if (is_choice_missing(parse, operand)) /* "plot run" */
-        cli_suggest_operand_before(err, parse->line, *(const char **)field(parse, operand - 1),
-                                   "error");
-    else
-        cli_set_command(err, "posthoc-ema %s -h", parse->line->verb->name);
-    return status;
-}
-
-static enum phema_status check_operands(const struct parse *parse, struct phema_error *err)
-{
-    for (const struct cli_opt *o = parse->next_operand; o->name; o++) {
-        bool is_missing =
-            (o->kind == CLI_OPERAND && !(o->flags & CLI_OPTIONAL)) ||
-            (o->kind == CLI_OPERANDS && ((const struct cli_texts *)field(parse, o))->n == 0);
-        if (is_missing)
-            return fail_missing(parse, o, err);
-    }
-    return PHEMA_OK;
-}
-
 /* "-j --force": the number is missing, and an option of the verb stands in its place. Texts may
  * begin with dashes. */
 static bool is_option_there(const struct parse *parse, const struct cli_opt *option,
@@ -386,31 +151,13 @@ static bool is_option_there(const struct parse *parse, const struct cli_opt *opt
            parse_name(parse, word + 2);
 }
 
-/* The option at argv[at] */
-static enum phema_status fail_without_value(const struct parse *parse, const struct cli_opt *option,
-                                            int at, struct phema_error *err)
-{
-    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: expected %s after it",
-                                          parse->line->argv[at], option->value);
-    if (at + 1 < parse->line->argc) { /* without it, or with a value that could be meant */
-        bool is_width = strcmp(option->name, "sigma-rel") == 0;
-        cli_suggest_words(err, parse->line, at, 1, is_width ? "--sigma-rel 0.1" : "");
-        return status;
-    }
-    cli_suggest_value(err, option, "");
-    struct phema_error ignored = {0};
-    if (check_operands(parse, &ignored)) /* a value alone would not do */
-        cli_set_command(err, "posthoc-ema %s -h", parse->line->verb->name);
-    return status;
-}
-
 /* The value is the next word; *at becomes its place. */
 static enum phema_status set_next(struct parse *parse, const struct cli_opt *option, int *at,
                                   struct phema_error *err)
 {
     const struct cli_line *line = parse->line;
     if (*at + 1 >= line->argc || is_option_there(parse, option, line->argv[*at + 1]))
-        return fail_without_value(parse, option, *at, err);
+        return mistake_without_value(parse, option, *at, err);
     return set_value(parse, option, line->argv[++*at], err);
 }
 
@@ -420,7 +167,7 @@ static enum phema_status parse_long(struct parse *parse, int *at, struct phema_e
     const char *equals = strchr(name, '=');
     const struct cli_opt *option = parse_name(parse, name);
     if (!option)
-        return fail_unknown(parse, *at, name, err);
+        return mistake_unknown(parse, *at, name, err);
     if (option->kind == CLI_FLAG && equals) {
         enum phema_status status =
             cli_fail_option(err, PHEMA_ERR_USAGE, option->name, "takes no value");
@@ -439,7 +186,7 @@ static enum phema_status parse_letters(struct parse *parse, int *at, struct phem
     for (const char *letter = argument + 1; *letter; letter++) {
         const struct cli_opt *option = cli_find_letter(parse->options, *letter);
         if (!option)
-            return fail_unknown(parse, *at, argument, err);
+            return mistake_unknown(parse, *at, argument, err);
         if (option->kind != CLI_FLAG)
             return letter[1] ? set_value(parse, option, letter + 1, err)
                              : set_next(parse, option, at, err);
@@ -451,76 +198,14 @@ static enum phema_status parse_letters(struct parse *parse, int *at, struct phem
     return PHEMA_OK;
 }
 
-static bool has_any_operand(const struct parse *parse)
-{
-    return cli_find_row(parse->options, 0, 1) != NULL;
-}
-
-/* "convert a.pt b.safetensors": files are converted by another verb. */
-static void suggest_conversion(const struct cli_line *line, struct phema_error *err)
-{
-    struct phema_strbuf words = {0};
-    size_t n = 0;
-    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
-        if (!word.is_operand)
-            continue;
-        phema_strbuf_puts(&words, " ");
-        phema_strbuf_put_operand(&words, word.text);
-        n++;
-    }
-    if (n == 2 && !words.is_failed)
-        cli_set_command(err, "posthoc-ema synth --convert%s", words.data);
-    else
-        cli_set_command(err, "posthoc-ema synth --help");
-    phema_strbuf_clear(&words);
-}
-
-static enum phema_status fail_unexpected(const struct parse *parse, const char *argument,
-                                         struct phema_error *err)
-{
-    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'",
-                                          parse->line->verb->name, argument);
-    if (!has_any_operand(parse) && phema_format_from_path(NULL, argument, 0))
-        suggest_conversion(parse->line, err);
-    else
-        cli_suggest_operands(err, parse->line);
-    return status;
-}
-
-/* Behind the dashes that word processors make of "--"; NULL: the word does not begin with one. */
-static const char *skip_typographic_dashes(const char *word)
-{
-    static const char *const dashes[] = {"\u2010", "\u2011", "\u2012", "\u2013",
-                                         "\u2014", "\u2015", "\u2212"};
-    const char *at = word;
-    for (size_t i = 0; i < ARRAY_LEN(dashes); i++)
-        while (strncmp(at, dashes[i], 3) == 0)
-            at += 3;
-    return at > word ? at + strspn(at, "-") : NULL;
-}
-
-static enum phema_status fail_typographic(const struct parse *parse, const char *argument,
-                                          const char *name, struct phema_error *err)
-{
-    int at = 2;
-    while (at + 1 < parse->line->argc && strcmp(parse->line->argv[at], argument) != 0)
-        at++;
-    enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE, "%s: '%s' begins with a dash; options begin with '--'",
-                   parse->line->verb->name, argument);
-    suggest_name(parse, at, name, err);
-    return status;
-}
-
 static enum phema_status parse_operand(struct parse *parse, const char *argument,
                                        struct phema_error *err)
 {
-    const char *name = skip_typographic_dashes(argument);
-    if (name && parse_name(parse, name))
-        return fail_typographic(parse, argument, parse_name(parse, name)->name, err);
+    if (mistake_is_typographic(parse, argument))
+        return mistake_typographic(parse, argument, err);
     const struct cli_opt *option = cli_find_row(parse->options, parse->n_seen++, parse->n_operands);
     if (!option)
-        return fail_unexpected(parse, argument, err);
+        return mistake_unexpected(parse, argument, err);
     parse->next_operand = option->kind == CLI_OPERANDS ? option : option + 1;
     return set_value(parse, option, argument, err);
 }
@@ -528,7 +213,7 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
 static enum phema_status check_limits(const struct parse *parse, struct phema_error *err)
 {
     for (const struct cli_opt *o = parse->options; o->name; o++)
-        if (o->most && *(const uint64_t *)field(parse, o) > o->most)
+        if (o->most && *(const uint64_t *)parse_field(parse, o) > o->most)
             return cli_fail_option(err, PHEMA_ERR_USAGE, o->name, "at most %llu",
                                    (unsigned long long)o->most);
     return PHEMA_OK;
@@ -553,8 +238,8 @@ static enum phema_status parse_arguments(struct parse *parse, struct phema_error
         if (status)
             return status;
     }
-    enum phema_status status = check_operands(parse, err);
-    return status ? status : check_limits(parse, err);
+    const struct cli_opt *missing = parse_find_missing(parse);
+    return missing ? mistake_missing(parse, missing, err) : check_limits(parse, err);
 }
 
 static enum phema_status keep_command(struct parse *parse, struct phema_error *err)
@@ -603,7 +288,7 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
                           .next_operand = line->options.items,
                           .n_operands = cli_count_operands(line)};
     for (const struct cli_opt *o = parse.options; o->name; o++)
-        set_initial(field(&parse, o), o);
+        set_initial(parse_field(&parse, o), o);
     enum phema_status status = parse_arguments(&parse, err);
     if (!status)
         status = keep_command(&parse, err);
