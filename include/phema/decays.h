@@ -66,8 +66,9 @@ struct phema_decays {
 PHEMA_FALLIBLE phema_decays_find(struct phema_decays *out, const struct phema_series *series,
                                  const struct phema_series_options *options,
                                  const struct phema_sample *sample, struct phema_error *err);
-/* Whether the decays tell the profile of an average without one, which phema_series_open_auto finds. */
-bool phema_decays_fit(const struct phema_decays *decays);
+/* The last average without a claimed profile, of so many; NULL: all have one. */
+const struct phema_decay_set *phema_decays_find_unclaimed(size_t *n,
+                                                          const struct phema_decays *decays);
 void phema_decays_clear(struct phema_decays *decays);
 
 /* "half-life 34.3 +- 0.4 steps (decay 0.98)" and what happened. */

@@ -74,7 +74,10 @@ static enum phema_status print_series(struct phema_json_out *out,
     if (status)
         return status;
     inspect_report_series(style, &found);
-    bool finds_profile = phema_decays_fit(&found.errors.checks.decays);
+    size_t n = 0;
+    const struct phema_decay_set *unclaimed =
+        phema_decays_find_unclaimed(&n, &found.errors.checks.decays);
+    bool finds_profile = n == 1 && unclaimed->fits;
     if (found.errors.is_known || finds_profile)
         write_next(&next, values, series, finds_profile);
     if (style->is_json)

@@ -15,7 +15,6 @@
 
 #define LEAST_TIMES   ((size_t)8)
 #define MOST_TIMES    ((size_t)24) /* the newest */
-#define MOST_STEPS    2e6          /* that a rule is followed for */
 #define MOST_RATED    ((size_t)256)
 #define LEAST_OVERLAP 1.0  /* half-life over the time between snapshots */
 #define MOST_OVERLAP  0.33 /* half-life over the time of the newest snapshot */
@@ -27,7 +26,7 @@
 #define GRID          1.189207115002721 /* 2^(1/4): of half-lives */
 
 struct rated {
-    char spec[160];
+    struct usual_average average;
     double likelihood, half_life; /* of the newest snapshot */
 };
 
@@ -40,13 +39,6 @@ struct alone {
     size_t n;
 };
 
-static double rate_shape(struct search *search, struct phema_profile shape)
-{
-    search_reset_newest(search, MOST_TIMES);
-    search_set_shape(search, shape);
-    return search_likelihood(search);
-}
-
 /* The likeliest of each closed form. */
 static void rate_shapes(struct alone *alone)
 {
@@ -54,17 +46,18 @@ static void rate_shapes(struct alone *alone)
     struct phema_profile growing = {.update_every = 1}, raw = {.shape = PHEMA_SHAPE_RAW};
     struct phema_error impossible;
     alone->likelihood = -HUGE_VAL;
-    alone->others = rate_shape(&alone->search, raw);
+    alone->others = search_rate_shape(&alone->search, raw, MOST_TIMES);
     double half_life = alone->spacing / 4;
     while (half_life < alone->end) {
         ema.half_life = half_life;
-        double likelihood = rate_shape(&alone->search, ema);
+        double likelihood = search_rate_shape(&alone->search, ema, MOST_TIMES);
         if (likelihood > alone->likelihood) {
             alone->likelihood = likelihood;
             alone->half_life = half_life;
         }
         if (!phema_gamma_from_half_life(&growing.gamma, half_life, alone->end, &impossible))
-            alone->others = fmax(alone->others, rate_shape(&alone->search, growing));
+            alone->others =
+                fmax(alone->others, search_rate_shape(&alone->search, growing, MOST_TIMES));
         half_life *= GRID;
     }
 }
@@ -73,14 +66,11 @@ static void rate_average(struct alone *alone, struct phema_specs *specs,
                          const struct usual_average *average)
 {
     struct search *search = &alone->search;
-    search_reset_newest(search, MOST_TIMES);
-    if (search->status || alone->n == MOST_RATED ||
-        !search_set_text(search, specs, average->spec) || strcmp(average->spec, "raw") == 0)
+    if (search->status || alone->n == MOST_RATED || strcmp(average->spec, "raw") == 0 ||
+        !search_set_newest(search, specs, average->spec, MOST_TIMES))
         return;
-    struct rated *rated = &alone->rated[alone->n++];
-    memcpy(rated->spec, average->spec, sizeof(rated->spec));
-    rated->half_life = half_life_of(&search->tried.profiles[search->tried.n - 1]);
-    rated->likelihood = search_likelihood(search);
+    double half_life = half_life_of(&search->tried.profiles[search->tried.n - 1]);
+    alone->rated[alone->n++] = (struct rated){*average, search_likelihood(search), half_life};
 }
 
 static void rate_averages(struct alone *alone)
@@ -118,14 +108,11 @@ static const struct rated *choose(const struct alone *alone)
     return best;
 }
 
-static bool explains(struct alone *alone, const struct rated *best)
+static bool explains(struct search *search, const struct rated *best)
 {
-    struct phema_specs specs = {.arena = &alone->search.memory};
-    search_reset_newest(&alone->search, MOST_TIMES);
-    if (!search_set_text(&alone->search, &specs, best->spec))
-        return false;
-    struct fit fit = search_fit(&alone->search, &alone->search.tried, COMPARE_SNAPSHOTS);
-    return fit.max_z < MOST_Z;
+    struct phema_specs specs = {.arena = &search->memory};
+    return search_set_newest(search, &specs, best->average.spec, MOST_TIMES) &&
+           search_fit(search, &search->tried, COMPARE_SNAPSHOTS).max_z < MOST_Z;
 }
 
 /* What was found, and how. */
@@ -157,7 +144,7 @@ static enum phema_status explain_alone(struct finding *found, struct alone *alon
     const char *half_life =
         phema_number_format(&shown, unit_digit * round(alone->half_life / unit_digit));
     const struct rated *best = choose(alone);
-    if (best && !explains(alone, best))
+    if (best && !explains(&alone->search, best))
         best = NULL;
     if (alone->search.status)
         return alone->search.status;
@@ -173,7 +160,7 @@ static enum phema_status explain_alone(struct finding *found, struct alone *alon
                             half_life, unit);
     else
         phema_strbuf_puts(&why, "the snapshots are not as alike as any exponential average");
-    return finish(found, best ? best->spec : NULL, &why, err);
+    return finish(found, best ? best->average.spec : NULL, &why, err);
 }
 
 /* series: with the profiles of any exponential average */
@@ -197,7 +184,7 @@ static enum phema_status rate_alone(struct finding *found, const struct phema_se
         status = phema_fail_memory(err);
     if (!status) {
         rate_shapes(&alone);
-        if (strcmp(series->unit, "steps") == 0 && alone.end < MOST_STEPS)
+        if (strcmp(series->unit, "steps") == 0 && alone.end <= USUAL_MOST_STEPS)
             rate_averages(&alone);
         status = explain_alone(found, &alone, series->unit, err);
     }
@@ -257,16 +244,11 @@ static enum phema_status find_beside(struct finding *found, const struct phema_s
                                      struct phema_error *err)
 {
     struct phema_decays decays;
-    const struct phema_decay_set *only = NULL;
     size_t n = 0;
     enum phema_status status = phema_decays_find(&decays, bare, options, NULL, err);
     if (status)
         return status;
-    for (size_t i = 0; i < decays.n; i++)
-        if (!decays.sets[i].claimed) {
-            only = &decays.sets[i];
-            n++;
-        }
+    const struct phema_decay_set *only = phema_decays_find_unclaimed(&n, &decays);
     struct phema_strbuf why = {0};
     if (n > 1) {
         found->why = "there are several averages, and it finds the profile of one";
@@ -293,14 +275,14 @@ static enum phema_status find_profile(struct finding *found,
     enum phema_status status = phema_series_open(&series, &bare, err);
     if (status)
         return status;
-    if (series->has_profiles && !series->assumed) {
+    bool is_known = series->has_profiles && !series->assumed;
+    if (is_known) {
         found->why = "the files say how their averages were kept";
     } else {
         status = find_beside(found, series, &bare, err);
         if (status == PHEMA_NO)
             status = find_alone(found, series, options, err);
     }
-    bool is_known = series->has_profiles && !series->assumed;
     if (!status && !found->spec && !is_known)
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: %sauto finds no profile: %s", series->root,
                             phema_setting_equals(PHEMA_SET_INPUT_PROFILE), found->why);

@@ -15,7 +15,6 @@
 #define LEAST_TIMES ((size_t)5)
 #define MOST_TIMES  ((size_t)24) /* the newest */
 #define FIRST_TIMES ((size_t)16) /* that are looked at first */
-#define MOST_STEPS  2e6          /* that a rule is followed for */
 
 /* What another label has to gain, in likelihood an element. MARGIN: it explains the snapshots.
  * WALK_MARGIN: they fit it as a walk does; LITTLE: exactly so. FAR: nothing explains them, but it
@@ -76,13 +75,6 @@ double half_life_of(const struct phema_profile *profile)
     return high;
 }
 
-static double rate_shape(struct search *search, struct phema_profile shape)
-{
-    search_reset_newest(search, FIRST_TIMES);
-    search_set_shape(search, shape);
-    return search_likelihood(search);
-}
-
 /* Closed forms alone: a longer average, a shorter one, one that grows with the training. */
 static bool is_suspicious(struct search *search)
 {
@@ -96,27 +88,20 @@ static bool is_suspicious(struct search *search)
         if (power == 0 && newest->shape == PHEMA_SHAPE_EMA)
             continue; /* the label itself */
         shape.half_life = half_life * pow(FACTOR, power);
-        if (rate_shape(search, shape) > given + SUSPICIOUS)
+        if (search_rate_shape(search, shape, FIRST_TIMES) > given + SUSPICIOUS)
             return true;
     }
     shape = (struct phema_profile){.update_every = 1};
     return !phema_gamma_from_half_life(&shape.gamma, half_life, newest->t, &ignored) &&
-           rate_shape(search, shape) > given + SUSPICIOUS;
+           search_rate_shape(search, shape, FIRST_TIMES) > given + SUSPICIOUS;
 }
 
 /* ---- What it is ---- */
 
-/* Labels the newest snapshots; false: no such average ends at these times. */
-static bool set_labels(struct search *search, struct phema_specs *specs, const char *text)
-{
-    search_reset_newest(search, MOST_TIMES);
-    return search_set_text(search, specs, text);
-}
-
 static void try_guess(struct guess *best, struct search *search, struct phema_specs *specs,
                       const struct usual_average *average)
 {
-    if (search->status || !set_labels(search, specs, average->spec))
+    if (search->status || !search_set_newest(search, specs, average->spec, MOST_TIMES))
         return;
     double likelihood = search_likelihood(search);
     if (likelihood > best->likelihood + AS_LIKELY)
@@ -145,7 +130,7 @@ static void find_guess(struct guess *best, struct search *search, struct phema_s
     char own[64];
     struct usual_average average;
     double end = search->snapshots[search->series->n - 1].time;
-    if (end > MOST_STEPS)
+    if (end > USUAL_MOST_STEPS)
         return;
     bool has_decay = write_decay(own, sizeof(own), specs, search->snapshots[0].spec);
     for (size_t i = 0; has_decay && usual_average_updates(&average, own, i); i++)
@@ -205,7 +190,7 @@ bool search_classes(struct search *search, const struct fit *fit)
         return false;
     search_reset_newest(search, MOST_TIMES);
     struct fit given_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
-    if (!set_labels(search, &specs, best.average.spec))
+    if (!search_set_newest(search, &specs, best.average.spec, MOST_TIMES))
         return false;
     struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
     enum belief belief = judge(&given_fit, &best_fit);

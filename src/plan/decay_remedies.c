@@ -11,8 +11,7 @@
 #include "phema/strbuf.h"
 #include "usual_averages.h"
 
-#define MOST_STEPS 2e6 /* that a rule is followed for */
-#define AS_LIKELY  4.0 /* two standard deviations */
+#define AS_LIKELY 4.0 /* two standard deviations */
 
 double decay_kept_by(const struct phema_profile *profile, double begin)
 {
@@ -195,7 +194,7 @@ static const char *find_class(const struct doctor *doctor, const struct pairs *p
     if (given)
         try_class(&best, doctor, pairs, profiles, given);
     best.rated += AS_LIKELY; /* its number was fitted */
-    if (end > MOST_STEPS || strcmp(unit, "steps") != 0)
+    if (end > USUAL_MOST_STEPS || strcmp(unit, "steps") != 0)
         return best.spec;
     if (set->kind == PHEMA_DECAYS_STEADY)
         write_ema(&own, set, unit);

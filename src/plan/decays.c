@@ -342,16 +342,17 @@ PHEMA_FALLIBLE phema_decays_find(struct phema_decays *out, const struct phema_se
     return status == PHEMA_NO ? PHEMA_OK : status;
 }
 
-bool phema_decays_fit(const struct phema_decays *decays)
+const struct phema_decay_set *phema_decays_find_unclaimed(size_t *n,
+                                                          const struct phema_decays *decays)
 {
-    size_t n_unclaimed = 0;
-    bool fits = true;
+    const struct phema_decay_set *last = NULL;
+    *n = 0;
     for (size_t i = 0; i < decays->n; i++)
         if (!decays->sets[i].claimed) {
-            n_unclaimed++;
-            fits = decays->sets[i].fits != NULL;
+            last = &decays->sets[i];
+            ++*n;
         }
-    return n_unclaimed == 1 && fits;
+    return last;
 }
 
 void phema_decays_clear(struct phema_decays *decays)

@@ -238,26 +238,30 @@ enum phema_status search_set_spec(struct search *search, struct phema_spec *spec
     return PHEMA_OK;
 }
 
-bool search_set_text(struct search *search, struct phema_specs *specs, const char *text)
+bool search_set_newest(struct search *search, struct phema_specs *specs, const char *text,
+                       size_t most)
 {
     struct phema_error impossible = {0};
     struct phema_spec *spec = NULL;
+    search_reset_newest(search, most);
     return !phema_specs_find(&spec, specs, text, &impossible) &&
            !search_set_spec(search, spec, false, &impossible);
-}
-
-void search_set_shape(struct search *search, struct phema_profile shape)
-{
-    for (size_t k = 0; k < search->tried.n; k++) {
-        shape.t = search->tried.profiles[k].t;
-        search->tried.profiles[k] = shape;
-    }
 }
 
 double search_likelihood(struct search *search)
 {
     double likelihood = search_fit(search, &search->tried, COMPARE_LIKELIHOODS).likelihood;
     return isnan(likelihood) ? -HUGE_VAL : likelihood;
+}
+
+double search_rate_shape(struct search *search, struct phema_profile shape, size_t most)
+{
+    search_reset_newest(search, most);
+    for (size_t k = 0; k < search->tried.n; k++) {
+        shape.t = search->tried.profiles[k].t;
+        search->tried.profiles[k] = shape;
+    }
+    return search_likelihood(search);
 }
 
 struct fit search_fit(struct search *search, const struct labels *labels,

@@ -113,13 +113,15 @@ void search_reset_newest(struct search *search, size_t most);
 PHEMA_FALLIBLE search_set_spec(struct search *search, struct phema_spec *spec, bool only_assumed,
                                struct phema_error *err);
 
-/* The same from a text; false: no such average ends at these times. */
-bool search_set_text(struct search *search, struct phema_specs *specs, const char *text);
-/* A closed form in place of the profiles, at their times. */
-void search_set_shape(struct search *search, struct phema_profile shape);
+/* Tries one profile for the newest snapshots, at most so many, from a text; false: no such average ends
+ * at their times. */
+bool search_set_newest(struct search *search, struct phema_specs *specs, const char *text,
+                       size_t most);
 
 /* Of the tried labels; -HUGE_VAL: no series can have them. */
 double search_likelihood(struct search *search);
+/* The same of a closed form for the newest, at most so many. */
+double search_rate_shape(struct search *search, struct phema_profile shape, size_t most);
 /* Without numbers and motion where no series can have the labels. */
 struct fit search_fit(struct search *search, const struct labels *labels,
                       enum comparison comparison);

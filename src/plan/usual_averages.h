@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Rules are followed step by step, and tried for shorter trainings alone. */
+#define USUAL_MOST_STEPS 2e6
+
 struct usual_average {
     char spec[160];
     char meaning[64]; /* "a warm-up as in timm"; "": only the decay */
