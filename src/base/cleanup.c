@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cleanup.c - signal handlers: remove partial outputs, explain SIGBUS on mapped files.
- * The only file with globals, since a handler can reach nothing else. Entries are added and removed
+ * It has globals, since a handler can reach nothing else. Entries are added and removed
  * under a mutex. A handler walks the list without the mutex: a removed entry therefore stays
  * allocated, is marked dead, and is reused by the next entry added. */
 #include "phema/cleanup.h"

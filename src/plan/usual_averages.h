@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Rules are followed step by step, and tried for shorter trainings alone. */
+/* Rules are followed step by step, so they are tried up to this time. */
 #define USUAL_MOST_STEPS 2e6
 
 struct usual_average {
