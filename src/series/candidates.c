@@ -8,6 +8,17 @@
 
 #include "phema/setting.h"
 
+PHEMA_FALLIBLE candidate_open(struct phema_checkpoint **out, struct candidate_list *candidates,
+                              const struct candidate *candidate,
+                              const struct phema_checkpoint_options *options,
+                              struct phema_error *err)
+{
+    enum phema_status status = phema_checkpoint_open(out, candidate->path, options, err);
+    if (status == PHEMA_ERR_FILE)
+        candidates->damaged = candidate;
+    return status;
+}
+
 struct candidate *candidates_add(struct candidate_list *candidates)
 {
     struct candidate *items =

@@ -95,11 +95,19 @@ struct candidate_list {
     const char *unreadable; /* label of a directory that is left out since it is no complete
                                  * checkpoint, ... */
     const char *fault;      /* ... and why, as the end of a sentence; NULL: none */
+    const struct candidate *damaged; /* cannot be opened, which ended the series; NULL: none */
 };
 
 /* Whether a file is a checkpoint, by its name or, as far as these decide, its first bytes. */
 bool candidate_is_checkpoint(const struct candidate_list *candidates,
                              const struct candidate *candidate);
+
+/* Opens its checkpoint; one that cannot be read is noted as damaged. Fails as
+ * phema_checkpoint_open. */
+PHEMA_FALLIBLE candidate_open(struct phema_checkpoint **out, struct candidate_list *candidates,
+                              const struct candidate *candidate,
+                              const struct phema_checkpoint_options *options,
+                              struct phema_error *err);
 
 /* An empty candidate at the end; NULL when there is no memory. */
 struct candidate *candidates_add(struct candidate_list *candidates);

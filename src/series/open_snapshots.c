@@ -77,7 +77,7 @@ static enum phema_status open_file(struct series_builder *builder,
         !subtree_is_average(scheme->subtree.key))
         options.alike = builder->tensor_table.checkpoint;
     enum phema_status status =
-        phema_checkpoint_open(&builder->checkpoint, candidate->path, &options, err);
+        candidate_open(&builder->checkpoint, &builder->candidates, candidate, &options, err);
     if (status)
         return status;
     status = phema_memory_check(builder->options->max_ram_bytes, 0,

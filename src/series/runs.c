@@ -179,7 +179,7 @@ static enum phema_status read_runs(struct run_list *out, struct candidate_list *
             continue;
         enum phema_status status =
             candidate->path
-                ? phema_checkpoint_open(&checkpoint, candidate->path, &options->checkpoint, reason)
+                ? candidate_open(&checkpoint, candidates, candidate, &options->checkpoint, reason)
                 : PHEMA_OK;
         const char *id = checkpoint ? run_id_of(checkpoint) : NULL;
         candidate->run = id ? phema_arena_copy(candidates->arena, id, strlen(id)) : NULL;
@@ -188,6 +188,7 @@ static enum phema_status read_runs(struct run_list *out, struct candidate_list *
         phema_checkpoint_close(checkpoint);
         if (status && !is_lenient)
             return status;
+        candidates->damaged = NULL;
         out->items[out->n++] = (struct phema_training_run){candidate->run, 1, candidate->named_time,
                                                            candidate->named_time, candidate->label};
     }

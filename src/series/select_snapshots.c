@@ -24,7 +24,7 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
     }
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status =
-        phema_checkpoint_open(&checkpoint, candidate->path, &options->checkpoint, err);
+        candidate_open(&checkpoint, candidates, candidate, &options->checkpoint, err);
     if (status)
         return status;
     bool is_output = false;
@@ -74,7 +74,7 @@ static enum phema_status leave_out_output(struct candidate_list *candidates,
 {
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status =
-        phema_checkpoint_open(&checkpoint, candidate->path, &options->checkpoint, err);
+        candidate_open(&checkpoint, candidates, candidate, &options->checkpoint, err);
     if (status)
         return status;
     if (phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))

@@ -193,22 +193,10 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
     return status ? status : finish(builder, err);
 }
 
-/* Whether a file that is there cannot be read; says why. */
-static bool is_unreadable(const struct candidate *candidate,
-                          const struct phema_checkpoint_options *options, struct phema_error *why)
-{
-    struct phema_checkpoint *checkpoint = NULL;
-    bool is_bad =
-        candidate->path && phema_path_exists(candidate->path) &&
-        phema_checkpoint_open(&checkpoint, candidate->path, options, why) == PHEMA_ERR_FILE;
-    phema_checkpoint_close(checkpoint);
-    return is_bad;
-}
-
 /* A file of the newest time that cannot be read may still be written: the remedy leaves it out. */
-static void explain_newest(const struct candidate_list *candidates,
-                           const struct phema_checkpoint_options *options, struct phema_error *err)
+static void explain_newest(const struct candidate_list *candidates, struct phema_error *err)
 {
+    const struct candidate *damaged = candidates->damaged;
     double before = -HUGE_VAL, newest = -HUGE_VAL;
     for (size_t i = 0; i < candidates->n; i++)
         if (!candidates->items[i].is_left_out)
@@ -216,18 +204,15 @@ static void explain_newest(const struct candidate_list *candidates,
     for (size_t i = 0; i < candidates->n; i++)
         if (!candidates->items[i].is_left_out && candidates->items[i].named_time < newest)
             before = fmax(before, candidates->items[i].named_time);
-    for (size_t i = 0; i < candidates->n && isfinite(before); i++) {
-        const struct candidate *candidate = &candidates->items[i];
-        struct phema_error why = {0};
-        struct phema_name_buffer time;
-        if (candidate->is_left_out || candidate->named_time != newest ||
-            !is_unreadable(candidate, options, &why))
-            continue;
-        (void)phema_fail(err, PHEMA_ERR_FILE,
-                         "%s; it is of the newest time: it may still be written", why.message);
-        (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO, phema_number_format(&time, before));
+    if (damaged->named_time != newest || !isfinite(before) || !phema_path_exists(damaged->path) ||
+        phema_path_is_directory(damaged->path)) /* which may lack something else */
         return;
-    }
+    struct phema_name_buffer time;
+    char message[sizeof(err->message)];
+    memcpy(message, err->message, sizeof(message));
+    (void)phema_fail(err, PHEMA_ERR_FILE, "%s; it is of the newest time: it may still be written",
+                     message);
+    (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO, phema_number_format(&time, before));
 }
 
 PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
@@ -247,8 +232,8 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
         .tensor_table = {.options = &named, .filter = &builder.filter, .series = series},
     };
     enum phema_status status = series->root ? build_series(&builder, err) : phema_fail_memory(err);
-    if (status == PHEMA_ERR_FILE && !options->is_alone && !err->n_changes)
-        explain_newest(&builder.candidates, &options->checkpoint, err);
+    if (status && builder.candidates.damaged && !options->is_alone && !err->n_changes)
+        explain_newest(&builder.candidates, err);
     for (size_t i = 0; i < builder.filter.n_includes; i++)
         phema_regex_free(builder.filter.includes[i]);
     for (size_t i = 0; i < builder.filter.n_excludes; i++)

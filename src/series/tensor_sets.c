@@ -127,7 +127,7 @@ static enum phema_status find_newest_twins(const struct twins **out,
     if (candidates->n < 2 || !newest->path)
         return PHEMA_OK;
     enum phema_status status =
-        phema_checkpoint_open(&checkpoint, newest->path, &options->checkpoint, err);
+        candidate_open(&checkpoint, candidates, newest, &options->checkpoint, err);
     if (!status)
         status = twins_find(out, candidates, options, checkpoint, err);
     phema_checkpoint_close(checkpoint);
