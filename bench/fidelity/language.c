@@ -21,23 +21,24 @@ static uint64_t scramble(uint64_t input)
 
 /* Often a function of the last two symbols, or of the last one, or the one of three places before;
  * else any, the first ones most. */
-static size_t next_symbol(const size_t *last, uint64_t *random)
+static size_t next_symbol(const size_t *last, const struct batch *batch)
 {
+    uint64_t *random = batch->random, data = (uint64_t)(1e6 * batch->data);
     double chance = random_unit(random);
     if (chance < 0.5)
-        return scramble(1000 + last[0] * N_SYMBOLS + last[-1]) % N_SYMBOLS;
+        return scramble(1000 + data + last[0] * N_SYMBOLS + last[-1]) % N_SYMBOLS;
     if (chance < 0.75)
-        return scramble(last[0]) % N_SYMBOLS;
+        return scramble(data + last[0]) % N_SYMBOLS;
     if (chance < 0.85)
         return last[-2];
     double even = random_unit(random);
     return (size_t)(even * even * N_SYMBOLS);
 }
 
-static void draw_text(size_t *text, size_t n, uint64_t *random)
+static void draw_text(size_t *text, size_t n, const struct batch *batch)
 {
     for (size_t i = 0; i < n; i++)
-        text[i] = i < 3 ? random_bits(random) % N_SYMBOLS : next_symbol(&text[i - 1], random);
+        text[i] = i < 3 ? random_bits(batch->random) % N_SYMBOLS : next_symbol(&text[i - 1], batch);
 }
 
 static void draw_table(double *table, size_t n, uint64_t *random)
@@ -72,13 +73,14 @@ static void *start_language(double *params, uint64_t *random)
     return mlp;
 }
 
-static void find_language(void *work, double *gradient, const double *params, uint64_t *random)
+static void find_language(void *work, double *gradient, const double *params,
+                          const struct batch *batch)
 {
     struct mlp *mlp = work;
     size_t texts[MLP_ROWS][CONTEXT + 1], wanted[MLP_ROWS];
     double before[MLP_ROWS * CONTEXT * EMBEDDING];
     for (size_t r = 0; r < MLP_ROWS; r++) {
-        draw_text(texts[r], CONTEXT + 1, random);
+        draw_text(texts[r], CONTEXT + 1, batch);
         wanted[r] = texts[r][CONTEXT];
         for (size_t c = 0; c < CONTEXT; c++)
             memcpy(mlp->inputs[0] + (r * CONTEXT + c) * EMBEDDING, params + texts[r][c] * EMBEDDING,
@@ -220,12 +222,13 @@ static void back_attention(struct attention *model, double *gradient, const doub
     }
 }
 
-static void find_attention(void *work, double *gradient, const double *params, uint64_t *random)
+static void find_attention(void *work, double *gradient, const double *params,
+                           const struct batch *batch)
 {
     struct attention *model = work;
     size_t texts[TEXTS][LENGTH + 1], wanted[ROWS];
     for (size_t t = 0; t < TEXTS; t++)
-        draw_text(texts[t], LENGTH + 1, random);
+        draw_text(texts[t], LENGTH + 1, batch);
     for (size_t r = 0; r < ROWS; r++) {
         wanted[r] = texts[r / LENGTH][r % LENGTH + 1];
         memcpy(model->in + r * SIZE, params + texts[r / LENGTH][r % LENGTH] * SIZE,
@@ -245,17 +248,19 @@ static void find_attention(void *work, double *gradient, const double *params, u
 const struct task task_language = {.what = "language, last four symbols, AdamW",
                                    .n_params = N_SYMBOLS * EMBEDDING +
                                                MLP_PARAMS(CONTEXT * EMBEDDING, N_SYMBOLS),
+                                   .n_layers = MLP_LAYERS,
                                    .start = start_language,
                                    .find_gradient = find_language,
-                                   .is_adam = true,
+                                   .optimizer = &optimizer_adam,
                                    .weight_decay = 0.05,
                                    .rate = 4e-3};
 const struct task task_attention = {.what = "language, attention, AdamW",
                                     .n_params = AT_LAYERS + 4 * DENSE_PARAMS(SIZE, SIZE) +
                                                 DENSE_PARAMS(SIZE, HIDDEN) +
                                                 DENSE_PARAMS(HIDDEN, N_SYMBOLS),
+                                    .n_layers = N_ATTENTION_LAYERS,
                                     .start = start_attention,
                                     .find_gradient = find_attention,
-                                    .is_adam = true,
+                                    .optimizer = &optimizer_adam,
                                     .weight_decay = 0.05,
                                     .rate = 3e-3};

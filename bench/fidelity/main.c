@@ -13,13 +13,14 @@
 #include "saved.h"
 #include "tables.h"
 
-#define MAX_COUNTS 4
+#define MAX_COUNTS 6
 
 static const char usage[] =
-    "usage: bench_fidelity [--quick] [--set tuning|held-out|all] [--regime NAME] [--csv]\n"
+    "usage: bench_fidelity [--quick] [--set tuning|held-out|later-tuning|later-held-out|all] "
+    "[--regime NAME] [--csv]\n"
     "                      [--steps N] [--seed N] [--save DIR]\n"
     "  --quick   a few regimes, a quarter of the steps, lower goals\n"
-    "  --set     tuning: constants of the program may be chosen on it; held-out: only reported\n"
+    "  --set     of tuning sets constants may be chosen, held-out ones only report\n"
     "  --regime  this one alone, no goals\n"
     "  --csv     a line for each target instead of tables and goals\n"
     "  --steps   in place of 4096, a multiple of 32; no goals\n"
@@ -29,11 +30,11 @@ static const char usage[] =
 
 struct extent {
     uint64_t n_steps;
-    size_t counts[MAX_COUNTS]; /* of times, ascending, each dividing the last one */
+    size_t counts[MAX_COUNTS]; /* of times, ascending (stored_make) */
     size_t n_counts;
 };
 
-static const struct extent whole = {4096, {4, 8, 16, 32}, 4};
+static const struct extent whole = {4096, {4, 6, 8, 9, 16, 32}, 6};
 static const struct extent quick = {1024, {4, 16}, 2};
 
 struct options {

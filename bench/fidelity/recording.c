@@ -19,18 +19,22 @@ const char *const average_names[N_AVERAGES] = {"0.01",  "0.015", "0.02", "0.03",
  * parameters themselves. */
 struct width {
     double sigma_rel, half_life;
+    uint64_t update_every;
 };
 
 static const struct width tracked_widths[N_TRACKED] = {
-    [TRACKED_NARROW] = {0.05, 0}, [TRACKED_WIDE] = {0.10, 0}, [TRACKED_EXPONENTIAL] = {0, 0.015}};
+    [TRACKED_NARROW] = {0.05, 0, 0},       [TRACKED_WIDE] = {0.10, 0, 0},
+    [TRACKED_EXPONENTIAL] = {0, 0.015, 0}, [TRACKED_WIDEST] = {0.20, 0, 0},
+    [TRACKED_LONG] = {0, 0.17, 0},         [TRACKED_COMB] = {0.05, 0, 10}};
 static const struct width target_widths[N_AVERAGES] = {
-    {0.01, 0}, {0.015, 0}, {0.02, 0}, {0.03, 0}, {0.05, 0}, {0.075, 0}, {0.10, 0},
-    {0.15, 0}, {0.20, 0},  {0.28, 0}, {0, 0.02}, {0, 0.05}, {0, 0.15}};
+    {0.01, 0, 0},  {0.015, 0, 0}, {0.02, 0, 0}, {0.03, 0, 0}, {0.05, 0, 0},
+    {0.075, 0, 0}, {0.10, 0, 0},  {0.15, 0, 0}, {0.20, 0, 0}, {0.28, 0, 0},
+    {0, 0.02, 0},  {0, 0.05, 0},  {0, 0.15, 0}};
 
 static enum phema_status make_profile(struct phema_profile *profile, struct width width,
                                       uint64_t n_steps, struct phema_error *err)
 {
-    *profile = (struct phema_profile){.shape = PHEMA_SHAPE_RAW};
+    *profile = (struct phema_profile){.shape = PHEMA_SHAPE_RAW, .update_every = width.update_every};
     if (width.half_life > 0) {
         profile->shape = PHEMA_SHAPE_EMA;
         profile->half_life = width.half_life * (double)n_steps;

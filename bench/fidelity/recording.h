@@ -10,7 +10,16 @@
 #define MAX_TIMES 32
 
 /* What the trainer saves. */
-enum tracked { TRACKED_NARROW, TRACKED_WIDE, TRACKED_RAW, TRACKED_EXPONENTIAL, N_TRACKED };
+enum tracked {
+    TRACKED_NARROW,
+    TRACKED_WIDE,
+    TRACKED_RAW,
+    TRACKED_EXPONENTIAL,
+    TRACKED_WIDEST,
+    TRACKED_LONG, /* exponential */
+    TRACKED_COMB, /* updated every 10 steps */
+    N_TRACKED
+};
 
 /* Targets: each average at the end of the run, then each at MID of it. The first N_WIDTHS of both
  * are power functions, the others exponential. */

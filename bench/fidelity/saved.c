@@ -87,7 +87,8 @@ static void print_label(FILE *file, const struct phema_profile *profile)
     else if (profile->shape == PHEMA_SHAPE_EMA)
         (void)fprintf(file, "{\"kind\":\"ema\",\"half_life\":%.17g}", profile->half_life);
     else
-        (void)fprintf(file, "{\"kind\":\"power\",\"gamma\":%.17g}", profile->gamma);
+        (void)fprintf(file, "{\"kind\":\"power\",\"gamma\":%.17g,\"update_every\":%d}",
+                      profile->gamma, profile->update_every ? (int)profile->update_every : 1);
 }
 
 static enum phema_status write_series(const char *directory, const struct stored *stored,

@@ -54,6 +54,20 @@ static double restarts(double done)
     return half_wave(fmod(3 * done, 1));
 }
 
+/* A constant rate, and a second stage that is warmed up again and falls to 0. */
+static double rewarmed(double done)
+{
+    if (done < 0.6)
+        return 1;
+    return done < 0.62 ? 0.8 * (done - 0.6) / 0.02 : 0.8 * (1 - done) / 0.38;
+}
+
+/* Divided by ten twice. */
+static double steps(double done)
+{
+    return done < 0.5 ? 1 : done < 0.75 ? 0.1 : 0.01;
+}
+
 double schedule_factor(const struct schedule *schedule, double done)
 {
     double rise = done < schedule->warmup ? done / schedule->warmup : 1;
@@ -70,3 +84,6 @@ const struct schedule schedule_tenth = {"cosine to a tenth", tenth, WARMUP};
 const struct schedule schedule_wsd = {"constant, linear to 0 in the last 20 %", wsd, WARMUP};
 const struct schedule schedule_onecycle = {"one cycle", onecycle, 0};
 const struct schedule schedule_restarts = {"cosine to 0 in three cycles", restarts, WARMUP};
+const struct schedule schedule_rewarmed = {"constant, warmed up again at 60 %, linear to 0",
+                                           rewarmed, WARMUP};
+const struct schedule schedule_steps = {"a tenth at 50 and 75 %", steps, WARMUP};

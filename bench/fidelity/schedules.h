@@ -11,6 +11,7 @@ struct schedule {
 double schedule_factor(const struct schedule *schedule, double done);
 
 extern const struct schedule schedule_constant, schedule_root, schedule_linear, schedule_cosine,
-    schedule_tenth, schedule_wsd, schedule_onecycle, schedule_restarts;
+    schedule_tenth, schedule_wsd, schedule_onecycle, schedule_restarts, schedule_rewarmed,
+    schedule_steps;
 
 #endif

@@ -6,6 +6,8 @@
 
 #include <lapacke.h>
 
+#include "phema/span.h"
+
 /* Columns below this fraction of the largest are rounding errors of float64. */
 #define ORACLE_RANK 1e-14
 
@@ -13,7 +15,22 @@ const struct series_kind series_kinds[N_KINDS] = {
     {"two", "sigma_rel 0.05 and 0.10", {TRACKED_NARROW, TRACKED_WIDE}, 2},
     {"one", "sigma_rel 0.05", {TRACKED_NARROW}, 1},
     {"raw", "the parameters", {TRACKED_RAW}, 1},
-    {"ema", "exponential, half-life 1.5 % of the run", {TRACKED_EXPONENTIAL}, 1}};
+    {"ema", "exponential, half-life 1.5 % of the run", {TRACKED_EXPONENTIAL}, 1},
+    {"three", "sigma_rel 0.05, 0.10 and 0.20", {TRACKED_NARROW, TRACKED_WIDE, TRACKED_WIDEST}, 3},
+    {"one-raw", "sigma_rel 0.10 and the parameters", {TRACKED_WIDE, TRACKED_RAW}, 2},
+    {"long", "exponential, half-life 17 % of the run", {TRACKED_LONG}, 1},
+    {"comb", "sigma_rel 0.05 updated every 10 steps", {TRACKED_COMB}, 1}};
+
+/* Times of the recording's 32. */
+static size_t time_index(const struct recording *recording, size_t n_times, size_t i)
+{
+    static const uint8_t irregular[] = {1, 4, 7, 9, 14, 15, 24, 28, 32},
+                         late[] = {17, 20, 23, 26, 29, 32};
+    size_t last = recording->n_times;
+    if (last % n_times == 0)
+        return (i + 1) * (last / n_times) - 1;
+    return (n_times == ARRAY_LEN(irregular) ? irregular[i] : late[i]) * last / MAX_TIMES - 1;
+}
 
 static double rounded(double x, enum phema_dtype dtype)
 {
@@ -44,7 +61,7 @@ enum phema_status stored_make(struct stored *stored, const struct recording *rec
     const struct phema_reset reset = {.at = (double)recording_reset(recording)};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; !status && i < stored->n; i++) {
-        size_t k = (i / n_tracked + 1) * (recording->n_times / n_times) - 1;
+        size_t k = time_index(recording, n_times, i / n_tracked);
         uint64_t step = (k + 1) * (recording->n_steps / recording->n_times);
         enum tracked tracked = kind->tracked[i % n_tracked];
         const float *kept = recording->snapshots[k][tracked];

@@ -12,10 +12,20 @@ struct series_kind {
     size_t n_tracked;
 };
 
-enum { KIND_TWO_WIDTHS, KIND_ONE_WIDTH, KIND_RAW, KIND_EXPONENTIAL, N_KINDS };
+enum {
+    KIND_TWO_WIDTHS,
+    KIND_ONE_WIDTH,
+    KIND_RAW,
+    KIND_EXPONENTIAL,
+    KIND_THREE_WIDTHS,
+    KIND_ONE_AND_RAW,
+    KIND_LONG,
+    KIND_COMB,
+    N_KINDS
+};
 extern const struct series_kind series_kinds[N_KINDS];
 
-#define MAX_SNAPSHOTS (MAX_TIMES * 2)
+#define MAX_SNAPSHOTS (MAX_TIMES * 3)
 
 struct stored {
     const struct recording *recording;
@@ -26,7 +36,7 @@ struct stored {
     double rounding[MAX_SNAPSHOTS]; /* relative rms, by the dtype alone */
 };
 
-/* n_times divides recording->n_times */
+/* At equal distances if n_times divides recording->n_times; 9 are irregular, 6 late. */
 PHEMA_FALLIBLE stored_make(struct stored *stored, const struct recording *recording,
                            const struct series_kind *kind, size_t n_times, enum phema_dtype dtype,
                            struct phema_error *err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 const enum phema_dtype study_dtypes[N_DTYPES] = {PHEMA_F32, PHEMA_F16, PHEMA_BF16};
-const char *const set_names[N_SETS] = {"tuning", "held-out"};
+const char *const set_names[N_SETS] = {"tuning", "held-out", "later-tuning", "later-held-out"};
 const struct filter all_cases = {ANY, ANY, ANY, ANY, 0, ANY, false, false, 0, N_TARGETS};
 
 bool filter_accepts(const struct filter *filter, const struct study_case *one)
@@ -17,7 +17,7 @@ bool filter_accepts(const struct filter *filter, const struct study_case *one)
            (filter->kind == ANY || filter->kind == one->kind) &&
            (filter->dtype == ANY || filter->dtype == one->dtype) &&
            one->n_times >= filter->least_times && one->n_times <= filter->most_times &&
-           !(filter->is_without_events && regime->event) &&
+           !(filter->is_without_events && event_is_sudden(regime->event)) &&
            !(filter->is_without_resets && regime->event == EVENT_RESET);
 }
 

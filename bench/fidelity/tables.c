@@ -83,8 +83,9 @@ static void print_by_dtype(const struct study *study, const char *head,
 
 static void print_by_times(const struct study *study)
 {
-    static const size_t counts[] = {4, 8, 16, 32};
-    printf("\n| set | series | 4 times | 8 | 16 | 32 |\n|---|---|---|---|---|---|\n");
+    static const size_t counts[] = {4, 6, 8, 9, 16, 32};
+    printf("\n| set | series | 4 times | 6, late | 8 | 9, irregular | 16 | 32 "
+           "|\n|---|---|---|---|---|---|---|---|\n");
     for (size_t row = 0; row < (size_t)N_SETS * N_KINDS; row++) {
         struct filter filter = true_labels();
         filter.set = row / N_KINDS;
@@ -216,7 +217,9 @@ void tables_print_csv_header(void)
 
 void tables_print_csv(const struct study_case *one)
 {
-    static const char *const events[] = {"none", "spike", "thaw", "reset", "told reset"};
+    static const char *const events[] = {"none",       "spike",      "thaw",    "reset",
+                                         "told reset", "stage",      "mixture", "targets",
+                                         "batches",    "full batch", "bfloat16"};
     const struct regime *regime = &regimes[one->regime];
     for (size_t m = 0; m < N_TARGETS; m++) {
         const struct outcome *outcome = &one->outcomes[m];

@@ -28,10 +28,11 @@ PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct p
 /* Whether snapshots are what their labels say: each is compared with what all others predict (N25).
  * Wrong labels make predicted errors unknown. */
 enum phema_series_verdict {
-    PHEMA_SERIES_UNKNOWN,  /* not checked, or too few snapshots or elements */
-    PHEMA_SERIES_FITS,     /* as far apart as the motion of the parameters says */
-    PHEMA_SERIES_DOUBTFUL, /* something happened in the training; errors are predicted */
-    PHEMA_SERIES_WRONG     /* the snapshots are not what their labels say */
+    PHEMA_SERIES_UNKNOWN,   /* not checked, or too few snapshots or elements */
+    PHEMA_SERIES_UNCHECKED, /* no snapshot is odd; of a single average files do not tell the width */
+    PHEMA_SERIES_FITS,      /* as far apart as the motion of the parameters says */
+    PHEMA_SERIES_DOUBTFUL,  /* something happened in the training; errors are predicted */
+    PHEMA_SERIES_WRONG      /* the snapshots are not what their labels say */
 };
 
 /* What follows where the labels are wrong. */
@@ -50,8 +51,8 @@ struct phema_series_checks {
     double *z;              /* [n] distance from the prediction over the expected one; NaN: unknown;
                              * NULL: no sample */
     double max_z, median_z; /* NaN: unknown */
-    char *reason;           /* doubtful, wrong: a part of a sentence that names the cause */
-    size_t suspect;         /* the snapshot it blames; SIZE_MAX: no single one */
+    char *reason;   /* unchecked, doubtful, wrong: a part of a sentence that names the cause */
+    size_t suspect; /* the snapshot it blames; SIZE_MAX: no single one */
     enum phema_setting setting; /* with the value makes the labels fit; or PHEMA_SET_NONE */
     char value[PHEMA_CHECKS_VALUE];
     struct phema_decays decays; /* of averages with raw parameters beside them */

@@ -53,11 +53,11 @@ struct phema_solve_options {
  * difference of two profiles and D its tail integral, the squared distance of two averages is
  * integral wander D^2 + integral jitter d^2 (N8), and what a coherent drift adds: velocities that
  * keep their direction for as long as the training has lasted, with the covariance
- * coherence T sqrt(wander(t) wander(t')) / max(t, t')^2, T the last end (N33). */
+ * speed(t) speed(t') min(t, t') / max(t, t') (N33). */
 struct phema_motion {
     size_t n_intervals;
     double *ends, *wander, *jitter; /* [n_intervals] */
-    double coherence;               /* c of a coherent drift (N33), 0: none */
+    double *speed;                  /* [n_intervals] of a coherent drift (N33); NULL: none */
     double misfit; /* mean |log(measured / modelled)| of the distances, powers of t alone (N21) */
     int wander_power; /* q of wander = b t^-q, before each interval is scaled on its own */
     int jitter_power;
@@ -105,6 +105,8 @@ enum phema_motion_kind {
     PHEMA_MOTION_EVEN, /* v is constant within the intervals between snapshots, and there is jitter
                           * where the distances show it clearly */
     PHEMA_MOTION_SHAPED, /* v falls within the intervals, by shapes that the sample chooses among */
+    PHEMA_MOTION_DRIFTING, /* the same; where the sample shows clearly that parameters keep their
+                            * direction, they drift */
     /* v is the likeliest within the intervals for the sample. It would explain false labels as
      * well, so it is for labels that are known to be true. */
     PHEMA_MOTION_LIKELIEST
@@ -199,6 +201,11 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m);
  * stores them (docs/numerics.md). */
 #define PHEMA_FLOAT32_FLOOR 3e-7
 
+/* The relative rms error that an average has because it was kept in float32: of all its updates, and
+ * of those that were too small to change it. Times are in steps.
+ *   motion  NULL: not known, and no update is too small */
+double phema_kept_rounding(const struct phema_profile *average, const struct phema_motion *motion);
+
 /* The residuals of damaged tensors are this many times as large as those of the same tensor in other
  * snapshots, at least (docs/numerics.md). */
 #define PHEMA_TENSOR_OUTLIER 10
@@ -234,6 +241,20 @@ struct phema_leave_one_out {
 PHEMA_FALLIBLE phema_leave_one_out(struct phema_leave_one_out *out,
                                    const struct phema_problem *problem,
                                    const struct phema_sample_rows *sample, struct phema_error *err);
+
+/* How far the labels of a series are from what any motion explains: mixtures of walks, jitter,
+ * velocities and accelerations within halves of the intervals. */
+struct phema_free_motion {
+    double largest;  /* squared residual of a snapshot over its expected square; NaN: unknown */
+    double deviance; /* of the best mixture, an element, >= 0 but for the rounding; NaN likewise */
+};
+
+/* By the products of the sample. Takes 0.1 s for 32 snapshots, and as n^3 times the intervals.
+ *   problem  snapshots by time, and their rounding
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE phema_free_motion_fit(struct phema_free_motion *out,
+                                     const struct phema_problem *problem,
+                                     const struct phema_sample_rows *rows, struct phema_error *err);
 
 /* ---- Advice: which snapshots could be deleted, and how often to save ---- */
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     ChecksRule = Literal["warn", "error", "off"]
     Overflow = Literal["error", "saturate", "inf"]
     Io = Literal["auto", "mmap", "read", "direct"]
-    Verdict = Literal["unknown", "fits", "doubtful", "wrong"]
+    Verdict = Literal["unknown", "unchecked", "fits", "doubtful", "wrong"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 Numbers = Union[SupportsFloat, Iterable[SupportsFloat], str]
@@ -136,7 +136,7 @@ class TensorInfo:
 class Checks:
     """Whether the snapshots are what their labels say.
 
-    ``verdict``: "unknown", "fits", "doubtful" or "wrong". ``suspect`` is the index of the snapshot that is
+    ``verdict``: "unknown", "unchecked", "fits", "doubtful" or "wrong". ``suspect`` is the index of the snapshot that is
     blamed, or None.
     """
 

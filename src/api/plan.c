@@ -252,6 +252,7 @@ enum posthoc_ema_status posthoc_ema_plan_info(const struct posthoc_ema_plan *pla
 {
     struct call call = call_begin();
     static const char *const verdicts[] = {[PHEMA_SERIES_UNKNOWN] = "unknown",
+                                           [PHEMA_SERIES_UNCHECKED] = "unchecked",
                                            [PHEMA_SERIES_FITS] = "fits",
                                            [PHEMA_SERIES_DOUBTFUL] = "doubtful",
                                            [PHEMA_SERIES_WRONG] = "wrong"};

@@ -190,6 +190,9 @@ bool search_classes(struct search *search, const struct fit *fit)
         return false;
     search_reset_newest(search, MOST_TIMES);
     struct fit given_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
+    struct fit drifting = search_fit(search, &search->tried, COMPARE_DRIFTING);
+    if (drifting.likelihood > given_fit.likelihood)
+        given_fit = drifting;
     if (!search_set_newest(search, &specs, best.average.spec, MOST_TIMES))
         return false;
     struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);

@@ -423,7 +423,8 @@ void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan
     phema_json_out_numbers(out, "ends", motion->ends, motion->n_intervals);
     phema_json_out_numbers(out, "wander", motion->wander, motion->n_intervals);
     phema_json_out_numbers(out, "jitter", motion->jitter, motion->n_intervals);
-    phema_json_out_number(out, "coherence", motion->coherence);
+    if (motion->speed)
+        phema_json_out_numbers(out, "speed", motion->speed, motion->n_intervals);
     phema_json_out_open(out, "rounding", '[');
     for (size_t k = 0; k < series->n; k++)
         phema_json_out_number(out, NULL, series->snapshots[k].rounding);
@@ -436,6 +437,7 @@ void phema_series_checks_write(struct phema_json_out *out, const struct phema_se
                                const struct phema_series *series)
 {
     static const char *const verdicts[] = {[PHEMA_SERIES_UNKNOWN] = "unknown",
+                                           [PHEMA_SERIES_UNCHECKED] = "unchecked",
                                            [PHEMA_SERIES_FITS] = "fits",
                                            [PHEMA_SERIES_DOUBTFUL] = "doubtful",
                                            [PHEMA_SERIES_WRONG] = "wrong"};

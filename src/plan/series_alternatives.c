@@ -127,6 +127,7 @@ bool search_shifts(struct search *search)
     if (by == 0)
         return false;
     search->best = best.max_z;
+    (void)rate_shift(search, by, COMPARE_LIKELIHOODS); /* what is explained */
     const struct phema_series *series = search->series;
     const struct phema_snapshot *first = series->snapshots, *newest = first + series->n - 1;
     double scale = (newest->named_time - first->named_time) / (newest->time - first->time);
@@ -211,6 +212,7 @@ static void try_reset(struct search *search, size_t g)
     if (!fit_explains(&best.fit) || !(best.fit.max_z < search->best))
         return;
     search->best = best.fit.max_z;
+    (void)rate_reset(search, g, best.named_time, best.restarts_count); /* what is explained */
     struct phema_name_buffer at;
     char value[sizeof(at.text) + 8];
     (void)phema_number_format(&at, best.named_time);
@@ -271,6 +273,7 @@ void search_assumption(struct search *search)
     if (!best)
         return;
     search->best = best_fit.max_z;
+    (void)search_set_newest(search, &specs, best, SEARCH_NEWEST); /* what is explained */
     phema_strbuf_printf(search_explain(search, SIZE_MAX), "of the usual settings %s fits best",
                         best);
     search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, best);

@@ -140,15 +140,88 @@ static void explain_doubt(struct search *search)
                         search->snapshots[worst].label, search->checks->max_z);
 }
 
-static void explain_wrong(struct search *search, const struct fit *fit)
+/* ---- Whether any motion explains the labels ---- */
+
+/* The largest squared residual of honest series under a free motion, in units of the expected one
+ * (docs/numerics.md). */
+#define MOST_FREE 1.6
+/* Deviance an element that other labels must take away to be believed. */
+#define FAR_LOWER 4.0
+#define MOST_SEEN ((size_t)32) /* snapshots at a time */
+
+/* The free motion of labels [first, first + n). */
+static struct phema_free_motion fit_freely(struct search *search, const struct labels *labels,
+                                           size_t first, size_t n)
+{
+    struct phema_free_motion free_motion = {PHEMA_UNKNOWN, PHEMA_UNKNOWN};
+    double rounding[MOST_SEEN];
+    for (size_t k = 0; k < n; k++)
+        rounding[k] = search->sample->rounding[labels->rows[first + k]];
+    const struct phema_problem problem = {
+        .snapshots = labels->profiles + first, .rounding = rounding, .n = n};
+    const struct phema_sample_rows rows = {.values = search->sample->values,
+                                           .order = labels->rows + first,
+                                           .n_elems = search->sample->n_elems,
+                                           .mean_square = search->sample->mean_square};
+    if (!search->status)
+        search->status = phema_free_motion_fit(&free_motion, &problem, &rows, search->err);
+    return free_motion;
+}
+
+/* Whether the labels that explain best make the sample far likelier than the given ones, both under the
+ * motion that fits them best. Labels that leave snapshots out do not explain these. */
+static bool are_better(struct search *search)
+{
+    const struct labels *found = &search->found, *given = &search->given;
+    size_t n = found->n < MOST_SEEN ? found->n : MOST_SEEN, begin = SIZE_MAX, end = 0, first = 0;
+    for (size_t k = 0; k < found->n; k++) {
+        begin = found->rows[k] < begin ? found->rows[k] : begin;
+        end = found->rows[k] + 1 > end ? found->rows[k] + 1 : end;
+    }
+    if (end - begin != found->n)
+        return false;
+    while (first + n < found->n && found->rows[first] == begin + first &&
+           memcmp(&found->profiles[first], &given->profiles[begin + first],
+                  sizeof(*given->profiles)) == 0)
+        first++;
+    struct phema_free_motion before = fit_freely(search, given, begin + first, n);
+    struct phema_free_motion after = fit_freely(search, found, first, n);
+    return before.deviance - after.deviance > FAR_LOWER && after.largest <= MOST_FREE;
+}
+
+/* Whether some motion explains the given labels near the snapshot with the largest z. */
+static bool is_explained(struct search *search)
+{
+    size_t worst = find_worst(search),
+           n = search->given.n < MOST_SEEN ? search->given.n : MOST_SEEN;
+    size_t first = worst > n / 2 ? worst - n / 2 : 0;
+    first = first + n > search->given.n ? search->given.n - n : first;
+    return fit_freely(search, &search->given, first, n).largest <= MOST_FREE;
+}
+
+static enum phema_series_verdict judge_wrong(struct search *search, const struct fit *fit)
 {
     search->best = fit->max_z;
     search_labels(search, fit);
-    if (!search->text.size)
+    bool is_known = search->text.size > 0;
+    if (is_explained(search) && !(is_known && are_better(search))) {
+        explain_event(search, search_group_of(search, find_worst(search)));
+        phema_strbuf_puts(&search->text, ", or parameters moved as predictions do not expect");
+        return PHEMA_SERIES_DOUBTFUL;
+    }
+    if (!is_known)
         phema_strbuf_printf(search_explain(search, SIZE_MAX),
                             "'%s' is %.3g times as far from what the others predict as they are "
                             "from each other",
                             search->snapshots[find_worst(search)].label, fit->max_z);
+    return PHEMA_SERIES_WRONG;
+}
+
+/* Whether a training that keeps its direction has these labels. */
+static bool is_drifting(struct search *search)
+{
+    struct fit fit = search_fit(search, &search->given, COMPARE_DRIFTING);
+    return fit.max_z <= EVENT_Z && fit.median_z <= EXPLAINED_MEDIAN_Z;
 }
 
 /* Of labels that no snapshot contradicts for itself. */
@@ -178,14 +251,23 @@ static enum phema_series_verdict judge_labels(struct search *search, const struc
     if (search_classes(search, fit))
         return PHEMA_SERIES_WRONG;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
-    if ((is_wrong || fit->max_z > EVENT_Z) && search_events(search, fit)) {
+    bool is_odd = is_wrong || fit->max_z > EVENT_Z;
+    if (is_odd && is_drifting(search))
+        return PHEMA_SERIES_FITS;
+    if (is_odd && search_events(search, fit)) {
         explain_doubt(search);
         return PHEMA_SERIES_DOUBTFUL;
     }
-    if (!is_wrong)
-        return judge_likelihood(search, fit);
-    explain_wrong(search, fit);
-    return PHEMA_SERIES_WRONG;
+    return is_wrong ? judge_wrong(search, fit) : judge_likelihood(search, fit);
+}
+
+/* One average at each time, which smooths a training as another one would. */
+static bool is_single_average(const struct search *search)
+{
+    for (size_t k = 0; k < search->series->n; k++)
+        if (search->snapshots[k].profile.shape == PHEMA_SHAPE_RAW)
+            return false;
+    return search->n_groups == search->series->n;
 }
 
 /* fit: of the given labels */
@@ -200,6 +282,12 @@ static enum phema_status compare_labels(struct search *search, struct fit *fit,
     checks->median_z = fit->median_z;
     memcpy(checks->z, fit->z, search->series->n * sizeof(*checks->z));
     checks->verdict = judge_labels(search, fit);
+    if (checks->verdict == PHEMA_SERIES_FITS && is_single_average(search)) {
+        checks->verdict = PHEMA_SERIES_UNCHECKED;
+        phema_strbuf_puts(search_explain(search, SIZE_MAX),
+                          "the width of a single average cannot be checked; raw parameters beside "
+                          "it would show it");
+    }
     if (search->status || !search->text.size)
         return search->status;
     status = phema_strbuf_check(&search->text, err);
@@ -211,6 +299,8 @@ static enum phema_status compare_labels(struct search *search, struct fit *fit,
 }
 
 /* ---- Motion ---- */
+
+#define LEAST_FLOAT32 1e-12 /* rounding of averages that may have been kept in float32 */
 
 /* Norms of the snapshots of one training differ by a factor of about ten. Distances to a snapshot
  * beyond this factor tell nothing about motion. */
@@ -368,6 +458,18 @@ PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
     return status;
 }
 
+/* Raises the rounding of averages to what keeping them in float32 makes of it. Those that have more digits
+ * in their files were kept with more.
+ *   motion  NULL: not known */
+static void raise_rounding(double *rounding, const struct phema_series *series,
+                           const struct phema_motion *motion)
+{
+    for (size_t k = 0; strcmp(series->unit, "steps") == 0 && k < series->n; k++)
+        if (rounding[k] > LEAST_FLOAT32)
+            rounding[k] =
+                fmax(rounding[k], phema_kept_rounding(&series->snapshots[k].profile, motion));
+}
+
 static enum phema_status sample_motion(struct phema_plan *plan,
                                        const struct phema_plan_options *options,
                                        struct phema_error *err)
@@ -380,12 +482,16 @@ static enum phema_status sample_motion(struct phema_plan *plan,
     enum phema_status status =
         phema_sample_read(&sample, series, options->series.max_ram_bytes, err);
     if (!status)
+        raise_rounding(sample.rounding, series, NULL);
+    if (!status)
         status = straightness_find(plan, &sample, err);
     if (!status)
         status = check_sample(&plan->checks, motion, series, &options->series, plan->schedule,
                               &sample, options->checks != PHEMA_CHECKS_OFF, err);
-    if (!status)
+    if (!status) {
         plan->motion = motion;
+        raise_rounding(sample.rounding, series, motion);
+    }
     /* predictions of other metrics expect the rounding that the dtype has */
     bool keeps_rounding = options->weights_file || options->solve.metric == PHEMA_METRIC_MOTION;
     for (size_t k = 0; !status && keeps_rounding && k < series->n; k++)

@@ -14,6 +14,9 @@
  * alike whatever they are. */
 #define LEAST_APART 150
 
+/* Likelihood an element that a longer average gains over a training that keeps its direction. */
+#define LONGER 1.0
+
 /* Steps that profiles with an update_every are followed in a hypothesis, at most: all of them
  * then take some four seconds. */
 #define MOST_STEPS 2e6
@@ -337,8 +340,7 @@ static bool are_times_apart(const struct search *search)
 }
 
 /* Usual widths for the newest snapshots, which are more alike than their labels say: averages taken
- * for raw, or for shorter ones. A training that hardly changes its direction would look the
- * same. */
+ * for raw, or for shorter ones. They must be likelier than a training that keeps its direction. */
 void search_longer(struct search *search)
 {
     if (!is_moving(search) || !are_times_apart(search))
@@ -349,7 +351,9 @@ void search_longer(struct search *search)
         if (widths[i].shape != PHEMA_SHAPE_POWER && widths[i].shape != PHEMA_SHAPE_EMA &&
             widths[i].shape != PHEMA_SHAPE_RAW)
             return;
-    search->likelihood = -HUGE_VAL;
+    search_reset_newest(search, SEARCH_NEWEST);
+    struct fit drifting = search_fit(search, &search->tried, COMPARE_DRIFTING);
+    search->likelihood = fit_explains(&drifting) ? drifting.likelihood + LONGER : -HUGE_VAL;
     if (widths)
         try_usual(search, widths, n, 0, 0);
     search->likelihood = PHEMA_UNKNOWN;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "phema/setting.h"
 #include "phema/sort.h"
@@ -121,9 +122,10 @@ enum phema_status fitting_compare(struct fit *fit, struct fitting *fitting,
                                   enum comparison comparison, struct phema_error *err)
 {
     *fit = no_fit;
-    enum phema_status status = phema_motion_fitting_find(
-        &fit->motion, fitting->motion,
-        is_rough(comparison) ? PHEMA_MOTION_EVEN : PHEMA_MOTION_SHAPED, err);
+    enum phema_motion_kind kind = is_rough(comparison)             ? PHEMA_MOTION_EVEN
+                                  : comparison == COMPARE_DRIFTING ? PHEMA_MOTION_DRIFTING
+                                                                   : PHEMA_MOTION_SHAPED;
+    enum phema_status status = phema_motion_fitting_find(&fit->motion, fitting->motion, kind, err);
     return status ? status : compare(fit, fitting, comparison, err);
 }
 
@@ -158,7 +160,8 @@ enum phema_status search_open(struct search *search)
     search->group = phema_arena_array(&search->memory, n + 1, sizeof(*search->group));
     search->checks->z = calloc(n + 1, sizeof(*search->checks->z));
     if (!search->checks->z || !alloc_labels(&search->tried, n, &search->memory) ||
-        !alloc_labels(&search->given, n, &search->memory))
+        !alloc_labels(&search->given, n, &search->memory) ||
+        !alloc_labels(&search->found, n, &search->memory))
         return phema_fail_memory(search->err);
     for (size_t k = 0; k < n; k++)
         if (k == 0 || search->snapshots[k].time != search->snapshots[k - 1].time)
@@ -321,7 +324,11 @@ bool search_try(struct search *search)
 
 struct phema_strbuf *search_explain(struct search *search, size_t suspect)
 {
+    const struct labels *tried = &search->tried;
     phema_strbuf_clear(&search->text);
+    memcpy(search->found.profiles, tried->profiles, tried->n * sizeof(*tried->profiles));
+    memcpy(search->found.rows, tried->rows, tried->n * sizeof(*tried->rows));
+    search->found.n = tried->n;
     search->checks->suspect = suspect;
     search->checks->setting = PHEMA_SET_NONE;
     return &search->text;

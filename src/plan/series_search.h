@@ -29,6 +29,7 @@ enum comparison {
     COMPARE_LIKELIHOODS, /* under the simplest motion; z is unknown */
     COMPARE_ROUGHLY,     /* under the simplest motion */
     COMPARE_SNAPSHOTS,
+    COMPARE_DRIFTING, /* parameters may keep their direction */
     COMPARE_AND_LEAVE_OUT
 };
 
@@ -79,6 +80,7 @@ struct search {
     struct labels given;    /* the labels of the series */
     struct fitting fitting; /* of the given ones */
     struct labels tried;
+    struct labels found; /* of the best explanation */
     double best; /* the largest z of the best explanation so far */
     /* the likelihood of the best; NaN: labels are rated by their largest z */
     double likelihood;
@@ -132,7 +134,7 @@ bool search_rate(struct fit *fit, struct search *search);
 /* Whether the tried labels fit, and better than all before. */
 bool search_try(struct search *search);
 
-/* Begins the sentence of the best explanation. suspect: SIZE_MAX for no single snapshot */
+/* Begins the sentence of the best explanation, the tried labels. suspect: SIZE_MAX for no single snapshot */
 struct phema_strbuf *search_explain(struct search *search, size_t suspect);
 /* Then: a setting that gives these labels. A value that is too long is none. */
 void search_set_remedy(struct search *search, enum phema_setting setting, const char *value);

@@ -200,7 +200,8 @@ static void write_errors(struct phema_strbuf *out, const struct inspect_times *t
                              errors->every);
     if (errors->checks.verdict == PHEMA_SERIES_FITS)
         render_write_wrapped(out, "  the snapshots fit their labels");
-    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL)
+    if (errors->checks.verdict == PHEMA_SERIES_DOUBTFUL ||
+        errors->checks.verdict == PHEMA_SERIES_UNCHECKED)
         render_write_wrapped(out, "  %s", errors->checks.reason);
 }
 
@@ -532,7 +533,7 @@ void inspect_report_series(const struct render_style *style, const struct inspec
     const struct phema_series *series = found->times.series;
     struct phema_series_checks shown = found->errors.checks;
     report_notes(style, series, &shown);
-    if (!style->is_json && shown.verdict != PHEMA_SERIES_FITS) /* the text itself has the verdict */
+    if (!style->is_json && shown.verdict > PHEMA_SERIES_FITS) /* the text itself has the verdict */
         shown.verdict =
             shown.verdict == PHEMA_SERIES_WRONG ? PHEMA_SERIES_FITS : PHEMA_SERIES_UNKNOWN;
     report_doubts(style, series, &shown);

@@ -125,7 +125,9 @@ void report_notes(const struct render_style *style, const struct phema_series *s
                   const struct phema_series_checks *checks)
 {
     struct phema_name_buffer shown;
-    bool is_confirmed = checks->verdict == PHEMA_SERIES_FITS; /* else the assumption is a warning */
+    bool is_confirmed =
+        checks->verdict == PHEMA_SERIES_FITS ||
+        checks->verdict == PHEMA_SERIES_UNCHECKED; /* else the assumption is a warning */
     if (style->is_quiet)
         return;
     for (size_t i = 0; i + series->n_warnings < series->n_notes; i++)

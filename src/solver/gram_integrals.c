@@ -14,8 +14,7 @@ struct phema_coherent {
     const struct phema_profile_set *set;
     const struct phema_motion *motion;
     const struct phema_family_pairs *pairs;
-    phema_quad amplitude; /* c T */
-    phema_quad middle;    /* of the interval of the motion that was reached */
+    phema_quad middle; /* of the interval of the motion that was reached */
     /* The path is the integral of the velocity so far. In a faded path each velocity counts by the
      * weight F of a family. Expected products of the present velocity: */
     phema_quad with_path;
@@ -44,8 +43,6 @@ static struct phema_coherent *coherent_begin(const struct phema_profile_set *set
     coherent->set = set;
     coherent->motion = motion;
     coherent->pairs = pairs;
-    coherent->amplitude =
-        (phema_quad)motion->coherence * (phema_quad)motion->ends[motion->n_intervals - 1];
     coherent->with_faded = phema_arena_array(memory, n_families, sizeof(phema_quad));
     coherent->faded = phema_arena_array(memory, n_families, sizeof(phema_quad));
     coherent->both = phema_arena_array(memory, pairs->n, sizeof(phema_quad));
@@ -55,8 +52,8 @@ static struct phema_coherent *coherent_begin(const struct phema_profile_set *set
     return coherent;
 }
 
-/* The velocity's standard deviation is sqrt(c T v) / t, its correlation from one interval of the
- * motion to another the ratio of their middles. */
+/* The correlation of the velocity from one interval of the motion to another is the ratio of their
+ * middles. */
 /* Adds the next interval of the set, which lies in interval k of the motion. */
 static void coherent_add(struct phema_coherent *coherent, const struct phema_interval *interval,
                          size_t k)
@@ -64,8 +61,7 @@ static void coherent_add(struct phema_coherent *coherent, const struct phema_int
     const struct phema_motion *motion = coherent->motion;
     phema_quad begin = k ? (phema_quad)motion->ends[k - 1] : 0;
     phema_quad middle = (begin + (phema_quad)motion->ends[k]) / 2;
-    phema_quad wander = (phema_quad)motion->wander[k];
-    phema_quad speed = phema_quad_sqrt(coherent->amplitude * wander) / middle;
+    phema_quad speed = (phema_quad)motion->speed[k];
     phema_quad kept = coherent->middle / middle; /* 0 at first */
     phema_quad step = speed * interval->length, before = kept * coherent->with_path;
     const struct phema_family_pairs *pairs = coherent->pairs;
@@ -182,7 +178,7 @@ static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
     sums->line_of = phema_arena_array(memory, n_families, sizeof(*sums->line_of));
     if (memory->is_failed || !phema_family_pairs_list(&sums->pairs, memory))
         return false;
-    if (sums->motion && sums->motion->coherence > 0)
+    if (sums->motion && sums->motion->speed)
         sums->coherent = coherent_begin(sums->set, sums->motion, &sums->pairs, memory);
     return !memory->is_failed;
 }

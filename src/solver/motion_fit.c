@@ -23,6 +23,8 @@
 #define PIECES 8 /* of each interval; v is constant in a piece */
 
 #define MARGIN  0.02         /* of likelihood an element, for a kind of motion to be preferred */
+#define CLEAR   20.0         /* log likelihood that a steady drift gains */
+#define FITTED  2.0          /* that the freedom of an interval gains */
 #define N_RATED ((size_t)16) /* snapshots, the newest, that likelihoods are of */
 
 /* ---- What is fitted ---- */
@@ -135,9 +137,11 @@ static void alloc_motion(struct phema_motion *motion, size_t n_intervals,
     motion->jitter = phema_arena_array(memory, n_intervals, sizeof(double));
 }
 
-/* The motion of the pieces, with equal neighbours joined. */
+/* The motion of the pieces, with equal neighbours joined.
+ *   speed  [pieces] of the coherent drift; NULL: none */
 static enum phema_status keep(struct phema_motion *out, const struct phema_motion *motion,
-                              const struct phema_motion_work *work, struct phema_error *err)
+                              const double *speed, const struct phema_motion_work *work,
+                              struct phema_error *err)
 {
     size_t n = work->pieces.n_intervals;
     *out = (struct phema_motion){.misfit = motion->misfit,
@@ -146,7 +150,8 @@ static enum phema_status keep(struct phema_motion *out, const struct phema_motio
     out->ends = calloc(n, sizeof(double));
     out->wander = calloc(n, sizeof(double));
     out->jitter = calloc(n, sizeof(double));
-    if (!out->ends || !out->wander || !out->jitter) {
+    out->speed = speed ? calloc(n, sizeof(double)) : NULL;
+    if (!out->ends || !out->wander || !out->jitter || (speed && !out->speed)) {
         phema_motion_clear(out);
         return phema_fail_memory(err);
     }
@@ -155,11 +160,14 @@ static enum phema_status keep(struct phema_motion *out, const struct phema_motio
         double wander = motion->wander[interval] * work->shape[k];
         double jitter = motion->jitter[interval];
         size_t last = out->n_intervals - 1;
-        if (!k || wander != out->wander[last] || jitter != out->jitter[last])
+        if (!k || wander != out->wander[last] || jitter != out->jitter[last] ||
+            (speed && speed[k] != out->speed[last]))
             last = out->n_intervals++;
         out->ends[last] = work->pieces.ends[k];
         out->wander[last] = wander;
         out->jitter[last] = jitter;
+        if (speed)
+            out->speed[last] = speed[k];
     }
     return PHEMA_OK;
 }
@@ -202,7 +210,7 @@ static enum phema_status consider(struct choice *choice, const struct phema_moti
 {
     struct phema_motion candidate;
     double likelihood = PHEMA_UNKNOWN;
-    enum phema_status status = keep(&candidate, motion, work, err);
+    enum phema_status status = keep(&candidate, motion, NULL, work, err);
     if (status)
         return status;
     if (choice->is_compared)
@@ -270,6 +278,86 @@ static enum phema_status consider_shapes(struct choice *choice, struct phema_mot
     return status ? status : consider(choice, &fitting->walk, work, err);
 }
 
+/* The best walk so far, and the drift that it has. */
+struct drifting {
+    struct phema_motion motion;
+    struct phema_motion_coherence coherence;
+};
+
+/* Takes the shape of the work, with one kind of drift, if the sample is likelier so. */
+static enum phema_status consider_drift(struct drifting *best, const struct phema_motion *walk,
+                                        enum phema_drift kind, const struct phema_motion_work *work,
+                                        const struct phema_motion_data *data,
+                                        struct phema_error *err)
+{
+    struct drifting tried = {.motion = {0}};
+    enum phema_status status = keep(&tried.motion, walk, NULL, work, err);
+    if (!status)
+        status =
+            phema_motion_find_coherence(&tried.coherence, kind, &tried.motion, work, data, err);
+    bool is_first = !best->motion.n_intervals;
+    if (!status && (is_first || tried.coherence.evidence > best->coherence.evidence)) {
+        struct drifting before = *best;
+        *best = tried;
+        tried = before;
+    }
+    phema_motion_clear(&tried.motion);
+    return status;
+}
+
+/* The walk that is fitted to distances alone, with a steady drift: the likeliest walk makes up for
+ * one that is not there. Its end may be a power of the time that is left. */
+static enum phema_status consider_steady(struct drifting *best, struct phema_motion *walk,
+                                         struct phema_motion_fitting *fitting,
+                                         const struct phema_motion_data *data,
+                                         struct phema_error *err)
+{
+    static const int end_powers[] = {1, 2, 4};
+    struct phema_motion_work *work = &fitting->work;
+    size_t n_powers = data->schedule ? 0 : ARRAY_LEN(end_powers);
+    double before = best->coherence.evidence;
+    if (best->coherence.kind == PHEMA_DRIFT_STEADY && best->coherence.gain > CLEAR)
+        before = best->coherence.evidence -= FITTED * (double)walk->n_intervals;
+    take_slopes(walk, fitting);
+    enum phema_status status = consider_drift(best, walk, PHEMA_DRIFT_STEADY, work, data, err);
+    if (!(best->coherence.evidence > before))
+        return status;
+    for (size_t p = 0; !status && p < n_powers; p++) {
+        memcpy(walk->wander, fitting->walk.wander, walk->n_intervals * sizeof(double));
+        phema_motion_fit_shape(walk, work, end_powers[p]);
+        status = consider_drift(best, walk, PHEMA_DRIFT_STEADY, work, data, err);
+    }
+    return status;
+}
+
+/* The same alone, where the sample shows clearly that parameters keep their direction. */
+static enum phema_status consider_drifting(struct choice *choice, struct phema_motion *walk,
+                                           struct phema_motion_fitting *fitting,
+                                           struct phema_error *err)
+{
+    struct drifting best = {.coherence.evidence = -HUGE_VAL};
+    enum phema_status status = consider_steady(&best, walk, fitting, choice->data, err);
+    bool is_clear = best.coherence.gain > CLEAR;
+    if (!status && is_clear)
+        status = phema_motion_set_coherence(&best.motion, &best.coherence, &fitting->work, err);
+    if (status || !is_clear) {
+        phema_motion_clear(&best.motion);
+        return status ? status : consider_shapes(choice, walk, fitting, err);
+    }
+    choice->best = best.motion;
+    phema_motion_set_even(&fitting->work);
+    return PHEMA_OK;
+}
+
+/* Whether two snapshots end at one time: they show how a training leaves its beginning. */
+static bool has_pair(const struct phema_motion_work *work)
+{
+    for (size_t i = 0; i + 1 < work->n_kept; i++)
+        if (work->kept[i].t == work->kept[i + 1].t)
+            return true;
+    return false;
+}
+
 /* A walk that is likeliest within the intervals, from what the distances say. */
 static enum phema_status consider_likeliest(struct choice *choice, struct phema_motion *walk,
                                             struct phema_motion_fitting *fitting,
@@ -277,15 +365,21 @@ static enum phema_status consider_likeliest(struct choice *choice, struct phema_
 {
     const struct phema_motion_data *data = choice->data;
     struct phema_motion_work *work = &fitting->work;
+    struct drifting best = {.motion = {0}};
     take_slopes(walk, fitting);
     enum phema_status status = phema_motion_find_likeliest(
         work, walk->wander, data->schedule ? work->levels : fitting->powers, data, err);
     for (size_t k = 0; !status && k < walk->n_intervals; k++)
         walk->wander[k] = 1;
     if (!status || status == PHEMA_NO)
-        status = keep(&choice->best, walk, work, err);
+        status = consider_drift(&best, walk, PHEMA_DRIFT_STEADY, work, data, err);
+    if (!status && has_pair(work))
+        status = consider_drift(&best, walk, PHEMA_DRIFT_AGEING, work, data, err);
     if (!status)
-        status = phema_motion_find_coherence(&choice->best, work, data, err);
+        status = consider_steady(&best, walk, fitting, data, err);
+    choice->best = best.motion;
+    if (!status)
+        status = phema_motion_set_coherence(&choice->best, &best.coherence, work, err);
     if (!status && choice->is_compared)
         status = rate(&choice->likelihood, &choice->best, data, err);
     phema_motion_set_even(work);
@@ -302,19 +396,22 @@ static enum phema_status mix(struct choice *choice, struct phema_motion *other,
     double n_independent = phema_motion_independent(choice->data->sample->n_elems);
     double odds = phema_motion_exp(n_independent * (choice->likelihood - other_likelihood));
     double share = 1 / (1 + odds);
+    double *speed = phema_arena_array(&work->memory, work->pieces.n_intervals, sizeof(*speed));
+    if (!speed)
+        return phema_fail_memory(err);
     for (size_t k = 0, at = 0; k < work->pieces.n_intervals; k++) {
         while (best->ends[at] < work->pieces.ends[k])
             at++;
         work->shape[k] *= share * other->wander[k / work->n_pieces];
         work->shape[k] += (1 - share) * best->wander[at];
+        speed[k] = sqrt(1 - share) * (best->speed ? best->speed[at] : 0);
     }
     for (size_t k = 0; k < other->n_intervals; k++) {
         other->wander[k] = 1;
         other->jitter[k] *= share;
     }
-    other->coherence = (1 - share) * best->coherence;
     phema_motion_clear(best);
-    return keep(best, other, work, err);
+    return keep(best, other, speed, work, err);
 }
 
 /* Mixes in the motion with jitter if that is likelier by the margin. Its walk has the shape of the learning
@@ -334,7 +431,7 @@ static enum phema_status consider_jitter(struct choice *choice, const struct phe
         phema_motion_set_known_shape(work);
         (void)phema_motion_fit_intervals(&shaped, work);
     }
-    enum phema_status status = keep(&candidate, &shaped, work, err);
+    enum phema_status status = keep(&candidate, &shaped, NULL, work, err);
     if (status)
         return status;
     status = rate(&likelihood, &candidate, choice->data, err);
@@ -361,8 +458,10 @@ static enum phema_status choose_motion(struct choice *choice, struct phema_motio
     bool is_likeliest = kind == PHEMA_MOTION_LIKELIEST;
     choice->is_compared = fitting->is_jittery || !is_likeliest;
     enum phema_status status = is_likeliest ? consider_likeliest(choice, &found, fitting, err)
-                                            : consider_shapes(choice, &found, fitting, err);
-    if (status || !fitting->is_jittery)
+                               : kind == PHEMA_MOTION_DRIFTING
+                                   ? consider_drifting(choice, &found, fitting, err)
+                                   : consider_shapes(choice, &found, fitting, err);
+    if (status || !fitting->is_jittery || (kind == PHEMA_MOTION_DRIFTING && choice->best.speed))
         return status;
     return is_likeliest ? consider_jitter(choice, &found, fitting, err)
                         : consider(choice, both, work, err);
@@ -468,5 +567,6 @@ void phema_motion_clear(struct phema_motion *motion)
     free(motion->ends);
     free(motion->wander);
     free(motion->jitter);
+    free(motion->speed);
     *motion = (struct phema_motion){0};
 }

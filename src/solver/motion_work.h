@@ -128,14 +128,31 @@ void phema_motion_window_add_scores(const struct phema_motion_windows *windows, 
 
 /* ---- Coherence ---- */
 
-/* Sets the coherence of a walk without jitter, by the likelihood of the earliest snapshots (N36). It
- * stays 0 unless two of them end at one time: one alone does not show a direction.
+/* Velocities that keep their direction: those of a training that ages, beside the whole walk; those
+ * of steady steps, in place of the walk or of a share of it (N33). */
+enum phema_drift { PHEMA_DRIFT_AGEING, PHEMA_DRIFT_STEADY };
+
+struct phema_motion_coherence {
+    enum phema_drift kind;
+    double walk, drift; /* factors of the walk and of the drift's square */
+    double evidence;    /* log likelihood of the sample, the mean over all factors */
+    double gain;        /* of it, to that without drift */
+};
+
+/* By the likelihood of the earliest and of the newest snapshots (N36), beside a walk without jitter.
  * PHEMA_ERR_INPUTS    as phema_weights_solve
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion *motion,
+PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion_coherence *out,
+                                           enum phema_drift kind, const struct phema_motion *walk,
                                            const struct phema_motion_work *work,
                                            const struct phema_motion_data *data,
                                            struct phema_error *err);
+
+/* Makes it part of the walk that it was found for. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_motion_set_coherence(struct phema_motion *motion,
+                                          const struct phema_motion_coherence *coherence,
+                                          const struct phema_motion_work *work,
+                                          struct phema_error *err);
 
 /* ---- motion_posterior.c: how v falls within the intervals between snapshots, and the likeliest
  * levels and slopes of it ---- */

@@ -368,7 +368,9 @@ static void assert_equal_motions(const struct phema_motion *a, const struct phem
     assert_memory_equal(a->ends, b->ends, size);
     assert_memory_equal(a->wander, b->wander, size);
     assert_memory_equal(a->jitter, b->jitter, size);
-    assert_true(a->coherence == b->coherence);
+    assert_true(!a->speed == !b->speed);
+    if (a->speed)
+        assert_memory_equal(a->speed, b->speed, size);
 }
 
 /* One fitting gives each kind as a fit of its own does, in any order. */
