@@ -9,10 +9,10 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          7233  61
-src             99474 422
+include          7255  61
+src             100246 424
 src/accumulate   1459  10
-src/api          1382   7
+src/api          1383   7
 src/base         4756  27
 src/cli          7068  35
 src/design       1748   7
@@ -21,13 +21,13 @@ src/gen          1684   6
 src/gpu          2023  12
 src/ops          5427  24
 src/output       5732  21
-src/plan         6540  26
+src/plan         6683  26
 src/plot         2910  14
 src/profile      3384  15
-src/render       6026  20
+src/render       6029  20
 src/search       1811   4
 src/series      12679  44
-src/solver       7684  30
+src/solver       8309  32
 src/synth        8322  43
 src/writer       6204  22
 '

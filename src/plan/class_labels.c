@@ -27,9 +27,7 @@
 #define AS_LIKELY   0.005 /* the simpler of two is meant */
 
 #define MOST_SMOOTH 0.5 /* a median z below shows more direction than any label explains */
-#define WALK_Z      1.25
 #define EXACT_Z     1.15
-#define WALK_MEDIAN 0.05 /* that the median is off 1 */
 
 /* A median z above, of labels that nothing else refutes: parameters that have come to rest around a
  * point are less alike than any average of a walk, too. */
@@ -146,12 +144,14 @@ static void find_guess(struct guess *best, struct search *search, struct phema_s
 /* How well the best guess explains the sample: SURE: a setting to propose. */
 enum belief { NONE, ALIKE, SURE };
 
-static enum belief judge(const struct fit *given, const struct fit *best)
+/* drifting: the given labels of a training that may keep its direction */
+static enum belief judge(const struct fit *given, const struct fit *drifting,
+                         const struct fit *best)
 {
     double gain = best->likelihood - given->likelihood;
-    bool is_walk = best->max_z <= WALK_Z && fabs(best->median_z - 1) <= WALK_MEDIAN;
-    if (is_walk && gain > (best->max_z <= EXACT_Z ? LITTLE : WALK_MARGIN))
+    if (fit_is_walk(best) && gain > (best->max_z <= EXACT_Z ? LITTLE : WALK_MARGIN))
         return SURE;
+    gain = fmin(gain, best->likelihood - drifting->likelihood);
     if (fit_explains(best) && best->median_z >= MOST_SMOOTH && gain > MARGIN)
         return SURE;
     return gain > FAR && best->median_z > 2 * given->median_z ? ALIKE : NONE;
@@ -191,12 +191,10 @@ bool search_classes(struct search *search, const struct fit *fit)
     search_reset_newest(search, MOST_TIMES);
     struct fit given_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
     struct fit drifting = search_fit(search, &search->tried, COMPARE_DRIFTING);
-    if (drifting.likelihood > given_fit.likelihood)
-        given_fit = drifting;
     if (!search_set_newest(search, &specs, best.average.spec, MOST_TIMES))
         return false;
     struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
-    enum belief belief = judge(&given_fit, &best_fit);
+    enum belief belief = judge(&given_fit, &drifting, &best_fit);
     if (belief == NONE || (!is_wrong && given_fit.median_z > MOST_RESTLESS))
         return false;
     search->best = best_fit.max_z;

@@ -146,7 +146,7 @@ static void explain_doubt(struct search *search)
  * (docs/numerics.md). */
 #define MOST_FREE 1.6
 /* Deviance an element that other labels must take away to be believed. */
-#define FAR_LOWER 4.0
+#define FAR_LOWER 2.0
 #define MOST_SEEN ((size_t)32) /* snapshots at a time */
 
 /* The free motion of labels [first, first + n). */
@@ -204,7 +204,7 @@ static enum phema_series_verdict judge_wrong(struct search *search, const struct
     search->best = fit->max_z;
     search_labels(search, fit);
     bool is_known = search->text.size > 0;
-    if (is_explained(search) && !(is_known && are_better(search))) {
+    if (is_explained(search) && !(is_known && (search->is_sure || are_better(search)))) {
         explain_event(search, search_group_of(search, find_worst(search)));
         phema_strbuf_puts(&search->text, ", or parameters moved as predictions do not expect");
         return PHEMA_SERIES_DOUBTFUL;

@@ -14,7 +14,8 @@
  * alike whatever they are. */
 #define LEAST_APART 150
 
-/* Likelihood an element that a longer average gains over a training that keeps its direction. */
+/* Likelihood an element that a longer average gains over a training that keeps its direction, unless it is
+ * that of a walk. */
 #define LONGER 1.0
 
 /* Steps that profiles with an update_every are followed in a hypothesis, at most: all of them
@@ -50,13 +51,13 @@ static void try_without(struct search *search, size_t k)
         return;
     const char *label = search->snapshots[k].label;
     size_t copy = find_copy(search, k);
+    struct phema_strbuf *text = search_explain(search, k);
+    search->is_sure = copy != k;
     if (copy != k)
-        phema_strbuf_printf(search_explain(search, k), "'%s' is a copy of '%s'", label,
-                            search->snapshots[copy].label);
+        phema_strbuf_printf(text, "'%s' is a copy of '%s'", label, search->snapshots[copy].label);
     else
-        phema_strbuf_printf(search_explain(search, k),
-                            "'%s' does not fit the others: it is damaged, or of another training",
-                            label);
+        phema_strbuf_printf(
+            text, "'%s' does not fit the others: it is damaged, or of another training", label);
 }
 
 /* n snapshots of group g, from a on, and as many from b on. */
@@ -294,6 +295,7 @@ static void try_break(struct search *search, size_t g)
                         "an average that was reset",
                         search->snapshots[group[g] - 1].named_time,
                         search->snapshots[group[g]].named_time);
+    search->is_sure = true; /* both parts fit alone */
 }
 
 static void search_all(struct search *search)
@@ -353,10 +355,14 @@ void search_longer(struct search *search)
             return;
     search_reset_newest(search, SEARCH_NEWEST);
     struct fit drifting = search_fit(search, &search->tried, COMPARE_DRIFTING);
-    search->likelihood = fit_explains(&drifting) ? drifting.likelihood + LONGER : -HUGE_VAL;
+    search->likelihood = fit_explains(&drifting) ? drifting.likelihood : -HUGE_VAL;
     if (widths)
         try_usual(search, widths, n, 0, 0);
     search->likelihood = PHEMA_UNKNOWN;
+    struct fit fit = search_fit(search, &search->found, COMPARE_SNAPSHOTS);
+    if (search->text.size && fit_explains(&drifting) && !fit_is_walk(&fit) &&
+        !(fit.likelihood > drifting.likelihood + LONGER))
+        phema_strbuf_clear(&search->text);
 }
 
 /* ---- Search ---- */

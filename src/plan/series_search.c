@@ -134,6 +134,14 @@ bool fit_explains(const struct fit *fit)
     return fit->max_z <= EXPLAINED_Z && fit->median_z <= EXPLAINED_MEDIAN_Z;
 }
 
+#define WALK_Z      1.25
+#define WALK_MEDIAN 0.05 /* that the median is off 1 */
+
+bool fit_is_walk(const struct fit *fit)
+{
+    return fit->max_z <= WALK_Z && fabs(fit->median_z - 1) <= WALK_MEDIAN;
+}
+
 /* ---- The search ---- */
 
 #define ROUGH_Z 5.0 /* under the simplest motion */
@@ -329,6 +337,7 @@ struct phema_strbuf *search_explain(struct search *search, size_t suspect)
     memcpy(search->found.profiles, tried->profiles, tried->n * sizeof(*tried->profiles));
     memcpy(search->found.rows, tried->rows, tried->n * sizeof(*tried->rows));
     search->found.n = tried->n;
+    search->is_sure = false;
     search->checks->suspect = suspect;
     search->checks->setting = PHEMA_SET_NONE;
     return &search->text;

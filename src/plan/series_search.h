@@ -64,6 +64,8 @@ void fitting_close(struct fitting *fitting);
 PHEMA_FALLIBLE fitting_compare(struct fit *fit, struct fitting *fitting, enum comparison comparison,
                                struct phema_error *err);
 bool fit_explains(const struct fit *fit); /* a series that its own labels do not fit */
+/* Whether snapshots are as far apart as those of a walk, which is little of what trainings do. */
+bool fit_is_walk(const struct fit *fit);
 
 /* ---- The search ---- */
 
@@ -81,10 +83,11 @@ struct search {
     struct fitting fitting; /* of the given ones */
     struct labels tried;
     struct labels found; /* of the best explanation */
-    double best; /* the largest z of the best explanation so far */
+    double best;         /* the largest z of the best explanation so far */
     /* the likelihood of the best; NaN: labels are rated by their largest z */
     double likelihood;
     struct phema_strbuf text; /* of the best */
+    bool is_sure;             /* the best holds however parameters moved */
     struct phema_arena memory;
     enum phema_status status;
     struct phema_error *err;
