@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of bench/run, one function each. A row is measured in turn with its references; bench.ratios
 receives the ratios for the summary."""
+import json
 import os
 import shutil
 import statistics
@@ -390,6 +391,37 @@ def startup(bench):
     bench.ratios["--version [ms]"] = (1e3 * times.median("--version"), 5)
 
 
+def python(bench):
+    """Averages in memory, in one process of Python beside files on tmpfs and a loop of torch."""
+    name = bench.data.delayed()
+    script = os.path.join(os.path.dirname(__file__), "..", "python", "state_dicts.py")
+    build = os.path.dirname(bench.on_disk.program)
+    # threads of OpenMP that spin would wait for those of other programs
+    environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONPATH": os.path.join(os.path.dirname(script), "../../python"),
+                   "POSTHOC_EMA_LIBRARY": os.path.join(build, "libposthoc-ema.so")}
+    warm(bench.data.files(name))
+    done = subprocess.run([bench.data.python, script, bench.data.path(name), os.path.join(bench.in_memory.out, "averages"),
+                           str(bench.n_runs), "1", "8"], env=environment, capture_output=True, check=False)
+    if done.returncode and b"No module named" in done.stderr:
+        print("\nNo table of Python: torch or safetensors cannot be imported; see bench/compare --help.")
+        return
+    if done.returncode:
+        raise Failed(done.stderr.decode()[-800:])
+    table = Table("Python (%s)" % name,
+                  ["averages", "state_dicts [s]", "run to tmpfs [s]", "loop of torch [s]", "/ run", "loop / state_dicts",
+                   "memory beyond the tensors"],
+                  "One process of Python, as many threads each; files in the page cache.")
+    for count, found in json.loads(done.stdout).items():
+        shown = {kind: "%.3f (%.3f-%.3f)" % (statistics.median(found[kind]), min(found[kind]), max(found[kind]))
+                 for kind in ("state_dicts", "run", "loop")}
+        ratio = lambda a, b: statistics.median(x / y for x, y in zip(found[a], found[b]))
+        table.row(count, shown["state_dicts"], shown["run"], shown["loop"], "%.2f" % ratio("state_dicts", "run"),
+                  "%.1f" % ratio("loop", "state_dicts"), shown_bytes(found["beyond"]))
+        bench.ratios["Python, %s in memory / run to tmpfs" % count] = (ratio("state_dicts", "run"), 1.15 if count == "1" else 1.2)
+        bench.ratios["Python, loop of torch / %s in memory" % count] = (ratio("loop", "state_dicts"), -2 if count == "1" else -6)
+        bench.ratios["Python, %s in memory: MiB beyond the tensors" % count] = (found["beyond"] / 1048576, 32)
+
+
 SECTIONS = {"dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
             "latency": latency, "warm": warm_files, "write": write, "distributed": distributed, "processes": processes, "small": small, "formats": formats,
-            "many": many, "memory": memory, "startup": startup}
+            "many": many, "python": python, "memory": memory, "startup": startup}

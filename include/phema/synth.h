@@ -164,17 +164,24 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
                                   struct phema_error *err);
 void phema_verification_clear(struct phema_verification *verification);
 
-/* ---- One tensor ---- */
+/* ---- Tensors in memory ---- */
 
-/* Makes tensor i of n targets from target j on in memory: the bytes that phema_synth_run writes, in
- * C order. Nothing else is read, except that compressed snapshots are decompressed up to the tensor.
- *   data     [n] out: [bytes of the tensor in dtype] each; undefined after a failure
- *   dtype    as phema_output_dtype says
+/* Makes all tensors of n targets from target j on in memory: the bytes that phema_synth_run writes,
+ * in C order.
+ *   data     [n x n_tensors] out: [bytes of the tensor in its dtype] each; undefined after a
+ *            failure. NULL: of a tensor whose same_as is another one, which has its data
+ *   dtypes   [n_tensors] as phema_output_dtype says
  *   options  of those the sums, the overflow rule, the reading, the threads and the limit of memory
  * The failures of phema_synth_run, without those of outputs. */
-PHEMA_FALLIBLE phema_synth_tensor(void *const *data, const struct phema_plan *plan, size_t j,
-                                  size_t n, size_t i, enum phema_dtype dtype,
-                                  const struct phema_synth_options *options,
+PHEMA_FALLIBLE phema_synth_tensors(void *const *data, const struct phema_plan *plan, size_t j,
+                                   size_t n, enum phema_dtype *dtypes,
+                                   const struct phema_synth_options *options,
+                                   struct phema_error *err);
+
+/* Makes tensor i of target j alone. Nothing else is read, except that compressed snapshots are
+ * decompressed up to the tensor. */
+PHEMA_FALLIBLE phema_synth_tensor(void *data, const struct phema_plan *plan, size_t j, size_t i,
+                                  enum phema_dtype dtype, const struct phema_synth_options *options,
                                   struct phema_error *err);
 
 /* ---- Forecast of a run ---- */

@@ -266,7 +266,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "plan_target": [c_void_p, c_size_t, POINTER(TargetInfo)],
     "plan_tensor": [c_void_p, c_size_t, c_char_p, POINTER(TensorInfo)],
     "read": [c_void_p, c_size_t, c_size_t, POINTER(ReadOptions), c_void_p, c_size_t],
-    "read_all": [c_void_p, c_size_t, POINTER(ReadOptions), POINTER(c_void_p), c_size_t],
+    "read_all": [c_void_p, c_size_t, c_size_t, POINTER(ReadOptions), POINTER(c_void_p), POINTER(c_size_t)],
     "run": [c_void_p, c_char_p, POINTER(RunOptions), POINTER(RunResult)],
     "search_next": [
         POINTER(c_double), POINTER(c_size_t), c_size_t, POINTER(SearchOptions), POINTER(c_double), POINTER(c_double), c_size_t,

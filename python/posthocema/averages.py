@@ -695,15 +695,16 @@ class Plan(_Handle):
         Ctrl-C ends it within a tenth of a second; the memory then holds nothing of use.
         """
         index, address = self._index(target), c.integer("address", ctypes.c_void_p, address)
-        self._read(self._find(name, dtype), index, address, size, dtype=dtype, overflow=overflow, io=io, threads=threads)
+        size = c.integer("size", ctypes.c_size_t, size)
+        which = index, self._find(name, dtype).index
+        self._read("read", which, address, size, dtype=dtype, overflow=overflow, io=io, threads=threads)
 
     def _read(
-        self, info: TensorInfo, target: Optional[int], places: Any, size: int, *, dtype: Any, overflow: Any = None, io: Any = None,
+        self, function: str, which: Tuple[int, int], places: Any, sizes: Any, *, dtype: Any, overflow: Any = None, io: Any = None,
         threads: Any = None,
     ) -> None:  # fmt: skip
-        """Makes a tensor of a target at an address, or of all targets at an array of them."""
-        owned, size = self._held, c.integer("size", ctypes.c_size_t, size)
-        function, which = ("read_all", (info.index,)) if target is None else ("read", (target, info.index))
+        """Makes a tensor of a target at an address, or all tensors of several targets at an array of addresses."""
+        owned = self._held
         while True:
             signals = _Signals()
             options = c.ReadOptions(
@@ -711,29 +712,27 @@ class Plan(_Handle):
                 progress=c.ProgressCallback(signals.stops),
             )  # fmt: skip
             with owned.alone(), signals:
-                status, message = c.status_of(function, owned, *which, ctypes.byref(options), places, size)
+                status, message = c.status_of(function, owned, *which, ctypes.byref(options), places, sizes)
             if status != Cancelled.status:
                 break
-            # by a signal whose handler raised nothing: the tensor is still wanted
+            # by a signal whose handler raised nothing: the tensors are still wanted
         if status:
             raise error_of(status, message)
 
-    def _arrays(self, info: TensorInfo, target: Optional[int], kind: str, options: Dict[str, Any]) -> List[Any]:
-        """A tensor of a target, or of all of them."""
-        n = len(self) if target is None else 1
-        arrays, addresses = zip(*(_allocate(info, kind) for _ in range(n)))
-        places = addresses[0] if target is not None else (ctypes.c_void_p * n)(*addresses)
-        self._read(info, target, places, info.bytes, **options)
-        return list(arrays)
-
-    def _states(self, target: Optional[int], kind: str, options: Dict[str, Any]) -> List[Dict[str, Any]]:
+    def _states(self, targets: range, kind: str, options: Dict[str, Any]) -> List[Dict[str, Any]]:
+        """All tensors of consecutive targets, in one pass over the snapshots."""
         infos = self.tensors(options["dtype"])
-        made: Dict[int, List[Any]] = {}
-        for info in infos:
-            is_tied = info.same_as in made and made[info.same_as][0].shape == info.shape
-            made[info.index] = made[info.same_as] if is_tied else self._arrays(info, target, kind, options)
-        n = len(self) if target is None else 1
-        return [{info.name: made[info.index][j] for info in infos} for j in range(n)]
+        places = (ctypes.c_void_p * (len(targets) * len(infos)))()  # NULL: the same object as another tensor
+        sizes = (ctypes.c_size_t * len(infos))(*(info.bytes for info in infos))
+        states: List[List[Any]] = [[] for _ in targets]
+        for j, made in enumerate(states):
+            for info in infos:
+                is_tied = info.same_as < info.index and infos[info.same_as].shape == info.shape
+                array, address = (made[info.same_as], None) if is_tied else _allocate(info, kind)
+                made.append(array)
+                places[j * len(infos) + info.index] = address
+        self._read("read_all", (targets.start, len(targets)), places, sizes, **options)
+        return [{info.name: array for info, array in zip(infos, made)} for made in states]
 
     @overload
     def tensor(self, name: str, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Array: ...
@@ -749,7 +748,10 @@ class Plan(_Handle):
         target: its index, its width, or a Target. kind: "numpy", "torch", or "buffer" (a memoryview, where neither is
         installed). NumPy has no bfloat16 and no fp8: give dtype="f32", or kind="torch".
         """
-        return self._arrays(self._find(name, dtype), self._index(target), kind, {"dtype": dtype, **options})[0]
+        info, index = self._find(name, dtype), self._index(target)
+        array, address = _allocate(info, kind)
+        self._read("read", (index, info.index), address, info.bytes, dtype=dtype, **options)
+        return array
 
     @overload
     def state_dict(self, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Dict[str, Array]: ...
@@ -761,7 +763,8 @@ class Plan(_Handle):
         self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
     ) -> Any:
         """All tensors of a target, without a file. Tied tensors are the same object under both names."""
-        return self._states(self._index(target), kind, {"dtype": dtype, **options})[0]
+        index = self._index(target)
+        return self._states(range(index, index + 1), kind, {"dtype": dtype, **options})[0]
 
     @overload
     def state_dicts(self, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> List[Dict[str, Array]]: ...
@@ -771,7 +774,7 @@ class Plan(_Handle):
     def state_dicts(self, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> List[Dict[str, memoryview]]: ...
     def state_dicts(self, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any) -> Any:
         """Those of every target, in one pass over the snapshots."""
-        return self._states(None, kind, {"dtype": dtype, **options})
+        return self._states(range(len(self)), kind, {"dtype": dtype, **options})
 
     @overload
     def iterate(self, target: Which = 0, *, kind: AsNumpy = "numpy", dtype: Optional[DType] = None, **_: Any) -> Iterator[Tuple[str, Array]]: ...

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* run.c - carries a plan out: outputs, or single tensors in memory. */
+/* run.c - carries a plan out: outputs, or tensors in memory. */
 #include "api.h"
+
+#include <stdlib.h>
+
 #include "phema/cpu.h"
 
 /* ---- Progress ---- */
@@ -240,7 +243,7 @@ enum posthoc_ema_status posthoc_ema_run(struct posthoc_ema_plan *plan, const cha
     return watch_end(&watch, call_end(&call, status, error));
 }
 
-/* ---- Single tensors ---- */
+/* ---- Tensors in memory ---- */
 
 /* The tensor and the dtype of its averages. */
 static enum phema_status find_tensor(const struct phema_series_tensor **out,
@@ -302,36 +305,52 @@ enum posthoc_ema_status posthoc_ema_plan_tensor(const struct posthoc_ema_plan *p
     return call_end(&call, status, error);
 }
 
-/* Of n targets from j on. */
-static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t j, size_t n,
-                                     size_t i, const struct posthoc_ema_read_options *given,
-                                     struct watch *watch, void *const *data, size_t size,
+/* size: of the caller's place for the tensor, at data */
+static enum phema_status check_place(const struct phema_series_tensor *entry, size_t i,
+                                     enum phema_dtype dtype, const void *data, size_t size,
                                      struct phema_error *err)
 {
+    uint64_t bytes = phema_dtype_bytes(dtype, entry->tensor.n_elems);
+    if (size == bytes && (data || !size))
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE, "size: expected %llu bytes for tensor %zu, found %zu",
+                      (unsigned long long)bytes, i, data ? size : 0);
+}
+
+/* Reads the options of a read, and makes it report to the caller's callback. */
+static enum phema_status begin_read(struct choices *choices, struct watch *watch,
+                                    const struct posthoc_ema_plan *plan,
+                                    const struct posthoc_ema_read_options *given,
+                                    struct phema_error *err)
+{
     struct posthoc_ema_read_options o;
-    struct choices choices;
-    const struct phema_series_tensor *entry = NULL;
-    enum phema_dtype dtype = PHEMA_F32;
     enum phema_status status =
         call_read_struct(&o, sizeof(o), given, "posthoc_ema_read_options", err);
     if (!status)
-        status = choose(&choices, o.dtype, o.overflow, o.io, o.threads, err);
+        status = choose(choices, o.dtype, o.overflow, o.io, o.threads, err);
+    if (status)
+        return status;
+    choices->synth.max_ram_bytes = plan->max_ram_bytes;
+    watch_run(watch, o.progress, o.context, &choices->synth);
+    return PHEMA_OK;
+}
+
+static enum phema_status read_tensor(const struct posthoc_ema_plan *plan, size_t j, size_t i,
+                                     const struct posthoc_ema_read_options *options,
+                                     struct watch *watch, void *data, size_t size,
+                                     struct phema_error *err)
+{
+    struct choices choices;
+    const struct phema_series_tensor *entry = NULL;
+    enum phema_dtype dtype = PHEMA_F32;
+    enum phema_status status = begin_read(&choices, watch, plan, options, err);
     if (!status)
         status = find_tensor(&entry, &dtype, plan, i, &choices.outputs, err);
     if (!status)
         status = call_check_index("target", j, plan->plan->m, err);
-    if (status)
-        return status;
-    uint64_t bytes = phema_dtype_bytes(dtype, entry->tensor.n_elems);
-    for (size_t k = 0; k < n; k++) {
-        if (size != bytes || (size && !data[k]))
-            return phema_fail(err, PHEMA_ERR_USAGE,
-                              "size: expected %llu bytes for tensor %zu, found %zu",
-                              (unsigned long long)bytes, i, data[k] ? size : 0);
-    }
-    choices.synth.max_ram_bytes = plan->max_ram_bytes;
-    watch_run(watch, o.progress, o.context, &choices.synth);
-    return phema_synth_tensor(data, plan->plan, j, n, i, dtype, &choices.synth, err);
+    if (!status)
+        status = check_place(entry, i, dtype, data, size, err);
+    return status ? status : phema_synth_tensor(data, plan->plan, j, i, dtype, &choices.synth, err);
 }
 
 enum posthoc_ema_status posthoc_ema_read(const struct posthoc_ema_plan *plan, size_t j, size_t i,
@@ -340,19 +359,64 @@ enum posthoc_ema_status posthoc_ema_read(const struct posthoc_ema_plan *plan, si
 {
     struct call call = call_begin();
     struct watch watch = {.callers = call.before};
-    enum phema_status status = read_tensor(plan, j, 1, i, options, &watch, &data, size, &call.err);
+    enum phema_status status = read_tensor(plan, j, i, options, &watch, data, size, &call.err);
     return watch_end(&watch, call_end(&call, status, error));
 }
 
-enum posthoc_ema_status posthoc_ema_read_all(const struct posthoc_ema_plan *plan, size_t i,
+/* Checks the places of n targets' tensors, and finds the dtypes of these. */
+static enum phema_status check_places(enum phema_dtype *dtypes, const struct posthoc_ema_plan *plan,
+                                      size_t n, const struct choices *choices, void *const *data,
+                                      const size_t *sizes, struct phema_error *err)
+{
+    size_t n_tensors = plan->plan->series->n_tensors;
+    for (size_t i = 0; i < n_tensors; i++) {
+        const struct phema_series_tensor *entry = NULL;
+        enum phema_status status = find_tensor(&entry, &dtypes[i], plan, i, &choices->outputs, err);
+        for (size_t k = 0; k < n && !status; k++) {
+            const void *place = data[k * n_tensors + i];
+            if (place || entry->same_as == i)
+                status = check_place(entry, i, dtypes[i], place, sizes[i], err);
+        }
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status read_all(const struct posthoc_ema_plan *plan, size_t j, size_t n,
+                                  const struct posthoc_ema_read_options *options,
+                                  struct watch *watch, void *const *data, const size_t *sizes,
+                                  struct phema_error *err)
+{
+    struct choices choices;
+    enum phema_status status = begin_read(&choices, watch, plan, options, err);
+    if (!status && (!data || !sizes))
+        status = phema_fail(err, PHEMA_ERR_USAGE, "%s: expected an array, found NULL",
+                            data ? "sizes" : "data");
+    size_t m = plan->plan->m;
+    if (!status && (j > m || n > m - j))
+        status =
+            phema_fail(err, PHEMA_ERR_USAGE, "targets: there are %zu, found %zu from %zu", m, n, j);
+    if (status || !n)
+        return status;
+    enum phema_dtype *dtypes = calloc(plan->plan->series->n_tensors + 1, sizeof(*dtypes));
+    if (!dtypes)
+        return phema_fail_memory(err);
+    status = check_places(dtypes, plan, n, &choices, data, sizes, err);
+    if (!status)
+        status = phema_synth_tensors(data, plan->plan, j, n, dtypes, &choices.synth, err);
+    free(dtypes);
+    return status;
+}
+
+enum posthoc_ema_status posthoc_ema_read_all(const struct posthoc_ema_plan *plan, size_t j,
+                                             size_t n,
                                              const struct posthoc_ema_read_options *options,
-                                             void *const *data, size_t size,
+                                             void *const *data, const size_t *sizes,
                                              struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
     struct watch watch = {.callers = call.before};
-    enum phema_status status =
-        data ? read_tensor(plan, 0, plan->plan->m, i, options, &watch, data, size, &call.err)
-             : phema_fail(&call.err, PHEMA_ERR_USAGE, "data: expected an array, found NULL");
+    enum phema_status status = read_all(plan, j, n, options, &watch, data, sizes, &call.err);
     return watch_end(&watch, call_end(&call, status, error));
 }

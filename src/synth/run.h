@@ -82,7 +82,8 @@ struct run {
     struct gpu_run *gpu_run;           /* NULL: the CPU sums everything */
     bool is_dry_run;                   /* for a forecast: nothing is executed */
     struct compare_output *comparison; /* tiles are compared with it; NULL: they are written */
-    void *const *memory; /* [outputs->m] the one tensor of the run is put there; NULL: outputs */
+    /* [outputs->m x n_tensors] tensors are put there; NULL: into outputs */
+    void *const *memory;
     struct phema_reader **readers;     /* [series->n] */
     struct decode_order *decode_order; /* NULL when no snapshot is compressed, or has_frame_jobs */
     bool has_frame_jobs;               /* each worker decompresses on its own (decode_order.h) */

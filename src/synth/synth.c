@@ -299,17 +299,17 @@ PHEMA_FALLIBLE phema_synth_drop_parts(const struct phema_plan *plan, struct phem
     return phema_writer_parts_drop(outputs->items[output].path, digest.text, err);
 }
 
-/* ---- One tensor ---- */
+/* ---- Tensors in memory ---- */
 
-/* A plan of one tensor and consecutive targets: views of the arrays of the whole plan. */
+/* A plan of consecutive targets, of all tensors or of one: views of the arrays of the whole plan. */
 struct excerpt {
     struct phema_plan plan;
+    struct phema_outputs outputs; /* of no files */
+    /* of one tensor */
     struct phema_series series;
     struct phema_series_tensor tensor;
     struct phema_snapshot *snapshots; /* [series.n] */
     size_t rule;
-    enum phema_dtype dtype;
-    struct phema_outputs outputs; /* of no files */
 };
 
 static void clear_excerpt(struct excerpt *x)
@@ -320,23 +320,31 @@ static void clear_excerpt(struct excerpt *x)
 
 /* The caller clears it, also after a failure. */
 static enum phema_status make_excerpt(struct excerpt *x, const struct phema_plan *plan, size_t j,
-                                      size_t n, size_t i, enum phema_dtype dtype,
-                                      struct phema_error *err)
+                                      size_t n, enum phema_dtype *dtypes, struct phema_error *err)
 {
     static char path[] = "the average"; /* for messages */
-    const struct phema_series *series = plan->series;
-    *x = (struct excerpt){.plan = *plan,
-                          .series = *series,
-                          .tensor = series->tensors[i],
-                          .rule = plan->rule_of[i],
-                          .dtype = dtype};
-    x->snapshots = calloc(series->n, sizeof(*x->snapshots));
+    *x = (struct excerpt){.plan = *plan};
+    x->plan.targets = plan->targets + j;
+    x->plan.m = n;
     x->outputs = (struct phema_outputs){
-        .items = calloc(n, sizeof(*x->outputs.items)), .m = n, .dtypes = &x->dtype};
-    if (!x->snapshots || !x->outputs.items)
+        .items = calloc(n, sizeof(*x->outputs.items)), .m = n, .dtypes = dtypes};
+    if (!x->outputs.items)
         return phema_fail_memory(err);
     for (size_t k = 0; k < n; k++)
         x->outputs.items[k].path = path;
+    return PHEMA_OK;
+}
+
+/* Leaves out all tensors but one. */
+static enum phema_status limit_to_tensor(struct excerpt *x, size_t i, struct phema_error *err)
+{
+    const struct phema_series *series = x->plan.series;
+    x->series = *series;
+    x->tensor = series->tensors[i];
+    x->rule = x->plan.rule_of[i];
+    x->snapshots = calloc(series->n, sizeof(*x->snapshots));
+    if (!x->snapshots)
+        return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++) {
         x->snapshots[k] = series->snapshots[k];
         x->snapshots[k].locations += i;
@@ -346,33 +354,55 @@ static enum phema_status make_excerpt(struct excerpt *x, const struct phema_plan
     x->series.n_tensors = 1;
     x->series.snapshots = x->snapshots;
     x->plan.series = &x->series;
-    x->plan.targets = plan->targets + j;
-    x->plan.m = n;
     x->plan.rule_of = &x->rule;
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_synth_tensor(void *const *data, const struct phema_plan *plan, size_t j,
-                                  size_t n, size_t i, enum phema_dtype dtype,
-                                  const struct phema_synth_options *options,
-                                  struct phema_error *err)
+static enum phema_status make_in_memory(void *const *data, struct excerpt *x,
+                                        const struct phema_synth_options *options,
+                                        struct phema_error *err)
 {
     struct phema_synth_result result = {.nan_tensor = SIZE_MAX};
-    struct excerpt excerpt;
     struct run run;
-    enum phema_status status = make_excerpt(&excerpt, plan, j, n, i, dtype, err);
-    if (status || excerpt.tensor.tensor.n_elems == 0) {
-        clear_excerpt(&excerpt);
-        return status;
-    }
-    run_init(&run, &excerpt.plan, &excerpt.outputs, options, &result);
+    bool is_empty = true;
+    for (size_t i = 0; i < x->plan.series->n_tensors; i++)
+        is_empty = is_empty && x->plan.series->tensors[i].tensor.n_elems == 0;
+    if (is_empty)
+        return PHEMA_OK;
+    run_init(&run, &x->plan, &x->outputs, options, &result);
     run.memory = data;
-    status = run_prepare(&run, err);
+    enum phema_status status = run_prepare(&run, err);
     for (size_t pass = 0; !status && pass < run.budget.n_passes; pass++)
         status = run_pass(&run, pass, err);
     if (!status)
         status = run_check_inputs_unchanged(&run, err);
     run_clear(&run);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_synth_tensors(void *const *data, const struct phema_plan *plan, size_t j,
+                                   size_t n, enum phema_dtype *dtypes,
+                                   const struct phema_synth_options *options,
+                                   struct phema_error *err)
+{
+    struct excerpt excerpt;
+    enum phema_status status = make_excerpt(&excerpt, plan, j, n, dtypes, err);
+    if (!status)
+        status = make_in_memory(data, &excerpt, options, err);
+    clear_excerpt(&excerpt);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_synth_tensor(void *data, const struct phema_plan *plan, size_t j, size_t i,
+                                  enum phema_dtype dtype, const struct phema_synth_options *options,
+                                  struct phema_error *err)
+{
+    struct excerpt excerpt;
+    enum phema_status status = make_excerpt(&excerpt, plan, j, 1, &dtype, err);
+    if (!status)
+        status = limit_to_tensor(&excerpt, i, err);
+    if (!status)
+        status = make_in_memory(&data, &excerpt, options, err);
     clear_excerpt(&excerpt);
     return status;
 }

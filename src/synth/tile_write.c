@@ -25,15 +25,39 @@ PHEMA_FALLIBLE tile_transfer(const struct run *run, size_t output, const struct 
     return status;
 }
 
+/* Copies each tensor's part of the tile to its own place. */
+static void put_in_memory(const struct run *run, size_t output, const struct tile_range *range,
+                          const uint8_t *data)
+{
+    const struct phema_series *series = run->plan->series;
+    void *const *places = run->memory + output * series->n_tensors;
+    enum phema_dtype dtype = run->outputs->dtypes[range->tensor];
+    uint64_t first = range->first, n_left = range->n_elems;
+    for (size_t t = 0; t < range->n_tensors && n_left; t++) {
+        uint64_t n = series->tensors[range->tensors[t]].tensor.n_elems;
+        if (first >= n) { /* this one belongs to other tiles */
+            first -= n;
+            continue;
+        }
+        n = n - first < n_left ? n - first : n_left;
+        size_t size = (size_t)phema_dtype_bytes(dtype, n);
+        /* with aliases the tile has no other tensor */
+        for (size_t i = range->tensors[t]; i != SIZE_MAX; i = run->next_alias[i])
+            if (places[i])
+                memcpy((uint8_t *)places[i] + phema_dtype_bytes(dtype, first), data, size);
+        data += size;
+        n_left -= n;
+        first = 0;
+    }
+}
+
 PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output, const void *data,
                           struct phema_error *err)
 {
     const struct run *run = worker->run;
     const struct tile_range *range = &worker->range;
-    if (run->memory) { /* tiles of one tensor: each has its own place */
-        enum phema_dtype dtype = run->outputs->dtypes[range->tensor];
-        memcpy((char *)run->memory[output] + phema_dtype_bytes(dtype, range->first), data,
-               (size_t)phema_dtype_bytes(dtype, range->n_elems));
+    if (run->memory) {
+        put_in_memory(run, output, range, data);
         return PHEMA_OK;
     }
     uint64_t *sum = worker->accounts ? &worker->accounts[output].sum : NULL;

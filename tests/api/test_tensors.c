@@ -92,28 +92,47 @@ static size_t compare_with_output(const struct posthoc_ema_plan *plan, size_t j,
     return info.n_tensors;
 }
 
-/* Made for both targets at once, every tensor is the same. */
+/* Made in one pass, every tensor of both targets is the same. Every second tensor that shares its
+ * data with another one has no place of its own. */
 static void compare_with_all(const struct posthoc_ema_plan *plan, const char *dtype)
 {
     struct posthoc_ema_error error = {""};
     struct posthoc_ema_plan_info info = {.size = sizeof(info)};
     struct posthoc_ema_read_options options = {.size = sizeof(options), .dtype = dtype};
     assert_fine(posthoc_ema_plan_info(plan, &info, &error), error);
-    for (size_t i = 0; i < info.n_tensors; i++) {
+    size_t n = info.n_tensors;
+    size_t *sizes = calloc(n, sizeof(*sizes));
+    void **data = calloc(2 * n, sizeof(*data));
+    assert_true(sizes && data);
+    for (size_t i = 0; i < n; i++) {
         struct posthoc_ema_tensor tensor = {.size = sizeof(tensor)};
         assert_fine(posthoc_ema_plan_tensor(plan, i, dtype, &tensor, &error), error);
-        size_t size = (size_t)tensor.bytes;
-        void *data[2] = {malloc(size + 1), malloc(size + 1)};
-        uint8_t *one = malloc(size + 1);
-        assert_true(data[0] && data[1] && one);
-        assert_fine(posthoc_ema_read_all(plan, i, &options, data, size, &error), error);
-        for (size_t j = 0; j < 2; j++) {
-            assert_fine(posthoc_ema_read(plan, j, i, &options, one, size, &error), error);
-            assert_memory_equal(data[j], one, size);
-            free(data[j]);
-        }
+        sizes[i] = (size_t)tensor.bytes;
+        for (size_t j = 0; j < 2; j++)
+            data[j * n + i] = tensor.same_as == i || j ? malloc(sizes[i] + 1) : NULL;
+    }
+    assert_fine(posthoc_ema_read_all(plan, 0, 2, &options, data, sizes, &error), error);
+    for (size_t i = 0; i < 2 * n; i++) {
+        uint8_t *one = malloc(sizes[i % n] + 1);
+        assert_non_null(one);
+        assert_fine(posthoc_ema_read(plan, i / n, i % n, &options, one, sizes[i % n], &error),
+                    error);
+        if (data[i])
+            assert_memory_equal(data[i], one, sizes[i % n]);
         free(one);
     }
+    /* the second target alone */
+    for (size_t i = 0; i < n; i++)
+        if (data[i])
+            memset(data[i], 0x5a, sizes[i]);
+    assert_fine(posthoc_ema_read_all(plan, 1, 1, &options, data, sizes, &error), error);
+    for (size_t i = 0; i < n; i++)
+        if (data[i])
+            assert_memory_equal(data[i], data[n + i], sizes[i]);
+    for (size_t i = 0; i < 2 * n; i++)
+        free(data[i]);
+    free(data);
+    free(sizes);
 }
 
 static void check_series(const char *fixture, enum kind kind, const char *rule, const char *dtype)
@@ -201,10 +220,15 @@ static void wrong_tensors_and_sizes_are_refused(void **state)
     assert_int_equal(posthoc_ema_read(plan, 0, 0, &options, data, sizeof(data), &error),
                      POSTHOC_EMA_ERR_USAGE);
     assert_non_null(strstr(error.message, "size: expected "));
-    void *const nowhere[2] = {data, NULL};
-    assert_int_equal(posthoc_ema_read_all(plan, 0, &options, nowhere, sizeof(data), &error),
+    void *const nowhere[16] = {data};
+    const size_t sizes[8] = {sizeof(data)};
+    assert_int_equal(posthoc_ema_read_all(plan, 0, 2, &options, nowhere, sizes, &error),
                      POSTHOC_EMA_ERR_USAGE);
-    assert_int_equal(posthoc_ema_read_all(plan, 0, &options, NULL, sizeof(data), &error),
+    assert_non_null(strstr(error.message, "size: expected "));
+    assert_int_equal(posthoc_ema_read_all(plan, 1, 2, &options, nowhere, sizes, &error),
+                     POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "targets: there are 2, found 2 from 1");
+    assert_int_equal(posthoc_ema_read_all(plan, 0, 2, &options, NULL, sizes, &error),
                      POSTHOC_EMA_ERR_USAGE);
     assert_string_equal(error.message, "data: expected an array, found NULL");
     options.io = "tape";
