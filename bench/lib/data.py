@@ -85,6 +85,10 @@ class Data:
         size = self.scale.file_bytes // 4
         return self.training("f16-32x%dMB" % (size // 1_000_000), 32, size // 2)
 
+    def few_bytes(self):
+        """32 files of 20 KB."""
+        return self.training("f16-32x20KB", 32, 10_000, 8)
+
     def one_tensor(self):
         return self.training("one-tensor", 32, self.scale.n_small_tensors * 512, 1)
 

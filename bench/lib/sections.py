@@ -377,17 +377,21 @@ def startup(bench):
                   "Median, and a tenth of the runs each was faster than; %d runs in turn." % bench.n_starts)
     program = bench.on_disk.program
     usual = bench.data.usual()
-    weights = "weights of " + usual
+    weights, few = "weights of " + usual, bench.data.few_bytes()
+    plan, weights_of_few = "plan of " + few, "weights of " + few
     warm(bench.data.files(usual))
     commands = {"true": Command(["true"]), "--version": Command([program, "--version"]),
                 "synth --help": Command([program, "synth", "--help"]),
-                weights: bench.on_disk.verb("weights", usual)}
+                weights: bench.on_disk.verb("weights", usual),
+                weights_of_few: bench.on_disk.verb("weights", few), plan: bench.on_disk.verb("plan", few)}
     times = interleave(commands, bench.n_starts)
     for name in commands:
         seconds = sorted(times.seconds(name))
         table.row("`%s`" % name, "%.2f, %.2f" % (1e3 * times.median(name), 1e3 * seconds[len(seconds) // 10]),
                   "%.2f" % (1e3 * (times.median(name) - times.median("true"))))
     bench.ratios[weights + " [ms]"] = (1e3 * times.median(weights), 30)
+    bench.ratios[plan + " [ms]"] = (1e3 * times.median(plan), 100)
+    bench.ratios["%s / weights" % plan] = (times.ratio(plan, weights_of_few), 1.2)
     bench.ratios["--version [ms]"] = (1e3 * times.median("--version"), 5)
 
 

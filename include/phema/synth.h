@@ -206,17 +206,21 @@ struct phema_forecast {
     size_t n_parts;
     const char *io;      /* how most files are read: "mmap", "read", "direct" */
     uint64_t cold_bytes; /* of the snapshots, not in the page cache */
-    /* [bytes/s] as measured; infinite for work that the run does not do */
+    /* [bytes/s] as measured; infinite for work that the run does not do, NaN: not measured */
     double add_rate, fetch_rate, store_rate;
-    double seconds; /* with those of opening and solving */
+    double seconds; /* with those of opening and solving; NaN: nothing was measured */
     size_t n_averaged, n_copied;
     struct phema_device_choice device;
     bool is_rate_assumed; /* no GPU could be measured: add_rate is a typical one */
 };
 
+/* A run that reads and writes less takes about as long as measuring this machine. */
+#define PHEMA_LEAST_MEASURED_BYTES ((uint64_t)1 << 30)
+
 struct phema_forecast_options {
     double assumed_bandwidth; /* [bytes/s] instead of measuring; 0: measure */
     double elapsed_s;         /* until now */
+    bool measures;            /* also a run of few bytes */
 };
 
 /* Predicts phema_synth_run with the same arguments, without making outputs. If there is a memory

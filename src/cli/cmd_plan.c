@@ -12,6 +12,7 @@ struct plan_values {
     struct cli_common common;
     struct cli_run_values run;
     uint64_t assumed_bandwidth, processes;
+    bool measures;
 };
 
 /* ---- Several processes ---- */
@@ -35,7 +36,7 @@ static struct forecast_share find_share(const struct phema_plan *plan,
                                    .n_shares = phema_count_shares(plan, outputs)};
     uint64_t most = n_processes ? (share.n_shares + n_processes - 1) / n_processes : 0;
     double part = share.n_shares ? (double)most / (double)share.n_shares : 0;
-    double work_s = forecast->seconds > prepared_s ? forecast->seconds - prepared_s : 0;
+    double work_s = forecast->seconds < prepared_s ? 0 : forecast->seconds - prepared_s;
     share.read_bytes = (uint64_t)(part * (double)forecast->read_bytes);
     share.write_bytes = (uint64_t)(part * (double)forecast->write_bytes);
     share.n_opens = count_files(plan->series);
@@ -99,7 +100,7 @@ static enum phema_status predict(const struct plan_values *args, struct phema_pr
     phema_memory_profile_end(memory);
     struct phema_forecast forecast;
     struct phema_forecast_options timing = {(double)args->assumed_bandwidth,
-                                            phema_clock_s() - start_s};
+                                            phema_clock_s() - start_s, args->measures};
     status = phema_synth_forecast(&forecast, prepared->plan, &prepared->outputs, &prepared->options,
                                   &timing, err);
     return status ? status : print(args, prepared, &forecast, timing.elapsed_s, err);
@@ -133,6 +134,8 @@ static const struct cli_opt rows[] = {
      .help =
          "bytes read and written per second, instead of\nmeasuring (another machine, a busy disk)",
      .flags = CLI_POSITIVE},
+    {"measure", RESOURCES, CLI_FLAG, FIELD(measures),
+     .help = "predict the time also of a run that reads and\nwrites less than 1 GiB"},
     {"processes", RESOURCES, CLI_COUNT, FIELD(processes), "N",
      .help = "what each of N processes does that share the run\n(posthoc-ema-mpi)",
      .flags = CLI_POSITIVE},

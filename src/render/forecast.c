@@ -72,6 +72,11 @@ static void write_device_memory(struct phema_strbuf *out, const struct phema_for
 static void write_time(struct phema_strbuf *out, const struct phema_forecast *forecast)
 {
     struct phema_strbuf rates = {0};
+    if (isnan(forecast->seconds)) {
+        render_write_wrapped(
+            out, "time    not measured: below 1 GiB of reads and writes; see --measure");
+        return;
+    }
     write_rate(&rates, forecast->is_rate_assumed ? "an assumed sum of" : "sum", forecast->add_rate);
     write_rate(&rates, "read", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
     write_rate(&rates, "write", forecast->store_rate);
@@ -112,18 +117,23 @@ static void write_share(struct phema_strbuf *out, const struct forecast_report *
 {
     const struct forecast_share *share = &report->share;
     struct phema_name_buffer read, written, memory;
+    struct phema_strbuf time = {0};
     if (!share->n_processes)
         return;
+    if (!isnan(share->seconds))
+        phema_strbuf_printf(&time, "; about %.*f s, if the storage keeps up",
+                            share->seconds < 10 ? 2 : 0, share->seconds);
     render_write_wrapped(
         out,
         "shared  by %llu processes in %llu run%s: each reads %s at most, writes %s, takes %s of "
-        "memory, opens %llu file%s of snapshots at most; about %.*f s, if the storage keeps up",
+        "memory, opens %llu file%s of snapshots at most%s",
         (unsigned long long)share->n_processes, (unsigned long long)share->n_shares,
         share->n_shares == 1 ? "" : "s", phema_size_format(&read, share->read_bytes),
         phema_size_format(&written, share->write_bytes),
         phema_size_format(&memory, report->forecast->peak_ram_bytes),
         (unsigned long long)share->n_opens, share->n_opens == 1 ? "" : "s",
-        share->seconds < 10 ? 2 : 0, share->seconds);
+        time.data ? time.data : "");
+    phema_strbuf_clear(&time);
 }
 
 static void write_work(struct phema_strbuf *out, const struct forecast_report *report)
@@ -273,7 +283,8 @@ static void write_memory_json(struct phema_json_out *out, const struct phema_for
 static void write_rates_json(struct phema_json_out *out, const struct phema_forecast *forecast)
 {
     phema_json_out_open(out, "bytes_per_second", '{');
-    phema_json_out_number(out, "add", forecast->add_rate);
+    if (isfinite(forecast->add_rate))
+        phema_json_out_number(out, "add", forecast->add_rate);
     if (isfinite(forecast->fetch_rate))
         phema_json_out_number(out, "fetch", forecast->fetch_rate);
     if (isfinite(forecast->store_rate))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* forecast.c - predicts the bytes, memory, passes and seconds of a run, from the same budget and
- * tiling as the run itself, and from rates measured now. */
+ * tiling as the run itself, and from rates measured now, where the run is long enough. */
 #include <math.h>
 
 #include "forecast/measure_rates.h"
@@ -105,6 +105,10 @@ static enum phema_status fill_seconds(struct phema_forecast *out, struct run *ru
         double both = (double)out->read_bytes + (double)out->write_bytes;
         out->add_rate = out->fetch_rate = out->store_rate = timing->assumed_bandwidth;
         out->seconds = timing->elapsed_s + both / timing->assumed_bandwidth;
+        return PHEMA_OK;
+    }
+    if (!timing->measures && out->read_bytes + out->write_bytes < PHEMA_LEAST_MEASURED_BYTES) {
+        out->add_rate = out->fetch_rate = out->store_rate = out->seconds = (double)NAN;
         return PHEMA_OK;
     }
     struct rates rates;
