@@ -44,6 +44,7 @@ struct phema_solve_options {
     enum phema_solver solver;
     const struct phema_factorer *factorer; /* of PHEMA_SOLVER_DEVICE */
     bool keeps_sum; /* profile metric: no division by the sum (eq. 151 without the last step) */
+    bool finds_condition; /* of each solution; it takes as long as the weights */
 };
 
 /* How the parameters of one training move, in units of the mean square of a parameter: a random
@@ -154,7 +155,8 @@ struct phema_solution {
     double profile_error; /* sqrt(int (p - target)^2 / int target^2); NaN if undefined */
     double walk_error;    /* the same of the cumulative profiles; NaN with a known motion, unless
                            * walk is the metric */
-    double condition;     /* of the Gram matrix with its ridge, in the 2-norm; inf: singular */
+    double condition;     /* of the Gram matrix with its ridge, in the 2-norm; inf: singular; NaN:
+                           * not found */
     double ridge;         /* lambda used, 0 for none */
     const char *solver;   /* "quad", "lapack" or the name of the factorer */
     struct phema_prediction predicted;

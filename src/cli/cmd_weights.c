@@ -61,6 +61,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (status)
         return status;
     options.series.needs_no_tensors = true;
+    options.solve.finds_condition = args->common.style.is_json;
     struct phema_plan *plan = NULL;
     status = watch_make_plan(&plan, &args->common.style, &options, err);
     if (status)

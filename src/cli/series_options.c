@@ -289,6 +289,7 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
             "weights are used as given; --metric, --schedule, --ridge and --solver are "
             "about solving for them");
     out->solve.factorer = phema_gpu_factorer();
+    out->solve.finds_condition = common->style.is_json && out->n_rules; /* their JSON has it */
     enum phema_status status = read_ridge(&out->solve, values->ridge, err);
     if (status)
         return status;

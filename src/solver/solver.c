@@ -123,7 +123,9 @@ static enum phema_status solve_target(struct phema_solution *solution, struct ph
     status = phema_system_solve(system, solution->weights, target, sum, err);
     if (status)
         return status;
-    status = phema_system_condition(&solution->condition, system, err);
+    solution->condition = PHEMA_UNKNOWN;
+    if (options->finds_condition)
+        status = phema_system_condition(&solution->condition, system, err);
     if (status)
         return status;
     solution->solver = phema_system_solver(system);
@@ -197,6 +199,9 @@ static enum phema_status solve_system(void *context, size_t index, struct phema_
                       : compare_with_paper(solving->paper, NULL, solving->problem, err);
 }
 
+/* Steps of a millisecond and more. */
+#define MANY_STEPS ((size_t)1 << 20)
+
 static enum phema_status solve_problem(struct phema_solution *solutions,
                                        const struct problem *problem, struct phema_error *err)
 {
@@ -215,8 +220,10 @@ static enum phema_status solve_problem(struct phema_solution *solutions,
     if (!solving.paper)
         return fail_memory(problem, err);
     bool is_on_device = problem->options->solver == PHEMA_SOLVER_DEVICE; /* one at a time */
-    status = phema_parallel_try(2, is_on_device ? 1 : phema_threads_for(problem->given->n),
-                                solve_system, &solving, err);
+    /* n^2 steps for each target */
+    bool has_many = problem->given->n * problem->given->n >= MANY_STEPS / (m + 1);
+    unsigned n_threads = has_many ? phema_parallel_threads() : phema_threads_for(problem->given->n);
+    status = phema_parallel_try(2, is_on_device ? 1 : n_threads, solve_system, &solving, err);
     for (size_t k = 0; !status && k < m; k++)
         solutions[k].predicted.paper_weights = solving.paper[k];
     free(solving.paper);

@@ -179,8 +179,10 @@ static void solve_case(const struct golden *golden, struct phema_solution *solut
                        enum phema_metric metric, bool keeps_sum)
 {
     struct phema_error err = {0};
-    struct phema_solve_options options = {
-        .metric = metric, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = keeps_sum};
+    struct phema_solve_options options = {.finds_condition = true,
+                                          .metric = metric,
+                                          .ridge = PHEMA_RIDGE_NONE,
+                                          .keeps_sum = keeps_sum};
     assert_ok(solve_profiles(solution, golden->snapshots, NULL, golden->n, &golden->target, 1, 0,
                              &options, &err),
               &err);

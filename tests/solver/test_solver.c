@@ -78,7 +78,8 @@ static void lapack_agrees_where_float64_does(void **state)
     (void)state;
     struct phema_profile *snapshots = edm2_snapshots(16, 1e6, 1);
     for (int metric = PHEMA_METRIC_WALK; metric <= PHEMA_METRIC_PROFILE; metric++) {
-        struct phema_solve_options options = {.metric = (enum phema_metric)metric};
+        struct phema_solve_options options = {.metric = (enum phema_metric)metric,
+                                              .finds_condition = true};
         struct phema_solution quad = solve_one(snapshots, NULL, 32, target_of(0.2, 1e6), options);
         options.solver = PHEMA_SOLVER_LAPACK;
         struct phema_solution lapack = solve_one(snapshots, NULL, 32, target_of(0.2, 1e6), options);
@@ -144,7 +145,8 @@ static void factors_of_a_factorer_reach_quad(void **state)
     static const struct phema_factorer elsewhere = {"elsewhere", factor_elsewhere};
     struct phema_profile *snapshots = edm2_snapshots(16, 1e6, 1);
     for (int metric = PHEMA_METRIC_WALK; metric <= PHEMA_METRIC_PROFILE; metric++) {
-        struct phema_solve_options options = {.metric = (enum phema_metric)metric};
+        struct phema_solve_options options = {.metric = (enum phema_metric)metric,
+                                              .finds_condition = true};
         struct phema_solution quad = solve_one(snapshots, NULL, 32, target_of(0.2, 1e6), options);
         options.solver = PHEMA_SOLVER_DEVICE;
         options.factorer = &elsewhere;
