@@ -301,7 +301,9 @@ def formats(bench):
         if "zst" in label:
             del commands["read+write"]
         warm(bench.data.files(usual))
-        row(bench, table, label, name, commands)
+        times = row(bench, table, label, name, commands)
+        if "zst" in label:
+            bench.ratios["%s / zstd -dc" % label] = (times.ratio("synth", "read"), 0.6)
         if name != usual and label != ".pt to .pt" and "zst" not in label:
             bench.data.drop(name)
     frames, one = (bench.data.compressed(usual, with_table) for with_table in (True, False))

@@ -10,8 +10,8 @@
 
 #include "format.h"
 
-/* Small, so that a truncated file is noticed soon and pages that were read can be released. */
-#define FEED_BYTES ((size_t)64 << 10)
+/* Several blocks: libzstd reads one that is there as a whole where it lies, and copies a part. */
+#define FEED_BYTES ((size_t)1 << 20)
 
 #define SKIP_BYTES ((size_t)64 << 10)
 
