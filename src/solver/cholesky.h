@@ -37,8 +37,7 @@ void phema_cholesky_invert(const struct phema_cholesky *cholesky, phema_quad *x,
                            phema_fixed *scratch);
 
 /* lapack.c: Cholesky in float64 by OpenBLAS, which the first call loads. Lower factors, row-major;
- * upper parts are ignored. In place, by one thread; safe from any thread, and one factorises at a
- * time. No entry may be NaN.
+ * upper parts are ignored. In place, by one thread; safe from any thread. No entry may be NaN.
  * PHEMA_NO            a pivot is not positive; no message
  * PHEMA_ERR_RESOURCE  OpenBLAS cannot be loaded or lacks memory; the matrix is unchanged */
 PHEMA_FALLIBLE phema_lapack_factor(double *lower, size_t n, struct phema_error *err);

@@ -111,13 +111,22 @@ static void coherent_line(const struct phema_coherent *coherent, size_t i, size_
         coherent->faded[family] - coherent->both[pair] - at_end * coherent->onward_faded[family];
 }
 
-/* Adds to the products what is not in lines: from the end of the earlier member on, its velocity
- * carries on until the later one ends. All members have been read. */
-static void coherent_finish(const struct phema_coherent *coherent, struct phema_products *products)
+struct finishing {
+    const struct phema_coherent *coherent;
+    struct phema_products *products;
+};
+
+/* Of members [block ROWS, (block + 1) ROWS) with all later ones. */
+#define ROWS ((size_t)16)
+
+static void finish_rows(void *context, size_t block)
 {
+    const struct finishing *finishing = context;
+    const struct phema_coherent *coherent = finishing->coherent;
+    struct phema_products *products = finishing->products;
     const struct phema_profile_set *set = coherent->set;
     size_t n_members = set->n + set->n_parts;
-    for (size_t at = 0; at < n_members; at++) {
+    for (size_t at = block * ROWS; at < n_members && at < (block + 1) * ROWS; at++) {
         size_t i = set->by_time[at];
         for (size_t later = at; later < n_members; later++) {
             size_t j = set->by_time[later];
@@ -128,6 +137,17 @@ static void coherent_finish(const struct phema_coherent *coherent, struct phema_
             phema_product_add(products, set, i, j, product);
         }
     }
+}
+
+/* Adds to the products what is not in lines: from the end of the earlier member on, its velocity
+ * carries on until the later one ends. All members have been read. Several parts
+ * of one target, which is not plain then, are added to one product. */
+static void coherent_finish(const struct phema_coherent *coherent, struct phema_products *products)
+{
+    const struct phema_profile_set *set = coherent->set;
+    struct finishing finishing = {coherent, products};
+    phema_parallel((set->n + set->n_parts + ROWS - 1) / ROWS,
+                   set->is_plain ? phema_threads_for(set->n) : 1, finish_rows, &finishing);
 }
 
 /* ---- Profiles of any shape ---- */

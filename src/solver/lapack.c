@@ -43,7 +43,9 @@ static struct {
     void (*set_threads)(int n);
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-#ifdef PHEMA_OPENBLAS_LINKED /* the serial archive: it has no threads */
+#ifdef PHEMA_OPENBLAS_LINKED /* the serial archive: it has no threads, and may have no locks */
+
+#define IS_REENTRANT false
 
 extern void dpotrf_ DPOTRF_PARAMETERS;
 
@@ -56,7 +58,8 @@ static enum phema_status load(struct phema_error *err)
 
 #else
 
-#define FILE_NAME "libopenblas.so.0"
+#define IS_REENTRANT true
+#define FILE_NAME    "libopenblas.so.0"
 
 static enum phema_status load_functions(struct phema_error *err)
 {
@@ -109,17 +112,19 @@ static enum phema_status find_room(struct phema_error *err)
                       phema_size_format(&shown, bytes), phema_setting_equals(PHEMA_SET_SOLVER));
 }
 
-static enum phema_status factor_alone(double *lower, size_t n, struct phema_error *err)
+static enum phema_status load_once(struct phema_error *err)
 {
-    if (!blas.is_ready) {
-        enum phema_status status = find_room(err);
-        if (status)
-            return status;
+    if (blas.is_ready)
+        return PHEMA_OK;
+    enum phema_status status = find_room(err);
+    if (!status)
         status = load(err);
-        if (status)
-            return status;
-        blas.is_ready = true;
-    }
+    blas.is_ready = !status;
+    return status;
+}
+
+static enum phema_status factor(double *lower, size_t n)
+{
     bool has_openmp = blas.get_threads && blas.set_threads;
     int order = (int)n, info = 0, n_threads = has_openmp ? blas.get_threads() : 1;
     if (has_openmp)
@@ -134,7 +139,9 @@ static enum phema_status factor_alone(double *lower, size_t n, struct phema_erro
 PHEMA_FALLIBLE phema_lapack_factor(double *lower, size_t n, struct phema_error *err)
 {
     (void)pthread_mutex_lock(&blas.lock);
-    enum phema_status status = factor_alone(lower, n, err);
+    enum phema_status status = load_once(err);
+    if (!status && !IS_REENTRANT)
+        status = factor(lower, n);
     (void)pthread_mutex_unlock(&blas.lock);
-    return status;
+    return !status && IS_REENTRANT ? factor(lower, n) : status;
 }
