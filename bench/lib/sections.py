@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 
-from lib.measure import Command, Failed, cool, interleave, is_cached, warm, watch
+from lib.measure import Command, Failed, cool, interleave, is_cached, run_once, warm, watch
 from lib.tables import Table, shown_bytes, shown_seconds
 
 COLUMNS = ["snapshots", "synth [s]", "input [GB/s]", "minimal [s]", "`cat` [s]", "`cat` + write [s]",
@@ -400,6 +400,61 @@ def startup(bench):
     bench.ratios["--version [ms]"] = (1e3 * times.median("--version"), 5)
 
 
+def waits(bench):
+    """Everyday commands, each in turn with the least that a machine has to do for it."""
+    usual, many, few, on = bench.data.usual(), bench.data.many(), bench.data.few_bytes(), bench.in_memory
+    packed = bench.data.compressed(usual, True)
+    average = bench.data.path("out/average.safetensors")
+    bench.data.run(on.program, "synth", "--quiet", "--force", "--sigma-rel", "0.1", bench.data.path(usual), average)
+    first = Command(["head", "-c", "65536", bench.data.files(usual)[0]])
+    table = Table("Who waits for what", ["command", "[s]", "beside", "[s]", "ratio"],
+                  "Files in the page cache, outputs on tmpfs.")
+    for label, command, beside, least in (
+            ("inspect of a file of 100 MB", on.inspect(bench.data.files(usual)[0]), "its first 64 KiB", first),
+            ("plan of " + few, on.verb("plan", few), "`head` of each", on.heads(few)),
+            ("weights of " + usual, on.verb("weights", usual), "`head` of each", on.heads(usual)),
+            ("synth of " + usual, on.synth(usual), "`cat`", on.read(usual)),
+            ("the same, 25 targets", on.synth(usual, 25), "writing alone", on.write(usual, 25)),
+            ("the same from .zst", on.synth(packed), "`zstd -dc`", on.decompress(packed)),
+            ("verify of the average", Command([on.program, "verify", "--quiet", average]), "`cat`", on.read(usual)),
+            ("inspect of 1000 x 1000 tensors", on.inspect(bench.data.path(many)), "`cat`", on.read(many)),
+            ("weights of them", on.verb("weights", many), "`cat`", on.read(many)),
+            ("synth of them", on.synth(many), "`cat`", on.read(many))):
+        warm(bench.data.files(many if "1000" in label or "them" in label else packed if "zst" in label else usual))
+        times = interleave({"ours": command, "least": least}, bench.n_runs)
+        table.row(label, shown_seconds(times, "ours"), beside, shown_seconds(times, "least"),
+                  "%.2f" % times.ratio("ours", "least"))
+
+
+EVALUATE = """#!/bin/sh
+sleep 1
+echo "$1" | sed -E 's/newest/1/; s/.*-([0-9.]+)\\.safetensors/\\1/' | awk '{ print log($1 / 0.123) ^ 2 }'
+"""
+
+
+def search(bench):
+    """A search whose command takes a second."""
+    name, on = bench.data.usual(), bench.on_disk
+    table = Table("Search (%s)" % name, ["scores", "passes", "search [s]", "its commands [s]", "search / commands"],
+                  "The command sleeps for a second, then scores a candidate by its width. Files in the page cache.")
+    script, out = bench.data.path("out/evaluate"), bench.data.path("out/search/")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(EVALUATE)
+    os.chmod(script, 0o755)
+    warm(bench.data.files(name))
+    command = Command([on.program, "search", "--quiet", "--json", "--sigma-rel", "0.05:0.25",
+                       "--exec", script + " {}", bench.data.path(name), out])
+    runs = []
+    for _ in range(min(bench.n_runs, 3)):
+        shutil.rmtree(out, ignore_errors=True)
+        runs.append(run_once(command.argv))
+    found = [(run.seconds, sum(score["seconds"] for score in run.json["scores"])) for run in runs]
+    ratio = statistics.median(seconds / commands for seconds, commands in found)
+    table.row(len(runs[0].json["scores"]), runs[0].json["passes"], "%.2f" % statistics.median(f[0] for f in found),
+              "%.2f" % statistics.median(f[1] for f in found), "%.2f" % ratio)
+    bench.ratios["search / its commands of a second"] = (ratio, 1.05)
+
+
 def python(bench):
     """Averages in memory, in one process of Python beside files on tmpfs and a loop of torch."""
     name = bench.data.delayed()
@@ -431,6 +486,6 @@ def python(bench):
         bench.ratios["Python, %s in memory: MiB beyond the tensors" % count] = (found["beyond"] / 1048576, 32)
 
 
-SECTIONS = {"dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
+SECTIONS = {"waits": waits, "dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
             "latency": latency, "warm": warm_files, "write": write, "distributed": distributed, "processes": processes, "small": small, "formats": formats,
-            "many": many, "python": python, "memory": memory, "startup": startup}
+            "many": many, "search": search, "python": python, "memory": memory, "startup": startup}

@@ -8,6 +8,7 @@
 
 struct searching;
 struct candidate;
+struct search_ahead;
 
 /* Members of heard may be NULL; context is that of heard. */
 struct search_listener {
@@ -69,6 +70,8 @@ struct searching {
     struct candidate *scored;            /* [n_scored] candidates of this run */
     size_t n_scored;
     bool has_said_changed;
+    struct search_ahead *ahead; /* the pass that is made while a command runs; NULL: none */
+    double pass_s, command_s;   /* of the last pass that was made alone, and of the last command */
     struct comparison compared; /* at the end */
     struct phema_arena arena;
 };

@@ -243,12 +243,13 @@ PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *ser
 /* Sets the targets as options would: widths or lines, then the newest snapshot, all at one time. */
 static enum phema_status set_targets(struct search_pass *pass, struct searching *searching,
                                      const struct phema_search_point *points, size_t n,
-                                     struct phema_error *err)
+                                     const _Atomic bool *is_unwanted, struct phema_error *err)
 {
     const char *line = searching->options->line;
     struct phema_name_buffer lambda;
     bool has_newest = false;
-    *pass = (struct search_pass){.request = searching->options->request};
+    *pass =
+        (struct search_pass){.request = searching->options->request, .is_unwanted = is_unwanted};
     pass->request.outputs.out = searching->options->out;
     struct phema_plan_options *options = &pass->request.plan;
     for (size_t i = 0; i < n; i++) {
@@ -272,12 +273,18 @@ static enum phema_status set_targets(struct search_pass *pass, struct searching 
     return searching->arena.is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
 
+static const struct phema_listener *heard_by(const struct searching *searching,
+                                             const struct search_pass *pass)
+{
+    return pass->is_unwanted ? &phema_nobody : searching->passes;
+}
+
 static enum phema_status plan(const struct searching *searching, struct search_pass *pass,
                               struct phema_error *err)
 {
     char digest[PHEMA_DIGEST];
     enum phema_status status =
-        phema_prepare_plan(&pass->prepared, &pass->request, NULL, searching->passes, err);
+        phema_prepare_plan(&pass->prepared, &pass->request, NULL, heard_by(searching, pass), err);
     if (status || !pass->prepared.plan) /* there is one, which clang's analyser cannot see */
         return status;
     struct phema_series *series = pass->prepared.plan->series;
@@ -294,7 +301,7 @@ PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass 
                                 const struct phema_search_point *points, size_t n,
                                 struct phema_error *err)
 {
-    enum phema_status status = set_targets(pass, searching, points, n, err);
+    enum phema_status status = set_targets(pass, searching, points, n, NULL, err);
     return status ? status : plan(searching, pass, err);
 }
 
@@ -303,7 +310,7 @@ static enum phema_status name_outputs(const struct searching *searching, struct 
 {
     struct phema_prepared *prepared = &pass->prepared;
     enum phema_status status = phema_prepare_outputs(
-        prepared, &pass->request, searching->options->out, searching->passes, err);
+        prepared, &pass->request, searching->options->out, heard_by(searching, pass), err);
     bool is_alone = !status && phema_output_traits(&prepared->outputs)->is_directory &&
                     prepared->outputs.m == 1 && !strchr(searching->options->out, '{');
     if (!is_alone)
@@ -314,7 +321,8 @@ static enum phema_status name_outputs(const struct searching *searching, struct 
     prepared->outputs = (struct phema_outputs){0};
     status = phema_strbuf_check(&out, err);
     if (!status)
-        status = phema_prepare_outputs(prepared, &pass->request, out.data, searching->passes, err);
+        status = phema_prepare_outputs(prepared, &pass->request, out.data,
+                                       heard_by(searching, pass), err);
     phema_strbuf_clear(&out);
     return status;
 }
@@ -348,25 +356,51 @@ static enum phema_status set_candidate(struct candidate *candidate, struct searc
     return list_files(candidate, &prepared->outputs, j, err);
 }
 
+static void report_nothing(void *context, const struct phema_progress *progress)
+{
+    (void)context;
+    (void)progress;
+}
+
+static bool is_unwanted(void *context)
+{
+    return atomic_load(((const struct search_pass *)context)->is_unwanted);
+}
+
 static enum phema_status synthesise(struct searching *searching, struct search_pass *pass,
                                     struct phema_error *err)
 {
     const struct search_listener *listener = searching->listener;
     struct phema_prepared *prepared = &pass->prepared;
     enum phema_status status =
-        phema_outputs_skip_existing(prepared, &pass->request, searching->passes, err);
+        phema_outputs_skip_existing(prepared, &pass->request, heard_by(searching, pass), err);
     if (status || prepared->outputs.m == 0)
         return status;
-    struct phema_synth_result result = {0};
-    listener->passing(listener->heard.context, searching, pass->n,
-                      phema_journal_has_score(searching->journal, pass->candidates[0].at));
-    listener_begin(&listener->heard, PHEMA_KEEPS_NOTHING, &prepared->options);
-    status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
-    listener_end(&listener->heard, &prepared->options);
-    if (!status)
-        listener->synthesised(listener->heard.context, prepared->plan->series, &result);
-    searching->n_passes += !status;
+    if (pass->is_unwanted) {
+        prepared->options.report = report_nothing; /* is_stopped is asked after a report */
+        prepared->options.is_stopped = is_unwanted;
+        prepared->options.context = pass;
+    } else {
+        listener->passing(listener->heard.context, searching, pass->n,
+                          phema_journal_has_score(searching->journal, pass->candidates[0].at));
+        listener_begin(&listener->heard, PHEMA_KEEPS_NOTHING, &prepared->options);
+    }
+    status =
+        phema_synth_run(&pass->result, prepared->plan, &prepared->outputs, &prepared->options, err);
+    if (!pass->is_unwanted)
+        listener_end(&listener->heard, &prepared->options);
+    pass->has_run = !status;
     return status;
+}
+
+void search_pass_tell(struct searching *searching, struct search_pass *pass)
+{
+    const struct search_listener *listener = searching->listener;
+    if (pass->has_run)
+        listener->synthesised(listener->heard.context, pass->prepared.plan->series, &pass->result);
+    searching->n_passes += pass->has_run;
+    phema_prepared_clear(&pass->prepared);
+    pass->prepared = (struct phema_prepared){.plan = NULL};
 }
 
 static enum phema_status make(struct searching *searching, struct search_pass *pass,
@@ -394,13 +428,14 @@ static enum phema_status make(struct searching *searching, struct search_pass *p
 
 PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
                                 const struct phema_search_point *points, size_t n,
-                                struct phema_error *err)
+                                const _Atomic bool *is_unwanted, struct phema_error *err)
 {
-    enum phema_status status = set_targets(pass, searching, points, n, err);
+    enum phema_status status = set_targets(pass, searching, points, n, is_unwanted, err);
     pass->candidates = calloc(n, sizeof(*pass->candidates));
     if (!status)
         status = pass->candidates ? make(searching, pass, err) : phema_fail_memory(err);
-    phema_prepared_clear(&pass->prepared);
+    if (!is_unwanted)
+        search_pass_tell(searching, pass);
     return status;
 }
 
@@ -408,7 +443,7 @@ PHEMA_FALLIBLE search_make_again(struct searching *searching, struct candidate *
                                  struct phema_error *err)
 {
     struct search_pass pass;
-    enum phema_status status = search_pass_make(searching, &pass, &candidate->at, 1, err);
+    enum phema_status status = search_pass_make(searching, &pass, &candidate->at, 1, NULL, err);
     if (!status) {
         struct candidate made = pass.candidates[0];
         pass.candidates[0] = *candidate;
@@ -430,4 +465,5 @@ void search_pass_end(const struct searching *searching, struct search_pass *pass
         candidate_clear(candidate);
     }
     free(pass->candidates);
+    phema_prepared_clear(&pass->prepared);
 }

@@ -3,6 +3,7 @@
 #ifndef OPS_SEARCH_CANDIDATES_H
 #define OPS_SEARCH_CANDIDATES_H
 
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "phema/searching.h"
@@ -26,7 +27,12 @@ struct candidate {
 struct search_pass {
     struct candidate *candidates; /* [n] */
     size_t n, n_scored;
-    struct phema_prepared prepared; /* while candidates are made */
+    /* Of a pass that is made while a command runs, of which nobody hears before search_pass_tell:
+     * true ends it. NULL: of others. */
+    const _Atomic bool *is_unwanted;
+    bool has_run; /* some candidates did not exist, and were made */
+    struct phema_synth_result result;
+    struct phema_prepared prepared; /* until search_pass_tell */
     struct phema_request request;
     double widths[PHEMA_SEARCH_MOST_BATCH], time; /* what the request points to */
     const char *profiles[PHEMA_SEARCH_MOST_BATCH];
@@ -44,10 +50,13 @@ PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass 
                                 const struct phema_search_point *points, size_t n,
                                 struct phema_error *err);
 
-/* Makes the candidates of n points of one time. Call search_pass_end also after a failure. */
+/* Makes the candidates of n points of one time. Call search_pass_end also after a failure.
+ *   is_unwanted  of a pass that is made ahead, or NULL; search_pass_tell follows where it is wanted */
 PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
                                 const struct phema_search_point *points, size_t n,
-                                struct phema_error *err);
+                                const _Atomic bool *is_unwanted, struct phema_error *err);
+/* Counts the pass, and tells what was found in it. */
+void search_pass_tell(struct searching *searching, struct search_pass *pass);
 /* Removes candidates without a score that this search has made. */
 void search_pass_end(const struct searching *searching, struct search_pass *pass);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* search_run.c - a search: identify the snapshots, open the journal; then the loop: choose points,
  * make candidates, score them. */
-#include "search_candidates.h"
+#include "search_ahead.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "listener.h"
+#include "phema/clock.h"
 #include "phema/setting.h"
 
 /* ---- The snapshots ---- */
@@ -260,13 +261,19 @@ static enum phema_status remove_changed(struct searching *searching,
     return PHEMA_OK;
 }
 
-static enum phema_status evaluate(struct searching *searching, struct candidate *candidate,
-                                  struct phema_error *err)
+static enum phema_status evaluate(struct searching *searching, const struct search_pass *pass,
+                                  struct candidate *candidate, struct phema_error *err)
 {
     struct phema_search_score score = {.at = candidate->at,
                                        .predicted_error = candidate->predicted_error};
     searching->scored_at = candidate->at;
+    if (!searching->ahead)
+        search_ahead_begin(searching, pass);
     enum phema_status status = run_command(&score, searching, candidate->path, err);
+    if (status)
+        search_ahead_drop(searching);
+    search_ahead_wait(searching);
+    searching->command_s = score.seconds;
     if (!status)
         status = phema_journal_add(searching->journal, &score, err);
     if (status)
@@ -308,7 +315,7 @@ static enum phema_status evaluate_next(struct searching *searching, struct searc
     if (!status && candidate_is_changed(candidate))
         status = search_make_again(searching, candidate, err);
     if (!status)
-        status = evaluate(searching, candidate, err);
+        status = evaluate(searching, pass, candidate, err);
     if (status)
         return status;
     pass->n_scored++;
@@ -320,7 +327,13 @@ static enum phema_status pass_through(struct searching *searching,
                                       struct phema_error *err)
 {
     struct search_pass pass;
-    enum phema_status status = search_pass_make(searching, &pass, points, n, err);
+    bool is_made = false;
+    double start_s = phema_clock_s();
+    enum phema_status status = search_ahead_take(&is_made, searching, &pass, points, n, err);
+    if (!status && !is_made) {
+        status = search_pass_make(searching, &pass, points, n, NULL, err);
+        searching->pass_s = phema_clock_s() - start_s;
+    }
     while (!status && pass.n_scored < pass.n)
         status = evaluate_next(searching, &pass, err);
     search_pass_end(searching, &pass);
@@ -371,7 +384,7 @@ static enum phema_status keep_best(struct searching *searching, struct phema_err
     if (!is_wanted)
         return PHEMA_OK;
     struct search_pass pass;
-    enum phema_status status = search_pass_make(searching, &pass, &at, 1, err);
+    enum phema_status status = search_pass_make(searching, &pass, &at, 1, NULL, err);
     pass.n_scored = status ? 0 : pass.n;
     if (!status) {
         set_best(searching, &pass.candidates[0]);
@@ -390,7 +403,8 @@ static size_t find_pending(const struct searching *searching, struct phema_searc
     const struct phema_search_made *made = phema_journal_made(searching->journal, &n_made);
     for (size_t i = 0; i < n_made && n < most; i++) {
         bool is_wanted = phema_search_includes(&searching->search, made[i].at) &&
-                         !phema_journal_has_score(searching->journal, made[i].at);
+                         !phema_journal_has_score(searching->journal, made[i].at) &&
+                         !search_ahead_has(searching, made[i].at);
         for (size_t k = 0; k < n && is_wanted; k++)
             is_wanted = !phema_search_point_equals(out[k], made[i].at);
         struct phema_strbuf path = {0};
@@ -425,6 +439,7 @@ static enum phema_status score_all(struct searching *searching, struct phema_err
     search_tidy(searching, false);
     for (size_t n; !status && (n = find_points(searching, points)) > 0;)
         status = pass_through(searching, points, n, err);
+    search_ahead_drop(searching);
     if (!status)
         status = restore_scored(searching, err);
     if (!status)
