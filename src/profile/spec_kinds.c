@@ -117,7 +117,7 @@ static const char *find_example(const char *text)
     } examples[] = {{"wsm-linear", "wsm-linear:4"},
                     {"wsm-minus", "wsm-minus-sqrt:4"},
                     {"wsm|merge", "wsm-cosine:4"},
-                    {"sma|mean|uniform", "sma:4"},
+                    {"sma|mean|uniform|average|avg|swa|soup", "sma:4"},
                     {"wma", "wma:4"},
                     {"decay|diffusers|beta", "ema:decay=0.9999"},
                     {"sigma|power|karras", "power:sigma=0.1"},
@@ -140,10 +140,17 @@ static const char *find_example(const char *text)
 /* The same text with a part in other words, where that is a usual slip. */
 static bool correct_slip(char *out, size_t size, const char *text)
 {
-    static const char *const slips[][2] = {
-        {"ema:0.", "ema:decay=0."},     {"ema:.", "ema:decay=0."},    {"raw-", "raw - "},
-        {"halflife=", "half-life="},    {"half_life=", "half-life="}, {"ema:beta=", "ema:decay="},
-        {"ema:momentum=", "ema:decay="}};
+    static const char *const slips[][2] = {{"ema:0.", "ema:decay=0."},
+                                           {"ema:.", "ema:decay=0."},
+                                           {"raw-", "raw - "},
+                                           {"halflife=", "half-life="},
+                                           {"half_life=", "half-life="},
+                                           {"ema:beta=", "ema:decay="},
+                                           {"ema:momentum=", "ema:decay="},
+                                           {"mean:", "sma:"},
+                                           {"avg:", "sma:"},
+                                           {"average:", "sma:"},
+                                           {"uniform:", "sma:"}};
     for (size_t i = 0; i < ARRAY_LEN(slips); i++) {
         const char *at = strstr(text, slips[i][0]);
         if (at)

@@ -206,12 +206,60 @@ static bool is_decimal_comma(const char *given, const char *value)
            strcmp(comma + 1, value + size + 1) == 0;
 }
 
+/* The numbers of a range up to the value, or from it on, where the message names one on its other
+ * side. false: it names none. */
+static bool write_rest(struct phema_strbuf *out, const char *message, struct cli_reals range,
+                       double value, bool is_dotted)
+{
+    struct phema_name_buffer shown;
+    double step = range.n > 1 ? range.items[1] - range.items[0] : 0;
+    size_t named = 0;
+    while (named < range.n &&
+           (range.items[named] == value ||
+            !find_naming(message, phema_number_format(&shown, range.items[named])).rank))
+        named++;
+    if (named == range.n || !(step > 0))
+        return false;
+    bool is_below = range.items[named] < value;
+    while (range.n && (is_below ? range.items[0] < value : range.items[range.n - 1] > value)) {
+        range.n--;
+        range.items += is_below;
+    }
+    if (range.n == 0)
+        return false;
+    double first = range.items[0], last = range.items[range.n - 1];
+    if (is_dotted)
+        phema_strbuf_printf(out, "%.6g,%.6g,...,%.6g", first, first + step, last);
+    else
+        phema_strbuf_printf(out, "%.6g:%.6g:%.6g", first, last, step);
+    return true;
+}
+
+/* "0.05:0.30:0.05" and "0.05,0.10,...,0.30", of which the message names a number. */
+static bool shorten_range(struct phema_strbuf *out, const char *message, const char *given,
+                          const char *value)
+{
+    struct phema_arena arena = {0};
+    struct phema_error ignored = {0};
+    struct cli_reals range = {0};
+    double bound = 0;
+    bool is_dotted = strstr(given, ",...,"), has_colons = strchr(given, ':');
+    bool is_range = is_dotted != has_colons && !(has_colons && strchr(given, ',')) &&
+                    !phema_number_parse(&bound, value, &ignored) &&
+                    !cli_parse_reals(&range, &arena, given, &ignored) &&
+                    write_rest(out, message, range, bound, is_dotted);
+    phema_arena_clear(&arena);
+    return is_range;
+}
+
 /* "0.05,0.5" with another value in the place of 0.5, which the message names; where the list holds
- * that one already, without 0.5. false: it names none, or the text is a range. */
+ * that one already, without 0.5. false: it names none. */
 static bool replace_item(struct phema_strbuf *out, const char *message, const char *given,
                          const char *value)
 {
     size_t wrong_at = 0;
+    if (shorten_range(out, message, given, value))
+        return !out->is_failed;
     bool is_list = strchr(given, ',') && !strchr(given, ':') && !strstr(given, "...");
     if (!is_list || strpbrk(value, ",:") || is_decimal_comma(given, value) ||
         !find_naming_of_item(&wrong_at, message, given).rank)
