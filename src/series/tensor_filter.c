@@ -116,6 +116,22 @@ enum phema_status tensor_filter_check_read(const struct tensor_filter *filter, b
     return status;
 }
 
+PHEMA_FALLIBLE tensor_filter_is_used(bool *out, const struct tensor_filter *filter,
+                                     struct phema_regex *const *pattern, struct phema_error *err)
+{
+    const struct phema_checkpoint *checkpoint = filter->sets->checkpoint;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t n_unread = 0;
+    const struct phema_unread *unread = phema_checkpoint_unread(checkpoint, &n_unread);
+    enum phema_status status = PHEMA_OK;
+    *out = false;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && !*out && !status; i++)
+        status = match_any(pattern, 1, member_of(filter->sets, &tensors[i]), out, err);
+    for (size_t i = 0; i < n_unread && !*out && !status; i++)
+        status = phema_regex_match(*pattern, unread[i].name, unread[i].name_size, out, err);
+    return status;
+}
+
 bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor_role *role,
                          const struct phema_series_tensor *entry)
 {

@@ -102,8 +102,41 @@ static void note_kinds(struct series_builder *builder)
                         phema_setting_equals(PHEMA_SET_EXCLUDE));
 }
 
+/* patterns: [n] of the expressions of the option */
+static enum phema_status note_unused(struct series_builder *builder,
+                                     struct phema_regex *const *patterns, size_t n,
+                                     const char *const *expressions, enum phema_setting setting,
+                                     struct phema_error *err)
+{
+    const struct phema_series *series = builder->series;
+    struct phema_name_buffer shown, name;
+    for (size_t i = 0; i < n && series->n_tensors; i++) {
+        const struct phema_tensor *first = &series->tensors[0].tensor;
+        bool is_used = false;
+        enum phema_status status =
+            tensor_filter_is_used(&is_used, &builder->filter, &patterns[i], err);
+        if (status)
+            return status;
+        if (!is_used)
+            candidates_note(&builder->candidates,
+                            "%s'%s' matches no tensor; names are like '%s' (inspect lists them)",
+                            phema_setting_equals(setting),
+                            phema_name_escape(&shown, expressions[i], strlen(expressions[i])),
+                            phema_name_escape(&name, first->name, first->name_size));
+    }
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_error *err)
 {
+    const struct phema_series_options *options = builder->options;
+    const struct tensor_filter *filter = &builder->filter;
     note_kinds(builder);
-    return note_without_average(builder, err);
+    enum phema_status status = note_without_average(builder, err);
+    if (!status)
+        status = note_unused(builder, filter->includes, filter->n_includes, options->includes,
+                             PHEMA_SET_INCLUDE, err);
+    return status ? status
+                  : note_unused(builder, filter->excludes, filter->n_excludes, options->excludes,
+                                PHEMA_SET_EXCLUDE, err);
 }

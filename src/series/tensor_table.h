@@ -38,6 +38,12 @@ struct tensor_role {
 PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_filter *filter,
                                   const struct phema_tensor *tensor, struct phema_error *err);
 
+/* Whether the expression matches the name of a tensor of the current file, or of a place whose
+ * tensors are not read.
+ * PHEMA_ERR_USAGE  as tensor_filter_role */
+PHEMA_FALLIBLE tensor_filter_is_used(bool *out, const struct tensor_filter *filter,
+                                     struct phema_regex *const *pattern, struct phema_error *err);
+
 /* Whether the current snapshot takes an entry of the series from a tensor of this role: tensors that
  * are copied come from the raw parameters beside averages. */
 bool tensor_filter_takes(const struct tensor_filter *filter, const struct tensor_role *role,
