@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "phema/setting.h"
 #include "twins.h"
@@ -227,6 +228,59 @@ static void note_guess(struct candidate_list *candidates, const struct subtree *
                         phema_setting_equals(PHEMA_SET_KEY));
 }
 
+/* Names without dots at the root, each once. */
+#define MOST_ROOTS ((size_t)8)
+
+/* n: of roots [MOST_ROOTS]; false: there are more, or tensors without a root. */
+static bool list_roots(struct phema_span *roots, size_t *n,
+                       const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    *n = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const char *dot = memchr(tensors[i].name, '.', tensors[i].name_size);
+        if (!dot)
+            return false;
+        size_t size = (size_t)(dot - tensors[i].name), k = 0;
+        while (k < *n && phema_bytes_compare(roots[k].data, roots[k].size, tensors[i].name, size))
+            k++;
+        if (k == MOST_ROOTS)
+            return false;
+        roots[k] = (struct phema_span){(const uint8_t *)tensors[i].name, size};
+        *n += k == *n;
+    }
+    return true;
+}
+
+/* Names the subtrees that are there, and suggests the one whose letters differ in case alone. */
+static enum phema_status fail_absent(const char *key, const struct phema_checkpoint *checkpoint,
+                                     struct phema_error *err)
+{
+    struct phema_span roots[MOST_ROOTS];
+    struct phema_name_buffer shown;
+    struct phema_strbuf names = {0};
+    char meant[64] = "";
+    size_t n = 0;
+    bool is_short = list_roots(roots, &n, checkpoint);
+    for (size_t k = 0; k < n && is_short; k++) {
+        const char *root = (const char *)roots[k].data;
+        phema_strbuf_printf(&names, "%s'%s'", k ? ", " : "; it has ",
+                            phema_name_escape(&shown, root, roots[k].size));
+        if (roots[k].size < sizeof(meant) && strncasecmp(root, key, roots[k].size) == 0 &&
+            !key[roots[k].size + (key[roots[k].size] == '.')])
+            (void)snprintf(meant, sizeof(meant), "%.*s", (int)roots[k].size, root);
+    }
+    enum phema_status status = phema_strbuf_check(&names, err);
+    if (!status)
+        status = phema_suggest(err,
+                               phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'%s",
+                                          phema_name_escape(&shown, key, strlen(key)),
+                                          names.data ? names.data : ""),
+                               PHEMA_SET_KEY, meant);
+    phema_strbuf_clear(&names);
+    return status;
+}
+
 PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candidates,
                               const char *asked, const struct phema_checkpoint *checkpoint,
                               struct phema_error *err)
@@ -235,12 +289,8 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
     *out = (struct subtree){.key = is_all ? "" : asked ? asked : guess_key(candidates, checkpoint)};
     if (!out->key)
         return phema_fail_memory(err);
-    struct phema_name_buffer shown;
     if (*out->key && !subtree_exists(checkpoint, out->key))
-        return phema_suggest(err,
-                             phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'",
-                                        phema_name_escape(&shown, out->key, strlen(out->key))),
-                             PHEMA_SET_KEY, "");
+        return fail_absent(out->key, checkpoint, err);
     out->keeps_module = candidates->n == 1;
     out->leaves_out_optimizer = !asked && !*out->key;
     if (!asked && is_model_key(out->key))
