@@ -33,6 +33,13 @@ bool phema_path_is_url(const char *path)
     return size > 0 && strncmp(path + size, "://", 3) == 0;
 }
 
+/* "user@host:path", as scp has it */
+static bool is_on_host(const char *path)
+{
+    size_t size = strcspn(path, ":/");
+    return size > 1 && path[size] == ':' && !phema_path_is_url(path);
+}
+
 const char *phema_path_reason(const char *path, int number)
 {
     static const char *const reasons[][2] = {
@@ -46,7 +53,13 @@ const char *phema_path_reason(const char *path, int number)
         {"gs://",
          "URLs are not read; download it first, for example with 'gcloud storage cp', with "
          "-r for a directory"}};
-    if (number != ENOENT || !phema_path_is_url(path))
+    if (number != ENOENT)
+        return strerror(number);
+    if (strncmp(path, "~/", 2) == 0)
+        return "No such file or directory; a shell expands ~ outside of quotes only";
+    if (is_on_host(path))
+        return "No such file or directory; copy files of another machine here, or mount them";
+    if (!phema_path_is_url(path))
         return strerror(number);
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (strncmp(path, reasons[i][0], strlen(reasons[i][0])) == 0)

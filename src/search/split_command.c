@@ -134,10 +134,12 @@ static enum phema_status append_word(struct splitting *splitting, const char **a
         }
     }
     if (wants_shell(start, (size_t)(next - start)))
-        return phema_fail(
-            err, PHEMA_ERR_USAGE,
-            "'%.*s' is for a shell, and the command runs without one; %s gives it to sh",
-            (int)(next - start), start, phema_setting_name(PHEMA_SET_SHELL));
+        return phema_suggest(
+            err,
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "'%.*s' is for a shell, and the command runs without one; %s gives it to sh",
+                       (int)(next - start), start, phema_setting_name(PHEMA_SET_SHELL)),
+            PHEMA_SET_SHELL, NULL);
     *at = next;
     return end_word(splitting, word, splitting->n_places > n_places, err);
 }

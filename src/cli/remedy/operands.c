@@ -162,6 +162,18 @@ static bool suggest_below(struct phema_error *err, const char *operand)
     return is_below;
 }
 
+/* A similar name may be that of another training. */
+static void ask_whether(struct phema_error *err, const char *path)
+{
+    struct phema_strbuf message = {0};
+    struct phema_name_buffer shown;
+    phema_strbuf_printf(&message, "%s; did you mean '%s'?", err->message,
+                        phema_name_escape(&shown, path, strlen(path)));
+    if (!message.is_failed)
+        (void)phema_fail(err, PHEMA_ERR_FILE, "%s", message.data);
+    phema_strbuf_clear(&message);
+}
+
 void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
 {
     for (struct cli_word word = {0}; cli_next_word(&word, line);) {
@@ -176,7 +188,10 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
         if (!*operand || !strstr(err->message, operand))
             continue;
         bool is_there = phema_path_exists(operand);
-        if (!is_there)
+        const char *home = strncmp(operand, "~/", 2) == 0 ? getenv("HOME") : NULL;
+        if (home)
+            phema_strbuf_printf(&path, "%s%s", home, operand + 1);
+        else if (!is_there)
             write_nearest(&path, operand);
         else if (!strstr(err->message, "; name the one that is meant"))
             continue;
@@ -186,7 +201,10 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
             write_last_checkpoint(&path, operand, strcmp(line->verb->name, "verify") == 0);
         if (!path.data && is_there && strcmp(line->verb->name, "inspect") != 0)
             (void)cli_suggest_command(err, PHEMA_ERR_FILE, "posthoc-ema inspect", operand);
-        if (path.data && !path.is_failed && phema_path_exists(path.data))
+        bool is_found = path.data && !path.is_failed && phema_path_exists(path.data);
+        if (is_found && !is_there && !home)
+            ask_whether(err, path.data);
+        if (is_found)
             cli_suggest_word(err, line, word.at, "%s", path.data);
         phema_strbuf_clear(&path);
         return;
