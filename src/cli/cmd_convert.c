@@ -91,7 +91,9 @@ static enum phema_status translate(double *out, double at, enum unit unit, doubl
     if (unit > TIME && !(at > 0))
         status = cli_fail_option(err, PHEMA_ERR_USAGE, option,
                                  "is %s; --at says at which step of the training",
-                                 unit == BETA ? "that of one step" : "a number of steps");
+                                 unit == BETA    ? "that of one step"
+                                 : unit == DECAY ? "a factor of each step"
+                                                 : "a number of steps");
     else if (unit == BETA && value > 0 && value < 1 && !(at > 1))
         status = cli_fail_option(err, PHEMA_ERR_USAGE, "beta",
                                  "the first step takes the parameters as they are, whatever the "

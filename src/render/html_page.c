@@ -184,7 +184,7 @@ static void write_target(struct phema_strbuf *out, const char *const *columns,
         number(&numbers[1], "%.0e", solution->predicted.profile),
         number(&numbers[2], "%.0e", solution->predicted.rounding),
         number(&numbers[3], "%.2f", solution->norm2),
-        number(&numbers[4], "%.1e", solution->predicted.paper_weights),
+        number(&numbers[4], "%.1e", is_power ? solution->predicted.paper_weights : PHEMA_UNKNOWN),
     };
     html_row(out, columns, cells);
 }

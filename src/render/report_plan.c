@@ -37,6 +37,8 @@ struct shown {
 
 static double value_of(const struct phema_target *target, const struct column *column)
 {
+    if (column == &columns[PAPER] && isnan(target->gamma)) /* the paper has power functions only */
+        return PHEMA_UNKNOWN;
     return *(const double *)(const void *)((const char *)target + column->offset);
 }
 
@@ -110,7 +112,9 @@ static void add_row(struct table *table, const struct shown *shown,
     add_number(table, is_large ? TABLE_ALARM : 0, 1, error);
     table_add(table, TABLE_ALARM, "%s", is_large ? "!" : "");
     for (size_t c = 0; c < ARRAY_LEN(columns); c++)
-        if (shown->has[c])
+        if (shown->has[c] && c == PAPER && isnan(target->gamma))
+            table_add(table, 0, "%s", "");
+        else if (shown->has[c])
             add_number(table, TABLE_DIM, columns[c].decimals, value_of(target, &columns[c]));
 }
 
@@ -177,8 +181,9 @@ static void report_single(const struct phema_plan *plan, const struct phema_targ
                             predicted->rounding, solution->norm2);
     if (is_verbose && !isnan(solution->profile_error))
         phema_strbuf_printf(&text, ", profile error %.1e", solution->profile_error);
-    if (!isnan(predicted->paper_weights) && strcmp(plan->metric, "profile") != 0)
-        phema_strbuf_printf(&text, " (paper's weights: %.1e)", predicted->paper_weights);
+    double paper = value_of(target, &columns[PAPER]);
+    if (!isnan(paper) && strcmp(plan->metric, "profile") != 0)
+        phema_strbuf_printf(&text, " (paper's weights: %.1e)", paper);
     if (!isnan(target->label_predicted_error))
         phema_strbuf_printf(&text, " (by the labels: %.1e)", target->label_predicted_error);
     render_say_text(&text);
@@ -214,8 +219,11 @@ static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_
     double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
     const struct phema_target *worst = report_find_error(plan, 0, false);
     bool matters = worst && written > worst->solution.predicted.total;
-    if (series->n_tensors && written > 1e-7 && (matters || is_verbose))
-        render_say("  the dtype written adds an error of %.1e", written);
+    if (!series->n_tensors || !(written > 1e-7) || !(matters || is_verbose))
+        return;
+    render_say("  output in %s adds an error of %.1e%s",
+               has_dtype ? phema_dtype_name(output_dtype) : "the dtype of the snapshots", written,
+               matters ? "; --dtype f32 avoids it" : "");
 }
 
 static void report_targets(const struct render_style *style, const struct phema_plan *plan,

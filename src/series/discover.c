@@ -322,7 +322,18 @@ static enum phema_status scan_directory(struct candidate_list *candidates, const
     return status;
 }
 
-/* Lines are paths relative to the current directory, as `ls` and `find` print them. */
+/* The path of a line: relative to the current directory, as `ls` and `find` print them, or where
+ * nothing is there, to that of the list. NULL: no memory */
+static char *find_listed(struct phema_arena *arena, const char *list, struct phema_span line)
+{
+    char *path = phema_arena_copy(arena, line.data, line.size);
+    const char *slash = strrchr(list, '/');
+    if (!path || !slash || path[0] == '/' || phema_path_exists(path))
+        return path;
+    char *beside = phema_arena_printf(arena, "%.*s/%s", (int)(slash - list), list, path);
+    return beside && phema_path_exists(beside) ? beside : path;
+}
+
 static enum phema_status scan_list(struct candidate_list *candidates, const char *path,
                                    struct phema_error *err)
 {
@@ -338,8 +349,7 @@ static enum phema_status scan_list(struct candidate_list *candidates, const char
             status = phema_fail(err, PHEMA_ERR_FILE,
                                 "%s: holds a NUL byte; expected one path a line", path);
         else if (line.size)
-            status = add_path(candidates, NULL,
-                              phema_arena_copy(candidates->arena, line.data, line.size), err);
+            status = add_path(candidates, NULL, find_listed(candidates->arena, path, line), err);
     }
     phema_file_close(file);
     return status;
