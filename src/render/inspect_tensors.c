@@ -400,6 +400,27 @@ static void write_scaling(struct phema_strbuf *out, const struct phema_scaling *
     phema_strbuf_puts(out, ")");
 }
 
+/* Of an output of synth the command that made it, in place of all that verify reads. false: the
+ * metadatum is something else. */
+static bool write_provenance(struct phema_strbuf *out, const struct phema_metadata *item)
+{
+    static const char key[] = "posthoc_ema.provenance";
+    const struct phema_span text = {(const uint8_t *)item->value, item->value_size};
+    struct phema_json *root = NULL;
+    struct phema_error ignored = {0};
+    if (!phema_bytes_are(item->key, item->key_size, key) || phema_json_parse(&root, text, &ignored))
+        return false;
+    size_t n = phema_json_length(phema_json_get(root, "snapshots"));
+    const char *command = phema_json_string(phema_json_get(root, "command"), NULL);
+    if (command) {
+        phema_strbuf_printf(out, "  made of %zu snapshot%s by: ", n, n == 1 ? "" : "s");
+        phema_strbuf_puts_escaped(out, command);
+        phema_strbuf_puts(out, "\n");
+    }
+    phema_json_free(root);
+    return command != NULL;
+}
+
 void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary)
 {
@@ -418,6 +439,8 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
                         (unsigned long long)elems, phema_size_format(&size, bytes));
     for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++) {
         const struct phema_metadata *item = &phema_checkpoint_metadata(checkpoint)[i];
+        if (write_provenance(&text, item))
+            continue;
         phema_strbuf_printf(&text, "  %s = ", phema_name_escape(&name, item->key, item->key_size));
         phema_strbuf_printf(&text, "%s\n", phema_name_escape(&name, item->value, item->value_size));
     }
