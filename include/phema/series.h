@@ -147,6 +147,7 @@ struct phema_series {
     size_t n_notes;
     size_t n_warnings; /* the last of them: averages may not be what was asked for */
     struct phema_recognised recognised;
+    struct phema_error *damage; /* the first file that cannot be read; NULL: none was left out */
     /* A profile that neither the files nor the options say; NULL: none was assumed. */
     const char *assumed;      /* as a SPEC */
     const char *trainer;      /* whose default that is */
@@ -225,6 +226,7 @@ struct phema_series_options {
 
     /* needs of the caller */
     bool needs_no_profiles; /* weights come from outside */
+    bool skips_damaged;     /* files that cannot be read are left out: phema_series.damage */
     bool is_alone;          /* snapshots is one checkpoint of any name: inspect */
     bool is_conversion;     /* likewise, with all of its tensors unless key selects some */
     bool keeps_codes;       /* codes and scales of fp8 tensors are tensors of their own */
@@ -236,6 +238,8 @@ struct phema_series_options {
     uint64_t max_ram_bytes; /* of anonymous memory; 0: no limit */
     /* with is_alone: the checkpoint, which outlives the series; NULL: the series opens it */
     struct phema_checkpoint *opened;
+    const struct phema_recognised_file *damaged; /* [n_damaged] the series' own: paths */
+    size_t n_damaged;
 };
 
 /* Whether a file is text whose first line is the path of a file: a list without its @. */

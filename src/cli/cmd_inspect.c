@@ -36,6 +36,7 @@ static enum phema_status read_options(struct phema_series_options *out,
     enum phema_status status = cli_series_options(out, &values->plan, err);
     out->snapshots = path;
     out->needs_no_profiles = true;
+    out->skips_damaged = true;
     out->compares_samples = true;
     return status;
 }
@@ -78,7 +79,7 @@ static enum phema_status print_series(struct phema_json_out *out,
     const struct phema_decay_set *unclaimed =
         phema_decays_find_unclaimed(&n, &found.errors.checks.decays);
     bool finds_profile = n == 1 && unclaimed->fits;
-    if (found.errors.is_known || finds_profile)
+    if ((found.errors.is_known || finds_profile) && !series->damage)
         write_next(&next, values, series, finds_profile);
     if (style->is_json)
         inspect_write_series_json(out, style, &found, values->paths.n > 1);
@@ -91,7 +92,7 @@ static enum phema_status print_series(struct phema_json_out *out,
 
 static enum phema_status inspect_series(struct phema_json_out *out,
                                         const struct inspect_values *values, const char *path,
-                                        struct phema_error *err)
+                                        struct phema_error *damage, struct phema_error *err)
 {
     struct phema_series_options options;
     struct phema_series *series = NULL;
@@ -103,6 +104,8 @@ static enum phema_status inspect_series(struct phema_json_out *out,
     watch_stop(watch);
     if (!status)
         status = print_series(out, values, series, &options, err);
+    if (!status && series->damage && !*damage->message)
+        *damage = *series->damage;
     phema_series_close(series);
     return status;
 }
@@ -191,8 +194,10 @@ static enum phema_status fail_list(const char *path, struct phema_error *err)
     return status;
 }
 
+/* damage: receives the first failure of a file beside others that are shown */
 static enum phema_status inspect(struct phema_json_out *out, const struct inspect_values *values,
-                                 const char *path, struct phema_error *err)
+                                 const char *path, struct phema_error *damage,
+                                 struct phema_error *err)
 {
     phema_strbuf_clear(values->common.style.warnings); /* those of the operand before */
     enum phema_status status;
@@ -201,7 +206,7 @@ static enum phema_status inspect(struct phema_json_out *out, const struct inspec
         return status == PHEMA_ERR_FILE && phema_file_lists_paths(path) ? fail_list(path, err)
                                                                         : status;
     }
-    status = inspect_series(out, values, path, err);
+    status = inspect_series(out, values, path, damage, err);
     struct phema_error unused;
     /* a directory without snapshots may be a checkpoint by itself */
     if (status == PHEMA_ERR_INPUTS && phema_path_is_directory(path) &&
@@ -226,8 +231,9 @@ static enum phema_status run(void *data, struct phema_error *err)
         phema_json_out_open(&json, "files", '[');
     }
     enum phema_status status = PHEMA_OK;
+    struct phema_error damage = {0};
     for (size_t i = 0; !status && i < values->paths.n; i++)
-        status = inspect(&json, values, values->paths.items[i], err);
+        status = inspect(&json, values, values->paths.items[i], &damage, err);
     if (is_wrapped) {
         phema_json_out_close(&json, ']');
         render_json_end(&json);
@@ -237,7 +243,10 @@ static enum phema_status run(void *data, struct phema_error *err)
     if (!status && !values->is_raw)
         status = cli_print(&text, &values->common.style, err);
     phema_strbuf_clear(&text);
-    return status;
+    if (status || !*damage.message)
+        return status;
+    *err = damage;
+    return PHEMA_ERR_FILE;
 }
 
 #define FIELD(member) offsetof(struct inspect_values, member)

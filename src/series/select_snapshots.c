@@ -199,9 +199,20 @@ static void leave_out_untrained(struct candidate_list *candidates)
     }
 }
 
+static void leave_out_damaged(struct candidate_list *candidates,
+                              const struct phema_series_options *options)
+{
+    for (size_t d = 0; d < options->n_damaged; d++)
+        for (size_t i = 0; i < candidates->n; i++)
+            if (candidates->items[i].path &&
+                strcmp(candidates->items[i].path, options->damaged[d].file) == 0)
+                candidates_leave_out(candidates, &candidates->items[i], options->damaged[d].reason);
+}
+
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
+    leave_out_damaged(candidates, options);
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         /* outputs in formats without metadata have a provenance in a file of their own */

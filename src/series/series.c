@@ -215,9 +215,10 @@ static void explain_newest(const struct candidate_list *candidates, struct phema
     (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO, phema_number_format(&time, before));
 }
 
-PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
-                                 const struct phema_series_options *options,
-                                 struct phema_error *err)
+/* damaged: receives the path of a file that cannot be read, a copy, or NULL */
+static enum phema_status open_series(struct phema_series **out, char **damaged,
+                                     const struct phema_series_options *options,
+                                     struct phema_error *err)
 {
     struct phema_series *series = calloc(1, sizeof(*series));
     if (!series)
@@ -232,6 +233,8 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
         .tensor_table = {.options = &named, .filter = &builder.filter, .series = series},
     };
     enum phema_status status = series->root ? build_series(&builder, err) : phema_fail_memory(err);
+    *damaged =
+        status && builder.candidates.damaged ? strdup(builder.candidates.damaged->path) : NULL;
     if (status && builder.candidates.damaged && !options->is_alone && !err->n_changes)
         explain_newest(&builder.candidates, err);
     for (size_t i = 0; i < builder.filter.n_includes; i++)
@@ -248,6 +251,70 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     }
     *out = series;
     return PHEMA_OK;
+}
+
+/* Each of them is one more attempt. */
+#define MOST_DAMAGED ((size_t)64)
+
+/* Files that cannot be read are left out. Where no snapshots stay, the first failure is told. */
+static enum phema_status open_undamaged(struct phema_series **out,
+                                        const struct phema_series_options *options,
+                                        struct phema_error *err)
+{
+    struct phema_series_options others = *options;
+    struct phema_recognised_file files[MOST_DAMAGED];
+    struct phema_arena memory = {0};
+    struct phema_error failure = {0};
+    struct phema_series *series = NULL;
+    enum phema_status status = PHEMA_OK, first = PHEMA_OK;
+    others.damaged = files;
+    for (size_t n = 0; !series && n < MOST_DAMAGED; n++) {
+        char *path = NULL;
+        others.n_damaged = n;
+        status = open_series(&series, &path, &others, &failure);
+        if (status && !first) {
+            *err = failure;
+            first = status;
+        }
+        size_t size = path ? strlen(path) : 0;
+        bool has_path = path && strncmp(failure.message, path, size) == 0;
+        files[n].file = path ? phema_arena_copy(&memory, path, size) : NULL;
+        files[n].reason =
+            phema_arena_printf(&memory, "damaged%s", has_path ? failure.message + size : "");
+        free(path);
+        if (status && (!files[n].file || !files[n].reason))
+            break;
+    }
+    if (series && first) {
+        series->damage = phema_arena_array(&series->memory, 1, sizeof(*series->damage));
+        status = series->damage ? PHEMA_OK : phema_fail_memory(err);
+        if (series->damage)
+            *series->damage = *err;
+        if (series->damage && others.n_damaged > 1) {
+            (void)phema_fail(series->damage, first, "%zu files cannot be read, among them %s",
+                             others.n_damaged, err->message);
+            phema_error_copy_changes(series->damage, err);
+        }
+    }
+    phema_arena_clear(&memory);
+    if (!series || status) {
+        phema_series_close(series);
+        return first ? first : status;
+    }
+    *out = series;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
+                                 const struct phema_series_options *options,
+                                 struct phema_error *err)
+{
+    char *damaged = NULL;
+    if (options->skips_damaged && !options->is_alone)
+        return open_undamaged(out, options, err);
+    enum phema_status status = open_series(out, &damaged, options, err);
+    free(damaged);
+    return status;
 }
 
 void phema_series_close(struct phema_series *series)
