@@ -105,8 +105,8 @@ struct inspect_errors {
     struct phema_series_checks checks;
     double widths[INSPECT_N_WIDTHS], values[INSPECT_N_WIDTHS];
     size_t least, most, every;
-    bool is_known;
-    struct phema_error why; /* not */
+    bool is_known, is_rough;
+    struct phema_error why; /* not known */
 };
 
 PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_series *series,
@@ -141,7 +141,7 @@ struct inspect_findings {
 /* options: of the series. design: the path of one, or NULL. The listener hears of the checks.
  * PHEMA_ERR_FILE      that file is no design, or a snapshot cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE inspect_series_find(struct inspect_findings *out, const struct phema_series *series,
+PHEMA_FALLIBLE inspect_series_find(struct inspect_findings *out, struct phema_series *series,
                                    const struct phema_series_options *options, const char *design,
                                    const struct phema_listener *listener, struct phema_error *err);
 void inspect_findings_clear(struct inspect_findings *findings);

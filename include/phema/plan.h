@@ -13,15 +13,17 @@
 
 /* ---- Errors ---- */
 
-/* Predicted errors of averages of these widths at the newest snapshot, for parameters that wander
- * evenly. No tensor is read; takes a tenth of a second at most.
+/* Predicted errors of averages of these widths at the newest snapshot. No tensor is read; takes a
+ * tenth of a second at most.
  *   errors  out: [m]
+ *   motion  of the parameters; NULL: unknown, they wander evenly
  *   every   out: 1; above 256 snapshots only every every-th time is used, and all times would give
  *           smaller errors
  * PHEMA_NO  the profiles of the snapshots are unknown
  * and the failures of phema_weights_solve */
 PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct phema_series *series,
-                                   const double *sigma_rels, size_t m, struct phema_error *err);
+                                   const struct phema_motion *motion, const double *sigma_rels,
+                                   size_t m, struct phema_error *err);
 
 /* ---- Checks of a series ---- */
 
@@ -66,13 +68,15 @@ PHEMA_FALLIBLE phema_series_open_auto(struct phema_series **out,
                                       struct phema_series_options *options,
                                       struct phema_error *err);
 
-/* Checks a series from a sample of its tensors. The caller clears the checks.
+/* Checks a series from a sample of its tensors, whose measured rounding the snapshots get. The caller
+ * clears the checks and the motion.
+ *   motion   out: of the parameters, where it returns PHEMA_OK
  *   options  of the series; NULL: raw parameters that it leaves out are not looked at
  * PHEMA_NO            they cannot be made, and the message has the reason; the decays may be known
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
-                                  const struct phema_series *series,
+PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out, struct phema_motion *motion,
+                                  struct phema_series *series,
                                   const struct phema_series_options *options,
                                   struct phema_error *err);
 void phema_series_checks_clear(struct phema_series_checks *checks); /* takes the half-built */

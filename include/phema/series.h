@@ -273,6 +273,9 @@ double phema_series_clock(const struct phema_series *series, double named_time);
 /* Tensor i as it lies in snapshot k: for phema_reader_read. */
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i);
 
+/* Whether all snapshots are raw parameters: merges of them have no error but their rounding. */
+bool phema_series_is_raw(const struct phema_series *series);
+
 /* Tensors that are read as fp8 codes times scales. */
 size_t phema_series_n_scaled(const struct phema_series *series);
 

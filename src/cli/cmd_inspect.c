@@ -47,8 +47,14 @@ static void write_next(struct phema_strbuf *out, const struct inspect_values *va
 {
     const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
     const char *repeated = values->common.repeated_options;
-    phema_strbuf_printf(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 %s%s%s",
-                        finds_profile ? "--input-profile auto " : "", repeated,
+    bool is_raw = phema_series_is_raw(series);
+    size_t n_merged = series->n < 4 ? series->n : 4;
+    if (is_raw)
+        phema_strbuf_printf(out, "posthoc-ema synth --profile sma:%zu --profile wsm-cosine:%zu ",
+                            n_merged, n_merged);
+    else
+        phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
+    phema_strbuf_printf(out, "%s%s%s", finds_profile ? "--input-profile auto " : "", repeated,
                         *repeated ? " " : "");
     for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
         phema_strbuf_puts(out, "--allow-global ");
@@ -56,12 +62,12 @@ static void write_next(struct phema_strbuf *out, const struct inspect_values *va
         phema_strbuf_puts(out, " ");
     }
     phema_strbuf_put_operand(out, series->root);
-    phema_strbuf_puts(out, " sweep/");
+    phema_strbuf_puts(out, is_raw ? " merged/" : " sweep/");
 }
 
 static enum phema_status print_series(struct phema_json_out *out,
                                       const struct inspect_values *values,
-                                      const struct phema_series *series,
+                                      struct phema_series *series,
                                       const struct phema_series_options *options,
                                       struct phema_error *err)
 {

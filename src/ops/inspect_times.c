@@ -272,7 +272,8 @@ void inspect_times_clear(struct inspect_times *times)
 /* ---- Predicted errors ---- */
 
 static enum phema_status predict_errors(struct inspect_errors *out,
-                                        const struct phema_series *series, struct phema_error *err)
+                                        const struct phema_series *series,
+                                        const struct phema_motion *motion, struct phema_error *err)
 {
     if (out->checks.verdict == PHEMA_SERIES_WRONG) {
         return phema_series_fail_wrong(series, &out->checks, &out->why) == PHEMA_ERR_RESOURCE
@@ -281,8 +282,8 @@ static enum phema_status predict_errors(struct inspect_errors *out,
     }
     for (size_t i = 0; i < INSPECT_N_WIDTHS; i++)
         out->widths[i] = (INSPECT_FIRST_WIDTH + (double)i * INSPECT_BETWEEN_WIDTH) / 1000;
-    enum phema_status status = phema_series_errors(out->values, &out->every, series, out->widths,
-                                                   INSPECT_N_WIDTHS, &out->why);
+    enum phema_status status = phema_series_errors(out->values, &out->every, series, motion,
+                                                   out->widths, INSPECT_N_WIDTHS, &out->why);
     if (status == PHEMA_ERR_RESOURCE)
         return phema_fail(err, status, "%s: %s", series->root, out->why.message);
     if (status)
@@ -294,18 +295,23 @@ static enum phema_status predict_errors(struct inspect_errors *out,
         out->most = out->values[i] > out->values[out->most] ? i : out->most;
     }
     out->is_known = true;
+    out->is_rough = !motion || out->every > 1;
     return PHEMA_OK;
 }
 
-static enum phema_status find_errors(struct inspect_errors *out, const struct phema_series *series,
+static enum phema_status find_errors(struct inspect_errors *out, struct phema_series *series,
                                      const struct phema_series_options *options,
                                      struct phema_error *err)
 {
     struct phema_error why = {0};
-    enum phema_status status = phema_series_check(&out->checks, series, options, &why);
+    struct phema_motion motion = {0};
+    enum phema_status status = phema_series_check(&out->checks, &motion, series, options, &why);
     if (status && status != PHEMA_NO) /* nothing is known where there is no sample */
-        return phema_fail(err, status, "%s", why.message);
-    return predict_errors(out, series, err);
+        status = phema_fail(err, status, "%s", why.message);
+    else
+        status = predict_errors(out, series, status ? NULL : &motion, err);
+    phema_motion_clear(&motion);
+    return status;
 }
 
 /* ---- Beside a design ---- */
@@ -395,7 +401,7 @@ static enum phema_status find_design(struct inspect_design *out, const struct ph
 
 /* ---- All of a series ---- */
 
-PHEMA_FALLIBLE inspect_series_find(struct inspect_findings *out, const struct phema_series *series,
+PHEMA_FALLIBLE inspect_series_find(struct inspect_findings *out, struct phema_series *series,
                                    const struct phema_series_options *options, const char *design,
                                    const struct phema_listener *listener, struct phema_error *err)
 {

@@ -106,10 +106,11 @@ static void thin(struct phema_series *thinned, const struct phema_series *series
 }
 
 static enum phema_status solve(double *errors, const struct phema_series *series,
-                               struct phema_target *targets, const double *sigma_rels, size_t m,
-                               struct phema_error *err)
+                               const struct phema_motion *motion, struct phema_target *targets,
+                               const double *sigma_rels, size_t m, struct phema_error *err)
 {
-    static const struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
+    const struct phema_solve_options options = {.metric = motion ? PHEMA_METRIC_MOTION
+                                                                 : PHEMA_METRIC_WALK};
     const struct phema_snapshot *newest = &series->snapshots[series->n - 1];
     for (size_t j = 0; j < m; j++) {
         targets[j] = (struct phema_target){
@@ -121,7 +122,7 @@ static enum phema_status solve(double *errors, const struct phema_series *series
     }
     struct solver_input input;
     enum phema_status status =
-        solver_input_build(&input, series, NULL, series->n, true, targets, m, err);
+        solver_input_build(&input, series, motion, series->n, true, targets, m, err);
     if (!status)
         status = phema_weights_solve(input.solutions, &input.problem, &options, err);
     for (size_t j = 0; j < m && !status; j++)
@@ -131,7 +132,8 @@ static enum phema_status solve(double *errors, const struct phema_series *series
 }
 
 PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct phema_series *series,
-                                   const double *sigma_rels, size_t m, struct phema_error *err)
+                                   const struct phema_motion *motion, const double *sigma_rels,
+                                   size_t m, struct phema_error *err)
 {
     if (!series->has_profiles || series->n == 0)
         return phema_fail(
@@ -143,8 +145,9 @@ PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct p
     bool has_memory = targets && thinned.snapshots;
     if (has_memory)
         thin(&thinned, series, every);
-    enum phema_status status =
-        has_memory ? solve(errors, &thinned, targets, sigma_rels, m, err) : phema_fail_memory(err);
+    enum phema_status status = has_memory
+                                   ? solve(errors, &thinned, motion, targets, sigma_rels, m, err)
+                                   : phema_fail_memory(err);
     free(targets);
     free(thinned.snapshots);
     return status;

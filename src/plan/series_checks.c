@@ -432,8 +432,8 @@ check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
     return status;
 }
 
-PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
-                                  const struct phema_series *series,
+PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out, struct phema_motion *motion,
+                                  struct phema_series *series,
                                   const struct phema_series_options *options,
                                   struct phema_error *err)
 {
@@ -445,11 +445,11 @@ PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out,
                       : phema_fail(err, PHEMA_NO, "the profiles of the snapshots are unknown");
     }
     struct phema_sample sample = {0};
-    struct phema_motion motion = {0};
     status = phema_sample_read(&sample, series, 0, err);
     if (!status)
-        status = check_sample(out, &motion, series, options, NULL, &sample, true, err);
-    phema_motion_clear(&motion);
+        status = check_sample(out, motion, series, options, NULL, &sample, true, err);
+    for (size_t k = 0; k < series->n && !status; k++)
+        series->snapshots[k].rounding = sample.rounding[k];
     phema_sample_clear(&sample);
     if (status && out->verdict == PHEMA_SERIES_WRONG)
         return PHEMA_OK; /* sizes alone tell, or decays */

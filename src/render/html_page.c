@@ -35,6 +35,13 @@ static void write_widths(struct phema_strbuf *out, const struct phema_plan *plan
     const struct phema_target *least = report_find_error(plan, 0, true);
     if (!least)
         return;
+    if (phema_series_is_raw(plan->series)) {
+        html_printf(out,
+                    "The snapshots are raw: merges of them, such as sma:4, have no error but their "
+                    "rounding. Averages of a sigma_rel have at least %.1e.",
+                    least->solution.predicted.total);
+        return;
+    }
     if (least->solution.predicted.total > REPORT_FLAGGED_ERROR) {
         html_printf(out, "Expect large errors: the least is %.1e, at sigma_rel %.3g.",
                     least->solution.predicted.total, least->sigma_rel);

@@ -188,11 +188,11 @@ static void write_errors(struct phema_strbuf *out, const struct inspect_times *t
     }
     struct phema_name_buffer at;
     const struct phema_series *series = times->series;
-    render_write_wrapped(out, "  error   at %s %s, rough: best %.0e at %.2f, worst %.0e at %.2f",
+    render_write_wrapped(out, "  error   at %s %s%s: best %.0e at %.3g, worst %.0e at %.3g",
                          phema_number_format(&at, series->snapshots[series->n - 1].named_time),
-                         report_named_unit(series), errors->values[errors->least],
-                         errors->widths[errors->least], errors->values[errors->most],
-                         errors->widths[errors->most]);
+                         report_named_unit(series), errors->is_rough ? ", rough" : "",
+                         errors->values[errors->least], errors->widths[errors->least],
+                         errors->values[errors->most], errors->widths[errors->most]);
     write_bars(out, errors);
     write_marks(out, times);
     if (errors->every > 1)

@@ -328,6 +328,14 @@ void phema_series_close(struct phema_series *series)
     free(series);
 }
 
+bool phema_series_is_raw(const struct phema_series *series)
+{
+    for (size_t k = 0; k < series->n; k++)
+        if (!series->snapshots[k].kind || strcmp(series->snapshots[k].kind, "raw") != 0)
+            return false;
+    return series->n > 0;
+}
+
 size_t phema_series_n_scaled(const struct phema_series *series)
 {
     size_t n = 0;
