@@ -209,14 +209,24 @@ static bool names_file(enum phema_output_form *form, const char **end,
            (find_form(form, end, out) || (copied && phema_ends_with(out, copied)));
 }
 
-/* A file needs its directory; a directory is made. */
+/* A directory that does not exist is made in one that does. */
+static bool can_make_parent(const char *out)
+{
+    struct phema_error ignored = {0};
+    char *parent = phema_path_directory(out);
+    bool can = parent && !phema_path_exists(parent) && !phema_path_is_url(out) &&
+               !phema_writer_check_parent(parent, &ignored);
+    free(parent);
+    return can;
+}
+
 static enum phema_status check_parent(const char *out, bool is_file, struct phema_error *err)
 {
     struct stat st;
     const char *slash = strrchr(out, '/');
     if (is_file || !stat(out, &st) || errno == ENOTDIR) {
         enum phema_status status = phema_writer_check_parent(out, err);
-        if (status)
+        if (status && !can_make_parent(out))
             return phema_suggest(err, status, PHEMA_SET_OUT,
                                  slash && slash[1] ? slash + 1 : "averages/");
     }
@@ -353,8 +363,7 @@ static enum phema_status find_directory(struct draft *draft, const char *templat
         return PHEMA_OK;
     const char *slash = strrchr(template, '/');
     size_t size = slash ? (size_t)(slash - template) : 0;
-    bool is_many = strchr(template, '{') != NULL;
-    if (!is_many || !size || memchr(template, '{', size))
+    if (!size || memchr(template, '{', size))
         return PHEMA_OK;
     char *directory = phema_arena_copy(draft->arena, template, size);
     if (!directory)
