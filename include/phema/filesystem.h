@@ -15,6 +15,10 @@ const char *phema_network_filesystem(const char *path);
  * an overlay: a container does not show on which filesystems its layers lie. */
 bool phema_filesystem_is_local(int descriptor);
 
+/* Bytes that are free for this user where the path lies, or would lie: it need not exist, nor its
+ * directory. false: unknown. */
+bool phema_filesystem_free(uint64_t *out, const char *path);
+
 /* ---- Stripes ---- */
 
 #define PHEMA_STRIPES_ALL UINT16_MAX /* one on each server */

@@ -115,6 +115,11 @@ struct phema_outputs {
     struct phema_arena memory;  /* of the arrays above */
 };
 
+/* Whether all outputs fit where the first one lies, before they are compressed.
+ * PHEMA_ERR_OUTPUT  they do not: the size needed, and the free space */
+PHEMA_FALLIBLE phema_outputs_check_space(const struct phema_outputs *outputs,
+                                         struct phema_error *err);
+
 /* Checks of OUT that need no snapshot, before anything is solved. phema_outputs_make repeats them
  * for n targets. is_new: a file OUT may not exist yet.
  * PHEMA_ERR_USAGE   several targets for one file

@@ -4,8 +4,11 @@
 #include "phema/filesystem.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
+
+#include "phema/path.h"
 
 struct kind {
     uint32_t magic;
@@ -44,6 +47,25 @@ bool phema_filesystem_is_local(int descriptor)
 {
     struct statfs st;
     return fstatfs(descriptor, &st) == 0 && find_name(local, ARRAY_LEN(local), &st);
+}
+
+bool phema_filesystem_free(uint64_t *out, const char *path)
+{
+    struct statfs st;
+    char *place = strdup(path);
+    while (place && statfs(place, &st) != 0) {
+        char *above = phema_path_directory(place);
+        bool is_end = !above || strcmp(above, place) == 0;
+        free(place);
+        place = is_end ? NULL : above;
+        if (is_end)
+            free(above);
+    }
+    bool is_known = place && st.f_blocks > 0; /* some network filesystems count none */
+    if (is_known)
+        *out = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize;
+    free(place);
+    return is_known;
 }
 
 /* ---- Stripes ---- */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/filesystem.h"
+
 enum phema_dtype phema_output_dtype(const struct phema_series_tensor *entry,
                                     const struct phema_outputs *outputs,
                                     const struct phema_outputs_options *options)
@@ -191,6 +193,22 @@ void phema_outputs_keep(struct phema_outputs *outputs, struct phema_plan *plan, 
     outputs->items[last] = kept;
     plan->targets[last] = target;
     outputs->n_kept++;
+}
+
+PHEMA_FALLIBLE phema_outputs_check_space(const struct phema_outputs *outputs,
+                                         struct phema_error *err)
+{
+    uint64_t needed = 0, free_bytes = 0;
+    struct phema_name_buffer size, left;
+    for (size_t j = 0; j < outputs->m; j++)
+        needed += outputs->items[j].size_bytes;
+    if (!needed || !phema_filesystem_free(&free_bytes, outputs->items[0].path) ||
+        needed <= free_bytes)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s%s needed, and %s free on its filesystem",
+                      outputs->items[0].path, phema_size_format(&size, needed),
+                      outputs->m > 1 ? " for all outputs are" : " are",
+                      phema_size_format(&left, free_bytes));
 }
 
 void phema_outputs_clear(struct phema_outputs *outputs)

@@ -50,6 +50,9 @@ static void write_write(struct phema_strbuf *out, const struct forecast_report *
                          outputs->m == 1 ? "" : "s", place.data ? place.data : "",
                          report->forecast->is_compressed ? ", before compression" : "");
     phema_strbuf_clear(&place);
+    struct phema_error space = {0};
+    if (report->has_out && phema_outputs_check_space(outputs, &space))
+        render_write_wrapped(out, "! %s", space.message);
 }
 
 static void write_device_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
