@@ -83,6 +83,50 @@ static enum phema_status leave_out_output(struct candidate_list *candidates,
     return PHEMA_OK;
 }
 
+static size_t count_alike(const struct candidate_list *candidates, const struct candidate *one)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        n += !candidate->is_left_out && candidate->prefix.data &&
+             phema_bytes_compare(one->prefix.data, one->prefix.size, candidate->prefix.data,
+                                 candidate->prefix.size) == 0;
+    }
+    return n;
+}
+
+/* Suggests the names of the larger series: those of the layout, with its prefix. Names that are no
+ * times of their own need the layout itself. */
+static enum phema_status fail_two_series(const struct candidate_list *candidates,
+                                         const char *snapshots, const struct candidate *first,
+                                         const struct candidate *second, struct phema_error *err)
+{
+    static const char group[] = "(?<prefix>.*)";
+    size_t n_first = count_alike(candidates, first), n_second = count_alike(candidates, second);
+    const struct candidate *chosen = n_second > n_first ? second : first;
+    const char *pattern = candidates->layout->pattern;
+    const char *at = pattern && !candidates->layout->clock ? strstr(pattern, group) : NULL;
+    struct phema_strbuf regex = {0};
+    enum phema_status status = phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: holds two series, %zu files such as '%s' and %zu such as '%s'; choose one with %s, "
+        "@list or a manifest",
+        snapshots, n_first, first->label, n_second, second->label,
+        phema_setting_name(PHEMA_SET_NAME_REGEX));
+    if (!at)
+        return status;
+    phema_strbuf_append(&regex, pattern, (size_t)(at - pattern));
+    for (size_t i = 0; i < chosen->prefix.size; i++) {
+        char c = (char)chosen->prefix.data[i];
+        phema_strbuf_printf(&regex, strchr("\\^$.[]|()?*+{}", c) ? "[%c]" : "%c", c);
+    }
+    phema_strbuf_puts(&regex, at + strlen(group));
+    if (!regex.is_failed)
+        (void)phema_suggest(err, status, PHEMA_SET_NAME_REGEX, regex.data);
+    phema_strbuf_clear(&regex);
+    return status;
+}
+
 static enum phema_status check_prefixes(struct candidate_list *candidates,
                                         const struct phema_series_options *options,
                                         struct phema_error *err)
@@ -102,11 +146,7 @@ static enum phema_status check_prefixes(struct candidate_list *candidates,
         if (status)
             return status;
         if (!candidate->is_left_out && !first->is_left_out)
-            return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "%s: holds two series, such as '%s' and '%s'; choose one with %s, "
-                              "@list or a manifest",
-                              options->snapshots, first->label, candidate->label,
-                              phema_setting_name(PHEMA_SET_NAME_REGEX));
+            return fail_two_series(candidates, options->snapshots, first, candidate, err);
         if (first->is_left_out)
             first = candidate;
     }
