@@ -137,15 +137,11 @@ static const struct cli_opt rows[] = {
          "write part I of N only; join publishes OUT when\nall N parts are written. auto: as the\n"
          "launcher says (srun, mpirun); the last one joins"},
     {"skip-existing", OUTPUT, CLI_FLAG, FIELD(skips_existing),
-     .help = "keep outputs that are up to date: same snapshots,\nweights and options",
-     .flags = CLI_EVERYDAY},
+     .help = "keep outputs that are up to date: same snapshots,\nweights and options"},
     {"update", OUTPUT, CLI_FLAG, FIELD(updates),
-     .help =
-         "keep outputs that are up to date, and make all\nothers again: --skip-existing --force",
-     .flags = CLI_EVERYDAY},
+     .help = "keep outputs that are up to date, remake others", .flags = CLI_EVERYDAY},
     {"resume", OUTPUT, CLI_FLAG, FIELD(run.synth.resumes),
-     .help = "resume an interrupted run; keep partial outputs if\nthis one stops",
-     .flags = CLI_EVERYDAY},
+     .help = "resume a stopped run; keep the files if it stops", .flags = CLI_EVERYDAY},
     {"nan", OUTPUT, CLI_EITHER, FIELD(run.synth.refuses_nan), "error|keep",
      .help = "NaN or infinity in the averages: keep and warn\n(default), or fail",
      .flags = CLI_NEGATED},
@@ -166,6 +162,8 @@ const struct cli_verb cli_synth = {
                 "      the average of relative width 0.1 at the newest snapshot\n"
                 "  posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ckpts/ sweep/\n"
                 "      five widths in one pass over the snapshots\n"
+                "  posthoc-ema synth --profile sma:4 ckpts/ merged.safetensors\n"
+                "      the mean of the newest four snapshots\n"
                 "  posthoc-ema synth --sigma-rel 0.1 --metric profile edm2/ out.pkl\n"
                 "      a copy of the newest pickle that holds the average, with the weights of\n"
                 "      the paper and of EDM2\n"

@@ -159,7 +159,25 @@ static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
 }
 
 /* The short help of a verb with few options has them all. */
-#define SHORT_HELP 16
+#define SHORT_HELP     16
+#define SHORT_EXAMPLES 3
+
+/* The first examples of a verb. They begin with two blanks, their other lines with more. */
+static void write_few_examples(struct phema_strbuf *out, const char *text)
+{
+    size_t n = 0, size = 0;
+    while (text[size]) {
+        n += text[size + 2] != ' ';
+        if (n > SHORT_EXAMPLES)
+            break;
+        size += strcspn(text + size, "\n") + 1;
+    }
+    char *few = strndup(text, size);
+    if (few)
+        fit_help(out, few);
+    out->is_failed |= !few;
+    free(few);
+}
 
 void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short)
 {
@@ -170,7 +188,7 @@ void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool 
     bool is_cut = is_short && options.n > SHORT_HELP;
     write_usage(out, verb, options.items);
     phema_strbuf_puts(out, "\nExamples\n");
-    fit_help(out, verb->examples);
+    (is_cut ? write_few_examples : fit_help)(out, verb->examples);
     for (size_t group = 0; group < ARRAY_LEN(names); group++) {
         bool has_title = false;
         for (const struct cli_opt *o = options.items; o->name; o++) {

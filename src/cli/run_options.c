@@ -25,8 +25,8 @@ const struct cli_opt cli_run_rows[] = {
 
 const struct cli_opt cli_out_rows[] = {
     {"OUT", OUTPUT, CLI_OPERAND, FIELD(outputs.out),
-     .help = "a file, whose extension gives the format; a\ndirectory, in the format of the newest "
-             "snapshot;\nor names like sweep/{time}-{sigma}.pt"},
+     .help = "a file (.safetensors, .pt, ...), a directory, or\nnames like "
+             "sweep/{time}-{sigma}.pt"},
     {0},
 };
 
@@ -47,8 +47,8 @@ const struct cli_opt cli_make_rows[] = {
      .flags = CLI_SHAPES_BYTES | CLI_POSITIVE, .initial = PHEMA_DEFAULT_LEVEL},
     {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "auto|same|f32|f16|bf16",
      .help =
-         "dtype of the averages (default auto: same, but\nbf16 for fp8 tensors with scales); not "
-         "for .pt,\n.pth, .ckpt, .pkl and --into",
+         "dtype of the averages (default auto: same, but\nbf16 for scaled fp8); not for .pt, .pkl "
+         "and --into",
      .flags = CLI_SHAPES_BYTES | CLI_EVERYDAY},
     {"overflow", OUTPUT, CLI_CHOICE, FIELD(synth.overflow), "error|saturate|inf",
      .help = "averages too large for the dtype (default error)", .flags = CLI_SHAPES_BYTES},
@@ -66,8 +66,8 @@ const struct cli_opt cli_make_rows[] = {
      .help = "precision of the sums (auto: f32 where rounding\nhides the difference)",
      .flags = CLI_SHAPES_BYTES},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
-     .help = "threads (default: the processors it may use)", .flags = CLI_POSITIVE | CLI_EVERYDAY,
-     .letter = 'j', .most = PHEMA_MAX_THREADS},
+     .help = "threads (default: the processors it may use)", .flags = CLI_POSITIVE, .letter = 'j',
+     .most = PHEMA_MAX_THREADS},
     {"device", RESOURCES, CLI_TEXT, FIELD(device), "DEVICE",
      .help = "where to compute: auto (default: a GPU where it is\nfaster), cpu, cuda, cuda:0,1 or "
              "cuda:all"},
@@ -87,7 +87,7 @@ const struct cli_opt cli_make_rows[] = {
     {"max-ram", RESOURCES, CLI_SIZE, FIELD(synth.max_ram_bytes), "SIZE",
      .help = "memory limit; tiles shrink, then targets are made\nin several passes; fails (7) when "
              "it is too small",
-     .flags = CLI_POSITIVE | CLI_EVERYDAY | CLI_NEEDED},
+     .flags = CLI_POSITIVE | CLI_NEEDED},
     {0},
 };
 

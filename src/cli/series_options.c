@@ -58,10 +58,10 @@ const struct cli_opt cli_input_rows[] = {
      .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
     {"input-sigma", INPUT, CLI_REALS, SERIES_LIST(input_sigmas), "LIST",
      .help = "sigma_rel of the snapshots by index, where names\nand metadata lack it",
-     .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED},
     {"input-profile", INPUT, CLI_TEXTS, SERIES_LIST(input_profiles), "SPEC",
-     .help = "how the snapshots were averaged, where the files\ndo not say it: raw, "
-             "ema:decay=0.9999 (repeatable:\nby index); auto: as the files tell",
+     .help = "how snapshots were averaged, if no file says it:\nraw, ema:decay=0.9999 "
+             "(repeatable), or auto",
      .flags = CLI_SHAPES_WEIGHTS | CLI_EVERYDAY | CLI_NEEDED},
     {"update-every", INPUT, CLI_COUNT, FIELD(options.series.update_every), "U",
      .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "
@@ -120,8 +120,8 @@ const struct cli_opt cli_average_rows[] = {
     {"gamma", TARGET, CLI_REALS, PLAN_LIST(gammas), "LIST",
      .help = "the same widths as exponents of power functions", .flags = CLI_NEEDED},
     {"profile", TARGET, CLI_TEXTS, PLAN_LIST(profiles), "SPEC",
-     .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw, sma:10, 'raw - "
-             "ema:2000', ...\n(repeatable; see posthoc-ema(1))",
+     .help = "other averages: sma:10, ema:half-life=2000,\nwindow:20k, 'raw - ema:2000'; see "
+             "posthoc-ema(1)",
      .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"at", TARGET, CLI_REALS, PLAN_LIST(ats), "TIME",
      .help = "times of the averages, as names write them\n(default: the newest snapshot)",
@@ -177,7 +177,7 @@ const struct cli_opt cli_target_rows[] = {
     CLI_INCLUDE(cli_solve_rows, 0),
     {"max-error", NUMBERS, CLI_REAL, FIELD(max_error), "E",
      .help = "end with status 1, and write nothing, when the\npredicted error is above E",
-     .flags = CLI_EVERYDAY | CLI_NEEDED},
+     .flags = CLI_NEEDED},
     {0},
 };
 
