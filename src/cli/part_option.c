@@ -14,15 +14,20 @@
 struct source {
     const char *rank, *size; /* size NULL: PMIx tells it to programs that link it alone */
     bool is_array;           /* of independent jobs, which may do different things */
+    bool counts_from_one;
 };
 
+/* Kubernetes and PBS do not tell how many jobs an array has: the user does, in PHEMA_PARTS. */
 static const struct source sources[] = {
-    {"SLURM_PROCID", "SLURM_NTASKS", false},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false},
-    {"PMI_RANK", "PMI_SIZE", false},
-    {"RANK", "WORLD_SIZE", false},
-    {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", true},
-    {"PMIX_RANK", NULL, false},
+    {.rank = "SLURM_PROCID", .size = "SLURM_NTASKS"},
+    {.rank = "OMPI_COMM_WORLD_RANK", .size = "OMPI_COMM_WORLD_SIZE"},
+    {.rank = "PMI_RANK", .size = "PMI_SIZE"},
+    {.rank = "FLUX_TASK_RANK", .size = "FLUX_JOB_SIZE"},
+    {.rank = "RANK", .size = "WORLD_SIZE"},
+    {.rank = "SLURM_ARRAY_TASK_ID", .size = "SLURM_ARRAY_TASK_COUNT", .is_array = true},
+    {.rank = "JOB_COMPLETION_INDEX", .size = "PHEMA_PARTS", .is_array = true},
+    {.rank = "PBS_ARRAY_INDEX", .size = "PHEMA_PARTS", .is_array = true, .counts_from_one = true},
+    {.rank = "PMIX_RANK"},
 };
 
 /* What one source says. */
@@ -91,13 +96,17 @@ static enum phema_status read_place(struct place *out, const struct source *sour
         status = read_variable(&out->size, source->size, err);
     if (status || !source->size)
         return status;
-    if (source->is_array)
+    if (source->is_array && strcmp(source->size, "PHEMA_PARTS") != 0)
         return place_in_array(out, err);
-    if (out->rank < out->size)
+    uint64_t first = source->counts_from_one;
+    if (first <= out->rank && out->rank - first < out->size) {
+        out->rank -= first;
         return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_USAGE, "%s is %llu, which is not below the %llu of %s",
+    }
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "%s is %llu, which is none of the %llu of %s, counted from %llu",
                       source->rank, (unsigned long long)out->rank, (unsigned long long)out->size,
-                      source->size);
+                      source->size, (unsigned long long)first);
 }
 
 /* All sources that are present: places [*n]. */
@@ -158,9 +167,11 @@ static enum phema_status read_launcher(struct place *out, struct phema_error *er
         return phema_fail_in(err, status, "--part auto");
     const struct place *largest = find_largest(places, n);
     if (!largest)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--part auto: no launcher tells rank and size; start the program with "
-                          "srun, mpirun, torchrun or as an array of Slurm, or say --part I/N");
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "--part auto: no launcher tells rank and size; start the program with "
+            "srun, mpirun, flux run, torchrun or as an array of Slurm, or of Kubernetes "
+            "or PBS with PHEMA_PARTS, or say --part I/N");
     for (size_t i = 0; i < n; i++)
         if (!agrees(&places[i], largest))
             return fail_disagreement(largest, &places[i], err);
