@@ -36,7 +36,8 @@ bool phema_path_is_url(const char *path)
 /* "user@host:path", as scp has it */
 static bool is_on_host(const char *path)
 {
-    size_t size = strcspn(path, ":/");
+    size_t size =
+        strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@");
     return size > 1 && path[size] == ':' && !phema_path_is_url(path);
 }
 

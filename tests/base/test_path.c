@@ -48,15 +48,29 @@ static void no_url_is_a_path(void **state)
         assert_non_null(strstr(phema_path_reason(urls[i][0], ENOENT), urls[i][1]));
         assert_string_equal(phema_path_reason(urls[i][0], EACCES), strerror(EACCES));
     }
-    static const char *const paths[] = {"s3:/bucket", "://a", "a b://c", "dir/s3://c"};
+    static const char *const paths[] = {"://a", "C:", "a/b:c", "a b://c", "dir/s3://c"};
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         assert_false(phema_path_is_url(paths[i]));
         assert_string_equal(phema_path_reason(paths[i], ENOENT), strerror(ENOENT));
     }
 }
 
+/* scp's "host:path", and what a shell would have expanded */
+static void other_places_are_explained(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {"host:run", "me@host.org:/scratch/run", "s3:/bucket"};
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        assert_non_null(strstr(phema_path_reason(hosts[i], ENOENT), "mount them"));
+        assert_string_equal(phema_path_reason(hosts[i], EACCES), strerror(EACCES));
+    }
+    assert_non_null(strstr(phema_path_reason("~/run", ENOENT), "outside of quotes"));
+    assert_string_equal(phema_path_reason("~run", ENOENT), strerror(ENOENT));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(slashes_at_the_end_do_not_count),
     cmocka_unit_test(no_url_is_a_path),
+    cmocka_unit_test(other_places_are_explained),
 };
 TEST_GROUP(tests)
