@@ -126,6 +126,9 @@ PHEMA_FALLIBLE phema_outputs_skip_existing(struct phema_prepared *prepared,
                                            const struct phema_request *request,
                                            const struct phema_listener *listener,
                                            struct phema_error *err);
+/* Notes what other runs of --resume have left where the outputs are. */
+void phema_note_leftovers(const struct phema_outputs *outputs,
+                          const struct phema_listener *listener);
 
 /* Adds the outputs in a directory that is none itself, by name; else the path, which is one or
  * nothing.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* existing.c - outputs that exist and need not be made again. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -144,4 +145,53 @@ PHEMA_FALLIBLE phema_outputs_list(const char ***paths, size_t *n, struct phema_a
         return phema_fail_memory(err);
     qsort(*paths + first, *n - first, sizeof(**paths), compare_paths);
     return PHEMA_OK;
+}
+
+/* ---- Leftovers ---- */
+
+/* Whether the name is that of an output of the run with something behind it. */
+static bool is_of_run(const struct phema_outputs *outputs, const char *name)
+{
+    for (size_t j = 0; j < outputs->m + outputs->n_kept; j++) {
+        const char *own = phema_path_last_name(outputs->items[j].path);
+        if (strncmp(name, own, strlen(own)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_leftover(const struct phema_outputs *outputs, const char *name)
+{
+    return (phema_ends_with(name, ".partial") || phema_ends_with(name, ".journal")) &&
+           !is_of_run(outputs, name);
+}
+
+void phema_note_leftovers(const struct phema_outputs *outputs,
+                          const struct phema_listener *listener)
+{
+    bool is_any = outputs->m + outputs->n_kept > 0;
+    char *path = is_any ? phema_path_directory(outputs->items[0].path) : NULL;
+    DIR *directory = path ? opendir(path) : NULL;
+    const struct dirent *entry;
+    struct phema_name_buffer first = {""}, size;
+    uint64_t bytes = 0;
+    size_t n = 0;
+    while (directory && (entry = readdir(directory))) {
+        struct stat st;
+        if (!is_leftover(outputs, entry->d_name) ||
+            fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (n++ == 0)
+            (void)phema_name_escape(&first, entry->d_name, strlen(entry->d_name));
+        bytes += (uint64_t)st.st_blocks * 512;
+    }
+    if (n)
+        listener_note(listener,
+                      "%s holds %zu file%s of other runs that have not ended, such as '%s' (%s): "
+                      "continue those with their own %s, or remove them",
+                      path, n, n == 1 ? "" : "s", first.text, phema_size_format(&size, bytes),
+                      phema_setting_name(PHEMA_SET_AT));
+    if (directory)
+        (void)closedir(directory);
+    free(path);
 }

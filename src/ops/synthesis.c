@@ -79,6 +79,8 @@ static enum phema_status prepare(struct phema_synthesis *synthesis,
     bool may_be_there = request->synth.resumes || synthesis->joins || synthesis->is_of_team;
     if (!status && (synthesis->skips_existing || (may_be_there && !request->plan.is_conversion)))
         status = phema_outputs_skip_existing(prepared, request, listener, err);
+    if (!status && request->synth.resumes)
+        phema_note_leftovers(&prepared->outputs, listener);
     bool may_be_begun = may_be_there || request->synth.n_parts; /* its space is taken already */
     return status || may_be_begun ? status : phema_outputs_check_space(&prepared->outputs, err);
 }
