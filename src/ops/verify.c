@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "listener.h"
+#include "phema/path.h"
 #include "phema/setting.h"
 #include "team_runs.h"
 
@@ -153,6 +154,44 @@ static enum phema_status read_record(struct phema_verifying *verifying, struct p
     return is_first(verifying) ? find_snapshots(verifying, err) : PHEMA_OK;
 }
 
+/* Whether the directory of the snapshots lacks a file of the provenance. Labels may end in ":SET". */
+static bool is_absent(const char *directory, const char *label)
+{
+    struct phema_strbuf path = {0};
+    phema_strbuf_printf(&path, "%s/%s", directory, label);
+    bool is_there = path.is_failed || phema_path_exists(path.data);
+    char *set = is_there ? NULL : strrchr(path.data, ':');
+    if (set) {
+        *set = '\0';
+        is_there = phema_path_exists(path.data);
+    }
+    phema_strbuf_clear(&path);
+    return !is_there;
+}
+
+/* Where the newest snapshots are gone, the target is later than all that are left. */
+static enum phema_status fail_target(const struct phema_verifying *verifying,
+                                     enum phema_status status, struct phema_error *err)
+{
+    const struct phema_provenance *recorded = verifying->recorded;
+    const char *directory = verifying->request.plan.series.snapshots;
+    size_t n = 0, first = 0;
+    if (status == PHEMA_ERR_TARGET && phema_path_is_directory(directory))
+        for (size_t i = recorded->n_inputs; i-- > 0;)
+            if (is_absent(directory, recorded->inputs[i].file)) {
+                first = i;
+                n++;
+            }
+    struct phema_name_buffer shown;
+    if (!n)
+        return hide_contents(verifying->options, status, err);
+    const char *name = recorded->inputs[first].file;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: %zu of its %zu snapshots %s not there, such as '%s'",
+                      verifying->options->out, n, recorded->n_inputs, n == 1 ? "is" : "are",
+                      phema_name_escape(&shown, name, strlen(name)));
+}
+
 /* Weights that differ are only reported: the comparison continues with those that are recorded. */
 static enum phema_status check_weights(struct phema_verifying *verifying, size_t target,
                                        const struct phema_listener *listener,
@@ -177,7 +216,7 @@ static enum phema_status make_plan(struct phema_verifying *verifying,
     const struct phema_provenance *recorded = verifying->recorded;
     enum phema_status status = phema_prepare_plan(prepared, &verifying->request, NULL, replay, err);
     if (status)
-        return hide_contents(verifying->options, status, err);
+        return fail_target(verifying, status, err);
     size_t target = phema_provenance_find_target(recorded, prepared->plan);
     if (target == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
