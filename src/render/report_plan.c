@@ -223,7 +223,7 @@ static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_
         return;
     render_say("  output in %s adds an error of %.1e%s",
                has_dtype ? phema_dtype_name(output_dtype) : "the dtype of the snapshots", written,
-               matters ? "; --dtype f32 avoids it" : "");
+               matters ? "; synth --dtype f32 avoids it" : "");
 }
 
 static void report_targets(const struct render_style *style, const struct phema_plan *plan,
