@@ -310,10 +310,11 @@ struct posthoc_ema_plan_info {
     const char *metric; /* the one used: "walk" if the motion of parameters is unknown */
     size_t n_snapshots, n_targets;
     size_t n_tensors;
-    /* Whether the snapshots are what their labels say: "unknown", "fits", "doubtful", "wrong".
-     * Errors of averages of wrong labels are not predicted. */
+    /* Whether the snapshots are what their labels say: "unknown", "unchecked" (no
+     * snapshot is odd, but files do not tell the width of a single average), "fits", "doubtful",
+     * "wrong". Errors of averages of wrong labels are not predicted. */
     const char *verdict;
-    const char *reason; /* of doubtful and wrong, a part of a sentence; else NULL */
+    const char *reason; /* of unchecked, doubtful and wrong, a part of a sentence; else NULL */
     size_t suspect;     /* the snapshot that is blamed; n_snapshots: no single one */
     size_t n_warnings;
     /* [n_warnings] sentences: averages may not be what was asked for, or their errors are large or

@@ -9,26 +9,26 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          7255  61
-src             100246 424
+include          7298  61
+src             101280 426
 src/accumulate   1459  10
-src/api          1383   7
-src/base         4756  27
-src/cli          7068  35
+src/api          1447   7
+src/base         4792  27
+src/cli          7183  35
 src/design       1748   7
 src/formats     12393  53
 src/gen          1684   6
 src/gpu          2023  12
-src/ops          5427  24
-src/output       5732  21
-src/plan         6683  26
+src/ops          5822  26
+src/output       5759  21
+src/plan         6686  26
 src/plot         2910  14
-src/profile      3384  15
-src/render       6029  20
-src/search       1811   4
-src/series      12679  44
-src/solver       8309  32
-src/synth        8322  43
+src/profile      3391  15
+src/render       6081  20
+src/search       1813   4
+src/series      12920  44
+src/solver       8342  32
+src/synth        8381  43
 src/writer       6204  22
 '
 for folder in include src src/*/; do

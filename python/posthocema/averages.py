@@ -341,6 +341,8 @@ class _Handle:
     _made_by: Tuple[str, Dict[str, Any], Optional[Dict[str, Any]]]
 
     def __init__(self, owned: Owned) -> None:
+        if not isinstance(owned, Owned):
+            raise TypeError(f"{type(self).__name__} is made by open() or plan(), not from {owned!r}")
         self._owned: Optional[Owned] = owned
 
     @property

@@ -159,6 +159,11 @@ class Averages(Case):
         with self.assertRaises(ValueError):
             series.plan(0.1)
 
+    def test_a_series_is_not_made_from_a_name(self):
+        for kind in (ph.Series, ph.Plan):
+            with self.assertRaises(TypeError):
+                kind("run")
+
     def test_a_series_says_what_was_recognised(self):
         for fixture, profile in (("reports/diffusion_policy/run", "ema:decay=0.9"), ("trainers/flux_action", None)):
             directory = SOURCE / "fixtures" / fixture
