@@ -168,6 +168,13 @@ static struct phema_free_motion fit_freely(struct search *search, const struct l
     return free_motion;
 }
 
+static bool is_same_label(const struct phema_profile *a, const struct phema_profile *b)
+{
+    return a->shape == b->shape && a->t == b->t && a->gamma == b->gamma &&
+           a->half_life == b->half_life && a->betas == b->betas &&
+           a->update_every == b->update_every && a->reset == b->reset && a->origin == b->origin;
+}
+
 /* Whether the labels that explain best make the sample far likelier than the given ones, both under the
  * motion that fits them best. Labels that leave snapshots out do not explain these. */
 static bool are_better(struct search *search)
@@ -181,8 +188,7 @@ static bool are_better(struct search *search)
     if (end - begin != found->n)
         return false;
     while (first + n < found->n && found->rows[first] == begin + first &&
-           memcmp(&found->profiles[first], &given->profiles[begin + first],
-                  sizeof(*given->profiles)) == 0)
+           is_same_label(&found->profiles[first], &given->profiles[begin + first]))
         first++;
     struct phema_free_motion before = fit_freely(search, given, begin + first, n);
     struct phema_free_motion after = fit_freely(search, found, first, n);

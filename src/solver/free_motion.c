@@ -300,15 +300,14 @@ PHEMA_FALLIBLE phema_free_motion_fit(struct phema_free_motion *out,
     }
     if (is_complete) {
         find_kernels(&all);
-        double mean = 0, added = 0;
+        double mean = 0, ridge = LEAST_RIDGE, added = 0;
         find_seen(&all, problem, rows, differences, &mean);
-        for (double ridge = LEAST_RIDGE; ridge < MOST_RIDGE; ridge *= 10) {
+        do {
             for (size_t i = 0; i < all.m; i++)
                 all.noise[i * all.m + i] += (ridge - added) * mean;
             added = ridge;
-            if (fit(out, &all, mean))
-                break;
-        }
+            ridge *= 10;
+        } while (!fit(out, &all, mean) && ridge < MOST_RIDGE);
     }
     phema_arena_clear(&memory);
     return is_complete ? PHEMA_OK : phema_fail_memory(err);

@@ -494,11 +494,14 @@ static struct mixture mix_kind(const struct sides *sides, enum phema_drift kind)
     struct mixture mixture = {0};
     mixture_add(&mixture, height_of(sides, &none), 2. / 3, 1, 0);
     struct coherence tried = {1, 0};
-    for (int a = 0; a < n_walks; a++, tried.walk /= RATIO) {
+    for (int a = 0; a < n_walks; a++) {
         tried.drift = is_steady ? LEAST_STEADY : LEAST_AGEING;
-        for (int k = 0; k < n_amounts; k++, tried.drift *= RATIO)
+        for (int k = 0; k < n_amounts; k++) {
             mixture_add(&mixture, height_of(sides, &tried), 1. / (3 * n_walks * n_amounts),
                         tried.walk, tried.drift);
+            tried.drift *= RATIO;
+        }
+        tried.walk /= RATIO;
     }
     return mixture;
 }
