@@ -307,6 +307,8 @@ static enum phema_status compare_labels(struct search *search, struct fit *fit,
 /* ---- Motion ---- */
 
 #define LEAST_FLOAT32 1e-12 /* rounding of averages that may have been kept in float32 */
+#define NEAR_TIME     1.1
+#define MOST_KEPT     ((size_t)4) /* widths that are remembered */
 
 /* Norms of the snapshots of one training differ by a factor of about ten. Distances to a snapshot
  * beyond this factor tell nothing about motion. */
@@ -464,16 +466,40 @@ PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out, struct phema_
     return status;
 }
 
-/* Raises the rounding of averages to what keeping them in float32 makes of it. Those that have more digits
- * in their files were kept with more.
+/* What keeping an average in float32 makes of it changes slowly with its time. */
+struct kept {
+    const struct phema_profile *profiles[MOST_KEPT]; /* the last of each width */
+    double rounding[MOST_KEPT];
+    size_t n;
+};
+
+static double find_kept(struct kept *kept, const struct phema_profile *profile,
+                        const struct phema_motion *motion)
+{
+    size_t i = 0;
+    while (i < kept->n && !(kept->profiles[i]->shape == profile->shape &&
+                            kept->profiles[i]->gamma == profile->gamma &&
+                            kept->profiles[i]->half_life == profile->half_life))
+        i++;
+    if (i == MOST_KEPT)
+        return phema_kept_rounding(profile, motion);
+    if (i < kept->n && profile->t < NEAR_TIME * kept->profiles[i]->t)
+        return kept->rounding[i];
+    kept->n += i == kept->n;
+    kept->profiles[i] = profile;
+    return kept->rounding[i] = phema_kept_rounding(profile, motion);
+}
+
+/* Raises the rounding of averages to that. Those that have more digits in their files were kept with more.
  *   motion  NULL: not known */
 static void raise_rounding(double *rounding, const struct phema_series *series,
                            const struct phema_motion *motion)
 {
+    struct kept kept = {.n = 0};
     for (size_t k = 0; strcmp(series->unit, "steps") == 0 && k < series->n; k++)
         if (rounding[k] > LEAST_FLOAT32)
             rounding[k] =
-                fmax(rounding[k], phema_kept_rounding(&series->snapshots[k].profile, motion));
+                fmax(rounding[k], find_kept(&kept, &series->snapshots[k].profile, motion));
 }
 
 static enum phema_status sample_motion(struct phema_plan *plan,

@@ -8,7 +8,7 @@
 
 /* Of the integral of F^2. Points lie densely towards the end of the average, where short ones have
  * their weight. */
-#define N_POINTS ((size_t)96)
+#define N_POINTS ((size_t)40)
 
 /* Updates that the last one is taken for the mean of: one that is made now and then has no time. */
 #define SPAN 16.0

@@ -373,9 +373,10 @@ static enum phema_status consider_likeliest(struct choice *choice, struct phema_
         walk->wander[k] = 1;
     if (!status || status == PHEMA_NO)
         status = consider_drift(&best, walk, PHEMA_DRIFT_STEADY, work, data, err);
+    bool shows_drift = best.coherence.gain > 0;
     if (!status && has_pair(work))
         status = consider_drift(&best, walk, PHEMA_DRIFT_AGEING, work, data, err);
-    if (!status)
+    if (!status && shows_drift)
         status = consider_steady(&best, walk, fitting, data, err);
     choice->best = best.motion;
     if (!status)

@@ -330,8 +330,9 @@ void phema_motion_window_add_scores(const struct phema_motion_windows *windows, 
 /* The posterior mean, from the differences of the earliest and of the newest snapshots
  * (docs/numerics.md, N36). Their modelled products are linear in what is mixed. */
 
-#define N_SIDE  ((size_t)24) /* snapshots */
-#define N_DRIFT (N_SIDE - 1)
+#define N_SIDE     ((size_t)24) /* snapshots */
+#define N_DRIFT    (N_SIDE - 1)
+#define MOST_SIDES ((size_t)64) /* products at the end of longer series take too long */
 
 /* Half of the prior is on no coherence, a quarter on each of the kinds, on all their amounts
  * alike. */
@@ -520,7 +521,7 @@ PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion_coherence *out,
     *out = (struct phema_motion_coherence){.kind = kind, .walk = 1, .evidence = -HUGE_VAL};
     if (!status) {
         set_speeds(speed, kind, walk, &work->terms);
-        sides->n = work->n_kept > n ? 2 : 1;
+        sides->n = work->n_kept > n && work->n_kept <= MOST_SIDES ? 2 : 1;
         sides->n_independent = phema_motion_independent(data->sample->n_elems);
     }
     for (size_t s = 0; !status && s < sides->n; s++) {
