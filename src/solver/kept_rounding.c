@@ -3,12 +3,13 @@
  * (docs/numerics.md, section 7). */
 #include <math.h>
 
+#include "motion_work.h"
 #include "phema/dtype.h"
 #include "phema/solver.h"
 
 /* Of the integral of F^2. Points lie densely towards the end of the average, where short ones have
  * their weight. */
-#define N_POINTS ((size_t)40)
+#define N_POINTS ((size_t)24)
 
 /* Updates that the last one is taken for the mean of: one that is made now and then has no time. */
 #define SPAN 16.0
@@ -48,7 +49,7 @@ static void find_memory(struct memory *memory, const struct phema_profile *avera
         double a = memory->before[i], b = memory->before[i + 1];
         memory->kept += (memory->times[i + 1] - memory->times[i]) * (a * a + a * b + b * b) / 3;
     }
-    memory->tau = left > 0 ? span / interval / fmax(-log(left), 1e-12) : 1;
+    memory->tau = left > 0 ? span / interval / fmax(-phema_motion_log(left), 1e-12) : 1;
 }
 
 static double wander_at(const struct phema_motion *motion, double t)

@@ -341,7 +341,8 @@ void phema_motion_window_add_scores(const struct phema_motion_windows *windows, 
 #define N_AGEING     8
 #define LEAST_STEADY 0x1p-6
 #define N_STEADY     6
-#define N_WALKS      9 /* shares of the walk that are left beside a steady drift */
+#define HOPELESS     20.0 /* log likelihood below that of the walk alone */
+#define N_WALKS      9    /* shares of the walk that are left beside a steady drift */
 
 /* Products of the differences of neighbours: upper halves of [n x n]. */
 struct drift {
@@ -493,13 +494,17 @@ static struct mixture mix_kind(const struct sides *sides, enum phema_drift kind)
     int n_walks = is_steady ? N_WALKS : 1, n_amounts = is_steady ? N_STEADY : N_AGEING;
     const struct coherence none = {1, 0};
     struct mixture mixture = {0};
-    mixture_add(&mixture, height_of(sides, &none), 2. / 3, 1, 0);
+    double height = height_of(sides, &none), least = height - HOPELESS, best = height;
+    mixture_add(&mixture, height, 2. / 3, 1, 0);
     struct coherence tried = {1, 0};
-    for (int a = 0; a < n_walks; a++) {
+    for (int a = 0; a < n_walks && best > least; a++) {
+        best =
+            -HUGE_VAL; /* of this share of the walk: a smaller one is not better than a hopeless one */
         tried.drift = is_steady ? LEAST_STEADY : LEAST_AGEING;
         for (int k = 0; k < n_amounts; k++) {
-            mixture_add(&mixture, height_of(sides, &tried), 1. / (3 * n_walks * n_amounts),
-                        tried.walk, tried.drift);
+            height = height_of(sides, &tried);
+            best = fmax(best, height);
+            mixture_add(&mixture, height, 1. / (3 * n_walks * n_amounts), tried.walk, tried.drift);
             tried.drift *= RATIO;
         }
         tried.walk /= RATIO;
