@@ -148,10 +148,10 @@ enum belief { NONE, ALIKE, SURE };
 static enum belief judge(const struct fit *given, const struct fit *drifting,
                          const struct fit *best)
 {
-    double gain = best->likelihood - given->likelihood;
-    if (fit_is_walk(best) && gain > (best->max_z <= EXACT_Z ? LITTLE : WALK_MARGIN))
+    double over_given = best->likelihood - given->likelihood;
+    double gain = fmin(over_given, best->likelihood - drifting->likelihood);
+    if (fit_is_walk(best) && gain > LITTLE && (best->max_z <= EXACT_Z || over_given > WALK_MARGIN))
         return SURE;
-    gain = fmin(gain, best->likelihood - drifting->likelihood);
     if (fit_explains(best) && best->median_z >= MOST_SMOOTH && gain > MARGIN)
         return SURE;
     return gain > FAR && best->median_z > 2 * given->median_z ? ALIKE : NONE;

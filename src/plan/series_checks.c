@@ -308,6 +308,7 @@ static enum phema_status compare_labels(struct search *search, struct fit *fit,
 
 #define LEAST_FLOAT32 1e-12 /* rounding of averages that may have been kept in float32 */
 #define NEAR_TIME     1.1
+#define HIGHER        1.3
 #define MOST_KEPT     ((size_t)4) /* widths that are remembered */
 
 /* Norms of the snapshots of one training differ by a factor of about ten. Distances to a snapshot
@@ -398,12 +399,19 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
     return status;
 }
 
+/* But for the decays. */
+static void series_checks_reset(struct phema_series_checks *checks)
+{
+    free(checks->z);
+    free(checks->reason);
+    *checks = (struct phema_series_checks){
+        .max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN, .decays = checks->decays};
+}
+
 void phema_series_checks_clear(struct phema_series_checks *checks)
 {
     phema_decays_clear(&checks->decays);
-    free(checks->z);
-    free(checks->reason);
-    *checks = (struct phema_series_checks){.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
+    series_checks_reset(checks);
 }
 
 /* Decays that are refuted are stronger evidence than distances, and name the cause. */
@@ -420,13 +428,56 @@ static enum phema_status use_decays(struct phema_series_checks *checks, struct p
     return checks->reason ? PHEMA_OK : phema_fail_memory(err);
 }
 
+/* What keeping an average in float32 makes of it changes slowly with its time. */
+struct kept {
+    const struct phema_profile *profiles[MOST_KEPT]; /* the last of each width */
+    double rounding[MOST_KEPT];
+    size_t n;
+};
+
+static double find_kept(struct kept *kept, const struct phema_profile *profile,
+                        const struct phema_motion *motion)
+{
+    size_t i = 0;
+    while (i < kept->n && !(kept->profiles[i]->shape == profile->shape &&
+                            kept->profiles[i]->gamma == profile->gamma &&
+                            kept->profiles[i]->half_life == profile->half_life))
+        i++;
+    if (i == MOST_KEPT)
+        return phema_kept_rounding(profile, motion);
+    if (i < kept->n && profile->t < NEAR_TIME * kept->profiles[i]->t)
+        return kept->rounding[i];
+    kept->n += i == kept->n;
+    kept->profiles[i] = profile;
+    return kept->rounding[i] = phema_kept_rounding(profile, motion);
+}
+
+/* Raises the rounding of averages to that. Those that have more digits in their files were kept with more.
+ * Returns whether one is clearly higher.
+ *   motion  NULL: not known */
+static bool raise_rounding(double *rounding, const struct phema_series *series,
+                           const struct phema_motion *motion)
+{
+    struct kept kept = {.n = 0};
+    bool is_higher = false;
+    for (size_t k = 0; strcmp(series->unit, "steps") == 0 && k < series->n; k++) {
+        if (!(rounding[k] > LEAST_FLOAT32))
+            continue;
+        double before = fmax(rounding[k], PHEMA_FLOAT32_FLOOR);
+        rounding[k] = fmax(rounding[k], find_kept(&kept, &series->snapshots[k].profile, motion));
+        is_higher |= rounding[k] > HIGHER * before;
+    }
+    return is_higher;
+}
+
 /* The decays of averages, then the motion and what the labels say of it. */
 static enum phema_status
 check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
              const struct phema_series *series, const struct phema_series_options *options,
-             const struct phema_schedule *schedule, const struct phema_sample *sample,
-             bool is_checked, struct phema_error *err)
+             const struct phema_schedule *schedule, struct phema_sample *sample, bool is_checked,
+             struct phema_error *err)
 {
+    (void)raise_rounding(sample->rounding, series, NULL);
     enum phema_status status = PHEMA_OK;
     if (is_checked)
         status = phema_decays_find(&checks->decays, series, options, sample, err);
@@ -435,6 +486,12 @@ check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
     bool is_refuted = checks->decays.reason != NULL;
     status = series_checks_make(checks, motion, series, schedule, sample, is_checked && !is_refuted,
                                 err);
+    if (!status && raise_rounding(sample->rounding, series, motion) &&
+        checks->verdict > PHEMA_SERIES_FITS) { /* updates that float32 lost, perhaps */
+        phema_motion_clear(motion);
+        series_checks_reset(checks);
+        status = series_checks_make(checks, motion, series, schedule, sample, true, err);
+    }
     if (is_refuted && (!status || status == PHEMA_NO))
         return use_decays(checks, err) ? PHEMA_ERR_RESOURCE : status;
     return status;
@@ -466,42 +523,6 @@ PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out, struct phema_
     return status;
 }
 
-/* What keeping an average in float32 makes of it changes slowly with its time. */
-struct kept {
-    const struct phema_profile *profiles[MOST_KEPT]; /* the last of each width */
-    double rounding[MOST_KEPT];
-    size_t n;
-};
-
-static double find_kept(struct kept *kept, const struct phema_profile *profile,
-                        const struct phema_motion *motion)
-{
-    size_t i = 0;
-    while (i < kept->n && !(kept->profiles[i]->shape == profile->shape &&
-                            kept->profiles[i]->gamma == profile->gamma &&
-                            kept->profiles[i]->half_life == profile->half_life))
-        i++;
-    if (i == MOST_KEPT)
-        return phema_kept_rounding(profile, motion);
-    if (i < kept->n && profile->t < NEAR_TIME * kept->profiles[i]->t)
-        return kept->rounding[i];
-    kept->n += i == kept->n;
-    kept->profiles[i] = profile;
-    return kept->rounding[i] = phema_kept_rounding(profile, motion);
-}
-
-/* Raises the rounding of averages to that. Those that have more digits in their files were kept with more.
- *   motion  NULL: not known */
-static void raise_rounding(double *rounding, const struct phema_series *series,
-                           const struct phema_motion *motion)
-{
-    struct kept kept = {.n = 0};
-    for (size_t k = 0; strcmp(series->unit, "steps") == 0 && k < series->n; k++)
-        if (rounding[k] > LEAST_FLOAT32)
-            rounding[k] =
-                fmax(rounding[k], find_kept(&kept, &series->snapshots[k].profile, motion));
-}
-
 static enum phema_status sample_motion(struct phema_plan *plan,
                                        const struct phema_plan_options *options,
                                        struct phema_error *err)
@@ -514,16 +535,12 @@ static enum phema_status sample_motion(struct phema_plan *plan,
     enum phema_status status =
         phema_sample_read(&sample, series, options->series.max_ram_bytes, err);
     if (!status)
-        raise_rounding(sample.rounding, series, NULL);
-    if (!status)
         status = straightness_find(plan, &sample, err);
     if (!status)
         status = check_sample(&plan->checks, motion, series, &options->series, plan->schedule,
                               &sample, options->checks != PHEMA_CHECKS_OFF, err);
-    if (!status) {
+    if (!status)
         plan->motion = motion;
-        raise_rounding(sample.rounding, series, motion);
-    }
     /* predictions of other metrics expect the rounding that the dtype has */
     bool keeps_rounding = options->weights_file || options->solve.metric == PHEMA_METRIC_MOTION;
     for (size_t k = 0; !status && keeps_rounding && k < series->n; k++)

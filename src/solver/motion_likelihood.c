@@ -342,7 +342,7 @@ void phema_motion_window_add_scores(const struct phema_motion_windows *windows, 
 #define LEAST_STEADY 0x1p-6
 #define N_STEADY     6
 #define HOPELESS     20.0 /* log likelihood below that of the walk alone */
-#define N_WALKS      9    /* shares of the walk that are left beside a steady drift */
+#define N_WALKS      4    /* shares of the walk that are left beside a steady drift */
 
 /* Products of the differences of neighbours: upper halves of [n x n]. */
 struct drift {
