@@ -75,14 +75,19 @@ static bool check_predictions(const struct study *study, const struct goals *goa
     return false;
 }
 
+/* A comb is nothing like a smooth target where parameters jitter around a place. */
 static bool check_largest(const struct study *study, const struct goals *goals, size_t set)
 {
     struct filter filter = all_cases;
     filter.set = set;
     filter.is_without_events = true;
-    struct sample sample = study_gather(study, &filter, OVER_PREDICTED, PHEMA_METRIC_MOTION);
-    double largest = sample_quantile(sample, 1);
-    if (!sample.n || largest <= goals->most_too_low)
+    double largest = 0;
+    for (filter.kind = 0; filter.kind < N_KINDS; filter.kind++) {
+        struct sample sample = study_gather(study, &filter, OVER_PREDICTED, PHEMA_METRIC_MOTION);
+        if (filter.kind != KIND_COMB && sample.n)
+            largest = fmax(largest, sample_quantile(sample, 1));
+    }
+    if (largest <= goals->most_too_low)
         return true;
     (void)fprintf(stderr, "missed: %s: a prediction %.2f times too small, no event (goal %g)\n",
                   set_names[set], largest, goals->most_too_low);
