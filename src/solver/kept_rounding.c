@@ -29,27 +29,29 @@ static double update_interval(const struct phema_profile *average)
 }
 
 /* How an average forgets: F is the weight on what was before a time. */
-struct memory {
+struct forgetting {
     double times[N_POINTS + 1], before[N_POINTS + 1]; /* F at these times */
     double kept;                                      /* the integral of F^2 */
     double tau;                                       /* updates, 1 / -log beta of the last ones */
 };
 
-static void find_memory(struct memory *memory, const struct phema_profile *average, double interval)
+static void find_forgetting(struct forgetting *forgetting, const struct phema_profile *average,
+                            double interval)
 {
     double span = fmin(SPAN * interval, average->t / 2), begin = average->t - span, left = 0;
     for (size_t i = 0; i <= N_POINTS; i++) {
         double back = 1 - (double)i / (double)N_POINTS;
-        memory->times[i] = average->t * (1 - back * back * back * back);
+        forgetting->times[i] = average->t * (1 - back * back * back * back);
     }
-    phema_profile_cumulative(memory->before, average, memory->times, N_POINTS + 1);
+    phema_profile_cumulative(forgetting->before, average, forgetting->times, N_POINTS + 1);
     phema_profile_cumulative(&left, average, &begin, 1);
-    memory->kept = 0;
+    forgetting->kept = 0;
     for (size_t i = 0; i < N_POINTS; i++) {
-        double a = memory->before[i], b = memory->before[i + 1];
-        memory->kept += (memory->times[i + 1] - memory->times[i]) * (a * a + a * b + b * b) / 3;
+        double a = forgetting->before[i], b = forgetting->before[i + 1];
+        forgetting->kept +=
+            (forgetting->times[i + 1] - forgetting->times[i]) * (a * a + a * b + b * b) / 3;
     }
-    memory->tau = left > 0 ? span / interval / fmax(-phema_motion_log(left), 1e-12) : 1;
+    forgetting->tau = left > 0 ? span / interval / fmax(-phema_motion_log(left), 1e-12) : 1;
 }
 
 static double wander_at(const struct phema_motion *motion, double t)
@@ -62,7 +64,7 @@ static double wander_at(const struct phema_motion *motion, double t)
 
 /* Mean squares of how far the parameters are ahead of the average, and of how far the average has come
  * since the beginning. */
-static void find_ways(double *ahead, double *come, const struct memory *memory,
+static void find_ways(double *ahead, double *come, const struct forgetting *forgetting,
                       const struct phema_motion *motion)
 {
     size_t last = motion->n_intervals - 1;
@@ -70,8 +72,8 @@ static void find_ways(double *ahead, double *come, const struct memory *memory,
     *ahead = motion->jitter[last];
     *come = 0;
     for (size_t i = 0; i < N_POINTS; i++) {
-        double from = memory->times[i], to = memory->times[i + 1];
-        double before = (memory->before[i] + memory->before[i + 1]) / 2;
+        double from = forgetting->times[i], to = forgetting->times[i + 1];
+        double before = (forgetting->before[i] + forgetting->before[i + 1]) / 2;
         double moved = wander_at(motion, (from + to) / 2) * (to - from);
         *ahead += moved * before * before;
         *come += moved * (1 - before) * (1 - before);
@@ -86,17 +88,18 @@ double phema_kept_rounding(const struct phema_profile *average, const struct phe
 {
     if (average->shape == PHEMA_SHAPE_RAW)
         return 0;
-    struct memory memory;
+    struct forgetting forgetting;
     double spacing = phema_dtype_rounding(PHEMA_F32) * sqrt(12), ahead = 0, come = 0;
     double interval = update_interval(average);
-    find_memory(&memory, average, interval);
+    find_forgetting(&forgetting, average, interval);
     bool is_product = average->betas && average->betas->scales; /* beta e: no update is lost */
-    double n_kept = memory.kept / interval;
+    double n_kept = forgetting.kept / interval;
     double noise = spacing * spacing * n_kept / 12 * (is_product ? 2 : 1);
     if (!motion || is_product)
         return sqrt(noise);
-    find_ways(&ahead, &come, &memory, motion);
-    double r = sqrt(ahead) / memory.tau / spacing, grown = 2 * n_kept * spacing; /* tau spacings */
+    find_ways(&ahead, &come, &forgetting, motion);
+    double r = sqrt(ahead) / forgetting.tau / spacing,
+           grown = 2 * n_kept * spacing; /* tau spacings */
     double lost = fmin(r * MOST_LOST > LOST ? LOST / r * grown : MOST_LOST * grown, sqrt(come));
     return sqrt(noise + lost * lost);
 }

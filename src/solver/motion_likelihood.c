@@ -400,8 +400,8 @@ static void set_speeds(double *speeds, enum phema_drift kind, const struct phema
     }
 }
 
-/* Of n of the kept snapshots.
- *   speeds  [n_intervals] of each kind */
+/* Of the kept snapshots [first, first + n).
+ *   speed  [n_intervals] of a coherence of 1 */
 static enum phema_status find_drift(struct drift *drift, size_t first,
                                     const struct phema_motion *motion, double *speed,
                                     const struct phema_motion_work *work,
@@ -434,13 +434,12 @@ struct coherence {
 static double rate(const struct drift *drift, const struct coherence *coherence)
 {
     size_t n = drift->n;
-    const double *drifted = drift->drifted;
     double factor[N_DRIFT * N_DRIFT] = {0}, seen[N_DRIFT * N_DRIFT];
     double log_determinant = 0, trace = 0;
     for (size_t i = 0, at = 0; i < n; i++) {
         for (size_t j = i; j < n; j++, at++) {
             factor[j * n + i] = drift->noise[at] + coherence->walk * drift->walked[at] +
-                                coherence->drift * drifted[at];
+                                coherence->drift * drift->drifted[at];
             seen[i * n + j] = seen[j * n + i] = drift->seen[at];
         }
     }
@@ -457,6 +456,7 @@ static double rate(const struct drift *drift, const struct coherence *coherence)
 /* A mean by likelihoods, which are relative to the highest so far, so that sums stay finite. */
 struct mixture {
     double highest, total, walk, drift;
+    double without; /* the log likelihood without a drift */
 };
 
 static void mixture_add(struct mixture *mixture, double height, double prior, double walk,
@@ -495,11 +495,11 @@ static struct mixture mix_kind(const struct sides *sides, enum phema_drift kind)
     const struct coherence none = {1, 0};
     struct mixture mixture = {0};
     double height = height_of(sides, &none), least = height - HOPELESS, best = height;
+    mixture.without = height;
     mixture_add(&mixture, height, 2. / 3, 1, 0);
     struct coherence tried = {1, 0};
     for (int a = 0; a < n_walks && best > least; a++) {
-        best =
-            -HUGE_VAL; /* of this share of the walk: a smaller one is not better than a hopeless one */
+        best = -HUGE_VAL; /* a share that is smaller than a hopeless one is not better */
         tried.drift = is_steady ? LEAST_STEADY : LEAST_AGEING;
         for (int k = 0; k < n_amounts; k++) {
             height = height_of(sides, &tried);
@@ -540,8 +540,7 @@ PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion_coherence *out,
             *out = (struct phema_motion_coherence){
                 kind, mixture.walk / mixture.total, mixture.drift / mixture.total,
                 mixture.highest + phema_motion_log(mixture.total), 0};
-        const struct coherence none = {1, 0};
-        out->gain = out->evidence - height_of(sides, &none);
+        out->gain = out->evidence - mixture.without;
     }
     phema_arena_clear(&memory);
     return status;
