@@ -144,6 +144,11 @@ void search_set_remedy(struct search *search, enum phema_setting setting, const 
 /* The same, and adds it to the sentence. */
 void search_suggest(struct search *search, enum phema_setting setting, const char *value);
 
+/* ---- series_verdict.c ---- */
+
+/* Sets the checks, and the fit of the given labels. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, struct phema_error *err);
+
 /* ---- series_hypotheses.c: labels of some snapshots, or all widths ---- */
 
 /* Explains a wrong series, of whose labels the fit is. */

@@ -53,6 +53,9 @@ PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *d
 
 /* ---- Small matrices, in float64 ---- */
 
+/* Numbers in one half of a symmetric matrix, with the diagonal. */
+#define PHEMA_TRIANGLE(n) ((n) * ((n) + 1) / 2)
+
 /* A sum of products: of four sums, which do not wait for each other. */
 static inline double phema_dot(const double *a, const double *b, size_t n)
 {

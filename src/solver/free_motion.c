@@ -37,11 +37,6 @@ struct explanation {
     double *sums;                                             /* [triangle] */
 };
 
-static size_t triangle(size_t m)
-{
-    return m * (m + 1) / 2;
-}
-
 /* ---- Kernels ---- */
 
 static size_t count_times(const struct phema_problem *problem)
@@ -108,7 +103,7 @@ static void finish_kernel(double *kernel, size_t m)
     double trace = 0;
     for (size_t i = 0, at = 0; i < m; at += m - i, i++)
         trace += kernel[at];
-    for (size_t k = 0; k < triangle(m); k++)
+    for (size_t k = 0; k < PHEMA_TRIANGLE(m); k++)
         kernel[k] /= trace > 0 ? trace : 1;
 }
 
@@ -116,7 +111,7 @@ static void finish_kernel(double *kernel, size_t m)
  * last kernel is of one velocity from the beginning on. */
 static void find_kernels(struct explanation *all)
 {
-    size_t m = all->m, size = triangle(m);
+    size_t m = all->m, size = PHEMA_TRIANGLE(m);
     double *velocity = all->paths, *acceleration = all->paths + m;
     for (size_t c = all->n_cells; c-- > 0;) {
         double *kernels = all->kernels + c / N_CELLS * N_KINDS * size;
@@ -169,7 +164,7 @@ static void find_seen(struct explanation *all, const struct phema_problem *probl
 /* Sets modelled, and its inverse. Returns the log of the determinant; NaN: it has none. */
 static double model(struct explanation *all)
 {
-    size_t m = all->m, size = triangle(m);
+    size_t m = all->m, size = PHEMA_TRIANGLE(m);
     double log_determinant = 0;
     memset(all->sums, 0, size * sizeof(*all->sums));
     for (size_t k = 0; k < all->n_kernels; k++) {
@@ -209,7 +204,7 @@ static void find_gradient(struct explanation *all)
 /* Each round raises the likelihood, and keeps all shares above 0. */
 static void raise(struct explanation *all)
 {
-    size_t m = all->m, size = triangle(m);
+    size_t m = all->m, size = PHEMA_TRIANGLE(m);
     for (size_t k = 0; k < all->n_kernels; k++) {
         const double *kernel = all->kernels + k * size;
         double pull = 0, load = 0;
@@ -263,7 +258,7 @@ static bool fit(struct phema_free_motion *out, struct explanation *all, double m
 static bool alloc_all(struct explanation *all, const struct phema_problem *problem,
                       struct phema_arena *memory)
 {
-    size_t m = problem->n - 1, size = triangle(m);
+    size_t m = problem->n - 1, size = PHEMA_TRIANGLE(m);
     size_t n_parts = (count_times(problem) - 1) * N_HALVES + N_FIRST;
     all->m = m;
     all->n_cells = n_parts * N_CELLS;

@@ -104,6 +104,14 @@ struct phema_motion_windows {
     double *derivatives; /* of one window, by level and slope of its intervals */
 };
 
+/* What the sample shows of n snapshots, and what their rounding adds to it: products of the
+ * differences of neighbours, an element, as the upper half of [n - 1 x n - 1]. Differences are
+ * small, and lose fewer digits than the snapshots.
+ *   origins      [n] of the snapshots in the data
+ *   differences  [(n - 1) x elements] scratch memory */
+void phema_motion_find_seen(double *seen, double *noise, double *differences,
+                            const struct phema_motion_data *data, const size_t *origins, size_t n);
+
 /* Finds the windows, and what the sample shows of each. All memory is the arena's.
  * PHEMA_ERR_INPUTS    as phema_weights_solve
  * PHEMA_ERR_RESOURCE  no memory */
@@ -126,7 +134,7 @@ void phema_motion_window_add_scores(const struct phema_motion_windows *windows, 
                                     const double *v, const double *places, double weight,
                                     double *score, double *fisher, size_t n_unknowns);
 
-/* ---- Coherence ---- */
+/* ---- motion_drift.c ---- */
 
 /* Velocities that keep their direction: those of a training that ages, beside the whole walk; those
  * of steady steps, in place of the walk or of a share of it (N33). */
