@@ -179,7 +179,7 @@ static void print_check(const struct study *study, const struct filter *filter)
 static void print_checks(const struct study *study)
 {
     printf("\n| regime: largest z, median, tensor | two | one | raw | ema "
-           "|\n|---|---|---|---|---|\n");
+           "| three | one-raw | long | comb |\n|---|---|---|---|---|---|---|---|---|\n");
     for (size_t r = 0; r < n_regimes; r++) {
         struct filter filter = all_cases;
         filter.regime = r;
