@@ -35,6 +35,26 @@ struct forgetting {
     double tau;                                       /* updates, 1 / -log beta of the last ones */
 };
 
+/* F in double precision. */
+static void find_before(double *before, const struct phema_profile *average, const double *times,
+                        size_t n)
+{
+    bool is_power = average->shape == PHEMA_SHAPE_POWER && average->update_every <= 1,
+         is_plain = is_power || average->shape == PHEMA_SHAPE_EMA;
+    if (!is_plain || average->origin != 0 || average->reset > 0) {
+        phema_profile_cumulative(before, average, times, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double t = times[i], end = average->t;
+        if (is_power)
+            before[i] =
+                t > 0 ? phema_motion_exp((average->gamma + 1) * phema_motion_log(t / end)) : 0;
+        else
+            before[i] = phema_motion_exp(-phema_motion_log(2) * (end - t) / average->half_life);
+    }
+}
+
 static void find_forgetting(struct forgetting *forgetting, const struct phema_profile *average,
                             double interval)
 {
@@ -43,8 +63,8 @@ static void find_forgetting(struct forgetting *forgetting, const struct phema_pr
         double back = 1 - (double)i / (double)N_POINTS;
         forgetting->times[i] = average->t * (1 - back * back * back * back);
     }
-    phema_profile_cumulative(forgetting->before, average, forgetting->times, N_POINTS + 1);
-    phema_profile_cumulative(&left, average, &begin, 1);
+    find_before(forgetting->before, average, forgetting->times, N_POINTS + 1);
+    find_before(&left, average, &begin, 1);
     forgetting->kept = 0;
     for (size_t i = 0; i < N_POINTS; i++) {
         double a = forgetting->before[i], b = forgetting->before[i + 1];

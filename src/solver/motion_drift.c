@@ -28,10 +28,10 @@
 /* Products of the differences of neighbours: upper halves of [n x n]. */
 struct drift {
     size_t n;
-    double seen[PHEMA_TRIANGLE(N_DRIFT)];    /* in the sample, an element */
-    double noise[PHEMA_TRIANGLE(N_DRIFT)];   /* rounding */
-    double walked[PHEMA_TRIANGLE(N_DRIFT)];  /* modelled without coherence */
-    double drifted[PHEMA_TRIANGLE(N_DRIFT)]; /* what a coherence of 1 adds */
+    double seen[PHEMA_TRIANGLE(N_DRIFT)];                    /* in the sample, an element */
+    double noise[PHEMA_TRIANGLE(N_DRIFT)];                   /* rounding */
+    double walked[PHEMA_TRIANGLE(N_DRIFT)];                  /* modelled without coherence */
+    double drifted[PHEMA_N_DRIFTS][PHEMA_TRIANGLE(N_DRIFT)]; /* what a coherence of 1 adds */
 };
 
 /* (p_i - p_i+1)(p_j - p_j+1), from the upper half of the products [n x n]; i <= j. */
@@ -42,21 +42,16 @@ static double of_differences(const phema_quad *products, size_t n, size_t i, siz
                     products[(i + 1) * n + j + 1]);
 }
 
-/* What the motion says of n snapshots. */
-static enum phema_status model(double *out, const struct phema_profile *snapshots, size_t n,
+/* What the motion says of the snapshots of a set. */
+static enum phema_status model(double *out, const struct phema_profile_set *set, size_t n,
                                const struct phema_motion *motion, struct phema_error *err)
 {
     phema_quad with[N_SIDE * N_SIDE] = {0}, self[N_SIDE] = {0};
-    const struct phema_problem problem = {.snapshots = snapshots, .n = n, .motion = motion};
     struct phema_products products = {.reach = SIZE_MAX,
                                       .stride = n,
                                       .with = {[PHEMA_GRAM_MOTION] = with},
                                       .self = {[PHEMA_GRAM_MOTION] = self}};
-    struct phema_profile_set set = {0};
-    enum phema_status status = phema_profile_set_build(&set, &problem, err);
-    if (!status)
-        status = phema_products_find(&products, &set, motion, err);
-    phema_profile_set_clear(&set);
+    enum phema_status status = phema_products_find(&products, set, motion, err);
     for (size_t i = 0, at = 0; !status && i + 1 < n; i++)
         for (size_t j = i; j + 1 < n; j++)
             out[at++] = of_differences(with, n, i, j);
@@ -81,28 +76,27 @@ static void set_speeds(double *speeds, enum phema_drift kind, const struct phema
     }
 }
 
-/* Of the kept snapshots [first, first + n).
- *   speed  [n_intervals] of a coherence of 1 */
-static enum phema_status find_drift(struct drift *drift, size_t first,
-                                    const struct phema_motion *motion, double *speed,
-                                    const struct phema_motion_work *work,
-                                    const struct phema_motion_data *data, struct phema_error *err)
+/* Of the kept snapshots of one end of a series.
+ *   speeds  [n_kinds x n_intervals] of a coherence of 1 */
+static enum phema_status model_kinds(struct drift *drift, const struct phema_profile *snapshots,
+                                     const struct phema_motion *motion, double *speeds,
+                                     size_t n_kinds, struct phema_error *err)
 {
-    struct phema_arena memory = {0};
-    size_t n = drift->n + 1, size = PHEMA_TRIANGLE(drift->n);
-    double *differences =
-        phema_arena_array(&memory, drift->n * data->sample->n_elems, sizeof(*differences));
-    if (!differences)
-        return phema_fail_memory(err);
-    phema_motion_find_seen(drift->seen, drift->noise, differences, data, work->origins + first, n);
-    phema_arena_clear(&memory);
-    enum phema_status status = model(drift->walked, work->kept + first, n, motion, err);
-    struct phema_motion coherent = *motion;
-    coherent.speed = speed;
+    size_t n = drift->n + 1;
+    const struct phema_problem problem = {.snapshots = snapshots, .n = n, .motion = motion};
+    struct phema_profile_set set = {0};
+    enum phema_status status = phema_profile_set_build(&set, &problem, err);
     if (!status)
-        status = model(drift->drifted, work->kept + first, n, &coherent, err);
-    for (size_t k = 0; !status && k < size; k++)
-        drift->drifted[k] -= drift->walked[k];
+        status = model(drift->walked, &set, n, motion, err);
+    struct phema_motion coherent = *motion;
+    for (size_t kind = 0; !status && kind < n_kinds; kind++) {
+        double *drifted = drift->drifted[kind];
+        coherent.speed = speeds + kind * motion->n_intervals;
+        status = model(drifted, &set, n, &coherent, err);
+        for (size_t k = 0; !status && k < PHEMA_TRIANGLE(drift->n); k++)
+            drifted[k] -= drift->walked[k];
+    }
+    phema_profile_set_clear(&set);
     return status;
 }
 
@@ -112,15 +106,17 @@ struct coherence {
 };
 
 /* The log likelihood, an element; -inf: snapshots depend on each other. */
-static double rate(const struct drift *drift, const struct coherence *coherence)
+static double rate(const struct drift *drift, enum phema_drift kind,
+                   const struct coherence *coherence)
 {
     size_t n = drift->n;
+    const double *drifted = drift->drifted[kind];
     double factor[N_DRIFT * N_DRIFT] = {0}, seen[N_DRIFT * N_DRIFT];
     double log_determinant = 0, trace = 0;
     for (size_t i = 0, at = 0; i < n; i++) {
         for (size_t j = i; j < n; j++, at++) {
             factor[j * n + i] = drift->noise[at] + coherence->walk * drift->walked[at] +
-                                coherence->drift * drift->drifted[at];
+                                coherence->drift * drifted[at];
             seen[i * n + j] = seen[j * n + i] = drift->seen[at];
         }
     }
@@ -137,7 +133,6 @@ static double rate(const struct drift *drift, const struct coherence *coherence)
 /* A mean by likelihoods, which are relative to the highest so far, so that sums stay finite. */
 struct mixture {
     double highest, total, walk, drift;
-    double without; /* the log likelihood without a drift */
 };
 
 static void mixture_add(struct mixture *mixture, double height, double prior, double walk,
@@ -161,68 +156,89 @@ struct sides {
     double n_independent;
 };
 
-static double height_of(const struct sides *sides, const struct coherence *coherence)
+static double height_of(const struct sides *sides, enum phema_drift kind,
+                        const struct coherence *coherence)
 {
     double sum = 0;
     for (size_t s = 0; s < sides->n; s++)
-        sum += sides->n_independent * rate(&sides->items[s], coherence);
+        sum += sides->n_independent * rate(&sides->items[s], kind, coherence);
     return sum;
 }
 
-static struct mixture mix_kind(const struct sides *sides, enum phema_drift kind)
+/*   without  the log likelihood without a drift */
+static struct phema_motion_coherence mix_kind(const struct sides *sides, enum phema_drift kind,
+                                              double without)
 {
     bool is_steady = kind == PHEMA_DRIFT_STEADY;
     int n_walks = is_steady ? N_WALKS : 1, n_amounts = is_steady ? N_STEADY : N_AGEING;
-    const struct coherence none = {1, 0};
     struct mixture mixture = {0};
-    double height = height_of(sides, &none), least = height - HOPELESS, best = height;
-    mixture.without = height;
-    mixture_add(&mixture, height, 2. / 3, 1, 0);
+    double least = without - HOPELESS, best = without, height = without;
+    mixture_add(&mixture, without, 2. / 3, 1, 0);
     struct coherence tried = {1, 0};
     for (int a = 0; a < n_walks && best > least; a++) {
         best = -HUGE_VAL; /* a share that is smaller than a hopeless one is not better */
         tried.drift = is_steady ? LEAST_STEADY : LEAST_AGEING;
-        for (int k = 0; k < n_amounts; k++) {
-            height = height_of(sides, &tried);
+        /* nor is an amount that is larger than one */
+        for (int k = 0; k < n_amounts && (best == -HUGE_VAL || height > best - HOPELESS); k++) {
+            height = height_of(sides, kind, &tried);
             best = fmax(best, height);
             mixture_add(&mixture, height, 1. / (3 * n_walks * n_amounts), tried.walk, tried.drift);
             tried.drift *= RATIO;
         }
         tried.walk /= RATIO;
     }
-    return mixture;
+    if (!(mixture.total > 0))
+        return (struct phema_motion_coherence){
+            .kind = kind, .walk = 1, .evidence = -HUGE_VAL, .gain = -HUGE_VAL};
+    double evidence = mixture.highest + phema_motion_log(mixture.total);
+    return (struct phema_motion_coherence){kind, mixture.walk / mixture.total,
+                                           mixture.drift / mixture.total, evidence,
+                                           evidence - without};
 }
 
-PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion_coherence *out,
-                                           enum phema_drift kind, const struct phema_motion *walk,
+/* Sums over the sample, and what each kind of drift says of them. */
+static enum phema_status find_sides(struct sides *sides, size_t n_kinds,
+                                    const struct phema_motion *walk,
+                                    const struct phema_motion_work *work,
+                                    const struct phema_motion_data *data,
+                                    struct phema_arena *memory, struct phema_error *err)
+{
+    size_t n = work->n_kept < N_SIDE ? work->n_kept : N_SIDE;
+    double *speeds = phema_arena_array(memory, n_kinds * walk->n_intervals, sizeof(*speeds));
+    double *differences =
+        phema_arena_array(memory, (n - 1) * data->sample->n_elems, sizeof(*differences));
+    if (!speeds || !differences)
+        return phema_fail_memory(err);
+    for (size_t kind = 0; kind < n_kinds; kind++)
+        set_speeds(speeds + kind * walk->n_intervals, (enum phema_drift)kind, walk, &work->terms);
+    sides->n = work->n_kept > n && work->n_kept <= MOST_SIDES ? 2 : 1;
+    sides->n_independent = phema_motion_independent(data->sample->n_elems);
+    enum phema_status status = PHEMA_OK;
+    for (size_t s = 0; !status && s < sides->n; s++) {
+        struct drift *drift = &sides->items[s];
+        size_t first = s ? work->n_kept - n : 0;
+        drift->n = n - 1;
+        phema_motion_find_seen(drift->seen, drift->noise, differences, data, work->origins + first,
+                               n);
+        status = model_kinds(drift, work->kept + first, walk, speeds, n_kinds, err);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion_coherence *out, size_t n_kinds,
+                                           const struct phema_motion *walk,
                                            const struct phema_motion_work *work,
                                            const struct phema_motion_data *data,
                                            struct phema_error *err)
 {
     struct phema_arena memory = {0};
-    size_t n = work->n_kept < N_SIDE ? work->n_kept : N_SIDE;
     struct sides *sides = phema_arena_alloc(&memory, sizeof(*sides));
-    double *speed = phema_arena_array(&memory, walk->n_intervals, sizeof(double));
-    enum phema_status status = sides && speed ? PHEMA_OK : phema_fail_memory(err);
-    *out = (struct phema_motion_coherence){.kind = kind, .walk = 1, .evidence = -HUGE_VAL};
-    if (!status) {
-        set_speeds(speed, kind, walk, &work->terms);
-        sides->n = work->n_kept > n && work->n_kept <= MOST_SIDES ? 2 : 1;
-        sides->n_independent = phema_motion_independent(data->sample->n_elems);
-    }
-    for (size_t s = 0; !status && s < sides->n; s++) {
-        sides->items[s].n = n - 1;
-        status =
-            find_drift(&sides->items[s], s ? work->n_kept - n : 0, walk, speed, work, data, err);
-    }
-    if (!status) {
-        struct mixture mixture = mix_kind(sides, kind);
-        if (mixture.total > 0)
-            *out = (struct phema_motion_coherence){
-                kind, mixture.walk / mixture.total, mixture.drift / mixture.total,
-                mixture.highest + phema_motion_log(mixture.total), 0};
-        out->gain = out->evidence - mixture.without;
-    }
+    enum phema_status status = sides ? PHEMA_OK : phema_fail_memory(err);
+    if (!status)
+        status = find_sides(sides, n_kinds, walk, work, data, &memory, err);
+    double without = status ? 0 : height_of(sides, PHEMA_DRIFT_STEADY, &(struct coherence){1, 0});
+    for (size_t kind = 0; !status && kind < n_kinds; kind++)
+        out[kind] = mix_kind(sides, (enum phema_drift)kind, without);
     phema_arena_clear(&memory);
     return status;
 }

@@ -278,24 +278,33 @@ static enum phema_status consider_shapes(struct choice *choice, struct phema_mot
     return status ? status : consider(choice, &fitting->walk, work, err);
 }
 
+#define STEADY_ALONE ((size_t)1) /* kinds of drift that are asked */
+
 /* The best walk so far, and the drift that it has. */
 struct drifting {
     struct phema_motion motion;
     struct phema_motion_coherence coherence;
+    bool is_steady; /* a steady drift was likelier than none with the first walk */
 };
 
-/* Takes the shape of the work, with one kind of drift, if the sample is likelier so. */
+/* Takes the shape of the work, with one of the first kinds of drift, if the sample is likelier so. */
 static enum phema_status consider_drift(struct drifting *best, const struct phema_motion *walk,
-                                        enum phema_drift kind, const struct phema_motion_work *work,
+                                        size_t n_kinds, const struct phema_motion_work *work,
                                         const struct phema_motion_data *data,
                                         struct phema_error *err)
 {
-    struct drifting tried = {.motion = {0}};
+    struct drifting tried = {.is_steady = best->is_steady};
+    struct phema_motion_coherence kinds[PHEMA_N_DRIFTS];
     enum phema_status status = keep(&tried.motion, walk, NULL, work, err);
     if (!status)
-        status =
-            phema_motion_find_coherence(&tried.coherence, kind, &tried.motion, work, data, err);
+        status = phema_motion_find_coherence(kinds, n_kinds, &tried.motion, work, data, err);
     bool is_first = !best->motion.n_intervals;
+    tried.coherence.evidence = -HUGE_VAL;
+    for (size_t k = 0; !status && k < n_kinds; k++)
+        if (k == 0 || kinds[k].evidence > tried.coherence.evidence)
+            tried.coherence = kinds[k];
+    if (is_first)
+        tried.is_steady = !status && kinds[PHEMA_DRIFT_STEADY].gain > 0;
     if (!status && (is_first || tried.coherence.evidence > best->coherence.evidence)) {
         struct drifting before = *best;
         *best = tried;
@@ -319,13 +328,13 @@ static enum phema_status consider_steady(struct drifting *best, struct phema_mot
     if (best->coherence.kind == PHEMA_DRIFT_STEADY && best->coherence.gain > CLEAR)
         before = best->coherence.evidence -= FITTED * (double)walk->n_intervals;
     take_slopes(walk, fitting);
-    enum phema_status status = consider_drift(best, walk, PHEMA_DRIFT_STEADY, work, data, err);
+    enum phema_status status = consider_drift(best, walk, STEADY_ALONE, work, data, err);
     if (!(best->coherence.evidence > before))
         return status;
     for (size_t p = 0; !status && p < n_powers; p++) {
         memcpy(walk->wander, fitting->walk.wander, walk->n_intervals * sizeof(double));
         phema_motion_fit_shape(walk, work, end_powers[p]);
-        status = consider_drift(best, walk, PHEMA_DRIFT_STEADY, work, data, err);
+        status = consider_drift(best, walk, STEADY_ALONE, work, data, err);
     }
     return status;
 }
@@ -372,11 +381,9 @@ static enum phema_status consider_likeliest(struct choice *choice, struct phema_
     for (size_t k = 0; !status && k < walk->n_intervals; k++)
         walk->wander[k] = 1;
     if (!status || status == PHEMA_NO)
-        status = consider_drift(&best, walk, PHEMA_DRIFT_STEADY, work, data, err);
-    bool shows_drift = best.coherence.gain > 0;
-    if (!status && has_pair(work))
-        status = consider_drift(&best, walk, PHEMA_DRIFT_AGEING, work, data, err);
-    if (!status && shows_drift)
+        status = consider_drift(&best, walk, has_pair(work) ? PHEMA_N_DRIFTS : STEADY_ALONE, work,
+                                data, err);
+    if (!status && best.is_steady)
         status = consider_steady(&best, walk, fitting, data, err);
     choice->best = best.motion;
     if (!status)

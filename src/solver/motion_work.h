@@ -138,7 +138,8 @@ void phema_motion_window_add_scores(const struct phema_motion_windows *windows, 
 
 /* Velocities that keep their direction: those of a training that ages, beside the whole walk; those
  * of steady steps, in place of the walk or of a share of it (N33). */
-enum phema_drift { PHEMA_DRIFT_AGEING, PHEMA_DRIFT_STEADY };
+enum phema_drift { PHEMA_DRIFT_STEADY, PHEMA_DRIFT_AGEING };
+#define PHEMA_N_DRIFTS ((size_t)2)
 
 struct phema_motion_coherence {
     enum phema_drift kind;
@@ -148,10 +149,11 @@ struct phema_motion_coherence {
 };
 
 /* By the likelihood of the earliest and of the newest snapshots (N36), beside a walk without jitter.
+ *   out  [n_kinds] of the first kinds, each alone
  * PHEMA_ERR_INPUTS    as phema_weights_solve
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion_coherence *out,
-                                           enum phema_drift kind, const struct phema_motion *walk,
+PHEMA_FALLIBLE phema_motion_find_coherence(struct phema_motion_coherence *out, size_t n_kinds,
+                                           const struct phema_motion *walk,
                                            const struct phema_motion_work *work,
                                            const struct phema_motion_data *data,
                                            struct phema_error *err);
