@@ -11,7 +11,7 @@ cd "$1" || exit 1
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader filesystem json library mapped_file memory
         memory_profile number packed parallel path quad record read_queue regex setting sort span strbuf zstd_seek_table"
-    [profile]="family quadrature schedule"
+    [profile]="family"
     [solver]="decay_fit"
     [plan]="decays"
     [series]="tensor_sets"

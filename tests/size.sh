@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # folder, lines, files
 budgets='
 include          7298  61
-src             101403 428
+src             101395 428
 src/accumulate   1459  10
 src/api          1447   7
 src/base         4792  27
@@ -23,8 +23,9 @@ src/ops          5822  26
 src/output       5759  21
 src/plan         6745  27
 src/plot         2910  14
-src/profile      3391  15
+src/profile       2748  11
 src/render       6081  20
+src/schedule      635   4
 src/search       1813   4
 src/series      12920  44
 src/solver        8406  33

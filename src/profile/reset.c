@@ -7,6 +7,7 @@
 #include "phema/number.h"
 #include "phema/profile.h"
 #include "phema/setting.h"
+#include "phema/sort.h"
 
 static enum phema_status parse(struct phema_reset *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err)
@@ -30,12 +31,6 @@ static enum phema_status parse(struct phema_reset *out, struct phema_arena *aren
     return PHEMA_OK;
 }
 
-static int compare_resets(const void *a, const void *b)
-{
-    const struct phema_reset *x = a, *y = b;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
 PHEMA_FALLIBLE phema_resets_parse(struct phema_reset **out, struct phema_arena *arena,
                                   const char *const *texts, size_t n, struct phema_error *err)
 {
@@ -47,7 +42,7 @@ PHEMA_FALLIBLE phema_resets_parse(struct phema_reset **out, struct phema_arena *
         if (status)
             return status;
     }
-    qsort(resets, n, sizeof(*resets), compare_resets);
+    qsort(resets, n, sizeof(*resets), phema_compare_doubles); /* by time, which is first */
     struct phema_name_buffer twice;
     for (size_t i = 1; i < n; i++)
         if (resets[i].at == resets[i - 1].at)

@@ -21,13 +21,10 @@
 static void append_value(struct phema_strbuf *text, const struct spec_key *key, double value)
 {
     struct phema_name_buffer shown;
-    struct phema_span word = {0};
-    bool is_word = key->type == SPEC_CHOICE || key->type == SPEC_WARMUP;
-    if (is_word)
-        word = spec_choice_word(key, value);
-    if (is_word)
+    if (key->type == SPEC_CHOICE || key->type == SPEC_WARMUP) {
+        struct phema_span word = spec_choice_word(key, value);
         phema_strbuf_append(text, (const char *)word.data, word.size);
-    else if (key->type == SPEC_YES_NO)
+    } else if (key->type == SPEC_YES_NO)
         phema_strbuf_puts(text, value != 0 ? "yes" : "no");
     else
         phema_strbuf_puts(text, phema_number_format(&shown, value));
