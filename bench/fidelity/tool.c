@@ -46,6 +46,15 @@ static void find_rounding(struct seen *seen, const struct stored *stored)
         seen->rounding[i] = sqrt(seen->rounding[i] / seen->mean_square);
 }
 
+/* To that of averages which the training keeps in float32, as phema_series_check does. */
+static void raise_rounding(struct seen *seen, const struct stored *stored)
+{
+    const struct phema_motion *motion = seen->has_motion ? &seen->motion : NULL;
+    for (size_t i = 0; i < stored->n; i++)
+        seen->rounding[i] =
+            fmax(seen->rounding[i], phema_kept_rounding(&stored->profiles[i], motion));
+}
+
 static double mean_square_apart(const struct stored *stored, size_t i, size_t j)
 {
     size_t n_elems = stored->recording->n_elems;
@@ -206,7 +215,9 @@ enum phema_status tool_try(struct outcome outcomes[N_TARGETS], struct check *che
         outcomes[m] = (struct outcome){.oracle = oracles[m]};
     if (!status) {
         find_rounding(&seen, stored);
+        raise_rounding(&seen, stored);
         status = find_motion(&seen, stored, err);
+        raise_rounding(&seen, stored);
     }
     if (!status)
         status = find_scores(check, &seen, stored, err);
