@@ -121,7 +121,7 @@ static void sums_equal_the_reference(void **state)
         const struct phema_backend *backend = phema_backend_named(simd_names[b]);
         for (size_t d = 0; backend && d < ARRAY_LEN(dtypes); d++) {
             size_t unit = dtypes[d] == PHEMA_F4 ? 2 : 1;
-            for (size_t i = 0; i <= 262; i++) {
+            for (size_t i = 0; i <= 262; i += SUPPORT_STRIDE) {
                 struct shape shape = {.dtype = dtypes[d],
                                       .accumulator = (enum phema_accumulator)(i % 2),
                                       .n_elems = i / 2 * unit,
@@ -145,7 +145,7 @@ static void any_number_of_targets_and_inputs_gives_the_same_bits(void **state)
     for (size_t b = 0; b < ARRAY_LEN(simd_names); b++) {
         const struct phema_backend *backend = phema_backend_named(simd_names[b]);
         for (size_t d = 0; backend && d < ARRAY_LEN(dtypes); d++) {
-            for (size_t i = 0; i < 2 * MAX_TARGETS; i++) {
+            for (size_t i = 0; i < 2 * MAX_TARGETS; i += SUPPORT_STRIDE) {
                 struct shape shape = {.dtype = dtypes[d],
                                       .accumulator = (enum phema_accumulator)(i % 2),
                                       .n_elems = 64 * (random_u64() % 4) + 2 * (random_u64() % 32),
@@ -175,7 +175,7 @@ static void blocks_of_elements_are_contiguous(void **state)
     make_arena(&arena);
     for (size_t b = 0; b < ARRAY_LEN(simd_names); b++) {
         const struct phema_backend *backend = phema_backend_named(simd_names[b]);
-        for (size_t i = 0; backend && i < ARRAY_LEN(cuts) * 6; i++) {
+        for (size_t i = 0; backend && i < ARRAY_LEN(cuts) * 6; i += SUPPORT_STRIDE) {
             size_t cut = i / 6, off = i % 3;
             struct shape shape = {.dtype = cuts[cut].dtype,
                                   .accumulator = (enum phema_accumulator)(i / 3 % 2),

@@ -239,7 +239,7 @@ static const struct {
 static void run_dtypes(enum op op, enum numbers numbers, size_t max_rows, size_t max_inputs)
 {
     size_t n_wrong = 0, n_cases = 0;
-    for (size_t i = 0; i < 32 * ARRAY_LEN(shapes); i++) {
+    for (size_t i = 0; i < 32 * ARRAY_LEN(shapes); i += SUPPORT_STRIDE) {
         struct op_case test = {.op = op,
                                .numbers = numbers,
                                .input = dtypes[i % 4],

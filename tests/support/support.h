@@ -51,6 +51,14 @@ void support_assert_fails(enum phema_status status, enum phema_status wanted,
                           int line);
 void support_assert_near(double got, double wanted, double tolerance, const char *file, int line);
 
+/* Of loops over many shapes: sanitizers make sums ten times slower, and see memory, not numbers. It shares
+ * no factor with the periods of such loops. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SUPPORT_STRIDE ((size_t)7)
+#else
+#define SUPPORT_STRIDE ((size_t)1)
+#endif
+
 /* The next number of the sequence that the initial state determines (splitmix64). */
 uint64_t support_random(uint64_t *state);
 /* n elements from that sequence: random bits, which include NaN, infinities and subnormals; or
