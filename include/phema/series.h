@@ -162,6 +162,7 @@ struct phema_series {
         *runs; /* [n_runs] none, one, or one and the snapshots without an id */
     size_t n_runs;
     bool has_profiles;                  /* every snapshot's profile is known */
+    bool may_be_raw;                    /* a snapshot whose profile is unknown */
     bool has_raw_files;                 /* of averages, which are left out */
     const char *unit;                   /* of times: "steps", "images", ... */
     double (*clock)(double named_time); /* NULL: named times are times */

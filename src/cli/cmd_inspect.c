@@ -43,15 +43,17 @@ static enum phema_status read_options(struct phema_series_options *out,
 
 /* A command that makes averages of the series, with the options that were given. */
 static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
-                       const struct phema_series *series, bool finds_profile)
+                       const struct phema_series *series, bool finds_profile, bool asks_whether_raw)
 {
     const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
     const char *repeated = values->common.repeated_options;
-    bool is_raw = phema_series_is_raw(series);
+    bool is_raw = asks_whether_raw || phema_series_is_raw(series);
     size_t n_merged = series->n < 4 ? series->n : 4;
+    if (asks_whether_raw)
+        phema_strbuf_puts(out, "are they raw? ");
     if (is_raw)
-        phema_strbuf_printf(out, "posthoc-ema synth --profile sma:%zu --profile wsm-cosine:%zu ",
-                            n_merged, n_merged);
+        phema_strbuf_printf(out, "posthoc-ema synth %s--profile sma:%zu --profile wsm-cosine:%zu ",
+                            asks_whether_raw ? "--input-profile raw " : "", n_merged, n_merged);
     else
         phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
     phema_strbuf_printf(out, "%s%s%s", finds_profile ? "--input-profile auto " : "", repeated,
@@ -85,8 +87,9 @@ static enum phema_status print_series(struct phema_json_out *out,
     const struct phema_decay_set *unclaimed =
         phema_decays_find_unclaimed(&n, &found.errors.checks.decays);
     bool finds_profile = n == 1 && unclaimed->fits;
-    if ((found.errors.is_known || finds_profile) && !series->damage)
-        write_next(&next, values, series, finds_profile);
+    bool asks_whether_raw = series->may_be_raw && !n;
+    if ((found.errors.is_known || finds_profile || asks_whether_raw) && !series->damage)
+        write_next(&next, values, series, finds_profile, asks_whether_raw);
     if (style->is_json)
         inspect_write_series_json(out, style, &found, values->paths.n > 1);
     else

@@ -433,7 +433,8 @@ static void write_provenance(struct phema_strbuf *out, const struct html_report 
     for (size_t i = 0; i < series->n_notes; i++)
         write_item(out, "", series->notes[i], strlen(series->notes[i]));
     if (report->plan && report->plan->unmoved)
-        write_item(out, "metric walk: ", report->plan->unmoved, strlen(report->plan->unmoved));
+        write_item(out, "assuming a random walk (metric walk): ", report->plan->unmoved,
+                   strlen(report->plan->unmoved));
     phema_strbuf_puts(out, "</ul>\n</section>\n");
 }
 

@@ -195,7 +195,7 @@ static void report_metric(const struct phema_plan *plan, bool is_verbose)
     const struct phema_solution *solution = &plan->targets[0].solution;
     const char *ridge = solution->ridge > 0 ? ", with a ridge for the rounding of the files" : "";
     if (plan->unmoved && plan->checks.verdict != PHEMA_SERIES_WRONG)
-        render_say("using --metric walk: %s", plan->unmoved);
+        render_say("assuming a random walk (--metric walk): %s", plan->unmoved);
     if (strcmp(plan->metric, "motion") == 0 && is_verbose)
         render_say("weights fitted to this training (--metric motion)%s, solved in %s", ridge,
                    solution->solver);

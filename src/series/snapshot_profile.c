@@ -124,6 +124,14 @@ static enum phema_status find_input_sigma(const struct phema_series_options *opt
     return PHEMA_OK;
 }
 
+static bool may_be_raw(const struct series_builder *builder, const struct candidate *candidate)
+{
+    bool is_average = (builder->scheme.trainer && builder->scheme.trainer->twins) ||
+                      says_average(phema_span_of(candidate->label)) ||
+                      builder->scheme.subtree.is_called_average;
+    return builder->candidates.layout->may_be_raw && !is_average;
+}
+
 /* Width and exponent from each other. */
 static enum phema_status complete_width(const struct series_builder *builder,
                                         struct candidate *candidate, struct phema_error *err)
@@ -135,13 +143,12 @@ static enum phema_status complete_width(const struct series_builder *builder,
             phema_gamma_from_sigma_rel(&candidate->gamma, candidate->sigma_rel, err);
         return status == PHEMA_ERR_TARGET ? PHEMA_ERR_INPUTS : status;
     }
-    if (isnan(candidate->gamma) && options->needs_no_profiles)
+    if (isnan(candidate->gamma) && options->needs_no_profiles) {
+        builder->series->may_be_raw = may_be_raw(builder, candidate);
         return PHEMA_OK;
+    }
     if (isnan(candidate->gamma)) {
-        bool is_average = (builder->scheme.trainer && builder->scheme.trainer->twins) ||
-                          says_average(phema_span_of(candidate->label)) ||
-                          builder->scheme.subtree.is_called_average;
-        if (!builder->candidates.layout->may_be_raw || is_average)
+        if (!may_be_raw(builder, candidate))
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "has no width, in its name or metadata; give %s, or %s for another "
                               "shape, such as raw parameters",

@@ -70,6 +70,24 @@ static size_t compact(struct phema_profile *kept, size_t *places,
     return n_kept;
 }
 
+static enum phema_status fail_unseen(struct phema_error *err, const struct phema_motion_data *data,
+                                     size_t n_chosen)
+{
+    size_t n_equal = 0;
+    for (size_t d = 0; d < data->n_distances; d++)
+        n_equal += data->distances[d].square == 0;
+    if (n_equal && n_equal == data->n_distances)
+        return phema_fail(err, PHEMA_NO,
+                          "the %zu snapshots hold the same data where they were compared", data->n);
+    if (data->n < 3)
+        return phema_fail(err, PHEMA_NO, "%zu snapshot%s too few to measure a motion", data->n,
+                          data->n == 1 ? " is" : "s are");
+    return phema_fail(err, PHEMA_NO,
+                      "too few changes between the snapshots are larger than their rounding: %zu "
+                      "of %zu",
+                      n_chosen, data->n_distances);
+}
+
 /* Sets seen and pieces. */
 static enum phema_status find_pieces(struct phema_motion_work *work,
                                      const struct phema_motion_data *data, struct phema_error *err)
@@ -85,10 +103,7 @@ static enum phema_status find_pieces(struct phema_motion_work *work,
         return phema_fail_memory(err);
     size_t n_chosen = choose(chosen, work->seen, data->distances, n_distances, data->rounding);
     if (n_chosen < LEAST_DISTANCES)
-        return phema_fail(err, PHEMA_NO,
-                          "%zu of %zu distances between snapshots are more than their rounding; "
-                          "expected at least %d",
-                          n_chosen, n_distances, LEAST_DISTANCES);
+        return fail_unseen(err, data, n_chosen);
     work->kept = kept;
     work->n_kept = compact(kept, places, data->snapshots, n, data->distances, n_distances);
     for (size_t i = 0; i < n; i++)
