@@ -197,12 +197,14 @@ struct phema_series_options {
      * the first is snapshots, too */
     const char *const *several;
     size_t n_several;
-    const char *layout;     /* one of phema_series_layouts; NULL or "auto": recognised */
-    const char *name_regex; /* NULL: the layout's own */
-    const char *unit;       /* NULL: the layout's own */
-    double from, to;        /* named times, both included; NaN: not given */
-    uint64_t every, last;   /* of the times, counted from the newest; 0: not given */
-    const char *run;        /* id of the training, or its beginning; NULL: there is only one */
+    const char *layout;                /* one of phema_series_layouts; NULL or "auto": recognised */
+    const char *name_regex;            /* NULL: the layout's own */
+    const char *unit;                  /* NULL: the layout's own */
+    double from, to;                   /* named times, both included; NaN: not given */
+    uint64_t every, last;              /* of the times, counted from the newest; 0: not given */
+    const char *const *excluded_files; /* [n] labels or paths of those that are left out */
+    size_t n_excluded_files;
+    const char *run; /* id of the training, or its beginning; NULL: there is only one */
     struct phema_checkpoint_options checkpoint;
 
     /* profiles */

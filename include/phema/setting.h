@@ -23,6 +23,7 @@ enum phema_setting {
     PHEMA_SET_DTYPE,
     PHEMA_SET_EVERY,
     PHEMA_SET_EXCLUDE,
+    PHEMA_SET_EXCLUDE_FILE, /* the library has lists of SNAPSHOTS */
     PHEMA_SET_EXEC,
     PHEMA_SET_FORCE,
     PHEMA_SET_FROM,

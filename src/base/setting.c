@@ -38,6 +38,7 @@ static const struct {
     [PHEMA_SET_DTYPE] = ROW("dtype", "dtype"),
     [PHEMA_SET_EVERY] = ROW("every", "every"),
     [PHEMA_SET_EXCLUDE] = ROW("exclude", "exclude"),
+    [PHEMA_SET_EXCLUDE_FILE] = PROGRAM("exclude-file"),
     [PHEMA_SET_EXEC] = PROGRAM("exec"),
     [PHEMA_SET_FORCE] = FLAG("force", "replace"),
     [PHEMA_SET_FROM] = ROW("from", "from_"),

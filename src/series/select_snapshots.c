@@ -249,10 +249,38 @@ static void leave_out_damaged(struct candidate_list *candidates,
                 candidates_leave_out(candidates, &candidates->items[i], options->damaged[d].reason);
 }
 
+static bool is_called(const struct candidate *candidate, const char *name)
+{
+    return strcmp(candidate->label, name) == 0 ||
+           (candidate->path && strcmp(candidate->path, name) == 0);
+}
+
+static void leave_out_excluded(struct candidate_list *candidates,
+                               const struct phema_series_options *options)
+{
+    struct phema_name_buffer name, like;
+    for (size_t e = 0; e < options->n_excluded_files; e++) {
+        const char *excluded = options->excluded_files[e];
+        size_t i = 0;
+        while (i < candidates->n && !is_called(&candidates->items[i], excluded))
+            i++;
+        if (i < candidates->n) {
+            candidates_leave_out(candidates, &candidates->items[i], "as asked");
+            continue;
+        }
+        const char *label = candidates->n ? candidates->items[0].label : "";
+        candidates_note(candidates, "%s'%s' names no snapshot; names are like '%s'",
+                        phema_setting_equals(PHEMA_SET_EXCLUDE_FILE),
+                        phema_name_escape(&name, excluded, strlen(excluded)),
+                        phema_name_escape(&like, label, strlen(label)));
+    }
+}
+
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
     leave_out_damaged(candidates, options);
+    leave_out_excluded(candidates, options);
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         /* outputs in formats without metadata have a provenance in a file of their own */

@@ -193,26 +193,43 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
     return status ? status : finish(builder, err);
 }
 
-/* A file of the newest time that cannot be read may still be written: the remedy leaves it out. */
-static void explain_newest(const struct candidate_list *candidates, struct phema_error *err)
+/* The remedy leaves out a file that cannot be read: with its time, which may still be written, where
+ * that is the newest, else alone. are_shown: the other snapshots, by the caller */
+static void explain_damaged(const struct candidate_list *candidates, bool are_shown,
+                            struct phema_error *err)
 {
     const struct candidate *damaged = candidates->damaged;
     double before = -HUGE_VAL, newest = -HUGE_VAL;
-    for (size_t i = 0; i < candidates->n; i++)
-        if (!candidates->items[i].is_left_out)
-            newest = fmax(newest, candidates->items[i].named_time);
-    for (size_t i = 0; i < candidates->n; i++)
-        if (!candidates->items[i].is_left_out && candidates->items[i].named_time < newest)
-            before = fmax(before, candidates->items[i].named_time);
-    if (damaged->named_time != newest || !isfinite(before) || !phema_path_exists(damaged->path) ||
+    size_t n_others = 0;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->is_left_out)
+            continue;
+        n_others += candidate != damaged;
+        if (candidate->named_time > newest) {
+            before = newest;
+            newest = candidate->named_time;
+        } else if (candidate->named_time < newest) {
+            before = fmax(before, candidate->named_time);
+        }
+    }
+    if (!phema_path_exists(damaged->path) || !n_others ||
         phema_path_is_directory(damaged->path)) /* which may lack something else */
         return;
+    bool is_newest = damaged->named_time == newest && isfinite(before);
     struct phema_name_buffer time;
     char message[sizeof(err->message)];
     memcpy(message, err->message, sizeof(message));
-    (void)phema_fail(err, PHEMA_ERR_FILE, "%s; it is of the newest time: it may still be written",
-                     message);
-    (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO, phema_number_format(&time, before));
+    if (is_newest) {
+        (void)phema_fail(err, PHEMA_ERR_FILE,
+                         "%s; it is of the newest time: it may still be written", message);
+        (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO, phema_number_format(&time, before));
+        return;
+    }
+    if (!are_shown)
+        (void)phema_fail(err, PHEMA_ERR_FILE, "%s; without it %zu snapshot%s", message, n_others,
+                         n_others == 1 ? " remains" : "s remain");
+    (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_EXCLUDE_FILE, damaged->label);
 }
 
 /* damaged: receives the path of a file that cannot be read, a copy, or NULL */
@@ -236,7 +253,7 @@ static enum phema_status open_series(struct phema_series **out, char **damaged,
     *damaged =
         status && builder.candidates.damaged ? strdup(builder.candidates.damaged->path) : NULL;
     if (status && builder.candidates.damaged && !options->is_alone && !err->n_changes)
-        explain_newest(&builder.candidates, err);
+        explain_damaged(&builder.candidates, options->skips_damaged, err);
     for (size_t i = 0; i < builder.filter.n_includes; i++)
         phema_regex_free(builder.filter.includes[i]);
     for (size_t i = 0; i < builder.filter.n_excludes; i++)
@@ -297,6 +314,8 @@ static enum phema_status open_undamaged(struct phema_series **out,
         }
     }
     phema_arena_clear(&memory);
+    if (!series && others.n_damaged)
+        phema_error_clear_changes(err); /* without the first file there are others */
     if (!series || status) {
         phema_series_close(series);
         return first ? first : status;
