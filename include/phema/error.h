@@ -15,6 +15,7 @@ enum phema_status {
     PHEMA_ERR_TARGET = 5,   /* the target cannot be reached from these snapshots */
     PHEMA_ERR_OUTPUT = 6,   /* output exists, cannot be written, no space */
     PHEMA_ERR_RESOURCE = 7, /* memory, or the device */
+    PHEMA_ERR_COMMAND = 8,  /* a command of the user, which scores, fails */
     PHEMA_BUG = 70
 };
 

@@ -137,7 +137,7 @@ struct phema_command_result {
  * for it, but not for processes that it leaves in the background. When a signal ends this program,
  * SIGKILL included, the group receives SIGTERM.
  *   out  cleared by phema_command_clear, after a failure as well
- * PHEMA_ERR_INPUTS    the command cannot be run, fails, or takes too long; the message has its
+ * PHEMA_ERR_COMMAND   the command cannot be run, fails, or takes too long; the message has its
  *                     status and the last line of its output
  * PHEMA_ERR_RESOURCE  no processes, no descriptors, no memory */
 PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *words,
@@ -148,7 +148,7 @@ void phema_command_clear(struct phema_command_result *result);
 /* The score in the output of a command. Without a pattern: the last line that is not blank, which
  * must be one number. With a pattern: from the last line that matches, the group `score`, else the
  * first group, else the whole match.
- * PHEMA_ERR_INPUTS  there is no score */
+ * PHEMA_ERR_COMMAND  there is no score */
 PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *output,
                                    struct phema_regex *pattern, struct phema_error *err);
 

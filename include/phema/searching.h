@@ -78,8 +78,8 @@ struct searching {
 
 /* Identifies the snapshots, compares them with their labels, opens the journal, and runs until no
  * point is left or the limit of evaluations is reached. The caller clears it, also after a failure.
- * PHEMA_ERR_INPUTS  the labels are wrong; the command failed or gave no score; the snapshots have
- *                   changed */
+ * PHEMA_ERR_INPUTS   the labels are wrong; the snapshots have changed
+ * PHEMA_ERR_COMMAND  the command failed or gave no score */
 PHEMA_FALLIBLE search_run(struct searching *searching, struct phema_error *err);
 void search_clear(struct searching *searching);
 

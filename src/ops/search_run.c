@@ -223,7 +223,7 @@ static enum phema_status run_command(struct phema_search_score *score, struct se
         searching->listener->heard.end(searching->listener->heard.context);
     if (!status)
         status = phema_command_score(&score->score, &result.output, searching->pattern, err);
-    if (status == PHEMA_ERR_INPUTS)
+    if (status == PHEMA_ERR_COMMAND)
         searching->listener->failed(searching->listener->heard.context, &result);
     score->seconds = result.elapsed_s;
     phema_command_clear(&result);

@@ -55,7 +55,7 @@ static enum phema_status fail_errno(struct phema_error *err, const char *what, i
     bool is_missing = number == ENOENT || number == EACCES || number == ENOEXEC ||
                       number == ENOTDIR || number == E2BIG || number == ELOOP ||
                       number == ENAMETOOLONG;
-    return phema_fail(err, is_missing ? PHEMA_ERR_INPUTS : PHEMA_ERR_RESOURCE, "%s: %s", what,
+    return phema_fail(err, is_missing ? PHEMA_ERR_COMMAND : PHEMA_ERR_RESOURCE, "%s: %s", what,
                       strerror(number));
 }
 
@@ -288,12 +288,12 @@ static enum phema_status check_result(const struct running *running, int state,
     const char *between = size ? ": " : ", ";
     size = size ? size : (int)strlen(text);
     if (running->asked_s > 0)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "took longer than %g s, and was ended%s%.*s",
+        return phema_fail(err, PHEMA_ERR_COMMAND, "took longer than %g s, and was ended%s%.*s",
                           running->options->timeout_s, between, size, text);
     if (WIFSIGNALED(state))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "was ended by signal %d (%s)%s%.*s",
+        return phema_fail(err, PHEMA_ERR_COMMAND, "was ended by signal %d (%s)%s%.*s",
                           WTERMSIG(state), strsignal(WTERMSIG(state)), between, size, text);
-    return phema_fail(err, PHEMA_ERR_INPUTS, "ended with status %d%s%.*s", WEXITSTATUS(state),
+    return phema_fail(err, PHEMA_ERR_COMMAND, "ended with status %d%s%.*s", WEXITSTATUS(state),
                       between, size, text);
 }
 
@@ -370,23 +370,23 @@ PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *outpu
         return status;
     const char *setting = phema_setting_name(PHEMA_SET_SCORE_REGEX);
     if (!text.data && pattern)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "no line of its output matches %s", setting);
+        return phema_fail(err, PHEMA_ERR_COMMAND, "no line of its output matches %s", setting);
     if (!text.data)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
+        return phema_fail(err, PHEMA_ERR_COMMAND,
                           "printed nothing; expected a score in its last line");
     double score = 0;
     struct phema_name_buffer shown;
     (void)phema_name_escape(&shown, (const char *)text.data, text.size);
     if (!phema_decimal_parse(&score, text))
-        return pattern ? phema_fail(err, PHEMA_ERR_INPUTS,
+        return pattern ? phema_fail(err, PHEMA_ERR_COMMAND,
                                     "expected a number where %s matches, found '%s'", setting,
                                     shown.text)
-                       : phema_fail(err, PHEMA_ERR_INPUTS,
+                       : phema_fail(err, PHEMA_ERR_COMMAND,
                                     "expected a number in the last line of its output, found "
                                     "'%s'; %s finds one elsewhere",
                                     shown.text, setting);
     if (isfinite(score) && fabs(score) > PHEMA_LARGEST_SCORE)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "expected a score of at most %g, found %s",
+        return phema_fail(err, PHEMA_ERR_COMMAND, "expected a score of at most %g, found %s",
                           PHEMA_LARGEST_SCORE, shown.text);
     *out = score;
     return PHEMA_OK;

@@ -51,7 +51,8 @@ static void a_failure_has_its_status_and_last_line(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct phema_command_result result;
         struct phema_error err = {0};
-        assert_fails(run(&result, cases[i].script, 0, &err), PHEMA_ERR_INPUTS, &err, cases[i].part);
+        assert_fails(run(&result, cases[i].script, 0, &err), PHEMA_ERR_COMMAND, &err,
+                     cases[i].part);
         phema_command_clear(&result);
     }
 }
@@ -64,7 +65,7 @@ static void a_missing_program_is_reported(void **state)
     const struct phema_command_options options = {0};
     struct phema_command_result result;
     struct phema_error err = {0};
-    assert_fails(phema_command_run(&result, words, &options, &err), PHEMA_ERR_INPUTS, &err,
+    assert_fails(phema_command_run(&result, words, &options, &err), PHEMA_ERR_COMMAND, &err,
                  "cannot be run: No such file or directory");
     phema_command_clear(&result);
 }
@@ -115,7 +116,7 @@ static void a_slow_command_is_ended(void **state)
     for (double limit_s = 0.2; limit_s < 300; limit_s *= 4) {
         char wanted[80];
         (void)snprintf(wanted, sizeof(wanted), "took longer than %.12g s, and was ended", limit_s);
-        assert_fails(run(&result, "echo begun >&2; sleep 600", limit_s, &err), PHEMA_ERR_INPUTS,
+        assert_fails(run(&result, "echo begun >&2; sleep 600", limit_s, &err), PHEMA_ERR_COMMAND,
                      &err, wanted);
         assert_true(result.elapsed_s < limit_s + 300);
         phema_command_clear(&result);
@@ -189,7 +190,7 @@ static void an_invalid_score_is_reported(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         double score = 0;
         struct phema_error err = {0};
-        assert_fails(score_of(&score, cases[i].text, cases[i].expression, &err), PHEMA_ERR_INPUTS,
+        assert_fails(score_of(&score, cases[i].text, cases[i].expression, &err), PHEMA_ERR_COMMAND,
                      &err, cases[i].part);
     }
 }
