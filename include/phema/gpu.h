@@ -95,6 +95,9 @@ enum phema_cuda_dtype phema_gpu_dtype(enum phema_dtype dtype);
 
 struct phema_gpus;
 
+/* Whether the GPUs are there, and fails as phema_gpus_open, which also looks at each. */
+PHEMA_FALLIBLE phema_gpus_check(const struct phema_gpu_options *options, struct phema_error *err);
+
 /* Loads the plug-in and finds the GPUs; allocates no GPU memory beyond CUDA's own.
  * PHEMA_ERR_RESOURCE  no plug-in, no driver, no such GPU, or a GPU that is too old; the
  *                     message is one sentence */

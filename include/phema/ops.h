@@ -100,6 +100,13 @@ PHEMA_FALLIBLE phema_plan_make_heard(struct phema_plan **out,
 PHEMA_FALLIBLE phema_prepare_plan(struct phema_prepared *out, const struct phema_request *request,
                                   struct phema_memory_profile *memory,
                                   const struct phema_listener *listener, struct phema_error *err);
+/* The plan in two steps, the second of which tells it to the listener. */
+PHEMA_FALLIBLE phema_prepare_untold(struct phema_prepared *out, const struct phema_request *request,
+                                    struct phema_memory_profile *memory,
+                                    const struct phema_listener *listener, struct phema_error *err);
+PHEMA_FALLIBLE phema_prepare_tell(const struct phema_prepared *prepared,
+                                  const struct phema_request *request,
+                                  const struct phema_listener *listener, struct phema_error *err);
 PHEMA_FALLIBLE phema_prepare_outputs(struct phema_prepared *prepared,
                                      const struct phema_request *request, const char *out,
                                      const struct phema_listener *listener,

@@ -106,6 +106,17 @@ struct phema_synth_result {
     uint64_t part, n_parts; /* of the options: all counts are those of the part */
 };
 
+/* Whether a run that begins anew may write its outputs; the run checks most of it again.
+ * PHEMA_ERR_OUTPUT  an output exists, or is one of the snapshots; its directory cannot be written */
+PHEMA_FALLIBLE phema_synth_check_new(const struct phema_plan *plan,
+                                     const struct phema_outputs *outputs,
+                                     const struct phema_synth_options *options,
+                                     struct phema_error *err);
+
+/* Whether the GPUs that the options ask for are there. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_synth_check_device(const struct phema_gpu_options *options,
+                                        struct phema_error *err);
+
 /* Makes all outputs of a plan. Sets the sizes of outputs, which for compressed ones are not known
  * before.
  * PHEMA_NO            is_stopped ended the run

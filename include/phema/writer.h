@@ -169,6 +169,31 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
 /* PHEMA_ERR_OUTPUT when the directory that path would be in does not exist, or is a file. */
 PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *err);
 
+/* The same for a directory that cannot be written; where it is missing, of the next one above. */
+PHEMA_FALLIBLE phema_writer_check_writable(const char *path, struct phema_error *err);
+
+/* ---- made_directories.c ---- */
+
+#define PHEMA_MOST_MADE 8
+
+/* Those that were missing. */
+struct phema_made_directories {
+    char *path; /* of the last one */
+    struct phema_cleanup_entry *entries[PHEMA_MOST_MADE];
+    size_t sizes[PHEMA_MOST_MADE]; /* [n] of their paths */
+    size_t n;
+};
+
+/* Makes a directory, and those above it that are missing. They are removed when a signal ends the
+ * program, and left with the next function, after a failure by this one itself.
+ *   are_kept  other processes use them: a signal leaves them */
+PHEMA_FALLIBLE phema_writer_make_directories(struct phema_made_directories *out, const char *path,
+                                             bool are_kept, struct phema_error *err);
+/* Clears it. are_kept: else those that are empty are removed */
+void phema_writer_leave_directories(struct phema_made_directories *made, bool are_kept);
+PHEMA_FALLIBLE phema_writer_sync_directories(const struct phema_made_directories *made,
+                                             struct phema_error *err);
+
 /* A directory of new files that appears as PATH whole or not at all, and is PATH.partial/ before. A
  * directory at PATH is replaced when it is empty, or when options say so and it holds regular files
  * only; see has_folders for others. That is one step where the filesystem can exchange directories.

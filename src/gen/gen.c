@@ -174,45 +174,6 @@ static enum phema_status do_runs(void *context, size_t worker, struct phema_erro
     return status;
 }
 
-/* A directory that is removed after a failure if this call has made it. */
-struct made_directory {
-    char *path;
-    bool is_made;
-    struct phema_cleanup_entry *entry;
-};
-
-static enum phema_status make_directory(struct made_directory *made, const char *path,
-                                        const char *below, struct phema_error *err)
-{
-    if (asprintf(&made->path, "%s%s%s", path, *below ? "/" : "", below) < 0) {
-        made->path = NULL;
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-    }
-    phema_cleanup_hold();
-    enum phema_status status = PHEMA_OK;
-    made->is_made = mkdir(made->path, 0777) == 0;
-    int number = errno;
-    if (made->is_made)
-        status = phema_cleanup_add_partial(&made->entry, made->path, true, err);
-    phema_cleanup_resume();
-    if (made->is_made)
-        return status;
-    if (number != EEXIST)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", made->path,
-                          strerror(number));
-    if (!phema_path_is_directory(made->path))
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a directory", made->path);
-    return PHEMA_OK;
-}
-
-static void leave_directory(struct made_directory *made, bool is_kept)
-{
-    if (made->path && made->is_made && !is_kept)
-        (void)rmdir(made->path);
-    phema_cleanup_remove(made->entry);
-    free(made->path);
-}
-
 static enum phema_status write_series(const char *directory,
                                       const struct phema_gen_options *options,
                                       const struct gen_training *training,
@@ -246,7 +207,8 @@ enum phema_status phema_gen(const char *directory, const struct phema_gen_option
     struct gen_request request = {0};
     struct gen_training training = {0};
     struct gen_model model = {0};
-    struct made_directory outer = {0}, truth = {0};
+    struct phema_made_directories outer = {0}, truth = {0};
+    char *inner = NULL;
     enum phema_status status = check_ranges(options, err);
     if (!status)
         status = gen_request_init(&request, options, err);
@@ -256,13 +218,18 @@ enum phema_status phema_gen(const char *directory, const struct phema_gen_option
     if (!status)
         status = gen_model_init(&model, options->n_tensors, options->n_params, err);
     if (!status)
-        status = make_directory(&outer, directory, "", err);
-    if (!status && request.n_truth_kinds)
-        status = make_directory(&truth, directory, "truth", err);
+        status = phema_writer_make_directories(&outer, directory, false, err);
+    if (!status && request.n_truth_kinds && asprintf(&inner, "%s/truth", directory) < 0) {
+        inner = NULL;
+        status = phema_fail_memory(err);
+    }
+    if (!status && inner)
+        status = phema_writer_make_directories(&truth, inner, false, err);
     if (!status)
         status = write_series(directory, options, &training, &model, &request, err);
-    leave_directory(&truth, !status);
-    leave_directory(&outer, !status);
+    phema_writer_leave_directories(&truth, !status);
+    phema_writer_leave_directories(&outer, !status);
+    free(inner);
     gen_model_clear(&model);
     gen_training_clear(&training);
     gen_request_clear(&request);

@@ -129,6 +129,16 @@ static void set_description(struct phema_gpus *gpus)
     phema_strbuf_clear(&text);
 }
 
+PHEMA_FALLIBLE phema_gpus_check(const struct phema_gpu_options *options, struct phema_error *err)
+{
+    struct phema_gpus *gpus = calloc(1, sizeof(*gpus));
+    enum phema_status status = gpus ? plugin_load(&gpus->plugin, err) : phema_fail_memory(err);
+    if (!status)
+        status = resolve_indices(gpus, options, err);
+    free(gpus);
+    return status;
+}
+
 PHEMA_FALLIBLE phema_gpus_open(struct phema_gpus **out, const struct phema_gpu_options *options,
                                struct phema_error *err)
 {

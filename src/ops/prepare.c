@@ -85,20 +85,32 @@ static struct phema_plan_options plan_options(const struct phema_request *reques
     return options;
 }
 
-PHEMA_FALLIBLE phema_prepare_plan(struct phema_prepared *out, const struct phema_request *request,
-                                  struct phema_memory_profile *memory,
-                                  const struct phema_listener *listener, struct phema_error *err)
+PHEMA_FALLIBLE phema_prepare_untold(struct phema_prepared *out, const struct phema_request *request,
+                                    struct phema_memory_profile *memory,
+                                    const struct phema_listener *listener, struct phema_error *err)
 {
     struct phema_outputs_options naming;
     struct phema_plan_options options = plan_options(request, &naming, memory);
     *out = (struct phema_prepared){.options = request->synth};
     out->options.memory_profile = memory;
-    enum phema_status status = phema_plan_make_heard(&out->plan, &options, listener, err);
-    if (status)
-        return status;
+    return phema_plan_make_heard(&out->plan, &options, listener, err);
+}
+
+PHEMA_FALLIBLE phema_prepare_tell(const struct phema_prepared *prepared,
+                                  const struct phema_request *request,
+                                  const struct phema_listener *listener, struct phema_error *err)
+{
     if (listener->planned)
-        listener->planned(listener->context, request, out->plan);
-    return phema_plan_check_error(out->plan, request->max_error, err);
+        listener->planned(listener->context, request, prepared->plan);
+    return phema_plan_check_error(prepared->plan, request->max_error, err);
+}
+
+PHEMA_FALLIBLE phema_prepare_plan(struct phema_prepared *out, const struct phema_request *request,
+                                  struct phema_memory_profile *memory,
+                                  const struct phema_listener *listener, struct phema_error *err)
+{
+    enum phema_status status = phema_prepare_untold(out, request, memory, listener, err);
+    return status ? status : phema_prepare_tell(out, request, listener, err);
 }
 
 /* The last time before the newest one, where the newest has fewer snapshots; NaN: it has not. */

@@ -166,18 +166,20 @@ static enum phema_status open_journal(struct searching *searching, struct phema_
                                                 .is_line = options->line != NULL};
     if (!header.command)
         return phema_fail_memory(err);
-    if (mkdir(searching->options->directory, 0777) && errno != EEXIST)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s",
-                          searching->options->directory, strerror(errno));
+    struct phema_made_directories made;
     bool was_cut = false;
     enum phema_status status =
-        phema_journal_open(&searching->journal, &was_cut, searching->options->scores_path, &header,
-                           options->request.synth.replaces, err);
+        phema_writer_make_directories(&made, searching->options->directory, true, err);
+    if (!status)
+        status = phema_writer_sync_directories(&made, err);
+    phema_writer_leave_directories(&made, true);
+    if (status)
+        return status;
+    status = phema_journal_open(&searching->journal, &was_cut, searching->options->scores_path,
+                                &header, options->request.synth.replaces, err);
     if (status)
         return status;
     status = phema_writer_sync_entry(searching->options->scores_path, err);
-    if (!status)
-        status = phema_writer_sync_entry(searching->options->directory, err);
     if (!status)
         searching->listener->started(searching->listener->heard.context, searching, was_cut);
     return status;

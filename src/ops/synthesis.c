@@ -26,6 +26,14 @@ static bool is_outside(const char *out, const char *snapshots)
     return is_other;
 }
 
+/* No output may be there, or begun. Parts and teams may have to finish a join. */
+static bool is_begun_anew(const struct phema_synthesis *synthesis)
+{
+    const struct phema_synth_options *synth = &synthesis->request.synth;
+    return !synth->resumes && !synthesis->skips_existing && !synthesis->joins && !synth->n_parts &&
+           !synthesis->team;
+}
+
 /* What is wrong with OUT before anything is read. */
 static enum phema_status check_out(const struct phema_synthesis *synthesis, struct phema_error *err)
 {
@@ -33,8 +41,7 @@ static enum phema_status check_out(const struct phema_synthesis *synthesis, stru
     const struct phema_plan_options *wanted = &request->plan;
     const struct phema_synth_options *synth = &request->synth;
     size_t n_widths = wanted->n_sigma_rels + wanted->n_gammas + wanted->n_profiles;
-    bool is_new = !synth->replaces && !synth->resumes && !synthesis->skips_existing &&
-                  !synth->n_parts && !synthesis->team && /* these may have to finish a join */
+    bool is_new = !synth->replaces && is_begun_anew(synthesis) &&
                   is_outside(request->outputs.out, wanted->series.snapshots);
     return phema_outputs_check_out(&request->outputs,
                                    n_widths * (wanted->n_ats ? wanted->n_ats : 1), is_new, err);
@@ -56,20 +63,38 @@ static enum phema_status claim_memory_report(const struct phema_synthesis *synth
                : phema_memory_report_claim(synthesis->memory, prepared->plan->series->claims, err);
 }
 
+/* What ends the run before anything is told of its plan. */
+static enum phema_status plan(struct phema_synthesis *synthesis,
+                              const struct phema_listener *listener, struct phema_error *err)
+{
+    const struct phema_request *request = &synthesis->request;
+    struct phema_prepared *prepared = &synthesis->prepared;
+    enum phema_status status = check_out(synthesis, err);
+    if (!status && !synthesis->team)
+        status = phema_synth_check_device(&request->synth.gpu, err);
+    if (!status)
+        status = phema_prepare_untold(prepared, request,
+                                      synthesis->memory ? synthesis->memory->profile : NULL,
+                                      listener, err);
+    if (!status)
+        status = phema_outputs_make(&prepared->outputs, prepared->plan, &request->outputs, err);
+    return status || !is_begun_anew(synthesis)
+               ? status
+               : phema_synth_check_new(prepared->plan, &prepared->outputs, &request->synth, err);
+}
+
 static enum phema_status prepare(struct phema_synthesis *synthesis,
                                  const struct phema_listener *listener, struct phema_error *err)
 {
     const struct phema_request *request = &synthesis->request;
     struct phema_prepared *prepared = &synthesis->prepared;
-    enum phema_status status = check_out(synthesis, err);
-    if (status)
-        return status;
-    status = phema_prepare_plan(
-        prepared, request, synthesis->memory ? synthesis->memory->profile : NULL, listener, err);
+    enum phema_status status = plan(synthesis, listener, err);
+    if (!status)
+        status = phema_prepare_tell(prepared, request, listener, err);
     if (!status)
         phema_note_unfinished_time(prepared, request, listener);
-    if (!status)
-        status = phema_prepare_outputs(prepared, request, request->outputs.out, listener, err);
+    if (!status && listener->named)
+        listener->named(listener->context, request, prepared);
     if (!status)
         status = claim_memory_report(synthesis, err);
     if (!status && synthesis->joins)

@@ -209,28 +209,29 @@ static bool names_file(enum phema_output_form *form, const char **end,
            (find_form(form, end, out) || (copied && phema_ends_with(out, copied)));
 }
 
-/* A directory that does not exist is made in one that does. */
-static bool can_make_parent(const char *out)
+/* Directories that are missing are made, in one that is there. */
+static enum phema_status check_parent(const char *out, struct phema_error *err)
 {
-    struct phema_error ignored = {0};
-    char *parent = phema_path_directory(out);
-    bool can = parent && !phema_path_exists(parent) && !phema_path_is_url(out) &&
-               !phema_writer_check_parent(parent, &ignored);
-    free(parent);
-    return can;
-}
-
-static enum phema_status check_parent(const char *out, bool is_file, struct phema_error *err)
-{
-    struct stat st;
     const char *slash = strrchr(out, '/');
-    if (is_file || !stat(out, &st) || errno == ENOTDIR) {
-        enum phema_status status = phema_writer_check_parent(out, err);
-        if (status && !can_make_parent(out))
-            return phema_suggest(err, status, PHEMA_SET_OUT,
-                                 slash && slash[1] ? slash + 1 : "averages/");
+    size_t size = strlen(out);
+    while (size > 1 && out[size - 1] == '/')
+        size--;
+    char *place = strndup(out, size), *above = place ? phema_path_directory(place) : NULL;
+    while (above && !phema_path_exists(above) && strcmp(above, place) != 0) {
+        free(place);
+        place = above;
+        above = phema_path_directory(place);
     }
-    return PHEMA_OK;
+    bool is_file = place && out[size] == '/' && phema_path_exists(place);
+    enum phema_status status = !above ? phema_fail_memory(err)
+                               : is_file || phema_path_is_url(out)
+                                   ? phema_writer_check_parent(out, err)
+                                   : phema_writer_check_parent(place, err);
+    free(place);
+    free(above);
+    return status ? phema_suggest(err, status, PHEMA_SET_OUT,
+                                  slash && slash[1] ? slash + 1 : "averages/")
+                  : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,
@@ -243,11 +244,11 @@ PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *optio
         return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", options->into,
                           phema_path_reason(options->into, errno));
     if (!names_file(&form, &end, options) || options->shard_bytes || options->ranks)
-        return strchr(options->out, '{') ? PHEMA_OK : check_parent(options->out, false, err);
+        return strchr(options->out, '{') ? PHEMA_OK : check_parent(options->out, err);
     enum phema_status status = check_one_file(options->out, n, err);
     if (status || strchr(options->out, '{'))
         return status;
-    status = check_parent(options->out, true, err);
+    status = check_parent(options->out, err);
     return status || !is_new ? status : phema_writer_check_absent(options->out, err);
 }
 

@@ -78,10 +78,11 @@ struct run {
     struct phema_synth_result *result;
     double start_s; /* phema_clock_s */
     const struct phema_backend *backend;
-    struct sink **sinks;               /* [outputs->m] */
-    struct gpu_run *gpu_run;           /* NULL: the CPU sums everything */
-    bool is_dry_run;                   /* for a forecast: nothing is executed */
-    struct compare_output *comparison; /* tiles are compared with it; NULL: they are written */
+    struct phema_made_directories made; /* of the outputs */
+    struct sink **sinks;                /* [outputs->m] */
+    struct gpu_run *gpu_run;            /* NULL: the CPU sums everything */
+    bool is_dry_run;                    /* for a forecast: nothing is executed */
+    struct compare_output *comparison;  /* tiles are compared with it; NULL: they are written */
     /* [outputs->m x n_tensors] tensors are put there; NULL: into outputs */
     void *const *memory;
     struct phema_reader **readers;     /* [series->n] */
@@ -240,7 +241,7 @@ void run_report_stage(struct run *run);
 
 /* Publishes the outputs of the pass. is_directory_made: this run has made the directory of the
  * outputs. */
-PHEMA_FALLIBLE run_publish(struct run *run, bool is_directory_made, struct phema_error *err);
+PHEMA_FALLIBLE run_publish(struct run *run, struct phema_error *err);
 
 /* ---- run_digest.c ---- */
 

@@ -198,7 +198,7 @@ static enum phema_status publish_outputs(struct run *run, size_t first, size_t e
     return status;
 }
 
-PHEMA_FALLIBLE run_publish(struct run *run, bool is_directory_made, struct phema_error *err)
+PHEMA_FALLIBLE run_publish(struct run *run, struct phema_error *err)
 {
     enum phema_status status = run_check_inputs_unchanged(run, err);
     if (status)
@@ -207,8 +207,10 @@ PHEMA_FALLIBLE run_publish(struct run *run, bool is_directory_made, struct phema
         status = publish_outputs(run, run->first_output, run->end_output, err);
     if (status)
         return status;
-    bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);
-    return may_be_new && run->options.syncs
-               ? phema_writer_sync_entry(run->outputs->made_directory, err)
-               : PHEMA_OK;
+    bool is_of_parts = run->options.n_parts && run->outputs->made_directory;
+    if (!run->options.syncs)
+        return PHEMA_OK;
+    status = phema_writer_sync_directories(&run->made, err);
+    return status || !is_of_parts ? status
+                                  : phema_writer_sync_entry(run->outputs->made_directory, err);
 }

@@ -63,28 +63,6 @@ static enum phema_status watch_files(const struct run *run, struct phema_error *
     return status;
 }
 
-/* *made: removes the directory unless it is cancelled; NULL where the directory stays. */
-static enum phema_status make_directory(const struct phema_outputs *outputs, uint64_t n_parts,
-                                        struct phema_cleanup_entry **made, struct phema_error *err)
-{
-    if (!outputs->made_directory)
-        return PHEMA_OK;
-    phema_cleanup_hold();
-    enum phema_status status = PHEMA_OK;
-    bool is_shared = n_parts > 0; /* other parts may use it: not ours to remove */
-    if (mkdir(outputs->made_directory, 0777) == 0) {
-        if (!is_shared)
-            status = phema_cleanup_add_partial(made, outputs->made_directory, true, err);
-        if (status)
-            (void)rmdir(outputs->made_directory);
-    } else if (errno != EEXIST) {
-        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s",
-                            outputs->made_directory, strerror(errno));
-    }
-    phema_cleanup_resume();
-    return status;
-}
-
 /* Journals, and the markers of parts, begin with the digest of the run. */
 static enum phema_status open_sinks(struct run *run, const struct sink_options *options,
                                     struct phema_error *err)
@@ -137,8 +115,7 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
 
 /* ---- Passes ---- */
 
-static enum phema_status make_outputs(struct run *run, bool is_directory_made,
-                                      struct phema_error *err)
+static enum phema_status make_outputs(struct run *run, struct phema_error *err)
 {
     for (size_t pass = 0; pass < run->budget.n_passes; pass++) {
         if (pass)
@@ -149,7 +126,7 @@ static enum phema_status make_outputs(struct run *run, bool is_directory_made,
         if (!status)
             status = run_reread(run, pass, err);
         if (!status)
-            status = run_publish(run, is_directory_made, err);
+            status = run_publish(run, err);
         if (status)
             return status;
     }
@@ -215,8 +192,7 @@ static void append_recovery_hint(const struct run *run, struct phema_error *err)
 /* ---- The run ---- */
 
 /* The steps of a run, in order. */
-static enum phema_status execute(struct run *run, struct phema_cleanup_entry **made_directory,
-                                 struct phema_error *err)
+static enum phema_status execute(struct run *run, struct phema_error *err)
 {
     enum phema_status status = check_form(run->plan, run->outputs, &run->options, err);
     if (!status)
@@ -225,19 +201,38 @@ static enum phema_status execute(struct run *run, struct phema_cleanup_entry **m
         status = run_start_gpus(run, err);
     if (!status)
         status = watch_files(run, err);
-    if (!status)
-        status = make_directory(run->outputs, run->options.n_parts, made_directory, err);
+    if (!status && run->outputs->made_directory)
+        status = phema_writer_make_directories(&run->made, run->outputs->made_directory,
+                                               run->options.n_parts > 0, err);
     if (!status)
         status = open_outputs(run, err);
     if (status)
         return status;
-    status = make_outputs(run, *made_directory != NULL, err);
+    status = make_outputs(run, err);
     if (status) {
         append_recovery_hint(run, err);
         return status;
     }
     fill_result(run);
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_synth_check_new(const struct phema_plan *plan,
+                                     const struct phema_outputs *outputs,
+                                     const struct phema_synth_options *options,
+                                     struct phema_error *err)
+{
+    const struct sink_options sink_options = {.replaces = options->replaces};
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; j < outputs->m && !status; j++) {
+        const char *path = outputs->items[j].path;
+        status = sink_check(plan, outputs, j, &sink_options, err);
+        if (!status && !outputs->made_directory)
+            status = phema_writer_check_parent(path, err);
+        if (!status)
+            status = phema_writer_check_writable(path, err);
+    }
+    return status;
 }
 
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
@@ -251,17 +246,15 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
                                     .peak_anonymous_bytes = phema_memory_now().anonymous_bytes};
     struct run run;
     run_init(&run, plan, outputs, options, result);
-    struct phema_cleanup_entry *made_directory = NULL;
     phema_memory_profile_begin_stage(options->memory_profile, PHEMA_STAGE_ACCUMULATE);
-    enum phema_status status = execute(&run, &made_directory, err);
+    enum phema_status status = execute(&run, err);
     result->backend = phema_backend_name(run.backend);
     result->n_threads = run.budget.n_threads;
     result->n_passes = run.budget.n_passes;
 
+    struct phema_made_directories made = run.made;
     run_clear(&run);
-    phema_cleanup_remove(made_directory);
-    if (status && made_directory)
-        (void)rmdir(outputs->made_directory);
+    phema_writer_leave_directories(&made, !status || options->n_parts);
     /* peaks that the watching thread has missed: those of opening and solving, and short ones */
     for (int i = 0; i < PHEMA_N_STAGES && options->memory_profile; i++) {
         uint64_t bytes =

@@ -52,6 +52,26 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
     return PHEMA_OK;
 }
 
+PHEMA_FALLIBLE phema_writer_check_writable(const char *path, struct phema_error *err)
+{
+    char *place = strdup(path);
+    bool is_there = false;
+    while (place && !is_there) {
+        char *above = phema_path_directory(place);
+        is_there = !above || phema_path_exists(above) || strcmp(above, place) == 0;
+        free(place);
+        place = above;
+    }
+    if (!place)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    if (faccessat(AT_FDCWD, place, W_OK | X_OK, AT_EACCESS))
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: nothing can be written to '%s': %s", path,
+                            place, strerror(errno));
+    free(place);
+    return status;
+}
+
 PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *err)
 {
     const char *slash = strrchr(path, '/');

@@ -2,6 +2,7 @@
 /* test_gen.c - the simulated training. Its averages are compared with recurrences in this file,
  * over the stored parameters of every step. */
 #include "phema/gen.h"
+#include "phema/path.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -424,8 +425,10 @@ static void directories_made_in_vain_are_removed(void **state)
     (void)state;
     struct phema_gen_options options = small_options();
     struct phema_error err = {0};
-    char *missing = support_tmp_path("missing/deeper");
-    assert_fails(phema_gen(missing, &options, &err), PHEMA_ERR_OUTPUT, &err, "missing/deeper");
+    char *missing = support_tmp_path("1/2/3/4/5/6/7/8/9");
+    assert_fails(phema_gen(missing, &options, &err), PHEMA_ERR_OUTPUT, &err, "8 directories");
+    missing[strlen(missing) - strlen("/2/3/4/5/6/7/8/9")] = '\0';
+    assert_false(phema_path_exists(missing));
     free(missing);
 
     struct rlimit limit, tiny;

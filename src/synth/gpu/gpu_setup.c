@@ -39,6 +39,18 @@ static enum phema_status make_gpu_run(struct run *run, struct phema_gpus *gpus,
     return PHEMA_OK;
 }
 
+PHEMA_FALLIBLE phema_synth_check_device(const struct phema_gpu_options *options,
+                                        struct phema_error *err)
+{
+    enum phema_status status =
+        options->kind == PHEMA_DEVICE_CUDA ? phema_gpus_check(options, err) : PHEMA_OK;
+    return status ? phema_blame(err,
+                                phema_fail_in(err, status, "%scuda",
+                                              phema_setting_equals(PHEMA_SET_DEVICE)),
+                                PHEMA_SET_DEVICE)
+                  : PHEMA_OK;
+}
+
 /* Names the requested GPUs, which may be absent. */
 static void format_requested(struct phema_device_choice *choice,
                              const struct phema_gpu_options *options)
