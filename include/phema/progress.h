@@ -16,7 +16,8 @@ struct progress {
     bool is_utf8;
     size_t n_drawn; /* columns of the line on the terminal */
     enum phema_kept kept;
-    const char *with; /* what the command that goes on has besides, such as " with --at 1000" */
+    const char *with;     /* what the command that goes on has besides, such as " with --at 1000" */
+    const char *farewell; /* in place of all others, also while no bar is shown; NULL: none */
     /* The text for a signal: the handler may still read one while the other is written. */
     char farewells[2][PROGRESS_FAREWELL + 16];
     unsigned n_farewells;
@@ -45,6 +46,7 @@ struct render_listener {
     bool hides_errors; /* the verb prints the errors to expect itself */
     const char *label; /* of the progress; NULL: none */
     char with[40];     /* see struct progress */
+    const char *farewell;
     struct progress progress;
     struct watch *watch;
 };

@@ -81,11 +81,14 @@ void design_write_file(struct phema_strbuf *out, const struct design_answer *ans
 struct search_shown {
     struct render_listener shown;
     char pass_label[64]; /* of the bar while candidates are made */
+    char farewell[64];   /* also of the listener of passes */
     bool has_heading;    /* of the table of scores */
     bool accepts_wrong;
 };
 void search_show(struct search_shown *out, struct search_listener *listener,
                  const struct render_style *style, bool accepts_wrong);
+/* From here on a signal leaves nothing to tell. */
+void search_hide(struct search_shown *shown);
 /* To stderr: the best candidate, and warnings so far. */
 void search_report_end(const struct render_style *style, const struct searching *searching);
 void search_write(struct phema_strbuf *out, const struct render_style *style,

@@ -46,11 +46,13 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status)
         status = read_request(&setup, err);
     search_show(&shown, &listener, style, setup.options.accepts_wrong);
+    passes.farewell = shown.farewell;
     searching->options = &setup.options;
     searching->listener = &listener;
     searching->passes = &passes.heard;
     if (!status)
         status = search_run(searching, err);
+    search_hide(&shown);
     if (!status) {
         struct phema_strbuf text = {0};
         search_report_end(style, searching);

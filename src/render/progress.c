@@ -43,6 +43,8 @@ void progress_set_farewell(struct progress *progress, const char *text)
     char *own = progress->farewells[progress->n_farewells++ % ARRAY_LEN(progress->farewells)];
     if (progress->style == PROGRESS_NONE)
         return;
+    if (progress->farewell)
+        text = progress->farewell;
     (void)snprintf(own, sizeof(progress->farewells[0]), "%sstopped%s%s\n",
                    progress->n_drawn ? "\n" : "", *text ? "; " : "", text);
     phema_cleanup_set_farewell(own);
@@ -246,8 +248,11 @@ void progress_finish(struct progress *progress)
 {
     if (progress->n_drawn)
         (void)fprintf(stderr, "\r%*s\r", (int)progress->n_drawn, "");
-    phema_cleanup_set_farewell(NULL);
     progress->n_drawn = 0;
+    if (progress->farewell)
+        progress_set_farewell(progress, "");
+    else
+        phema_cleanup_set_farewell(NULL);
     progress->last_s = 0;
 }
 
@@ -389,6 +394,7 @@ static void begin(void *context, enum phema_kept kept)
     listener->progress.label = listener->label;
     listener->progress.kept = kept;
     listener->progress.with = listener->with;
+    listener->progress.farewell = listener->farewell;
     char again[PROGRESS_FAREWELL];
     (void)snprintf(again, sizeof(again), "run the same command%s to continue",
                    kept == PHEMA_KEEPS_TILES ? listener->with : "");

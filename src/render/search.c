@@ -57,9 +57,20 @@ static void write_point(struct phema_strbuf *out, const struct searching *search
         phema_strbuf_printf(out, " at %s", phema_number_format(&time, at->time));
 }
 
+/* What a signal leaves: the scores in the journal. */
+static void tell_farewell(struct search_shown *shown, const struct searching *searching)
+{
+    size_t n = count(searching);
+    (void)snprintf(shown->farewell, sizeof(shown->farewell),
+                   "%zu score%s kept; run the same command to continue", n, n == 1 ? "" : "s");
+    shown->shown.farewell = shown->shown.progress.farewell = shown->farewell;
+    progress_set_farewell(&shown->shown.progress, "");
+}
+
 static void start(void *context, const struct searching *searching, bool was_cut)
 {
-    const struct search_shown *shown = context;
+    struct search_shown *shown = context;
+    tell_farewell(shown, searching);
     if (shown->shown.style.is_quiet)
         return;
     if (was_cut)
@@ -113,6 +124,7 @@ static void show_score(void *context, const struct searching *searching,
     struct search_shown *shown = context;
     struct phema_name_buffer value, width, time;
     char number[24];
+    tell_farewell(shown, searching);
     if (shown->shown.style.is_quiet)
         return;
     bool has_times = searching->search.n_times > 1;
@@ -209,6 +221,7 @@ static void wait(void *context, const struct searching *searching, double elapse
                             candidate_format(&width, &best.score->at));
     if (!text.is_failed)
         progress_line(progress, text.data);
+    progress_set_farewell(progress, ""); /* on a line of its own */
     phema_strbuf_clear(&text);
 }
 
@@ -417,4 +430,10 @@ void search_show(struct search_shown *out, struct search_listener *listener,
                                          .waiting = wait,
                                          .scored = show_score,
                                          .failed = show_failure};
+}
+
+void search_hide(struct search_shown *shown)
+{
+    shown->shown.progress.farewell = NULL;
+    progress_finish(&shown->shown.progress);
 }
