@@ -329,6 +329,27 @@ static enum phema_status check_input(const struct phema_provenance_input *input,
     return PHEMA_OK;
 }
 
+/* first: of the inputs that are none of the n snapshots */
+static enum phema_status fail_missing(const struct phema_provenance *provenance,
+                                      const struct phema_snapshot *snapshots, size_t n,
+                                      size_t first, struct phema_error *err)
+{
+    const struct phema_provenance_input *inputs = provenance->inputs;
+    size_t n_missing = 0;
+    for (size_t i = first; i < provenance->n_inputs; i++) {
+        size_t k = 0;
+        while (k < n && !is_named(&inputs[i], snapshots[k].label))
+            k++;
+        n_missing += k == n;
+    }
+    if (n_missing < 2)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "snapshot '%s' is missing, or was renamed",
+                          inputs[first].file);
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%zu of its %zu snapshots are missing, or were renamed, such as '%s'",
+                      n_missing, provenance->n_inputs, inputs[first].file);
+}
+
 PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *provenance,
                                              const struct phema_plan *plan, size_t target,
                                              struct phema_error *err)
@@ -347,8 +368,7 @@ PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *prov
                               "snapshot '%s' was added: it was not there when the average was made",
                               snapshots[k].label);
         } else if (is_input) {
-            return phema_fail(err, PHEMA_ERR_INPUTS, "snapshot '%s' is missing, or was renamed",
-                              inputs[k].file);
+            return fail_missing(provenance, snapshots, n, k, err);
         }
     }
     return PHEMA_OK;

@@ -18,6 +18,14 @@ static bool is_removed(const struct phema_plan_advice *advice, size_t snapshot)
     return false;
 }
 
+/* Rounded down, since fewer times make the error larger: to whole numbers, small ones to three
+ * digits. */
+static double round_every(double every)
+{
+    double step = every < 10 ? pow(10, floor(log10(every)) - 2) : 1;
+    return floor(every / step * (1 + 1e-12)) * step;
+}
+
 static void report_saving(const struct phema_plan *plan, const struct phema_saving *saving,
                           double max_error)
 {
@@ -25,7 +33,7 @@ static void report_saving(const struct phema_plan *plan, const struct phema_savi
         render_say(
             "to stay within %.2g, save every %.6g %s (%zu time%s x %zu profile%s: error expected "
             "%.1e)",
-            max_error, saving->every, plan->series->unit, saving->n_times,
+            max_error, round_every(saving->every), plan->series->unit, saving->n_times,
             saving->n_times == 1 ? "" : "s", saving->n_per_time, saving->n_per_time == 1 ? "" : "s",
             saving->error);
     else
@@ -48,7 +56,9 @@ void report_advice(const struct render_style *style, const struct phema_plan *pl
         render_say("keep all snapshots: %s is %.1e, and would rise above %.2g", of,
                    advice->found.error_before, max_error);
     else
-        render_say("%zu of %zu snapshots can be deleted: %s rises from %.1e to %.1e, within %.2g",
+        render_say("%zu of %zu snapshots can be deleted: %s rises from %.1e to %.1e, within %.2g; "
+                   "outputs that were made of them can then not be verified, and averages that end "
+                   "earlier may be out of reach",
                    advice->found.n_removed, advice->n_considered, of, advice->found.error_before,
                    advice->found.error_after, max_error);
     report_saving(plan, &advice->saving, max_error);
