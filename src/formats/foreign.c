@@ -3,6 +3,7 @@
  * by the names in it, so that the refusal says what it is and what to do. */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -12,6 +13,21 @@
 static bool begins(struct phema_span content, size_t at, const char *magic, size_t size)
 {
     return content.size >= at + size && memcmp(content.data + at, magic, size) == 0;
+}
+
+/* A text of three lines: version, oid, size. */
+#define LFS         "version https://git-lfs"
+#define LFS_POINTER "is a pointer of Git LFS, not the file itself; fetch it with 'git lfs pull'"
+
+/* What the pointer says of the file; 0: nothing. */
+static uint64_t read_lfs_size(struct phema_span content)
+{
+    char text[256];
+    size_t size = content.size < sizeof(text) - 1 ? content.size : sizeof(text) - 1;
+    memcpy(text, content.data, size);
+    text[size] = '\0';
+    const char *line = strstr(text, "\nsize ");
+    return line ? strtoull(line + strlen("\nsize "), NULL, 10) : 0;
 }
 
 static bool is_html(struct phema_span content)
@@ -88,8 +104,7 @@ static const struct {
           "is a MATLAB file, which is not read; write its arrays with safetensors.numpy.save_file"),
     MAGIC(0, "PAR1", "is a Parquet file, not a checkpoint"),
     MAGIC(0, "SQLite format 3", "is an SQLite database, not a checkpoint"),
-    MAGIC(0, "version https://git-lfs",
-          "is a pointer of Git LFS, not the file itself; fetch it with 'git lfs pull'"),
+    MAGIC(0, LFS, LFS_POINTER),
 #undef MAGIC
 };
 
@@ -115,6 +130,17 @@ static const char *find(struct phema_span content)
     return NULL;
 }
 
+enum phema_status foreign_refuse(struct phema_span content, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    const char *sentence = find(content);
+    uint64_t lfs_bytes = begins(content, 0, LFS, strlen(LFS)) ? read_lfs_size(content) : 0;
+    if (lfs_bytes)
+        return phema_fail(err, PHEMA_ERR_FILE, LFS_POINTER " (%s are not here)",
+                          phema_size_format(&shown, lfs_bytes));
+    return sentence ? phema_fail(err, PHEMA_ERR_FILE, "%s", sentence) : PHEMA_OK;
+}
+
 static bool probe(struct phema_span content)
 {
     return find(content) != NULL;
@@ -125,8 +151,7 @@ static enum phema_status refuse(struct phema_checkpoint *checkpoint,
                                 struct phema_error *err)
 {
     (void)options;
-    return phema_fail(err, PHEMA_ERR_FILE, "%s",
-                      find(checkpoint_content(checkpoint, checkpoint->base)));
+    return foreign_refuse(checkpoint_content(checkpoint, checkpoint->base), err);
 }
 
 const struct phema_format foreign_format = {

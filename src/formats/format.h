@@ -146,6 +146,9 @@ struct phema_span file_start(uint8_t start[FILE_START], const char *path);
 /* What an archive with a member of this name is, as the end of a sentence; NULL: unknown. */
 const char *foreign_zip(const char *name, size_t size);
 
+/* PHEMA_ERR_FILE names the format of the content, where it is one that is not read. */
+PHEMA_FALLIBLE foreign_refuse(struct phema_span content, struct phema_error *err);
+
 /* Requests the header of a file, whose next accesses fetch single pages. Waits for the first
  * one. */
 void header_prefetch(const struct phema_file *file);

@@ -213,7 +213,7 @@ static void explain_damaged(const struct candidate_list *candidates, bool are_sh
             before = fmax(before, candidate->named_time);
         }
     }
-    if (!phema_path_exists(damaged->path) || !n_others ||
+    if (!phema_path_exists(damaged->path) || !n_others || phema_foreign_file(damaged->path) ||
         phema_path_is_directory(damaged->path)) /* which may lack something else */
         return;
     bool is_newest = damaged->named_time == newest && isfinite(before);

@@ -41,6 +41,8 @@ static enum phema_status find_header(struct phema_span *out, struct phema_span c
                           "no checkpoint",
                           content.size);
     uint64_t size = phema_load_u64(content.data);
+    if (size > SAFETENSORS_MAX_HEADER_BYTES && foreign_refuse(content, err))
+        return PHEMA_ERR_FILE;
     if (size > SAFETENSORS_MAX_HEADER_BYTES)
         return phema_fail(
             err, PHEMA_ERR_FILE,
