@@ -143,6 +143,7 @@ struct phema_series {
                          * "megatron" */
     char *key;          /* the averaged subtree, "" for all; the parent of several averages in a
                          * file */
+    bool is_key_usual;  /* the layout's own, which no note names */
     char **notes;       /* [n_notes] sentences: layout recognised, files left out, guesses */
     size_t n_notes;
     size_t n_warnings; /* the last of them: averages may not be what was asked for */

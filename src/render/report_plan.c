@@ -211,6 +211,18 @@ static void report_metric(const struct phema_plan *plan, bool is_verbose)
         render_say("weights as given in the file");
 }
 
+/* The one whose rounding is about that of the newest snapshot, which is measured. */
+static const char *name_stored_dtype(const struct phema_series *series, double rounding)
+{
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        enum phema_dtype dtype = phema_tensor_stored_dtype(&series->tensors[i].tensor);
+        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE &&
+            fabs(log2(phema_dtype_rounding(dtype) / rounding)) < 1)
+            return phema_dtype_name(dtype);
+    }
+    return "the dtype of the snapshots";
+}
+
 static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_dtype,
                          bool has_dtype, bool is_verbose)
 {
@@ -222,8 +234,8 @@ static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_
     if (!series->n_tensors || !(written > 1e-7) || !(matters || is_verbose))
         return;
     render_say("  output in %s adds an error of %.1e%s",
-               has_dtype ? phema_dtype_name(output_dtype) : "the dtype of the snapshots", written,
-               matters ? "; synth --dtype f32 avoids it" : "");
+               has_dtype ? phema_dtype_name(output_dtype) : name_stored_dtype(series, stored),
+               written, matters ? "; synth --dtype f32 avoids it" : "");
 }
 
 static void report_targets(const struct render_style *style, const struct phema_plan *plan,

@@ -133,6 +133,9 @@ void report_notes(const struct render_style *style, const struct phema_series *s
     for (size_t i = 0; i + series->n_warnings < series->n_notes; i++)
         if (series->notes[i] != series->assumption || is_confirmed)
             render_say("%s", series->notes[i]);
+    if (style->is_verbose && series->is_key_usual)
+        render_say("averaging the subtree '%s'",
+                   phema_name_escape(&shown, series->key, strlen(series->key)));
     for (size_t i = 0; style->is_verbose && i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule == PHEMA_RULE_COPY)

@@ -103,9 +103,12 @@ static void find_below(size_t *most, const struct listing *listing, unsigned n_l
         bool is_open = open_listing(&below, entry->path);
         if (is_open && below.n > *most) {
             *most = below.n;
+            const char *layout = below.candidates.layout->name;
+            bool is_named = strcmp(layout, "own") != 0;
             (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                             "%s: no snapshots here; its folder %s/ holds %zu (%s)", root,
-                             entry->path + root_size, below.n, below.candidates.layout->name);
+                             "%s: no snapshots here; its folder %s/ holds %zu%s%s%s", root,
+                             entry->path + root_size, below.n, is_named ? " (" : "",
+                             is_named ? layout : "", is_named ? ")" : "");
             (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, entry->path);
         } else if (is_open && below.n == 0 && n_levels) {
             find_below(most, &below, n_levels - 1, root, err);

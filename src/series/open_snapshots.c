@@ -50,6 +50,7 @@ static enum phema_status choose_sets(struct series_builder *builder, struct phem
     if (status)
         return status;
     builder->series->key = keep_text(builder, scheme->subtree.key);
+    builder->series->is_key_usual = scheme->subtree.is_usual;
     if (!builder->series->key)
         return phema_fail_memory(err);
     return scheme->trainer ? PHEMA_OK : input_profiles_check(builder, err);

@@ -67,6 +67,7 @@ struct subtree {
     bool has_parts;             /* parameters beside the key take part, under their full names */
     bool keeps_module;          /* one checkpoint, which need not agree with others */
     bool leaves_out_optimizer;  /* tensors for which root_is_optimizer is true */
+    bool is_usual;              /* the layout's own, which needs no note */
     bool is_called_average;     /* by its key, or by all names of parameters */
     const struct rename *names; /* [n_names] sorted by from, the name below the key */
     size_t n_names;

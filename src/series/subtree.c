@@ -216,7 +216,7 @@ static void note_guess(struct candidate_list *candidates, const struct subtree *
                         "averaging the subtree '%s' under the names that its tensors have in the "
                         "model (%s. for all)",
                         key, phema_setting_equals(PHEMA_SET_KEY));
-    else if (*key)
+    else if (*key && !subtree->is_usual)
         candidates_note(
             candidates,
             "averaging the subtree '%s'%s (a new file has its names without it; %s. for all)", key,
@@ -311,6 +311,8 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
         litema_note_unmatched(candidates, out, checkpoint);
     }
     out->is_called_average = says_average(phema_span_of(out->key)) || all_say_average(checkpoint);
+    const char *usual = candidates->layout->subtree;
+    out->is_usual = usual && !out->has_parts && strcmp(usual, out->key) == 0;
     if (!asked)
         note_guess(candidates, out, checkpoint);
     return PHEMA_OK;
