@@ -24,7 +24,7 @@ sorted() { # words of each line
     }'
 }
 options() { # "-x --name|VALUE" of a verb, one a line
-    "$program" "$1" --help | sed -e ':again' -e '/|$/{N;s/\n *//;b again' -e '}' | sed -nE \
+    "$program" help --all "$1" | sed -e ':again' -e '/|$/{N;s/\n *//;b again' -e '}' | sed -nE \
         -e 's/^  (-.), (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \2 \4/p' \
         -e 's/^      (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \3/p' | sed -E 's/ *$//'
 }
@@ -50,6 +50,7 @@ ask "$verbs help" "posthoc-ema "
 ask "synth" "posthoc-ema sy"
 ask "--help --version" "posthoc-ema -"
 ask "$verbs" "posthoc-ema help "
+ask "--all --completions" "posthoc-ema help -"
 ask "bash zsh fish" "posthoc-ema help --completions "
 ask "profiles weights error memory sweep design" "posthoc-ema plot "
 ask "a-file.pt" "posthoc-ema plot profiles a"

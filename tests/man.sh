@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the manual against the program. Every verb has a page. Options and operands in a verb's --help
+# Checks the manual against the program. Every verb has a page. Options and operands in help --all VERB
 # and in its page are the same, with the same values. References lead to pages. The commands under
 # EXAMPLES run, in their order, in an empty directory, and fit into 80 columns. mandoc and groff have no
 # warnings.
@@ -15,7 +15,7 @@ call_it "$program"
 export LC_ALL=C
 
 options_of_help() { # "--name VALUE", "-x --name VALUE" or "OPERAND", one a line
-    posthoc-ema "$1" --help | sed -e ':again' -e '/|$/{N;s/\n *//;b again' -e '}' | sed -nE \
+    posthoc-ema help --all "$1" | sed -e ':again' -e '/|$/{N;s/\n *//;b again' -e '}' | sed -nE \
         -e 's/^  (-.), (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \2 \4/p' \
         -e 's/^      (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \3/p' \
         -e 's/^  ([A-Z][A-Z|]*)  .*/\1/p' | sed 's/ *$//' | sort
@@ -55,9 +55,9 @@ for verb in $verbs; do
     grep -qxF ".Nd $(posthoc-ema "$verb" --help | sed -n 3p)" "$page" ||
         fail "posthoc-ema-$verb.1: .Nd differs from the one line of posthoc-ema $verb --help"
     [ -n "$(options_of_help "$verb")" ] || fail "$verb: no options found in its help"
-    diff -u --label "$verb --help" --label "posthoc-ema-$verb.1" \
+    diff -u --label "help --all $verb" --label "posthoc-ema-$verb.1" \
         <(options_of_help "$verb") <(options_of_page "$page") >&2 ||
-        fail "posthoc-ema-$verb.1: options differ from those of posthoc-ema $verb --help"
+        fail "posthoc-ema-$verb.1: options differ from those of posthoc-ema help --all $verb"
     grep -qx "\.Xr posthoc-ema-$verb 1 [.,]" "$pages/posthoc-ema.1" ||
         fail "posthoc-ema.1: does not refer to posthoc-ema-$verb"
     sed -n '/^\.Sh SYNOPSIS/,/^\.Sh D/p' "$pages/posthoc-ema.1" | grep -qxF ".Cm $verb" ||

@@ -75,12 +75,12 @@ static enum phema_status fail_order(int argc, char **argv, struct phema_error *e
 }
 
 /* verb: NULL for the overview */
-static enum phema_status print_help(const struct cli_verb *verb, bool is_short,
+static enum phema_status print_help(const struct cli_verb *verb, enum cli_extent extent,
                                     struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     if (verb)
-        cli_write_help(&text, verb, is_short);
+        cli_write_help(&text, verb, extent);
     else
         cli_write_overview(&text);
     return render_print(&text, err);
@@ -98,13 +98,18 @@ static enum phema_status print_overview(struct phema_error *err)
     return status ? status : PHEMA_ERR_USAGE;
 }
 
-/* "help", "help VERB", "help --completions SHELL", or "help --complete WORDS", for those scripts. */
+/* "help", "help VERB", "help --all VERB", "help --completions SHELL", or "help --complete WORDS", for
+ * those scripts. */
 static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
-    const struct cli_verb *verb = argc > 2 ? cli_find_verb(argv[2]) : NULL;
-    if (argc < 3 || verb || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "-h") == 0 ||
+    bool has_all = argc > 2 && strcmp(argv[2], "--all") == 0;
+    int at = has_all ? 3 : 2;
+    const struct cli_verb *verb = argc > at ? cli_find_verb(argv[at]) : NULL;
+    if (verb)
+        return print_help(verb, has_all ? CLI_HELP_ALL : CLI_HELP_USUAL, err);
+    if (argc <= at || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "-h") == 0 ||
         strcmp(argv[2], "--help") == 0)
-        return print_help(verb, false, err);
+        return print_help(NULL, CLI_HELP_USUAL, err);
     struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
     if (strcmp(argv[2], "--complete") == 0)
@@ -112,7 +117,7 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
     else if (strcmp(argv[2], "--completions") == 0)
         status = cli_write_completions(&text, argc > 3 ? argv[3] : NULL, err);
     else
-        status = fail_verb(argc, argv, 2, err);
+        status = fail_verb(argc, argv, at, err);
     return status ? status : render_print(&text, err);
 }
 
@@ -139,6 +144,16 @@ static bool is_other_verb(const struct cli_line *line, const char *word)
     return cli_find_verb(word) && access(word, F_OK) != 0;
 }
 
+static void warn_of_deprecated(const struct cli_common *common)
+{
+    const struct cli_line *line = &common->line;
+    for (size_t i = 0; i < line->options.n; i++) {
+        const struct cli_opt *option = &line->options.items[i];
+        if (line->is_given[i] && option->flags & CLI_DEPRECATED)
+            render_warn(&common->style, "--%s is deprecated, say %s", option->name, option->help);
+    }
+}
+
 static enum phema_status run_verb(const struct cli_verb *verb, const struct phema_team *team,
                                   int argc, char **argv, struct phema_error *err)
 {
@@ -151,8 +166,10 @@ static enum phema_status run_verb(const struct cli_verb *verb, const struct phem
     common->team = team;
     common->style.warnings = &warnings;
     terminal_set_color(common->has_no_color ? TERMINAL_COLOR_NEVER : common->color);
+    if (!status)
+        warn_of_deprecated(common);
     if (!status && common->is_help)
-        status = print_help(verb, common->is_short_help, err);
+        status = print_help(verb, common->is_short_help ? CLI_HELP_SHORT : CLI_HELP_USUAL, err);
     else if (!status)
         status = cli_check_snapshots(&common->line, err);
     if (!status && !common->is_help)
@@ -174,7 +191,7 @@ static enum phema_status run(int argc, char **argv, const struct phema_team *tea
         return print_overview(err);
     const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print_help(NULL, false, err);
+        return print_help(NULL, CLI_HELP_USUAL, err);
     if (strcmp(word, "help") == 0)
         return help(argc, argv, err);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {

@@ -29,8 +29,9 @@ extern const struct cli_verb *const cli_verbs[];        /* ends with NULL */
 const struct cli_verb *cli_find_verb(const char *name); /* NULL: none */
 
 void cli_write_overview(struct phema_strbuf *out);
-/* is_short: examples and the options of every day */
-void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short);
+/* -h: examples and the options of every day; --help: all but rare ones; help --all VERB */
+enum cli_extent { CLI_HELP_SHORT, CLI_HELP_USUAL, CLI_HELP_ALL };
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, enum cli_extent extent);
 
 /* The words that may stand in the place of the last one, one per line, each with a TAB and a
  * description where there is one; the line FILE stands for names of files. argv[1] is the verb. */

@@ -133,7 +133,7 @@ static const struct cli_opt rows[] = {
     {"assume-bandwidth", RESOURCES, CLI_SIZE, FIELD(assumed_bandwidth), "SIZE",
      .help =
          "bytes read and written per second, instead of\nmeasuring (another machine, a busy disk)",
-     .flags = CLI_POSITIVE},
+     .flags = CLI_POSITIVE | CLI_RARE},
     {"measure", RESOURCES, CLI_FLAG, FIELD(measures),
      .help = "predict the time also of a run that reads and\nwrites less than 1 GiB"},
     {"processes", RESOURCES, CLI_COUNT, FIELD(processes), "N",

@@ -98,7 +98,7 @@ void cli_write_overview(struct phema_strbuf *out)
         write_verb(&text, cli_verbs[i]->name, cli_verbs[i]->summary);
     write_verb(&text, "help", "this text, or help on a verb: posthoc-ema help VERB");
     phema_strbuf_puts(&text, "\nposthoc-ema VERB -h      examples, options of every day\n"
-                             "posthoc-ema VERB --help  all options\n"
+                             "posthoc-ema VERB --help  all options but rare ones\n"
                              "posthoc-ema --version    the version\n");
     if (text.data)
         fit_help(out, text.data);
@@ -179,21 +179,28 @@ static void write_few_examples(struct phema_strbuf *out, const char *text)
     free(few);
 }
 
-void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool is_short)
+static bool is_shown(const struct cli_opt *option, bool is_cut, enum cli_extent extent)
+{
+    if (option->flags & CLI_DEPRECATED || (option->flags & CLI_RARE && extent != CLI_HELP_ALL))
+        return false;
+    return !is_cut || cli_is_operand(option) || option->flags & CLI_EVERYDAY;
+}
+
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, enum cli_extent extent)
 {
     static const char *const names[] = {"Input",   "Target",    "Output",
                                         "Numbers", "Resources", "Messages"};
     struct cli_options options;
     cli_list_options(&options, verb->options);
-    bool is_cut = is_short && options.n > SHORT_HELP;
+    bool is_cut = extent == CLI_HELP_SHORT && options.n > SHORT_HELP, has_rare = false;
     write_usage(out, verb, options.items);
     phema_strbuf_puts(out, "\nExamples\n");
     (is_cut ? write_few_examples : fit_help)(out, verb->examples);
     for (size_t group = 0; group < ARRAY_LEN(names); group++) {
         bool has_title = false;
         for (const struct cli_opt *o = options.items; o->name; o++) {
-            bool is_everyday = cli_is_operand(o) || (o->flags & CLI_EVERYDAY);
-            if ((size_t)o->group != group || (is_cut && !is_everyday))
+            has_rare |= (o->flags & CLI_RARE) != 0;
+            if ((size_t)o->group != group || !is_shown(o, is_cut, extent))
                 continue;
             if (!has_title)
                 phema_strbuf_printf(out, "\n%s\n", names[group]);
@@ -203,6 +210,8 @@ void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb, bool 
     }
     if (is_cut)
         phema_strbuf_printf(out, "\nall options: posthoc-ema %s --help\n", verb->name);
+    else if (has_rare && extent != CLI_HELP_ALL)
+        phema_strbuf_printf(out, "\nrare options, too: posthoc-ema help --all %s\n", verb->name);
 }
 
 /* ---- Completions ---- */
@@ -264,7 +273,7 @@ static void offer_value(const struct offer *offer, const char *value)
 static void offer_options(const struct offer *offer, const struct cli_opt *options)
 {
     for (const struct cli_opt *o = options; o->name; o++) {
-        if (cli_is_operand(o))
+        if (cli_is_operand(o) || o->flags & CLI_DEPRECATED)
             continue;
         char name[64], letter[] = {'-', o->letter, '\0'};
         (void)snprintf(name, sizeof(name), "--%s", o->name);
@@ -328,6 +337,7 @@ void cli_write_candidates(struct phema_strbuf *out, int argc, char **argv)
     static const struct cli_opt of_help[] = {
         {"VERB", INPUT, CLI_OPERAND, 0, CLI_VERBS(NAME_AND_BAR), .help = ""},
         {"completions", INPUT, CLI_TEXT, 0, "bash|zsh|fish", .help = "a script for this shell"},
+        {"all", INPUT, CLI_FLAG, 0, .help = "rare options of the verb, too"},
         {0},
     };
     if (argc < 3) {

@@ -34,11 +34,12 @@ const struct cli_opt *parse_find_missing(const struct parse *parse)
 
 /* ---- Unknown options ---- */
 
-/* Operands are no options: each gets a name that is near to no word. */
+/* Operands, and options that will go, get a name that is near to no word. */
 static const char *option_name(const void *table, size_t index)
 {
     const struct cli_opt *option = (const struct cli_opt *)table + index;
-    return option->name && cli_is_operand(option) ? "<operand>" : option->name;
+    bool is_proposed = !cli_is_operand(option) && !(option->flags & CLI_DEPRECATED);
+    return option->name && !is_proposed ? "<none>" : option->name;
 }
 
 /* Names that other programs give to options, and what their values begin with here ("ema:decay=");

@@ -39,8 +39,10 @@ enum {
     CLI_POSITIVE = 4, /* a count that may not be 0 */
     CLI_NEGATED = 8,  /* CLI_FLAG: sets false; CLI_EITHER: true for the first word */
     CLI_INITIALLY_TRUE = 16,
-    CLI_EVERYDAY = 32, /* in -h, too, which shows the options of every day */
-    CLI_NEEDED = 128,  /* without it the result would be another, or none: no remedy drops it */
+    CLI_EVERYDAY = 32,    /* in -h, too, which shows the options of every day */
+    CLI_RARE = 256,       /* in the man page and in help --all only */
+    CLI_DEPRECATED = 512, /* in no help, and warns; help is the words that replace it */
+    CLI_NEEDED = 128,     /* without it the result would be another, or none: no remedy drops it */
 };
 
 struct cli_texts {

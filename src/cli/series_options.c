@@ -30,7 +30,8 @@ const struct cli_opt cli_common_rows[] = {
      .flags = CLI_EVERYDAY, .letter = 'v'},
     {"color", MESSAGES, CLI_CHOICE, FIELD(color), "auto|always|never",
      .help = "colours (auto: on a terminal, unless NO_COLOR is\nset or TERM is dumb)"},
-    {"no-color", MESSAGES, CLI_FLAG, FIELD(has_no_color), .help = "the same as --color never"},
+    {"no-color", MESSAGES, CLI_FLAG, FIELD(has_no_color), .help = "--color never",
+     .flags = CLI_DEPRECATED},
     {"help", MESSAGES, CLI_FLAG, FIELD(is_help),
      .help = "print this help; -h: the options of every day", .flags = CLI_EVERYDAY, .letter = 'h'},
     {0},
@@ -74,7 +75,7 @@ const struct cli_opt cli_input_rows[] = {
     {"time-offset", INPUT, CLI_REAL, FIELD(options.series.time_offset), "N",
      .help = "the averages end N later than the names say, as\nwhere a resumed run counts from 0 "
              "(-N: earlier)",
-     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_NEEDED | CLI_RARE},
     {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), CLI_UNITS,
      .help = "unit of times (a label: only ratios matter)", .flags = CLI_SHAPES_WEIGHTS},
     {"from", INPUT, CLI_REAL, FIELD(options.series.from), "T",
@@ -121,7 +122,7 @@ const struct cli_opt cli_average_rows[] = {
      .help = "widths of the averages: 0.1 or 0.05,0.1 or\n0.01:0.25:0.005 (ends included)",
      .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"gamma", TARGET, CLI_REALS, PLAN_LIST(gammas), "LIST",
-     .help = "the same widths as exponents of power functions", .flags = CLI_NEEDED},
+     .help = "the same widths as exponents of power functions", .flags = CLI_NEEDED | CLI_RARE},
     {"profile", TARGET, CLI_TEXTS, PLAN_LIST(profiles), "SPEC",
      .help = "other averages: sma:10, ema:half-life=2000,\nwindow:20k, 'raw - ema:2000'; see "
              "posthoc-ema(1)",
@@ -159,10 +160,10 @@ const struct cli_opt cli_metric_rows[] = {
      .flags = CLI_SHAPES_WEIGHTS},
     {"ridge", NUMBERS, CLI_TEXT, FIELD(ridge), "auto|none|VALUE",
      .help = "penalty on large weights (default auto: from the\nfiles' rounding)",
-     .flags = CLI_SHAPES_WEIGHTS},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_RARE},
     {"solver", NUMBERS, CLI_CHOICE, FIELD(options.solve.solver), "auto|quad|lapack|cusolver",
      .help = "quad precision, LAPACK in float64, or a GPU factor\nrefined in quad",
-     .flags = CLI_SHAPES_WEIGHTS},
+     .flags = CLI_SHAPES_WEIGHTS | CLI_RARE},
     {0},
 };
 
