@@ -9,7 +9,8 @@ install(TARGETS posthoc-ema DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
 install(FILES $<TARGET_FILE:libposthoc-ema> RENAME libposthoc-ema.so.${PHEMA_SOVERSION}
     DESTINATION ${SKBUILD_PLATLIB_DIR}/posthocema COMPONENT wheel
     PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-install(FILES ${PHEMA_MAN} DESTINATION ${data}/man/man1 COMPONENT wheel)
+install(FILES ${PHEMA_MAN1} DESTINATION ${data}/man/man1 COMPONENT wheel)
+install(FILES ${PHEMA_MAN7} DESTINATION ${data}/man/man7 COMPONENT wheel)
 set(completions ${PROJECT_SOURCE_DIR}/completions)
 install(FILES ${completions}/posthoc-ema.bash RENAME posthoc-ema DESTINATION ${data}/bash-completion/completions COMPONENT wheel)
 install(FILES ${completions}/posthoc-ema.fish DESTINATION ${data}/fish/vendor_completions.d COMPONENT wheel)

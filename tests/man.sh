@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the manual against the program. Every verb has a page. Options and operands in help --all VERB
 # and in its page are the same, with the same values. References lead to pages. The commands under
-# EXAMPLES run, in their order, in an empty directory, and fit into 80 columns. mandoc and groff have no
+# EXAMPLES run, in their order, in an empty directory, and fit into 80 columns. A verb's EXAMPLES come
+# before its OPTIONS, each kind of SPEC has one, and synth's page is short. mandoc and groff have no
 # warnings.
 #   tests/man.sh PROGRAM MANDIR
 # Commands are the lines of literal displays that begin with "$ "; other lines continue the command
@@ -36,11 +37,11 @@ commands_of_page() {
 
 run_examples() {
     local name=$1
-    commands_of_page "$pages/$name.1" >"$work/$name.sh"
-    [ -s "$work/$name.sh" ] || fail "$name.1: has no EXAMPLES that run"
+    commands_of_page "$2" >"$work/$name.sh"
+    [ -s "$work/$name.sh" ] || fail "$2: has no EXAMPLES that run"
     mkdir "$work/$name"
     (cd "$work/$name" && bash -e -o pipefail -x "$work/$name.sh") >"$work/log" 2>&1 </dev/null && return
-    fail "$name.1: an example fails:"
+    fail "$2: an example fails:"
     tail -n 5 "$work/log" >&2
 }
 
@@ -62,37 +63,55 @@ for verb in $verbs; do
         fail "posthoc-ema.1: does not refer to posthoc-ema-$verb"
     sed -n '/^\.Sh SYNOPSIS/,/^\.Sh D/p' "$pages/posthoc-ema.1" | grep -qxF ".Cm $verb" ||
         fail "posthoc-ema.1: its SYNOPSIS lacks $verb"
+    [ "$(grep -E '^\.Sh (EXAMPLES|OPTIONS)' "$page" | head -n 1)" = ".Sh EXAMPLES" ] ||
+        fail "posthoc-ema-$verb.1: EXAMPLES come after OPTIONS"
+done
+diff <(sed -n '/^\.Sh SYNOPSIS/,/^\.Sh D/s/^\.Cm //p' "$pages/posthoc-ema.1" | grep -vxF help) <(echo "$verbs") >&2 ||
+    fail "posthoc-ema.1: its SYNOPSIS has the verbs in another order than posthoc-ema --help"
+diff <(sed -n '/^The verbs, those/,/^\.El/s/^\.It Cm //p' "$pages/posthoc-ema.1" | grep -vxF help) <(echo "$verbs") >&2 ||
+    fail "posthoc-ema.1: describes the verbs in another order than posthoc-ema --help"
+
+kinds=$(posthoc-ema weights --input-profile nosuch --sigma-rel 0.1 nosuch 2>&1 | sed -n 's/.*known are //p' | tr -d ,)
+[ "$(wc -w <<<"$kinds")" -gt 30 ] || fail "the program names no kinds of SPEC"
+for kind in $kinds; do
+    commands_of_page "$pages/posthoc-ema-spec.7" | grep -qE -- "--(input-)?profile $kind(:| |\$)" ||
+        fail "posthoc-ema-spec.7: has no example of $kind"
 done
 
-for page in "$pages"/*.1; do
-    name=$(basename "$page" .1)
+for page in "$pages"/*.[17]; do
+    name=$(basename "${page%.*}")
     verb=${name#posthoc-ema}
-    is_other=false # another program, whose examples need a launcher
-    [ "$name" = posthoc-ema-mpi ] && is_other=true
+    is_other=false # another program, whose examples need a launcher, or no verb
+    [[ $page == *-mpi.1 || $page == *.7 ]] && is_other=true
     $is_other || grep -qx -- "${verb#-}" <<<"$verbs"$'\n' || fail "$name.1: the program has no such verb"
     while read -r other; do
-        [ -e "$pages/$other.1" ] || fail "$name.1: refers to $other, which has no page"
-    done < <(sed -nE 's/^\.Xr (posthoc-ema[a-z-]*) 1.*/\1/p' "$page")
-    $is_other || run_examples "$name"
+        [ -e "$pages/$other" ] || fail "$page: refers to $other, which is missing"
+    done < <(sed -nE 's/^\.Xr (posthoc-ema[a-z-]*) ([0-9]).*/\1.\2/p' "$page")
+    [ -z "$(commands_of_page "$page")" ] || is_other=false
+    $is_other || run_examples "$name" "$page"
 done
 
 # A literal display is indented by 11 columns.
 too_wide=$(awk '/^\.Bd -literal/ { is_literal = 1 } /^\.Ed/ { is_literal = 0 }
-    is_literal { gsub(/\\e/, "\\"); if (length > 69) print FILENAME ":" FNR }' "$pages"/*.1)
+    is_literal { gsub(/\\e/, "\\"); if (length > 69) print FILENAME ":" FNR }' "$pages"/*.[17])
 [ -z "$too_wide" ] || fail "wider than 80 columns: $too_wide"
 
 version=$(posthoc-ema --version)
-for page in "$pages"/*.1; do
+for page in "$pages"/*.[17]; do
     grep -qxF ".Os \"$version\"" "$page" || fail "$(basename "$page"): is not of $version"
 done
 
 if command -v mandoc >/dev/null; then
-    mandoc -T lint -W warning "$pages"/*.1 >&2 || fail "mandoc finds fault with the pages"
+    # Examples stand before options, since readers look for them first.
+    warnings=$(mandoc -T lint -W warning "$pages"/*.[17] | grep -v 'sections out of conventional order')
+    [ -z "$warnings" ] || fail "mandoc finds fault with the pages: $warnings"
+    n_lines=$(mandoc -T ascii -O width=80 "$pages/posthoc-ema-synth.1" | wc -l)
+    [ "$n_lines" -le 500 ] || fail "posthoc-ema-synth.1: has $n_lines lines at 80 columns; 500 are what one looks through"
 else
     echo "man: mandoc is not installed; the pages were not linted"
 fi
 if command -v groff >/dev/null; then # as man -l formats them, 80 columns wide
-    for page in "$pages"/*.1; do
+    for page in "$pages"/*.[17]; do
         warnings=$(groff -Tutf8 -mdoc -rLL=80n -rLT=80n "$page" 2>&1 >/dev/null)
         [ -z "$warnings" ] || fail "$(basename "$page"): $warnings"
     done

@@ -71,6 +71,7 @@ export PATH=$root/usr/bin:$PATH LC_ALL=C.UTF-8
     posthoc-ema gen -q --truth 0.1 run && posthoc-ema synth -q --sigma-rel 0.1 run out.safetensors &&
         posthoc-ema diff -q --tolerance 0.01 out.safetensors run/truth/*.safetensors
 } >/dev/null || fail "the installed program makes no average"
+[ -e "$root/usr/share/man/man7/posthoc-ema-spec.7" ] || fail "no page of SPEC in the manual"
 for verb in $(posthoc-ema --help | sed -nE '/^Verbs/,$s/^  ([a-z]+) .*/\1/p' | grep -vx help); do
     [ -e "$root/usr/share/man/man1/posthoc-ema-$verb.1" ] || fail "no page of $verb in the manual"
 done

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_convert.c - translates between the ways to specify the length of an average. */
+/* cmd_convert.c - writes a checkpoint in another format, or translates between the ways to specify
+ * the length of an average. */
 #include <math.h>
 
 #include "cli.h"
@@ -7,6 +8,8 @@
 #include "phema/profile.h"
 #include "remedy/remedy.h"
 #include "shared_options.h"
+
+/* ---- Units ---- */
 
 /* The length of one average in every unit, as members of JSON and as columns of the table. Those
  * from the time on need --at. */
@@ -29,7 +32,7 @@ static const struct {
 };
 
 struct convert_values {
-    struct cli_common common;
+    struct cli_synth_values file; /* as of synth --convert; begins with what all verbs have */
     struct cli_reals lengths[ARRAY_LEN(units)]; /* as they were given */
     double at;
 };
@@ -153,7 +156,7 @@ static enum phema_status write_length(struct phema_strbuf *text, struct phema_js
         return status;
     if (unit < TIME)
         length[unit] = value; /* not what the formulas make of it */
-    if (args->common.style.is_json)
+    if (args->file.common.style.is_json)
         write_json(json, length, count_units(args));
     else
         write_row(text, length, count_units(args));
@@ -175,20 +178,20 @@ static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_j
     if (status || n)
         return status;
     status = phema_fail(err, PHEMA_ERR_USAGE,
-                        "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
-                        "--half-life-rel, --beta, --decay or --ema-half-life");
+                        "convert: nothing to convert; give a checkpoint and OUT, or --sigma-rel, "
+                        "--gamma, --half-life, --half-life-rel, --beta, --decay or "
+                        "--ema-half-life");
     return cli_suggest(err, status, "sigma-rel", "0.1");
 }
 
-static enum phema_status run(void *values, struct phema_error *err)
+static enum phema_status print_lengths(const struct convert_values *args, struct phema_error *err)
 {
-    const struct convert_values *args = values;
     if (!isnan(args->at) && !(args->at > 0 && args->at < 9007199254740992.0))
         return cli_fail_option(err, PHEMA_ERR_USAGE, "at", "expected a time above 0, found %g",
                                args->at);
     struct phema_strbuf text = {0};
     struct phema_json_out json = {0};
-    if (args->common.style.is_json) {
+    if (args->file.common.style.is_json) {
         render_json_begin(&json, &text, true);
         phema_json_out_open(&json, "lengths", '[');
     } else {
@@ -199,45 +202,87 @@ static enum phema_status run(void *values, struct phema_error *err)
         phema_strbuf_clear(&text);
         return status;
     }
-    if (args->common.style.is_json) {
+    if (args->file.common.style.is_json) {
         phema_json_out_close(&json, ']');
         render_json_end(&json);
     }
     return render_print(&text, err);
 }
 
+/* ---- The verb ---- */
+
+static enum phema_status convert_file(struct convert_values *args, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (!args->file.run.outputs.out) {
+        status = phema_fail(err, PHEMA_ERR_USAGE, "convert: OUT is missing");
+        return cli_suggest(err, status, "OUT", "out.safetensors");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (args->lengths[i].n) {
+            status = cli_fail_option(err, PHEMA_ERR_USAGE, units[i].option,
+                                     "lengths are translated alone, without a checkpoint");
+            return cli_suggest(err, status, units[i].option, "");
+        }
+    if (!isnan(args->at))
+        return cli_fail_option(err, PHEMA_ERR_USAGE, "at", "a checkpoint is converted as it is");
+    cli_set_others(&args->file, &args->file.common.line, &cli_synth);
+    args->file.common.team = NULL; /* one process is enough */
+    args->file.run.plan.options.is_conversion = true;
+    return cli_synth.run(&args->file, err);
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    struct convert_values *args = values;
+    return args->file.run.plan.options.series.snapshots ? convert_file(args, err)
+                                                        : print_lengths(args, err);
+}
+
 #define FIELD(member) offsetof(struct convert_values, member)
 
 static const struct cli_opt rows[] = {
+    {"CHECKPOINT", INPUT, CLI_OPERAND, FIELD(file.run.plan.options.series.snapshots),
+     .help = "to be written as OUT; without it, widths are\ntranslated", .flags = CLI_OPTIONAL},
+    CLI_INCLUDE(cli_tensor_rows, FIELD(file.run.plan)),
+    {"OUT", OUTPUT, CLI_OPERAND, FIELD(file.run.outputs.out),
+     .help = "a file (.safetensors, .pt, ...) or a directory", .flags = CLI_OPTIONAL},
+    CLI_INCLUDE(cli_file_rows, FIELD(file.run)),
+    {"verify", OUTPUT, CLI_FLAG, FIELD(file.run.synth.verifies),
+     .help = "read CHECKPOINT again, and OUT back, before OUT\ngets its name"},
     {"sigma-rel", TARGET, CLI_REALS, FIELD(lengths[SIGMA_REL]), "LIST",
      .help = "relative widths: standard deviation in time over\ntraining time",
-     .flags = CLI_NEEDED},
+     .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"gamma", TARGET, CLI_REALS, FIELD(lengths[GAMMA]), "LIST",
-     .help = "exponents of power functions", .flags = CLI_NEEDED},
+     .help = "exponents of power functions", .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"half-life", TARGET, CLI_REALS, FIELD(lengths[HALF_LIFE]), "LIST",
-     .help = "steps in which half the weight lies (needs --at)", .flags = CLI_NEEDED},
+     .help = "steps in which half the weight lies (needs --at)",
+     .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"half-life-rel", TARGET, CLI_REALS, FIELD(lengths[HALF_LIFE_REL]), "LIST",
-     .help = "the same as shares of the training time", .flags = CLI_NEEDED},
+     .help = "the same as shares of the training time", .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"beta", TARGET, CLI_REALS, FIELD(lengths[BETA]), "LIST",
      .help = "what a power-function EMA keeps of itself at that\nstep (needs --at)",
-     .flags = CLI_NEEDED},
+     .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"decay", TARGET, CLI_REALS, FIELD(lengths[DECAY]), "LIST",
      .help =
          "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)",
-     .flags = CLI_NEEDED},
+     .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"ema-half-life", TARGET, CLI_REALS, FIELD(lengths[EMA_HALF_LIFE]), "LIST",
-     .help = "half-life of that exponential EMA (needs --at)", .flags = CLI_NEEDED},
+     .help = "half-life of that exponential EMA (needs --at)", .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"at", TARGET, CLI_REAL, FIELD(at), "TIME",
-     .help = "the training time, in steps or whatever it counts"},
+     .help = "the training time, in steps or whatever it counts", .flags = CLI_EVERYDAY},
+    CLI_INCLUDE(cli_progress_rows, 0),
     CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 
 const struct cli_verb cli_convert = {
     .name = "convert",
-    .summary = "translate between measures of the length of an average",
+    .summary = "change a checkpoint's format; translate lengths of averages",
     .options = rows,
-    .examples = "  posthoc-ema convert --sigma-rel 0.05,0.1\n"
+    .examples = "  posthoc-ema convert model.pt model.safetensors\n"
+                "      one checkpoint in another format\n"
+                "  posthoc-ema convert --sigma-rel 0.05,0.1\n"
                 "      their exponents and half-lives, as shares of the training\n"
                 "  posthoc-ema convert --decay 0.9999 --at 200k\n"
                 "      the sigma_rel that fits an exponential EMA at step 200000, and its own\n"

@@ -143,8 +143,8 @@ static const struct cli_opt rows[] = {
      .help = "widths of the averages that will be wanted", .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"profile", TARGET, CLI_TEXTS,
      CLI_LIST(struct design_values, wishes.profiles, wishes.n_profiles), "SPEC",
-     .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k (repeatable; see "
-             "posthoc-ema(1))",
+     .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k; see "
+             "posthoc-ema-spec(7)\n(repeatable)",
      .flags = CLI_NEEDED},
     {"at", TARGET, CLI_REALS, CLI_LIST(struct design_values, wishes.ats, wishes.n_ats), "LIST",
      .help = "times of these averages; the end is always among\nthem", .flags = CLI_EVERYDAY},

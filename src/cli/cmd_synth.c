@@ -175,8 +175,6 @@ const struct cli_verb cli_synth = {
                 "  posthoc-ema synth --input-sigma 0.05,0.28 --update-every 10 --sigma-rel 0.1 \\\n"
                 "      posthoc-ema/ out.safetensors\n"
                 "      files of pytorch-posthoc-ema, whose settings are not in them\n"
-                "  posthoc-ema synth --convert model.pt model.safetensors\n"
-                "      one checkpoint in another format\n"
                 "  posthoc-ema synth --part 2/8 --sigma-rel 0.1 ckpts/ out.safetensors\n"
                 "      the second of eight processes; posthoc-ema join out.safetensors ends it\n"
                 "  srun posthoc-ema synth --part auto --sigma-rel 0.1 ckpts/ out.safetensors\n"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/formats.h"
 #include "remedy/remedy.h"
 
 /* ---- The command line so far ---- */
@@ -253,39 +252,12 @@ enum phema_status mistake_without_value(const struct parse *parse, const struct 
 
 /* ---- Unexpected words ---- */
 
-static bool has_any_operand(const struct parse *parse)
-{
-    return cli_find_row(parse->options, 0, 1) != NULL;
-}
-
-/* "convert a.pt b.safetensors": files are converted by another verb. */
-static void suggest_conversion(const struct cli_line *line, struct phema_error *err)
-{
-    struct phema_strbuf words = {0};
-    size_t n = 0;
-    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
-        if (!word.is_operand)
-            continue;
-        phema_strbuf_puts(&words, " ");
-        phema_strbuf_put_operand(&words, word.text);
-        n++;
-    }
-    if (n == 2 && !words.is_failed)
-        cli_set_command(err, "posthoc-ema synth --convert%s", words.data);
-    else
-        cli_set_command(err, "posthoc-ema synth --help");
-    phema_strbuf_clear(&words);
-}
-
 enum phema_status mistake_unexpected(const struct parse *parse, const char *argument,
                                      struct phema_error *err)
 {
     enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'",
                                           parse->line->verb->name, argument);
-    if (!has_any_operand(parse) && phema_format_from_path(NULL, argument, 0))
-        suggest_conversion(parse->line, err);
-    else
-        cli_suggest_operands(err, parse->line);
+    cli_suggest_operands(err, parse->line);
     return status;
 }
 

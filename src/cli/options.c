@@ -296,6 +296,15 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
     return status;
 }
 
+void cli_set_others(void *values, const struct cli_line *line, const struct cli_verb *other)
+{
+    struct cli_options options;
+    cli_list_options(&options, other->options);
+    for (const struct cli_opt *o = options.items; o->name; o++)
+        if (!cli_find_option(line->options.items, o->name, strlen(o->name)))
+            set_initial((char *)values + o->offset, o);
+}
+
 bool cli_is_given(const struct cli_common *common, const char *name)
 {
     const struct cli_line *line = &common->line;

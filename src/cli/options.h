@@ -161,6 +161,10 @@ size_t cli_find_choice(const char *choices, const char *text);
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
                          struct phema_error *err);
 
+/* Values of another verb, which are the first member of those of the line: options that the line's
+ * own verb lacks get what they are when nobody gives them. */
+void cli_set_others(void *values, const struct cli_line *line, const struct cli_verb *other);
+
 /* True when the command line has this option of the verb. */
 bool cli_is_given(const struct cli_common *common, const char *name);
 

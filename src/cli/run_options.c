@@ -18,8 +18,9 @@ const struct cli_opt cli_run_rows[] = {
     CLI_INCLUDE(cli_series_rows, FIELD(plan)),
     CLI_INCLUDE(cli_target_rows, FIELD(plan)),
     {"convert", TARGET, CLI_FLAG, FIELD(plan.options.is_conversion),
-     .help = "no average: write SNAPSHOTS, one checkpoint, in\nthe format of OUT",
-     .flags = CLI_SHAPES_BYTES},
+     .help =
+         "no average: write SNAPSHOTS, one checkpoint, in\nthe format of OUT, as the verb convert",
+     .flags = CLI_SHAPES_BYTES | CLI_RARE},
     {0},
 };
 
@@ -30,7 +31,7 @@ const struct cli_opt cli_out_rows[] = {
     {0},
 };
 
-const struct cli_opt cli_make_rows[] = {
+const struct cli_opt cli_file_rows[] = {
     {"into", OUTPUT, CLI_TEXT, FIELD(outputs.into), "FILE",
      .help = "replace the tensors in a copy of FILE, any\ncheckpoint of the model (default for "
              ".pt, .pth,\n.ckpt and .pkl: of the newest snapshot)",
@@ -53,30 +54,13 @@ const struct cli_opt cli_make_rows[] = {
     {"overflow", OUTPUT, CLI_CHOICE, FIELD(synth.overflow), "error|saturate|inf",
      .help = "averages too large for the dtype (default error)",
      .flags = CLI_SHAPES_BYTES | CLI_RARE},
-    {"buffers", OUTPUT, CLI_EITHER, FIELD(plan.options.series.averages_buffers), "newest|average",
-     .help = "source of buffers, where files distinguish them\nfrom parameters (default newest)",
-     .flags = CLI_SHAPES_BYTES},
-    {"input-hash", OUTPUT, CLI_EITHER, FIELD(outputs.hashes_inputs), "full|sampled",
-     .help = "for the provenance: hash all data of the snapshots\n(default), or samples",
-     .flags = CLI_SHAPES_BYTES | CLI_NEGATED | CLI_INITIALLY_TRUE | CLI_RARE},
     {"force", OUTPUT, CLI_FLAG, FIELD(synth.replaces), .help = "replace existing outputs",
      .flags = CLI_EVERYDAY, .letter = 'f'},
     {"no-sync", OUTPUT, CLI_FLAG, FIELD(synth.syncs),
      .help = "do not wait until outputs are on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
-    {"accumulate", NUMBERS, CLI_CHOICE, FIELD(accumulate), CLI_PRECISIONS,
-     .help = "precision of the sums (auto: f32 where rounding\nhides the difference)",
-     .flags = CLI_SHAPES_BYTES | CLI_RARE},
     {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
      .help = "threads (default: the processors it may use)", .flags = CLI_POSITIVE, .letter = 'j',
      .most = PHEMA_MAX_THREADS},
-    {"device", RESOURCES, CLI_TEXT, FIELD(device), "DEVICE",
-     .help = "where to compute: auto (default: a GPU where it is\nfaster), cpu, cuda, cuda:0,1 or "
-             "cuda:all"},
-    {"gpu-memory", RESOURCES, CLI_TEXT, FIELD(gpu_memory), "SIZE",
-     .help = "memory limit of each GPU: 8GiB, or a share of the\nfree memory (default 0.9)"},
-    {"gpu-sums", NUMBERS, CLI_EITHER, FIELD(synth.gpu.uses_blas), "exact|cublas",
-     .help = "sums on a GPU: the bits of the CPU (default), or\ncuBLAS for more than 8 targets",
-     .flags = CLI_SHAPES_BYTES | CLI_RARE},
     {"io", RESOURCES, CLI_CHOICE, FIELD(synth.io), CLI_IO_MODES,
      .help = "how to read snapshots (auto: read, past the page\ncache where they are not in it, "
              "mapped where there\nare too many; direct: past the page cache)"},
@@ -89,6 +73,28 @@ const struct cli_opt cli_make_rows[] = {
      .help = "memory limit; tiles shrink, then targets are made\nin several passes; fails (7) when "
              "it is too small",
      .flags = CLI_POSITIVE | CLI_NEEDED},
+    {0},
+};
+
+const struct cli_opt cli_make_rows[] = {
+    CLI_INCLUDE(cli_file_rows, 0),
+    {"buffers", OUTPUT, CLI_EITHER, FIELD(plan.options.series.averages_buffers), "newest|average",
+     .help = "source of buffers, where files distinguish them\nfrom parameters (default newest)",
+     .flags = CLI_SHAPES_BYTES},
+    {"input-hash", OUTPUT, CLI_EITHER, FIELD(outputs.hashes_inputs), "full|sampled",
+     .help = "for the provenance: hash all data of the snapshots\n(default), or samples",
+     .flags = CLI_SHAPES_BYTES | CLI_NEGATED | CLI_INITIALLY_TRUE | CLI_RARE},
+    {"accumulate", NUMBERS, CLI_CHOICE, FIELD(accumulate), CLI_PRECISIONS,
+     .help = "precision of the sums (auto: f32 where rounding\nhides the difference)",
+     .flags = CLI_SHAPES_BYTES | CLI_RARE},
+    {"device", RESOURCES, CLI_TEXT, FIELD(device), "DEVICE",
+     .help = "where to compute: auto (default: a GPU where it is\nfaster), cpu, cuda, cuda:0,1 or "
+             "cuda:all"},
+    {"gpu-memory", RESOURCES, CLI_TEXT, FIELD(gpu_memory), "SIZE",
+     .help = "memory limit of each GPU: 8GiB, or a share of the\nfree memory (default 0.9)"},
+    {"gpu-sums", NUMBERS, CLI_EITHER, FIELD(synth.gpu.uses_blas), "exact|cublas",
+     .help = "sums on a GPU: the bits of the CPU (default), or\ncuBLAS for more than 8 targets",
+     .flags = CLI_SHAPES_BYTES | CLI_RARE},
     {0},
 };
 

@@ -50,6 +50,19 @@ const struct cli_opt cli_pickle_rows[] = {
     {0},
 };
 
+const struct cli_opt cli_tensor_rows[] = {
+    {"include", INPUT, CLI_TEXTS, SERIES_LIST(includes), "RE",
+     .help = "only tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
+    {"exclude", INPUT, CLI_TEXTS, SERIES_LIST(excludes), "RE",
+     .help = "leave out tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
+    {"key", INPUT, CLI_TEXT, FIELD(options.series.key), "PATH",
+     .help = "subtree of nested checkpoints, or one of several\nsnapshots in each (ema_0p10); . "
+             "for all (default:\nby layout or names, and printed)",
+     .flags = CLI_SHAPES_BYTES},
+    CLI_INCLUDE(cli_pickle_rows, FIELD(options.series.checkpoint)),
+    {0},
+};
+
 const struct cli_opt cli_input_rows[] = {
     {"layout", INPUT, CLI_WORD, FIELD(options.series.layout), phema_series_layouts,
      .help = "trainer that wrote the snapshots (auto: by names)",
@@ -97,15 +110,7 @@ const struct cli_opt cli_input_rows[] = {
      .help = "which of the snapshots in a checkpoint that holds\nraw parameters beside averages "
              "(default all)",
      .flags = CLI_SHAPES_WEIGHTS},
-    {"include", INPUT, CLI_TEXTS, SERIES_LIST(includes), "RE",
-     .help = "only tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
-    {"exclude", INPUT, CLI_TEXTS, SERIES_LIST(excludes), "RE",
-     .help = "leave out tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
-    {"key", INPUT, CLI_TEXT, FIELD(options.series.key), "PATH",
-     .help = "subtree of nested checkpoints, or one of several\nsnapshots in each (ema_0p10); . "
-             "for all (default:\nby layout or names, and printed)",
-     .flags = CLI_SHAPES_BYTES},
-    CLI_INCLUDE(cli_pickle_rows, FIELD(options.series.checkpoint)),
+    CLI_INCLUDE(cli_tensor_rows, 0),
     {0},
 };
 
@@ -124,8 +129,8 @@ const struct cli_opt cli_average_rows[] = {
     {"gamma", TARGET, CLI_REALS, PLAN_LIST(gammas), "LIST",
      .help = "the same widths as exponents of power functions", .flags = CLI_NEEDED | CLI_RARE},
     {"profile", TARGET, CLI_TEXTS, PLAN_LIST(profiles), "SPEC",
-     .help = "other averages: sma:10, ema:half-life=2000,\nwindow:20k, 'raw - ema:2000'; see "
-             "posthoc-ema(1)",
+     .help =
+         "other averages: sma:10, ema:half-life=2000,\nwindow:20k, ...; see posthoc-ema-spec(7)",
      .flags = CLI_EVERYDAY | CLI_NEEDED},
     {"at", TARGET, CLI_REALS, PLAN_LIST(ats), "TIME",
      .help = "times of the averages, as names write them\n(default: the newest snapshot)",

@@ -25,10 +25,11 @@ struct cli_plan_values {
 extern const struct cli_opt cli_common_rows[], cli_progress_rows[];
 /* Rows of struct phema_checkpoint_options. */
 extern const struct cli_opt cli_pickle_rows[];
-/* Rows of struct cli_plan_values: how to read snapshots; SNAPSHOTS and the same; the averages to
- * make; rules; the least squares alone, or with --weights; all of a target, with --max-error. */
-extern const struct cli_opt cli_input_rows[], cli_series_rows[], cli_average_rows[],
-    cli_rule_rows[], cli_metric_rows[], cli_solve_rows[], cli_target_rows[];
+/* Rows of struct cli_plan_values: which tensors to read; how to read snapshots; SNAPSHOTS and the
+ * same; the averages to make; rules; the least squares alone, or with --weights; all of a target,
+ * with --max-error. */
+extern const struct cli_opt cli_tensor_rows[], cli_input_rows[], cli_series_rows[],
+    cli_average_rows[], cli_rule_rows[], cli_metric_rows[], cli_solve_rows[], cli_target_rows[];
 
 /* values -> options of plan.h; borrowed from the values. */
 PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out,
@@ -77,9 +78,9 @@ struct cli_run_values {
 
 #define CLI_PRECISIONS "auto|f64|f32"
 
-/* Rows of struct cli_run_values: snapshots, targets and --convert; OUT; how outputs are made,
- * whatever they are of. */
-extern const struct cli_opt cli_run_rows[], cli_out_rows[], cli_make_rows[];
+/* Rows of struct cli_run_values: snapshots, targets and --convert; OUT; how files are written, and
+ * read for that; the same and how averages are made, whatever they are of. */
+extern const struct cli_opt cli_run_rows[], cli_out_rows[], cli_file_rows[], cli_make_rows[];
 
 struct cli_synth_values {
     struct cli_common common;

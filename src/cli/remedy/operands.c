@@ -379,10 +379,6 @@ static bool write_meant(struct editing *editing, const char *const *operands, si
             command_add_word(editing, operands[i]);
         return true;
     }
-    if (n > 1 && has_out && !has_snapshots) {
-        command_add_operand(editing, operands[0]); /* verify takes one */
-        return true;
-    }
     if (has_snapshots && cli_find_letter(options, 'o') &&
         n == (command_find_operand(line, "KIND") ? 3 : 2)) { /* of plot, of report */
         phema_strbuf_puts(&editing->tail, " -o");
@@ -417,10 +413,13 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_line *line)
     command_set_remedy(err, &editing);
 }
 
-/* Of several SNAPSHOTS: the first one that is not there; NULL: all are. */
+/* Of several SNAPSHOTS, or the CHECKPOINT that convert may do without: the first one that is not
+ * there; NULL: all are. */
 static const char *find_absent(const struct cli_line *line)
 {
-    const struct cli_opt *snapshots = command_find_operand(line, "SNAPSHOTS");
+    const struct cli_opt *checkpoint = command_find_operand(line, "CHECKPOINT");
+    const struct cli_opt *snapshots =
+        checkpoint ? checkpoint : command_find_operand(line, "SNAPSHOTS");
     const char *absent = NULL;
     size_t n_operands = cli_count_operands(line), k = 0, n = 0;
     for (struct cli_word word = {0}; snapshots && cli_next_word(&word, line);) {
@@ -430,7 +429,7 @@ static const char *find_absent(const struct cli_line *line)
         if (!absent && !phema_path_exists(word.text + (word.text[0] == '@')))
             absent = word.text;
     }
-    return n > 1 ? absent : NULL;
+    return n > 1 || checkpoint ? absent : NULL;
 }
 
 PHEMA_FALLIBLE cli_check_snapshots(const struct cli_line *line, struct phema_error *err)
