@@ -19,7 +19,7 @@ try:
     import torch
     from torch.optim.swa_utils import AveragedModel
 except ImportError:
-    print("skipped: torch is not importable (apt-get install python3-torch)")
+    print("skipped: torch is not importable; to run it: apt-get install python3-torch")
     sys.exit(77)
 
 APART, N_TIMES = 50, 10

@@ -22,7 +22,7 @@ from pathlib import Path
 try:
     import torch
 except ImportError:
-    print("skipped: torch is not importable (pip install torch)")
+    print("skipped: torch is not importable; to run it: apt-get install python3-torch")
     sys.exit(77)
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -158,8 +158,8 @@ def main(program):
             if has_dcp:
                 check_dcp(out, tensors, root)
     if not has_dcp:
-        print(f"skipped: torch {torch.__version__} loads the pieces, and dcp.load needs 2.4 "
-              "(pip install torch)")
+        print(f"skipped: torch {torch.__version__} loads the pieces, and dcp.load needs 2.4; "
+              "to run it: python3 -m venv build/torch && build/torch/bin/pip install torch numpy")
         sys.exit(77)
     print(f"torch {torch.__version__}: {len(tensors)} tensors, every bit as in the safetensors file")
 

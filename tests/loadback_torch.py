@@ -19,7 +19,7 @@ from pathlib import Path
 try:
     import torch
 except ImportError:
-    print("skipped: torch is not importable (apt-get install python3-torch)")
+    print("skipped: torch is not importable; to run it: apt-get install python3-torch")
     sys.exit(77)
 
 WEIGHTS = [0.25, -0.5, 1.25]

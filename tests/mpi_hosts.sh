@@ -23,7 +23,7 @@ make_hosts() {
         ip netns exec "$a" unshare -u true
 }
 make_hosts >/dev/null 2>"$work/why" || {
-    echo "skipped: no network namespaces here: $(tail -n 1 "$work/why")" >&2
+    echo "skipped: no network namespaces here: $(tail -n 1 "$work/why"); to run it: sudo scripts/test -R mpi" >&2
     exit 77
 }
 # What a launcher calls in place of ssh: [OPTIONS] HOST COMMAND...

@@ -6,11 +6,11 @@ set -u
 # shellcheck source=support/mpi.sh
 . "$(dirname "$0")/support/mpi.sh"
 command -v strace >/dev/null || {
-    echo "no strace: not run" >&2
+    echo "skipped: no strace; to run it: apt-get install strace" >&2
     exit 77
 }
 strace -o /dev/null true 2>/dev/null || {
-    echo "strace is not allowed here: not run" >&2
+    echo "skipped: strace is not allowed here; to run it: sudo scripts/test -R mpi" >&2
     exit 77
 }
 cat >trace <<'END'

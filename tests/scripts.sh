@@ -79,4 +79,16 @@ eval "$(sed -n '/^against_model()/,/^}/p' scripts/test-gpu)"
 # 32 snapshots and 64 targets: twice as many bytes return as arrive
 [ "$(against_model 4 | tail -n 2)" = '| 1 | 45.0 | 50.0 | 0.90 |
 | 64 | 20.0 | 25.0 | 0.80 |' ] || fail "scripts/test-gpu, measured and model: $(against_model 4)"
+# What is skipped says how to run it, beside the status 77.
+git grep -lE 'exit[ (]77' -- tests | while read -r file; do
+    awk '/exit[ (]77/ {
+             n++
+             said = before2 "\n" before1 "\n" $0
+             if ($0 !~ /\|\| exit|cat error/ && said ~ /echo|print\(/ && said !~ /to run it: |skipped: \$1/) print FILENAME ":" FNR ": " $0
+         }
+         { before2 = before1; before1 = $0 }
+         END { print "found " n }' "$file"
+done >"$work/reasons"
+[ "$(grep -c '^found' "$work/reasons")" -gt 15 ] || fail "too few skipped tests were found"
+! grep -v '^found' "$work/reasons" >&2 || fail "skipped tests do not say how to run them"
 exit $failed

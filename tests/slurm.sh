@@ -74,12 +74,12 @@ PartitionName=p Nodes=$host Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 END
 start munged --foreground --force --socket="$work/munge.socket" --key-file="$work/key" \
     --log-file="$work/munged.own.log" --pid-file="$work/munged.pid" --seed-file="$work/munged.seed"
-await 60 test -S "$work/munge.socket" || skip "munged does not start: $(tail -n 1 "$work"/munged*.log)"
+await 60 test -S "$work/munge.socket" || skip "munged does not start: $(tail -n 1 "$work"/munged*.log); to run it: sudo scripts/test -R slurm"
 start slurmctld -D
 start slurmd -D
 # shellcheck disable=SC2317 # called by await
 is_up() { sinfo -h -o %T | grep -qE '^(idle|mixed|allocated)'; }
-await 120 is_up || skip "Slurm does not start: $(tail -n 1 "$work/slurmctld.log") $(tail -n 1 "$work/slurmd.log")"
+await 120 is_up || skip "Slurm does not start: $(tail -n 1 "$work/slurmctld.log") $(tail -n 1 "$work/slurmd.log"); to run it: sudo scripts/test -R slurm"
 
 # ---- The jobs ----
 

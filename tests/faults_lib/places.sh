@@ -240,7 +240,7 @@ try_directory_read_only() {
     if [ "$(id -u)" = 0 ]; then
         chmod a+rx "$work" && chmod -R a+rX "$work/in"
         as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-        "${as[@]}" "$phema" --version >/dev/null 2>&1 || { skip "directory_read_only: nobody may run $phema"; return; }
+        "${as[@]}" "$phema" --version >/dev/null 2>&1 || { skip "directory_read_only: nobody may run $phema; to run it: chmod a+x the directories above it"; return; }
     fi
     put_old
     chmod 555 out
@@ -253,7 +253,7 @@ try_directory_read_only() {
 # A real full disk, if this user may mount one: tmpfs does not reserve space before writes.
 try_small_disk() {
     local kib
-    unshare -m true 2>/dev/null || { skip "small_disk: this user may not mount one"; return; }
+    unshare -m true 2>/dev/null || { skip "small_disk: this user may not mount one; to run it: sudo scripts/test -R faults"; return; }
     for kib in 4 40 400 800; do
         put_old
         # shellcheck disable=SC2016 # for that shell to expand

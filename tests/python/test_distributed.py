@@ -306,6 +306,6 @@ class Processes(unittest.TestCase):
 
 if __name__ == "__main__":
     if not dist.is_available() or not dist.is_gloo_available():
-        print("skipped: torch has no gloo")
+        print("skipped: torch has no gloo; to run it: apt-get install --reinstall python3-torch")
         sys.exit(77)
     unittest.main()
