@@ -26,8 +26,35 @@ install(FILES LICENSE RENAME copyright DESTINATION ${doc}/libposthoc-ema-dev COM
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME posthoc-ema)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_PACKAGE_CONTACT "posthoc-ema maintainers <maintainers@posthoc-ema.invalid>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "averages of a training's parameters, made from its snapshots")
+# Who builds a package answers for it, as with Debian's own tools; its home is where the sources came from.
+function(ask_git out)
+    execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} ${ARGN} OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    set(${out} "${said}" PARENT_SCOPE)
+endfunction()
+set(name $ENV{DEBFULLNAME})
+set(email $ENV{DEBEMAIL})
+if(NOT name OR NOT email)
+    ask_git(name config user.name)
+    ask_git(email config user.email)
+endif()
+if(NOT name OR NOT email)
+    ask_git(name log -1 --format=%an)
+    ask_git(email log -1 --format=%ae)
+endif()
+if(NOT name OR NOT email) # an archive of the sources
+    set(name $ENV{USER})
+    cmake_host_system_information(RESULT email QUERY FQDN)
+    string(PREPEND email "root@")
+endif()
+ask_git(home remote get-url origin)
+string(REGEX REPLACE "\\.git$" "" home "${home}")
+if(NOT home MATCHES "^https://")
+    set(home https://arxiv.org/abs/2312.02696) # the paper
+endif()
+set(PHEMA_MAINTAINER "${name} <${email}>" CACHE STRING "Maintainer of packages")
+set(PHEMA_HOMEPAGE "${home}" CACHE STRING "Homepage of packages")
+set(CPACK_PACKAGE_CONTACT "${PHEMA_MAINTAINER}")
+set(CPACK_PACKAGE_HOMEPAGE_URL "${PHEMA_HOMEPAGE}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
@@ -42,23 +69,23 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libopenblas0")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME posthoc-ema)
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
     "averages of a training's parameters, made from its snapshots
- Post-hoc EMA (Karras et al. 2024) stores a few snapshots of short averages
- while training; any other average is later a weighted sum of them. This
- program solves for the weights, says how good they are, and makes that sum
- from checkpoints of any size in constant memory.")
+Post-hoc EMA (Karras et al. 2024) stores a few snapshots of short averages
+while training; any other average is later a weighted sum of them. This
+program solves for the weights, predicts the error, and sums checkpoints of
+any size in constant memory.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION
     "averages of a training's parameters, made from its snapshots - library
- What posthoc-ema does, for programs that do it in their own process.")
+What posthoc-ema does, for programs that do it in their own process.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libposthoc-ema-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
     "averages of a training's parameters, made from its snapshots - development
- Header, pkg-config file and static library of libposthoc-ema.")
+Header, pkg-config file and static library of libposthoc-ema.")
 
 if(TARGET phema_cuda_module OR TARGET posthoc-ema-cuda)
     install(FILES LICENSE RENAME copyright DESTINATION ${doc}/posthoc-ema-cuda COMPONENT cuda)
@@ -69,8 +96,8 @@ if(TARGET phema_cuda_module OR TARGET posthoc-ema-cuda)
     set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "posthoc-ema (= ${PROJECT_VERSION}), libc6")
     set(CPACK_DEBIAN_CUDA_DESCRIPTION
         "averages of a training's parameters, made from its snapshots - CUDA
- Lets posthoc-ema run on NVIDIA's devices; needs their driver and CUDA's
- libraries.")
+Lets posthoc-ema run on NVIDIA's devices; needs their driver and CUDA's
+libraries.")
 endif()
 
 # Both may be installed: the name posthoc-ema-mpi is an alternative, as mpirun is.
@@ -104,8 +131,8 @@ set -e
     set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA "${scripts}/postinst;${scripts}/prerm")
     set(CPACK_DEBIAN_${upper}_DESCRIPTION
         "averages of a training's parameters, made from its snapshots - MPI
- posthoc-ema-mpi, with which processes on several machines share the work
- under the mpirun of ${title_${library}}.")
+posthoc-ema-mpi, with which processes on several machines share the work
+under the mpirun of ${title_${library}}.")
 endforeach()
 
 include(CPack)

@@ -42,6 +42,15 @@ for name in $wanted; do
     grep -qxE "$name" <<<"$names" || fail "there is no package $name among: $names"
 done
 
+for package in "${packages[@]}"; do # what apt show prints
+    dpkg-deb -f "$package" >"$work/fields"
+    grep -qE '^Maintainer: .+ <[^ <>@]+@[^ <>@]+>$' "$work/fields" || fail "$package: $(grep ^Maintainer "$work/fields")"
+    ! grep -q '\.invalid' "$work/fields" || fail "$package: $(grep -F .invalid "$work/fields")"
+    grep -q '^Homepage: https://' "$work/fields" || fail "$package has no homepage"
+    synopsis=$(sed -n 's/^Description: //p' "$work/fields")
+    [ "$(grep -cF -- "${synopsis%% - *}" "$work/fields")" = 1 ] || fail "$package has its synopsis twice"
+    ! sed '1,/^Description/d' "$work/fields" | grep -E '^  ' >&2 || fail "$package: lines of its description are not wrapped"
+done
 root=$work/root
 admin=$root/var/lib/dpkg
 mkdir -p "$admin/info" "$admin/updates" "$admin/triggers" "$admin/alternatives" "$root/etc/alternatives"
