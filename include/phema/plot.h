@@ -86,7 +86,8 @@ PHEMA_FALLIBLE phema_plot_memory(struct phema_picture **out, const char *title,
 struct phema_plot_sweep {
     const char *title;
     struct phema_span
-        csv; /* columns sigma_rel and score, named in the first line, or just the two */
+        csv;           /* columns sigma_rel and score, named in the first line, or just the two */
+    const char *label; /* what a score is, at its axis; NULL: "score" */
     bool maximizes;
 };
 
@@ -108,6 +109,11 @@ PHEMA_FALLIBLE phema_plot_design(struct phema_picture **out, const char *title,
 /* Appends the file's bytes. PHEMA_ERR_RESOURCE: no memory, or cairo failed, with its message. */
 PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err);
+/* Another title; NULL: as it is. */
+PHEMA_FALLIBLE phema_picture_set_title(struct phema_picture *picture, const char *title,
+                                       struct phema_error *err);
+/* Keeps n panels, from the first-th on. Each target has one, and another for its residual. */
+void phema_picture_keep(struct phema_picture *picture, size_t first, size_t n);
 /* Lays the picture out for a narrow screen. */
 void phema_picture_make_narrow(struct phema_picture *picture);
 void phema_picture_free(struct phema_picture *picture); /* takes NULL */

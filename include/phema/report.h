@@ -161,7 +161,7 @@ PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_
                            struct phema_error *err);
 PHEMA_FALLIBLE plot_design(struct phema_picture **out, const char *path, struct phema_error *err);
 PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts *facts,
-                           const char *path, bool maximizes, bool is_quiet,
+                           const char *path, const char *label, bool maximizes, bool is_quiet,
                            struct phema_error *err);
 
 /* ---- html_page.c: a series and its averages as one page ---- */
@@ -181,7 +181,8 @@ struct html_report {
     struct inspect_summary summary; /* of no tensor where no file is open */
     struct inspect_times times;
     const char *title;
-    struct html_picture profiles, weights, errors, scores, memory;
+    struct html_picture profiles, more_profiles; /* of the first target, and of the others */
+    struct html_picture weights, errors, scores, memory;
     bool is_cut; /* pictures have the first targets only */
 };
 

@@ -14,7 +14,7 @@
 
 struct plot_values {
     struct cli_common common;
-    const char *kind, *output, *csv;
+    const char *kind, *output, *csv, *title, *label;
     struct cli_plan_values plan;
     uint64_t max_ram;
     bool maximizes, is_forced;
@@ -27,6 +27,8 @@ enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, DESIGN };
 
 static bool is_known_to(enum kind kind, const struct cli_opt *option)
 {
+    if (strcmp(option->name, "label") == 0)
+        return kind == SWEEP;
     if (cli_is_operand(option) || option->group == OUTPUT || option->group == MESSAGES)
         return true;
     if (strcmp(option->name, "max-ram") == 0)
@@ -119,9 +121,9 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
         return status;
     if (kind == DESIGN)
         return plot_design(out, path, err);
-    return kind == MEMORY
-               ? plot_memory(out, path, args->max_ram, err)
-               : plot_scores(out, &facts, path, args->maximizes, args->common.style.is_quiet, err);
+    return kind == MEMORY ? plot_memory(out, path, args->max_ram, err)
+                          : plot_scores(out, &facts, path, args->label, args->maximizes,
+                                        args->common.style.is_quiet, err);
 }
 
 /* ---- Files ---- */
@@ -201,6 +203,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     status = is_of_file ? draw_record(&picture, args, kind, &files, err)
                         : draw_plan(&picture, &plan, args, kind, &files, err);
     if (!status)
+        status = phema_picture_set_title(picture, args->title, err);
+    if (!status)
         status = picture_files_write(&files, picture, args->is_forced, err);
     if (!status)
         status = print_files(&files, args, plan, err);
@@ -226,6 +230,11 @@ static const struct cli_opt rows[] = {
      .letter = 'o'},
     {"csv", OUTPUT, CLI_TEXT, FIELD(csv), "FILE", .help = "write the numbers of the picture, too",
      .flags = CLI_EVERYDAY},
+    {"title", OUTPUT, CLI_TEXT, FIELD(title), "TEXT",
+     .help = "heading of the picture (default: the file, and what\nit holds)",
+     .flags = CLI_EVERYDAY},
+    {"label", OUTPUT, CLI_TEXT, FIELD(label), "TEXT",
+     .help = "sweep: what a score is, at its axis (default score)"},
     {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace existing outputs",
      .flags = CLI_EVERYDAY, .letter = 'f'},
     CLI_INCLUDE(cli_common_rows, 0),

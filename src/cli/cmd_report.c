@@ -93,7 +93,7 @@ static enum phema_status draw(struct page *page, struct phema_error *err)
         status = html_picture_embed(&report->errors, &picture, status, err);
     }
     if (!status && values->scores) {
-        status = plot_scores(&picture, &page->scores, values->scores, values->maximizes,
+        status = plot_scores(&picture, &page->scores, values->scores, NULL, values->maximizes,
                              values->common.style.is_quiet, err);
         report->scores_facts = &page->scores;
         status = html_picture_embed(&report->scores, &picture, status, err);

@@ -17,7 +17,7 @@ static const struct curve {
     enum marker marker;
 } curves[] = {
     {"predicted error",
-     "predicted error of the average [of |theta|]",
+     "predicted error of the average",
      offsetof(struct phema_plot_error, predicted),
      {.color = COLOR_RED, .width = 2.2, .opacity = 1},
      "target predicted error",

@@ -34,6 +34,24 @@ PHEMA_FALLIBLE picture_finish(struct phema_picture **out, struct phema_picture *
     return PHEMA_OK;
 }
 
+PHEMA_FALLIBLE phema_picture_set_title(struct phema_picture *picture, const char *title,
+                                       struct phema_error *err)
+{
+    if (title)
+        picture->title = picture_text(picture, "%s", title);
+    return picture->title ? PHEMA_OK : phema_fail_memory(err);
+}
+
+void phema_picture_keep(struct phema_picture *picture, size_t first, size_t n)
+{
+    for (size_t i = 0; i < first && picture->panels; i++)
+        picture->panels = picture->panels->next;
+    struct panel **end = &picture->panels;
+    for (size_t i = 0; i < n && *end; i++)
+        end = &(*end)->next;
+    *end = NULL;
+}
+
 void phema_picture_make_narrow(struct phema_picture *picture)
 {
     picture->width = NARROW_PICTURE;

@@ -144,6 +144,7 @@ void panel_fit_y(struct panel *panel);
 
 /* ---- Okabe and Ito's colours on white, which remain distinct in colour blindness ---- */
 
+#define COLOR_PAGE   0xFFFFFFu
 #define COLOR_BLACK  0x000000u
 #define COLOR_TEXT   0x222222u
 #define COLOR_FAINT  0x666666u

@@ -62,8 +62,9 @@ struct work {
     const struct phema_plot_series *series;
     struct phema_picture *picture;
     struct kinds kinds;
-    double end;    /* the last time that is drawn */
-    double factor; /* densities are weights per this many steps */
+    double end;        /* the last time that is drawn */
+    double factor;     /* densities of all panels are weights per this many steps */
+    const char *label; /* of their axes */
     double edges[CELLS + 1];
     double cumulative[CELLS + 1]; /* scratch */
     double *densities;            /* [series->n x CELLS] */
@@ -162,7 +163,7 @@ static struct range range_of(const double *densities)
 }
 
 /* The range shows all of the target, and of the weighted sum as much again on either side. Early
- * snapshots may make that sum many times as high at the start. */
+ * snapshots may make that sum many times as high at the start. Below 0 it ends where the curves do. */
 static void fit_panel(struct panel *panel, const double *wanted, const double *made, double factor)
 {
     struct range target = range_of(wanted);
@@ -179,6 +180,7 @@ static void fit_panel(struct panel *panel, const double *wanted, const double *m
     panel->series = &both;
     panel_fit_y(panel);
     panel->series = all;
+    panel->y.min = fmax(panel->y.min, bounds[0].y);
 }
 
 /* The same scale as the panel above, where ten times the residual fits. Otherwise the range is
@@ -216,12 +218,14 @@ static bool find_densities(struct densities *out, struct work *work,
     return true;
 }
 
-/* Weights per 1, 1000, 1000000, ... units of time, so that numbers are not much below 1. */
-static const char *choose_factor(struct work *work, const struct densities *densities)
+/* Weights per 1, 1000, 1000000, ... units of time, so that numbers are not much below 1 in the panel
+ * that has the largest. */
+static void choose_factor(struct work *work, const struct densities *densities, size_t m)
 {
     double most = 0;
-    for (size_t i = 0; i < CELLS; i++)
-        most = fmax(most, fmax(fabs(densities->wanted[i]), fabs(densities->made[i])));
+    for (size_t j = 0; j < m; j++)
+        for (size_t i = 0; i < CELLS; i++)
+            most = fmax(most, fmax(fabs(densities[j].wanted[i]), fabs(densities[j].made[i])));
     size_t power = 0;
     for (work->factor = 1; most > 0 && most * work->factor < 0.5 && power < 4; power++)
         work->factor *= 1000;
@@ -229,10 +233,10 @@ static const char *choose_factor(struct work *work, const struct densities *dens
     const char *unit = work->series->unit;
     bool is_plural =
         strcmp(unit, "steps") == 0 || strcmp(unit, "images") == 0 || strcmp(unit, "tokens") == 0;
-    if (work->factor == 1)
-        return picture_text(work->picture, "weight per %.*s", (int)strlen(unit) - is_plural, unit);
-    return picture_text(work->picture, "weight per %s %s", thousands[power - 1],
-                        work->series->unit);
+    work->label = power == 0 ? picture_text(work->picture, "weight per %.*s",
+                                            (int)strlen(unit) - is_plural, unit)
+                             : picture_text(work->picture, "weight per %s %s", thousands[power - 1],
+                                            work->series->unit);
 }
 
 /* The solid curve lies below the dashed one, so both are visible where they agree. */
@@ -277,20 +281,17 @@ static void name_range(struct work *work, struct panel *panel)
 }
 
 static enum phema_status add_target(struct work *work, const struct phema_plot_target *target,
-                                    struct phema_error *err)
+                                    const struct densities *densities, struct phema_error *err)
 {
     struct phema_picture *picture = work->picture;
     const char *title = picture_text(picture, "%s", target->title);
-    struct densities densities;
-    if (!find_densities(&densities, work, target))
-        return phema_fail_memory(err);
     const struct panel shown = {.name = title,
                                 .heading = title,
                                 .note =
                                     target->note ? picture_text(picture, "%s", target->note) : NULL,
                                 .height = DENSITY_BOX,
                                 .x = {.max = work->end, .has_suffixes = true},
-                                .y = {.label = choose_factor(work, &densities)}};
+                                .y = {.label = work->label}};
     const struct panel residual = {
         .name = title,
         .height = RESIDUAL_BOX,
@@ -302,7 +303,7 @@ static enum phema_status add_target(struct work *work, const struct phema_plot_t
                  *below = picture_panel(picture, &residual);
     for (size_t kind = 0; kind < work->kinds.n; kind++)
         add_inputs(work, panel, kind);
-    if (!add_result(work, panel, below, &densities))
+    if (!add_result(work, panel, below, densities))
         return phema_fail_memory(err);
     name_range(work, panel);
     return PHEMA_OK;
@@ -334,9 +335,15 @@ PHEMA_FALLIBLE phema_plot_profiles(struct phema_picture **out,
     struct work work = {.series = series,
                         .picture = picture_new(series->title),
                         .end = last_time(series, targets, m)};
+    struct densities densities[PHEMA_PLOT_MAX_TARGETS];
     status = prepare(&work, err);
     for (size_t j = 0; j < m && !status; j++)
-        status = add_target(&work, &targets[j], err);
+        if (!find_densities(&densities[j], &work, &targets[j]))
+            status = phema_fail_memory(err);
+    if (!status)
+        choose_factor(&work, densities, m);
+    for (size_t j = 0; j < m && !status; j++)
+        status = add_target(&work, &targets[j], &densities[j], err);
     free(work.densities);
     return picture_finish(out, work.picture, status, err);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* svg.c - pictures as SVG 1.1, written as text. cairo would turn letters into shapes, which cannot
  * be searched or edited, and its bytes change with fonts and versions. The SVG has no ids, scripts
- * or references, so it can be embedded in an HTML file. */
+ * or references, so it can be embedded in an HTML file. In a dark browser it is dark. */
 #include <string.h>
 
 #include "layout.h"
@@ -129,6 +129,21 @@ static void svg_unclip(struct canvas *canvas)
     phema_strbuf_puts(((struct svg *)canvas)->out, "</svg>\n");
 }
 
+/* Colours of the same meaning on a dark page; the others are seen on both. */
+static void write_style(struct phema_strbuf *out)
+{
+    static const struct {
+        uint32_t light, dark;
+    } colors[] = {{COLOR_PAGE, 0x1E2126},  {COLOR_TEXT, 0xE3E5E8}, {COLOR_BLACK, 0xE3E5E8},
+                  {COLOR_FAINT, 0xA9AEB6}, {COLOR_GRID, 0x3A3F47}, {COLOR_BLUE, 0x3D9FDC}};
+    phema_strbuf_puts(out, "<style>@media(prefers-color-scheme:dark){");
+    for (size_t i = 0; i < ARRAY_LEN(colors); i++)
+        phema_strbuf_printf(out, "[fill='#%06X']{fill:#%06x}[stroke='#%06X']{stroke:#%06x}",
+                            (unsigned)colors[i].light, (unsigned)colors[i].dark,
+                            (unsigned)colors[i].light, (unsigned)colors[i].dark);
+    phema_strbuf_puts(out, "}</style>\n");
+}
+
 PHEMA_FALLIBLE svg_write(struct phema_strbuf *out, const struct phema_picture *picture,
                          struct phema_error *err)
 {
@@ -144,6 +159,7 @@ PHEMA_FALLIBLE svg_write(struct phema_strbuf *out, const struct phema_picture *p
                         width, height, width, height);
     append_escaped(out, picture->title);
     phema_strbuf_puts(out, "</title>\n");
+    write_style(out);
     picture_draw(picture, &svg.canvas);
     phema_strbuf_puts(out, "</svg>\n");
     return phema_strbuf_check(out, err);

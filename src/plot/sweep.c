@@ -158,13 +158,14 @@ static void fit_axes(struct panel *panel, const struct scores *scores)
 }
 
 static void draw(struct phema_picture *picture, const struct scores *scores, size_t at,
-                 bool maximizes)
+                 const struct phema_plot_sweep *sweep)
 {
-    struct panel shown = {
-        .name = "score",
-        .height = SWEEP_BOX,
-        .x = {.label = WIDTH_LABEL},
-        .y = {.label = maximizes ? "score (higher is better)" : "score (lower is better)"}};
+    struct panel shown = {.name = "score",
+                          .height = SWEEP_BOX,
+                          .x = {.label = WIDTH_LABEL},
+                          .y = {.label = picture_text(picture, "%s (%s is better)",
+                                                      sweep->label ? sweep->label : "score",
+                                                      sweep->maximizes ? "higher" : "lower")}};
     const struct choices choices = {.items = scores->items,
                                     .n = scores->n,
                                     .best = at,
@@ -206,7 +207,7 @@ PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_f
         size_t best = find_best(&scores, sweep->maximizes);
         *facts = (struct phema_sweep_facts){scores.n_left_out, scores.items[best].x,
                                             scores.items[best].y};
-        draw(picture, &scores, best, sweep->maximizes);
+        draw(picture, &scores, best, sweep);
     }
     free(scores.items);
     return picture_finish(out, picture, status, err);

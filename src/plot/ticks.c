@@ -143,7 +143,7 @@ void ticks_label(char label[TICKS_LABEL_SIZE], const struct ticks *ticks, size_t
     double step = ticks->step / known[k].factor;
     double shown = most / known[k].factor;
     bool is_plain = ticks->step > 0 ? shown < 1e7 && (shown >= 1e-3 || step >= 1e-5)
-                                    : value >= 1e-3 && value < 1e4;
+                                    : ticks->values[0] >= 1e-4 && most < 1e5; /* all, or none */
     if (value == 0)
         (void)snprintf(label, TICKS_LABEL_SIZE, "0");
     else if (!is_plain) {

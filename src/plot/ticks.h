@@ -26,7 +26,8 @@ void ticks_widen_log(double *min, double *max);
 
 #define TICKS_LABEL_SIZE 32
 
-/* "0.05", "-2", "1e-5"; "20k" with has_suffixes when the largest tick needs a suffix. */
+/* "0.05", "-2", "1e-5"; "20k" with has_suffixes when the largest tick needs a suffix. All labels of
+ * an axis are of one kind. */
 void ticks_label(char label[TICKS_LABEL_SIZE], const struct ticks *ticks, size_t i,
                  bool has_suffixes);
 

@@ -130,31 +130,43 @@ static void write_layout(struct phema_strbuf *out, const char *width,
     phema_strbuf_puts(out, "</div>\n");
 }
 
+static void write_layouts(struct phema_strbuf *out, const struct html_picture *picture)
+{
+    write_layout(out, "wide", &picture->wide);
+    write_layout(out, "narrow", &picture->narrow);
+}
+
+/* more: unfolds below the picture; NULL or empty: nothing does */
 static void write_picture(struct phema_strbuf *out, const char *id, const char *title,
-                          const struct html_picture *picture, const char *words)
+                          const struct html_picture *picture, const struct html_picture *more,
+                          const char *words)
 {
     if (!picture->wide.size)
         return;
     html_section(out, id, title);
     phema_strbuf_printf(out, "<p class=\"lead\">%s</p>\n", words);
-    write_layout(out, "wide", &picture->wide);
-    write_layout(out, "narrow", &picture->narrow);
+    write_layouts(out, picture);
+    if (more && more->wide.size) {
+        phema_strbuf_puts(out, "<details>\n<summary>The other averages</summary>\n");
+        write_layouts(out, more);
+        phema_strbuf_puts(out, "</details>\n");
+    }
     phema_strbuf_puts(out, "</section>\n");
 }
 
 static void write_pictures(struct phema_strbuf *out, const struct html_report *report)
 {
-    write_picture(out, "profiles", "Profiles", &report->profiles,
+    write_picture(out, "profiles", "Profiles", &report->profiles, &report->more_profiles,
                   "How much each moment of the training weighs. Thin: some of the snapshots. "
                   "Dashed: the target. Solid: the weighted sum of the snapshots. Below: the "
                   "difference, times ten.");
-    write_picture(out, "weights", "Weights", &report->weights,
+    write_picture(out, "weights", "Weights", &report->weights, NULL,
                   "The weight of each snapshot in the average.");
     if (report->is_cut)
         phema_strbuf_printf(out,
                             "<p>Profiles and weights are drawn of the first %d averages.</p>\n",
                             PHEMA_PLOT_MAX_TARGETS);
-    write_picture(out, "memory", "Memory", &report->memory, "Memory of the run, by stage.");
+    write_picture(out, "memory", "Memory", &report->memory, NULL, "Memory of the run, by stage.");
 }
 
 /* ---- Targets ---- */
@@ -443,8 +455,9 @@ void html_report_write(struct phema_strbuf *out, const struct html_report *repor
     html_begin(out, report->title);
     write_head(out, report);
     /* what was gained comes first */
-    write_picture(out, "scores", "Scores", &report->scores, "The score of each average, by width.");
-    write_picture(out, "errors", "Expected error by width", &report->errors,
+    write_picture(out, "scores", "Scores", &report->scores, NULL,
+                  "The score of each average, by width.");
+    write_picture(out, "errors", "Expected error by width", &report->errors, NULL,
                   "How far an average made from these snapshots is from the true one.");
     if (report->plan)
         write_targets(out, report);
@@ -460,8 +473,9 @@ void html_report_clear(struct html_report *report)
     inspect_summary_clear(&report->summary);
     inspect_times_clear(&report->times);
     phema_plan_free(report->plan);
-    struct html_picture *const pictures[] = {&report->profiles, &report->weights, &report->errors,
-                                             &report->scores, &report->memory};
+    struct html_picture *const pictures[] = {&report->profiles, &report->more_profiles,
+                                             &report->weights,  &report->errors,
+                                             &report->scores,   &report->memory};
     for (size_t i = 0; i < ARRAY_LEN(pictures); i++) {
         phema_strbuf_clear(&pictures[i]->wide);
         phema_strbuf_clear(&pictures[i]->narrow);

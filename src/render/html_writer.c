@@ -49,12 +49,7 @@ static const char style[] =
     "overflow-wrap:anywhere}td.n{white-space:nowrap;overflow-wrap:normal}table{font-size:13px;"
     "min-width:100%}th,td{padding-right:10px}th{white-space:normal}}\n"
     "@media(prefers-color-scheme:dark){:root{--page:#14161a;--card:#1e2126;--line:#3a3f47;"
-    "--text:#e3e5e8;--dim:#a9aeb6;--link:#6db8e8;--warn:#33241a}"
-    "svg [fill='#FFFFFF']{fill:var(--card)}svg [fill='#222222']{fill:var(--text)}"
-    "svg [fill='#666666']{fill:var(--dim)}svg [fill='#000000']{fill:var(--text)}"
-    "svg [stroke='#000000']{stroke:var(--text)}svg [stroke='#666666']{stroke:var(--dim)}"
-    "svg [stroke='#E4E4E4']{stroke:var(--line)}"
-    "svg [stroke='#0072B2']{stroke:#3d9fdc}svg [fill='#0072B2']{fill:#3d9fdc}}\n"
+    "--text:#e3e5e8;--dim:#a9aeb6;--link:#6db8e8;--warn:#33241a}}\n"
     "@media print{body{background:#fff}section{break-inside:avoid}}\n";
 
 void html_text(struct phema_strbuf *out, const char *text)

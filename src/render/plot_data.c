@@ -66,9 +66,9 @@ static char *note_target(struct names *names, const struct phema_plan *plan,
     struct phema_strbuf text = {0};
     phema_strbuf_printf(&text, "metric %s", plan->metric);
     if (!isnan(solution->predicted.total))
-        phema_strbuf_printf(
-            &text, "; predicted error %.1e of |theta| (profile %.0e, rounding %.0e)",
-            solution->predicted.total, solution->predicted.profile, solution->predicted.rounding);
+        phema_strbuf_printf(&text, "; predicted error %.1e (profile %.0e, rounding %.0e)",
+                            solution->predicted.total, solution->predicted.profile,
+                            solution->predicted.rounding);
     if (!isnan(solution->profile_error) && is_metric_of_paper(plan))
         phema_strbuf_printf(&text, "; profile error %.2e", solution->profile_error);
     phema_strbuf_printf(&text, "; gain %.2f", solution->norm2);
@@ -206,7 +206,8 @@ static char *note_errors(struct names *names, const struct phema_plan *plan)
     struct phema_strbuf text = {0};
     struct phema_name_buffer at;
     phema_strbuf_printf(&text,
-                        "averages at %s %s, metric %s; |theta| is the norm of the parameters",
+                        "averages at %s %s, metric %s; errors are relative to the norm of the "
+                        "parameters",
                         phema_number_format(&at, plan->targets[0].named_time),
                         report_named_unit(plan->series), plan->metric);
     return keep(names, &text);
@@ -305,13 +306,15 @@ PHEMA_FALLIBLE plot_design(struct phema_picture **out, const char *path, struct 
 }
 
 PHEMA_FALLIBLE plot_scores(struct phema_picture **out, struct phema_sweep_facts *facts,
-                           const char *path, bool maximizes, bool is_quiet, struct phema_error *err)
+                           const char *path, const char *label, bool maximizes, bool is_quiet,
+                           struct phema_error *err)
 {
     struct record record = {0};
     enum phema_status status = open_record(&record, path, "scores of averages", err);
     if (!status) {
         const struct phema_plot_sweep sweep = {.title = record.title.data,
                                                .csv = phema_file_span(record.file),
+                                               .label = label,
                                                .maximizes = maximizes};
         status = phema_plot_sweep(out, facts, &sweep, err);
     }
@@ -346,6 +349,22 @@ static bool can_draw_profiles(const struct phema_plan *plan)
     return is_known;
 }
 
+/* The first target is seen at once; the others unfold. */
+static enum phema_status draw_profiles(struct html_report *report, const struct phema_plan *plan,
+                                       struct phema_error *err)
+{
+    struct html_picture *const pictures[] = {&report->profiles, &report->more_profiles};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < ARRAY_LEN(pictures) && i < plan->m && !status; i++) {
+        struct phema_picture *picture = NULL;
+        status = plot_targets(&picture, plan, true, err);
+        if (!status)
+            phema_picture_keep(picture, 2 * i, i ? SIZE_MAX : 2);
+        status = html_picture_embed(pictures[i], &picture, status, err);
+    }
+    return status;
+}
+
 PHEMA_FALLIBLE html_report_draw_targets(struct html_report *report, struct phema_error *err)
 {
     struct phema_plan first = *report->plan; /* the first targets: borrowed */
@@ -354,8 +373,7 @@ PHEMA_FALLIBLE html_report_draw_targets(struct html_report *report, struct phema
     report->is_cut = first.m > PHEMA_PLOT_MAX_TARGETS;
     first.m = report->is_cut ? PHEMA_PLOT_MAX_TARGETS : first.m;
     if (can_draw_profiles(&first))
-        status = html_picture_embed(&report->profiles, &picture,
-                                    plot_targets(&picture, &first, true, err), err);
+        status = draw_profiles(report, &first, err);
     if (status)
         return status;
     return html_picture_embed(&report->weights, &picture,

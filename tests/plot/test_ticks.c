@@ -58,8 +58,8 @@ static void labels_have_suffixes_where_asked(void **state)
 static void logarithmic_ticks_are_powers_of_ten(void **state)
 {
     (void)state;
-    assert_ticks(ticks_log(1e-4, 1, 9), "1e-4 0.001 0.01 0.1 1", false);
-    assert_ticks(ticks_log(1e-12, 1, 5), "1e-12 1e-9 1e-6 0.001 1", false);
+    assert_ticks(ticks_log(1e-4, 1, 9), "0.0001 0.001 0.01 0.1 1", false);
+    assert_ticks(ticks_log(1e-12, 1, 5), "1e-12 1e-9 1e-6 1e-3 1e0", false);
     assert_ticks(ticks_log(0.01, 0.1, 9), "0.01 0.02 0.05 0.1", false);
     assert_ticks(ticks_log(0.015, 0.3, 9), "0.02 0.05 0.1 0.2", false);
 }
