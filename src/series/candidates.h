@@ -85,6 +85,7 @@ struct candidate_list {
     bool is_one_file;   /* SNAPSHOTS is one file, which is no manifest */
     bool has_several;   /* SNAPSHOTS are several, so that labels are whole paths */
     bool may_be_parts;  /* the files may be parts of one checkpoint: "model_0", "rng_0" */
+    bool takes_merged;  /* names of merges count, since --name-regex chose them */
     bool by_content;    /* no name of a checkpoint has a time: their first bytes tell them */
     bool is_numbered;   /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
     struct phema_recognised recognised;  /* times and sets as known so far */

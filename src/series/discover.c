@@ -17,6 +17,7 @@
 #include "phema/path.h"
 #include "phema/regex.h"
 #include "phema/setting.h"
+#include "series_builder.h"
 #include "sets.h"
 
 /* ---- Names ---- */
@@ -297,6 +298,43 @@ static enum phema_status list_directory(struct candidate_list *candidates, DIR *
     }
 }
 
+/* "step600-merged": the size of "step"; 0: another name. */
+static size_t merged_name_size(const char *base)
+{
+    size_t size = strlen(base);
+    size_t end =
+        phema_ends_with(base, "-merged") || phema_ends_with(base, "_merged") ? size - 7 : 0;
+    size_t begin = end;
+    while (begin > 0 && isdigit((unsigned char)base[begin - 1]))
+        begin--;
+    return begin < end ? begin : 0;
+}
+
+/* Trainers such as OLMo-core write merges of their newest steps beside these. A merge is no snapshot
+ * of the training, unless there are no others of its name. */
+static enum phema_status leave_out_merged(struct candidate_list *candidates, size_t first,
+                                          struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    size_t n = first;
+    for (size_t i = first; i < candidates->n && !status; i++) {
+        const struct candidate item = candidates->items[i];
+        size_t size = candidates->takes_merged ? 0 : merged_name_size(item.base);
+        bool is_beside = false;
+        for (size_t j = first; j < candidates->n && size && !is_beside; j++) {
+            const char *other = candidates->items[j].base;
+            is_beside = strncmp(other, item.base, size) == 0 && !merged_name_size(other);
+        }
+        if (is_beside)
+            status = recognised_leave_out(candidates, item.label,
+                                          "a merge of snapshots, which is none itself", err);
+        else
+            candidates->items[n++] = item;
+    }
+    candidates->n = n;
+    return status;
+}
+
 static enum phema_status scan_directory(struct candidate_list *candidates, const char *path,
                                         struct phema_error *err)
 {
@@ -319,7 +357,7 @@ static enum phema_status scan_directory(struct candidate_list *candidates, const
             bsearch(&description, items, n, sizeof(description), compare_candidates))
             items[i].is_undescribed = false;
     }
-    return status;
+    return status ? status : leave_out_merged(candidates, first, err);
 }
 
 /* The path of a line: relative to the current directory, as `ls` and `find` print them, or where

@@ -140,6 +140,7 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
                               const struct phema_series_options *asked, struct phema_error *err)
 {
     struct phema_series_options options = *asked;
+    candidates->takes_merged = asked->name_regex != NULL;
     enum phema_status status = discover_snapshots(candidates, &options, err);
     if (candidates->is_one_file)
         suggest_series_of_file(options.snapshots, err);
