@@ -6,6 +6,7 @@
 #include "phema/output.h"
 #include "phema/synth.h"
 #include "phema/team.h"
+#include "phema/tensor_sets.h"
 #include "phema/writer.h"
 
 struct phema_request;
@@ -171,12 +172,15 @@ struct phema_synthesis {
     struct phema_request request;
     const struct phema_team *team; /* NULL: this process is alone */
     bool skips_existing;
+    bool publishes;                       /* the trainer resumes from the output */
     bool joins;                           /* the process that finds all parts done joins them */
     struct phema_memory_report *memory;   /* NULL: none; borrowed */
     const struct phema_listener *waiting; /* hears for which process a join waits; NULL: nobody */
 
     struct phema_prepared prepared;   /* outputs that were up to date are kept in it */
     struct phema_synth_result result; /* of a team, of all its processes */
+    struct phema_resume resume;       /* where it publishes */
+    char *resume_path;
     char **paths; /* [n_paths] of all outputs, done or not, where processes share them */
     size_t n_paths;
     bool is_of_team;

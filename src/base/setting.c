@@ -69,6 +69,7 @@ static const struct {
     [PHEMA_SET_PART] = PROGRAM("part"),
     [PHEMA_SET_PROFILE] = ROW("profile", "profile"),
     [PHEMA_SET_PROFILE_MEMORY] = PROGRAM("profile-memory"),
+    [PHEMA_SET_PUBLISH] = PROGRAM("publish"),
     [PHEMA_SET_RANKS] = PROGRAM("ranks"),
     [PHEMA_SET_RAW_EVERY] = PROGRAM("raw-every"),
     [PHEMA_SET_RESET_AT] = ROW("reset-at", "reset_at"),

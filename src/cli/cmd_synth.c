@@ -97,8 +97,10 @@ static enum phema_status run(void *values, struct phema_error *err)
     struct synth_listener listener = {.args = args};
     args->skips_existing |= args->updates;
     args->run.synth.replaces |= args->updates;
-    struct phema_synthesis synthesis = {
-        .team = args->common.team, .skips_existing = args->skips_existing, .memory = &memory};
+    struct phema_synthesis synthesis = {.team = args->common.team,
+                                        .skips_existing = args->skips_existing,
+                                        .publishes = args->publishes,
+                                        .memory = &memory};
     enum phema_status status = read_part(&synthesis, args, err);
     if (status)
         return status;
@@ -145,6 +147,9 @@ static const struct cli_opt rows[] = {
     {"nan", OUTPUT, CLI_EITHER, FIELD(run.synth.refuses_nan), "error|keep",
      .help = "NaN or infinity in the averages: keep and warn\n(default), or fail",
      .flags = CLI_NEGATED},
+    {"publish", OUTPUT, CLI_FLAG, FIELD(publishes),
+     .help = "let Megatron resume from OUT, a copy (--into):\n"
+             "latest_checkpointed_iteration.txt names it"},
     {"verify", OUTPUT, CLI_FLAG, FIELD(run.synth.verifies),
      .help = "read snapshots again, and outputs back, before\noutputs get their names"},
     {"profile-memory", RESOURCES, CLI_TEXT, FIELD(profile_memory), "FILE",

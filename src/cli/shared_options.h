@@ -86,7 +86,7 @@ struct cli_synth_values {
     struct cli_common common;
     struct cli_run_values run;
     const char *profile_memory, *part;
-    bool skips_existing, updates;
+    bool skips_existing, updates, publishes;
 };
 
 /* values -> what ops are asked for; borrowed from the values. */

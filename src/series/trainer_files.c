@@ -73,6 +73,41 @@ bool megatron_has_backend(const char *directory, const char *wanted)
     return is_wanted;
 }
 
+/* Its name has seven digits or more. common.pt counts; versions without that file have the name
+ * alone. */
+PHEMA_FALLIBLE phema_resume_find(struct phema_resume *out, const char *directory,
+                                 const struct phema_checkpoint_options *options,
+                                 struct phema_error *err)
+{
+    *out = (struct phema_resume){.file = NULL};
+    if (!megatron_has_backend(directory, "torch_dist"))
+        return PHEMA_OK;
+    struct phema_checkpoint *common = NULL;
+    enum phema_status status = PHEMA_OK;
+    double iteration = PHEMA_UNKNOWN;
+    char *path = NULL;
+    if (asprintf(&path, "%s/common.pt", directory) < 0)
+        return phema_fail_memory(err);
+    if (phema_path_exists(path))
+        status = phema_checkpoint_open(&common, path, options, err);
+    if (common)
+        iteration = snapshot_metadata_value(common, "iteration");
+    phema_checkpoint_close(common);
+    const char *base = strrchr(directory, '/');
+    unsigned long long named = 0;
+    if (isnan(iteration) && sscanf(base ? base + 1 : directory, "iter_%llu", &named) == 1)
+        iteration = (double)named;
+    if (!status && !(iteration >= 0 && iteration < 1e15))
+        status = phema_fail(err, PHEMA_ERR_FILE, "%s: has no iteration", path);
+    free(path);
+    if (status)
+        return status;
+    out->file = "latest_checkpointed_iteration.txt";
+    (void)snprintf(out->text, sizeof(out->text), "%.0f", iteration);
+    (void)snprintf(out->name, sizeof(out->name), "iter_%07.0f", iteration);
+    return PHEMA_OK;
+}
+
 /* ---- The rule of an average ---- */
 
 /* Keys of config.json and of the SPEC, with its defaults. Those that are needed make the rule
