@@ -44,7 +44,7 @@ def integer(name: str, kind: Any, value: Any) -> int:
 def real(name: str, value: Any) -> float:
     """The value of a double of C."""
     try:
-        if not isinstance(value, (str, bytes, bytearray)):
+        if not isinstance(value, (bool, str, bytes, bytearray)):
             return float(value)
     except OverflowError:
         raise UsageError(f"{name}: expected at most 1.8e308, found an integer that is larger") from None
@@ -54,7 +54,10 @@ def real(name: str, value: Any) -> float:
 
 
 class _Checked(Structure):
-    """A struct whose members hold the given values, or are refused under the names of Python's parameters."""
+    """A struct whose members hold the given values, or are refused under the names of Python's parameters.
+
+    A member "widths" is an array of the values of the parameter "width", and n_widths their number.
+    """
 
     _parameters: Dict[str, str] = {}  # where a member has another name
 
@@ -68,8 +71,15 @@ class _Checked(Structure):
                 value = bool(value)
             elif kind is c_double:
                 value = real(name, value)
+            elif kind is c_char_p:
+                value = text(dtype(value) if member == "dtype" else value)
             elif kind in (c_int, c_uint, c_uint64, c_size_t):
                 value = integer(name, kind, value)
+            elif kind in (POINTER(c_double), POINTER(c_char_p)):
+                is_text = kind is POINTER(c_char_p)
+                items: List[Any] = [text(item) for item in several(value)] if is_text else numbers(name[:-1], value)
+                setattr(self, "n_" + member, len(items))
+                value = (kind._type_ * len(items))(*items) if items else None  # NULL: the library tells none from several
             elif hasattr(value, "_as_parameter_"):
                 self._pointed_to = value  # lives as long as this struct
                 value = value._as_parameter_
@@ -357,12 +367,6 @@ def several(values: Any) -> "tuple[Any, ...]":
         return (values,)
 
 
-def texts(values: Any) -> "tuple[Any, int]":
-    """An array of strings, and its length."""
-    items = [text(value) for value in several(values)]
-    return ((c_char_p * len(items))(*items) if items else None), len(items)
-
-
 def numbers(name: str, values: Any) -> List[float]:
     """The numbers of an option; or those of a text such as "0.1", "0.05,0.1" and "0.05:0.25:0.05", with both ends."""
     if not isinstance(values, str):
@@ -400,12 +404,6 @@ def dtype(value: Any) -> Optional[str]:
     name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", str(value)))
     name = name.rsplit(".", 1)[-1].lower()
     return _DTYPES.get(name, name)
-
-
-def doubles(name: str, values: Any) -> "tuple[Any, int]":
-    """An array of numbers, and its length."""
-    items = numbers(name, values)
-    return ((c_double * len(items))(*items) if items else None), len(items)
 
 
 def string(value: Optional[bytes]) -> str:

@@ -47,6 +47,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 Numbers = Union[SupportsFloat, Iterable[SupportsFloat], str]
 Texts = Union[str, Iterable[str]]
 
+R = TypeVar("R")
+
 log = logging.getLogger("posthocema")
 
 # dtypes of safetensors as those of NumPy, and the letters of memoryview.cast
@@ -176,11 +178,11 @@ class Result:
     peak_anonymous_bytes: int
 
 
-def _snapshot(found: c.SnapshotInfo) -> Snapshot:
-    return Snapshot(
-        c.string(found.file), found.named_time, found.time, found.sigma_rel, found.gamma,
-        c.string(found.profile), found.bytes,
-    )  # fmt: skip
+def _record(kind: Callable[..., R], found: Any, **others: Any) -> R:
+    """A dataclass of the members of a struct that have its names, and of others."""
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in others]  # type: ignore[arg-type]
+    values = {name: getattr(found, name) for name in names}
+    return kind(**{n: c.string(v) if isinstance(v, bytes) else v for n, v in values.items()}, **others)
 
 
 class _Signals:
@@ -235,9 +237,6 @@ def _reporting(progress: Any) -> Iterator[Optional[Callable[[Progress], object]]
             bar.update(found.done_bytes - bar.n)
 
         yield show
-
-
-R = TypeVar("R")
 
 
 def interruptible(function: Callable[[], R]) -> R:
@@ -369,18 +368,13 @@ class _Handle:
 def _recognised(owned: Owned, found: c.SeriesInfo) -> Dict[str, Any]:
     sets = (c.info(c.SetInfo, "series_set", owned, i) for i in range(found.n_sets))
     left_out = (c.info(c.LeftOutInfo, "series_left_out", owned, i) for i in range(found.n_left_out))
+    named = (({"name": c.string(s.name), "role": c.optional(s.role), "by": c.string(s.by)}, s.margin) for s in sets)
     return {
         "times": c.string(found.times),
         "field": c.optional(found.field),
-        "sets": [
-            {
-                "name": c.string(s.name), "role": c.optional(s.role), "by": c.string(s.by),
-                **({} if math.isnan(s.margin) else {"margin": s.margin}),
-            }
-            for s in sets
-        ],
+        "sets": [words if math.isnan(margin) else {**words, "margin": margin} for words, margin in named],
         "left_out": [{"name": c.string(f.file), "reason": c.string(f.reason)} for f in left_out],
-    }  # fmt: skip
+    }
 
 
 class Series(_Handle):
@@ -399,10 +393,8 @@ class Series(_Handle):
         self.n_averaged: int = found.n_averaged
         self.notes: List[str] = [c.string(found.notes[i]) for i in range(found.n_notes)]
         self.recognised: Dict[str, Any] = _recognised(owned, found)
-        self.snapshots: List[Snapshot] = [
-            _snapshot(c.info(c.SnapshotInfo, "series_snapshot", owned, k))
-            for k in range(found.n_snapshots)
-        ]
+        infos = (c.info(c.SnapshotInfo, "series_snapshot", owned, k) for k in range(found.n_snapshots))
+        self.snapshots: List[Snapshot] = [_record(Snapshot, info) for info in infos]
 
     def __len__(self) -> int:
         return len(self.snapshots)
@@ -455,15 +447,9 @@ class Series(_Handle):
         Snapshots that were added since the series was opened take part.
         """
         asked = {"sigma_rel": c.numbers("sigma_rel", sigma_rel), "profile": c.several(profile), "rules": c.several(rules)}
-        sigma_rels, n_sigma_rels = c.doubles("sigma_rel", asked["sigma_rel"])
-        profiles, n_profiles = c.texts(asked["profile"])
-        ats, n_ats = c.doubles("at", at)
-        rule_texts, n_rules = c.texts(asked["rules"])
         options = c.PlanOptions(
-            sigma_rels=sigma_rels, n_sigma_rels=n_sigma_rels, profiles=profiles, n_profiles=n_profiles,
-            ats=ats, n_ats=n_ats, rules=rule_texts, n_rules=n_rules, metric=c.text(metric),
-            max_error=max_error, max_ram_bytes=max_ram_bytes, checks=c.text(checks),
-            schedule=c.text(schedule),
+            sigma_rels=asked["sigma_rel"], profiles=asked["profile"], ats=at, rules=asked["rules"], metric=metric,
+            max_error=max_error, max_ram_bytes=max_ram_bytes, checks=checks, schedule=schedule,
         )  # fmt: skip
         free = c.LIBRARY.posthoc_ema_plan_free
         plan = Plan(make(free, "plan_make", self._held, ctypes.byref(options)))
@@ -492,16 +478,11 @@ class Plan(_Handle):
         found = c.info(c.PlanInfo, "plan_info", owned)
         self.metric: str = c.string(found.metric)
         verdict: Any = c.string(found.verdict)
-        self.checks = Checks(
-            verdict,
-            c.string(found.reason),
-            found.suspect if found.suspect < found.n_snapshots else None,
-        )
+        suspect = found.suspect if found.suspect < found.n_snapshots else None
+        self.checks = Checks(verdict, c.string(found.reason), suspect)
         self.warnings: List[str] = [c.string(found.warnings[i]) for i in range(found.n_warnings)]
-        self.snapshots: List[Snapshot] = [
-            _snapshot(c.info(c.SnapshotInfo, "plan_snapshot", owned, k))
-            for k in range(found.n_snapshots)
-        ]
+        infos = (c.info(c.SnapshotInfo, "plan_snapshot", owned, k) for k in range(found.n_snapshots))
+        self.snapshots: List[Snapshot] = [_record(Snapshot, info) for info in infos]
         self.targets: List[Target] = [self._target(owned, j) for j in range(found.n_targets)]
         self._n_tensors: int = found.n_tensors
         self._listings: Dict[Optional[str], Dict[str, TensorInfo]] = {}
@@ -516,10 +497,7 @@ class Plan(_Handle):
         else:
             weights = numpy.array(weights, numpy.float64)
             weights.flags.writeable = False
-        return Target(
-            j, found.named_time, found.time, found.sigma_rel, found.gamma, c.string(found.profile),
-            weights, found.predicted_error, found.profile_error, found.norm1, found.norm2,
-        )  # fmt: skip
+        return _record(Target, found, index=j, weights=weights)
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -553,11 +531,7 @@ class Plan(_Handle):
     @property
     def read_bytes(self) -> int:
         """Bytes of the snapshots that the averages are made of: files of weights other than 0."""
-        return sum(
-            snapshot.bytes
-            for k, snapshot in enumerate(self.snapshots)
-            if any(target.weights[k] != 0 for target in self.targets)
-        )
+        return sum(s.bytes for k, s in enumerate(self.snapshots) if any(target.weights[k] != 0 for target in self.targets))
 
     def output_bytes(self, dtype: Optional[DType] = None) -> int:
         """Bytes of the tensors of one average; tensors that share storage count once."""
@@ -579,9 +553,7 @@ class Plan(_Handle):
         found = c.info(c.TensorInfo, "plan_tensor", owned, i, c.text(dtype))
         name = ctypes.string_at(found.name, found.name_size).decode("utf-8", "surrogateescape")
         shape = tuple(found.shape[: found.rank]) if found.rank else ()
-        return TensorInfo(
-            i, name, c.string(found.dtype), shape, found.bytes, bool(found.is_averaged), found.same_as
-        )
+        return _record(TensorInfo, found, index=i, name=name, shape=shape, is_averaged=bool(found.is_averaged))
 
     # ---- Files ----
 
@@ -589,21 +561,12 @@ class Plan(_Handle):
         self,
         out: PathLike,
         *,
-        progress: Union[bool, Callable[[Progress], object], None] = None,
-        into: Optional[PathLike] = None,
-        dtype: Optional[DType] = None,
-        overflow: Optional[Overflow] = None,
-        io: Optional[Io] = None,
-        shard_bytes: Optional[int] = None,
-        level: Optional[int] = None,
-        replace: bool = False,
-        sync: bool = True,
-        drop_cache: bool = False,
-        verify: bool = False,
-        refuse_nan: bool = False,
-        threads: Optional[int] = None,
+        progress: Union[bool, Callable[[Progress], object], None] = None, into: Optional[PathLike] = None,
+        dtype: Optional[DType] = None, overflow: Optional[Overflow] = None, refuse_nan: bool = False,
+        shard_bytes: Optional[int] = None, level: Optional[int] = None, replace: bool = False, sync: bool = True,
+        verify: bool = False, io: Optional[Io] = None, drop_cache: bool = False, threads: Optional[int] = None,
         input_hash: Optional[Literal["full", "sampled"]] = None,
-    ) -> Result:
+    ) -> Result:  # fmt: skip
         """Writes the averages. Outputs appear whole under their names or not at all.
 
         out: a file, whose extension selects the format; a directory; or names such as
@@ -633,10 +596,9 @@ class Plan(_Handle):
             return 1 if raised or signals.arrived else 0
 
         options = c.RunOptions(
-            into=c.text(into), dtype=c.text(c.dtype(dtype)), overflow=c.text(overflow), io=c.text(io),
-            shard_bytes=shard_bytes, level=level, replaces=replace, skips_sync=not sync,
-            drops_cache=drop_cache, verifies=verify, refuses_nan=refuse_nan, threads=threads,
-            progress=c.ProgressCallback(report), input_hash=c.text(input_hash),
+            into=into, dtype=dtype, overflow=overflow, io=io, shard_bytes=shard_bytes, level=level, replaces=replace,
+            skips_sync=not sync, drops_cache=drop_cache, verifies=verify, refuses_nan=refuse_nan, threads=threads,
+            progress=c.ProgressCallback(report), input_hash=input_hash,
         )  # fmt: skip
         result = c.RunResult()
         with owned.alone():
@@ -648,11 +610,7 @@ class Plan(_Handle):
                 raise error_of(status, message)
             paths = [os.fsdecode(c.LIBRARY.posthoc_ema_output(owned, j)) for j in range(len(self))]
         log.info("wrote %s in %.2f s", ", ".join(paths), result.elapsed_s)
-        return Result(
-            paths, result.read_bytes, result.written_bytes, result.elapsed_s, result.n_nan, result.n_inf,
-            result.n_overflow, result.n_averaged, result.n_copied, result.n_constant,
-            result.peak_anonymous_bytes,
-        )  # fmt: skip
+        return _record(Result, result, paths=paths)
 
     # ---- Tensors without a file ----
 
@@ -663,7 +621,7 @@ class Plan(_Handle):
         try:
             index = c.integer("target", ctypes.c_ssize_t, which)
         except TypeError:
-            width = math.nan if isinstance(which, bool) else c.real("target", which)
+            width = c.real("target", which)
             found = [t.index for t in self.targets if math.isclose(t.sigma_rel, width, rel_tol=1e-6)]
             if len(found) == 1:
                 return found[0]
@@ -680,27 +638,6 @@ class Plan(_Handle):
             raise KeyError(f"no tensor {name!r} among {len(listing)}, such as {', '.join(near)}")
         return listing[name]
 
-    def read_into(
-        self,
-        address: int,
-        size: int,
-        name: str,
-        target: Which = 0,
-        *,
-        dtype: Optional[DType] = None,
-        overflow: Optional[Overflow] = None,
-        io: Optional[Io] = None,
-        threads: Optional[int] = None,
-    ) -> None:
-        """Makes a tensor at an address of ``size`` bytes, in C order: those of ``tensors(dtype)``.
-
-        Ctrl-C ends it within a tenth of a second; the memory then holds nothing of use.
-        """
-        index, address = self._index(target), c.integer("address", ctypes.c_void_p, address)
-        size = c.integer("size", ctypes.c_size_t, size)
-        which = index, self._find(name, dtype).index
-        self._read("read", which, address, size, dtype=dtype, overflow=overflow, io=io, threads=threads)
-
     def _read(
         self, function: str, which: Tuple[int, int], places: Any, sizes: Any, *, dtype: Any, overflow: Any = None, io: Any = None,
         threads: Any = None,
@@ -709,10 +646,8 @@ class Plan(_Handle):
         owned = self._held
         while True:
             signals = _Signals()
-            options = c.ReadOptions(
-                dtype=c.text(c.dtype(dtype)), overflow=c.text(overflow), io=c.text(io), threads=threads,
-                progress=c.ProgressCallback(signals.stops),
-            )  # fmt: skip
+            progress = c.ProgressCallback(signals.stops)
+            options = c.ReadOptions(dtype=dtype, overflow=overflow, io=io, threads=threads, progress=progress)
             with owned.alone(), signals:
                 status, message = c.status_of(function, owned, *which, ctypes.byref(options), places, sizes)
             if status != Cancelled.status:
@@ -803,7 +738,6 @@ class Plan(_Handle):
 
         load_average(model, self, target, strict)
 
-
     def save_pretrained(
         self,
         directory: PathLike,
@@ -831,9 +765,7 @@ def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
         except ImportError as error:
             raise ImportError('NumPy is not installed; kind="buffer" needs nothing') from error
         if info.dtype not in _NUMPY:
-            raise UsageError(
-                f"tensor '{info.name}': NumPy has no {info.dtype}; give dtype=\"f32\" or kind=\"torch\""
-            )
+            raise UsageError(f"tensor '{info.name}': NumPy has no {info.dtype}; give dtype=\"f32\" or kind=\"torch\"")
         array: Array = numpy.empty(info.shape, numpy.dtype(_NUMPY[info.dtype]))
         return array, array.ctypes.data
     if kind == "torch":
@@ -843,9 +775,7 @@ def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
             raise ImportError('torch is not installed; kind="buffer" needs nothing') from error
         dtype = getattr(torch, _TORCH.get(info.dtype, ""), None)
         if dtype is None:
-            raise UsageError(
-                f"tensor '{info.name}': torch {torch.__version__} has no {info.dtype}; give dtype=\"f32\""
-            )
+            raise UsageError(f"tensor '{info.name}': torch {torch.__version__} has no {info.dtype}; give dtype=\"f32\"")
         tensor = torch.empty(info.shape, dtype=dtype)
         return tensor, tensor.data_ptr()
     if kind == "buffer":
@@ -862,25 +792,13 @@ def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
 def open(  # noqa: A001 - as in gzip and tarfile
     snapshots: PathLike,
     *,
-    layout: Optional[str] = None,
-    name_regex: Optional[str] = None,
-    unit: Optional[str] = None,
-    key: Optional[str] = None,
-    input_sigma: Optional[Numbers] = None,
-    input_profile: Optional[Texts] = None,
-    update_every: Optional[int] = None,
-    from_: Optional[float] = None,
-    to: Optional[float] = None,
-    every: Optional[int] = None,
-    last: Optional[int] = None,
-    include: Optional[Texts] = None,
-    exclude: Optional[Texts] = None,
-    allow_global: Optional[Texts] = None,
-    reset_at: Union[str, float, Iterable[Union[str, float]], None] = None,
-    time_offset: Optional[float] = None,
-    use: Optional[Literal["all", "averages", "raw"]] = None,
-    run: Optional[str] = None,
-) -> Series:
+    layout: Optional[str] = None, name_regex: Optional[str] = None, unit: Optional[str] = None, key: Optional[str] = None,
+    input_sigma: Optional[Numbers] = None, input_profile: Optional[Texts] = None, update_every: Optional[int] = None,
+    from_: Optional[float] = None, to: Optional[float] = None, every: Optional[int] = None, last: Optional[int] = None,
+    include: Optional[Texts] = None, exclude: Optional[Texts] = None, allow_global: Optional[Texts] = None,
+    reset_at: Union[str, float, Iterable[Union[str, float]], None] = None, time_offset: Optional[float] = None,
+    use: Optional[Literal["all", "averages", "raw"]] = None, run: Optional[str] = None,
+) -> Series:  # fmt: skip
     """Opens the snapshots of one training: a directory, a manifest or @list. Reads headers, hardly any data.
 
     The options are those of the program: ``input_sigma`` is ``--input-sigma``, and so on. ``reset_at`` is a time,
@@ -888,22 +806,11 @@ def open(  # noqa: A001 - as in gzip and tarfile
     """
     given = dict(locals())
     path = os.fsdecode(given.pop("snapshots"))
-    sigmas, n_sigmas = c.doubles("input_sigma", input_sigma)
-    profiles, n_profiles = c.texts(input_profile)
-    includes, n_includes = c.texts(include)
-    excludes, n_excludes = c.texts(exclude)
-    allowed, n_allowed = c.texts(allow_global)
-    resets, n_resets = c.texts(
-        [t if isinstance(t, str) else repr(c.real("reset_at", t)) for t in c.several(reset_at)]
-    )
+    resets = [t if isinstance(t, str) else repr(c.real("reset_at", t)) for t in c.several(reset_at)]
     options = c.SeriesOptions(
-        layout=c.text(layout), name_regex=c.text(name_regex), unit=c.text(unit), key=c.text(key),
-        input_sigmas=sigmas, n_input_sigmas=n_sigmas, input_profiles=profiles,
-        n_input_profiles=n_profiles, update_every=update_every, from_=from_, to=to, every=every,
-        last=last, includes=includes, n_includes=n_includes, excludes=excludes,
-        n_excludes=n_excludes, allow_globals=allowed, n_allow_globals=n_allowed,
-        resets=resets, n_resets=n_resets, time_offset=time_offset, use=c.text(use),
-        run=c.text(run),
+        layout=layout, name_regex=name_regex, unit=unit, key=key, input_sigmas=input_sigma, input_profiles=input_profile,
+        update_every=update_every, from_=from_, to=to, every=every, last=last, includes=include, excludes=exclude,
+        allow_globals=allow_global, resets=resets, time_offset=time_offset, use=use, run=run,
     )  # fmt: skip
     free = c.LIBRARY.posthoc_ema_series_close
     series = Series(make(free, "series_open", c.text(snapshots), ctypes.byref(options)))

@@ -52,19 +52,11 @@ class Design:
         """Writes the JSON that ``posthoc-ema design -o`` writes; it appears whole or not at all."""
         document = {
             "version": 1,
-            "until": self.until,
-            "unit": self.unit,
-            "motion": self.motion,
-            "model_elements": self.model_elements,
-            "disk_bytes": self.disk_bytes,
-            "widths": list(self.widths),
-            "raw": False,
-            "times": list(self.times),
-            "dtype": self.dtype,
+            **{name: getattr(self, name) for name in ("until", "unit", "motion", "model_elements", "disk_bytes", "widths")},
+            "raw": False, "times": self.times, "dtype": self.dtype,
             "averages": [{"sigma_rel": width, "gamma": g} for width, g in zip(self.widths, self.gammas)],
-            "worst_error": self.worst_error,
-            "worst_target": {"sigma_rel": self.worst_sigma_rel, "time": self.worst_time},
-        }
+            "worst_error": self.worst_error, "worst_target": {"sigma_rel": self.worst_sigma_rel, "time": self.worst_time},
+        }  # fmt: skip
         data = (json.dumps(document, indent=1) + "\n").encode()
         try:
             write_files({os.fspath(path): lambda file: file.write(data)}, replaces=lambda _: replace)
@@ -79,10 +71,6 @@ class Design:
         return _read(path)
 
 
-def _fail(path: PathLike, what: str) -> FileError:
-    return FileError(f"{os.fspath(path)}: is no design: {what}; posthoc-ema design -o FILE writes one")
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -92,39 +80,36 @@ def _is_step(value: Any) -> bool:
 
 
 def _read(path: PathLike) -> Design:
+    def check(is_right: bool, what: str) -> None:
+        if not is_right:
+            raise FileError(f"{os.fspath(path)}: is no design: {what}; posthoc-ema design -o FILE writes one")
+
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise of_system(FileError.status, f"{os.fspath(path)}: {error.strerror}", error.errno, path) from error
-    if len(data) > _MOST_BYTES:
-        raise _fail(path, "it is too large")
+    check(len(data) <= _MOST_BYTES, "it is too large")
+    found: Any = None
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise _fail(path, str(error)) from error
-    if not isinstance(found, dict) or found.get("version") != 1 or not _is_step(found.get("until")):
-        raise _fail(path, 'expected "version" 1 and "until"')
-    if found.get("dtype") not in _DTYPES:
-        raise _fail(path, 'expected "dtype", f32, f16 or bf16')
-    times, until = found.get("times"), found["until"]
-    if not isinstance(times, list) or not times or not all(_is_step(t) for t in times):
-        raise _fail(path, 'expected "times"')
-    if any(b <= a for a, b in zip(times, times[1:])) or times[-1] > until:
-        raise _fail(path, 'expected times that ascend from 1 to "until"')
-    if found.get("raw"):
-        raise _fail(path, "it has raw parameters beside averages, which are not recorded")
-    averages = found.get("averages")
-    if not isinstance(averages, list) or not 1 <= len(averages) <= 4:
-        raise _fail(path, 'expected 1 to 4 "averages"')
-    widths, gammas = [], []
+        check(False, str(error))
+    is_known = isinstance(found, dict) and found.get("version") == 1 and _is_step(found.get("until"))
+    check(is_known, 'expected "version" 1 and "until"')
+    check(found.get("dtype") in _DTYPES, 'expected "dtype", f32, f16 or bf16')
+    times, averages = found.get("times"), found.get("averages")
+    check(isinstance(times, list) and len(times) > 0 and all(map(_is_step, times)), 'expected "times"')
+    does_ascend = all(a < b for a, b in zip(times, [*times[1:], found["until"] + 1]))
+    check(does_ascend, 'expected times that ascend from 1 to "until"')
+    check(not found.get("raw"), "it has raw parameters beside averages, which are not recorded")
+    check(isinstance(averages, list) and 1 <= len(averages) <= 4, 'expected 1 to 4 "averages"')
     for average in averages:
-        if not isinstance(average, dict) or "half_life" in average or not _is_number(average.get("sigma_rel")):
-            raise _fail(path, 'expected "averages" with sigma_rel, of power functions')
-        widths.append(float(average["sigma_rel"]))
-        gammas.append(average.get("gamma", gamma(widths[-1])))
-        if not _is_number(gammas[-1]) or not math.isclose(gammas[-1], gamma(widths[-1]), rel_tol=1e-6):
-            raise _fail(path, f"gamma of {widths[-1]} is {gamma(widths[-1])}")
+        is_power = isinstance(average, dict) and "half_life" not in average and _is_number(average.get("sigma_rel"))
+        check(is_power, 'expected "averages" with sigma_rel, of power functions')
+        right = gamma(average["sigma_rel"])
+        given = average.setdefault("gamma", right)
+        check(_is_number(given) and math.isclose(given, right, rel_tol=1e-6), f"gamma of {average['sigma_rel']} is {right}")
     worst: Dict[str, Any] = found["worst_target"] if isinstance(found.get("worst_target"), dict) else {}
 
     def number(source: Dict[str, Any], key: str) -> float:
@@ -134,9 +119,9 @@ def _read(path: PathLike) -> Design:
         return source[key] if _is_step(source.get(key)) else 0
 
     return Design(
-        until, str(found.get("unit", "steps")), str(found.get("motion", "walk")),
-        count(found, "model_elements"), count(found, "disk_bytes"), tuple(widths), tuple(gammas), tuple(times), found["dtype"],
-        number(found, "worst_error"), number(worst, "sigma_rel"), count(worst, "time"),
+        found["until"], str(found.get("unit", "steps")), str(found.get("motion", "walk")), count(found, "model_elements"),
+        count(found, "disk_bytes"), tuple(float(a["sigma_rel"]) for a in averages), tuple(a["gamma"] for a in averages), tuple(times),
+        found["dtype"], number(found, "worst_error"), number(worst, "sigma_rel"), count(worst, "time"),
     )  # fmt: skip
 
 
@@ -153,23 +138,12 @@ def _count_elements(model: Any, params: Any) -> int:
 
 
 def design(
-    until: int,
-    model: Any = None,
-    sigma_rel: Optional[Numbers] = None,
-    *,
-    params: Optional[int] = None,
-    disk_bytes: Optional[int] = None,
-    max_error: Optional[float] = None,
-    at: Optional[Numbers] = None,
-    after: Optional[float] = None,
-    max_widths: Optional[int] = None,
-    input_sigma: Optional[Numbers] = None,
-    dtype: Optional[DType] = None,
-    motion: Optional[Literal["walk", "white", "drift", "fall"]] = None,
-    like: Optional[Series] = None,
-    even: bool = False,
-    unit: str = "steps",
-) -> Design:
+    until: int, model: Any = None, sigma_rel: Optional[Numbers] = None, *, params: Optional[int] = None,
+    disk_bytes: Optional[int] = None, max_error: Optional[float] = None, at: Optional[Numbers] = None, after: Optional[float] = None,
+    max_widths: Optional[int] = None, input_sigma: Optional[Numbers] = None, dtype: Optional[DType] = None,
+    motion: Optional[Literal["walk", "white", "drift", "fall"]] = None, like: Optional[Series] = None,
+    even: bool = False, unit: str = "steps",
+) -> Design:  # fmt: skip
     """Plans what a training should store, as ``posthoc-ema design`` does: the same search, the same numbers.
 
     until: steps of the training. params: number of parameters; or model: the torch module, or this number.
@@ -182,16 +156,12 @@ def design(
     """
     is_range = isinstance(sigma_rel, str) and sigma_rel.count(":") == 1
     first, last = c.span("sigma_rel", sigma_rel) if is_range else (None, None)
-    sigmas, n_sigmas = c.doubles("sigma_rel", None if is_range else sigma_rel)
-    ats, n_ats = c.doubles("at", at)
-    fixed, n_fixed = c.doubles("input_sigma", input_sigma)
     with contextlib.ExitStack() as stack:
         plan = stack.enter_context(like.plan(0.1)) if like is not None else None
         options = c.DesignOptions(
             until=until, model_elements=_count_elements(model, params), disk_bytes=disk_bytes, max_error=max_error,
-            sigma_rels=sigmas, n_sigma_rels=n_sigmas, ats=ats, n_ats=n_ats, after=after, max_widths=max_widths,
-            dtype=c.text(c.dtype(dtype)), motion=c.text(motion), is_even=even, from_=first, to=last, input_sigmas=fixed,
-            n_input_sigmas=n_fixed, like=plan._held if plan else None,
+            sigma_rels=None if is_range else sigma_rel, ats=at, after=after, max_widths=max_widths, dtype=dtype, motion=motion,
+            is_even=even, from_=first, to=last, input_sigmas=input_sigma, like=plan._held if plan else None,
         )  # fmt: skip
         free = c.LIBRARY.posthoc_ema_design_free
         made = make(free, "design_make", ctypes.byref(options))

@@ -101,23 +101,11 @@ def _remove(path: str) -> None:
 
 
 def search(
-    series: Series,
-    evaluate: Callable[[Any], float],
-    sigma_rel: Union[Iterable[float], str] = (0.02, 0.25),
-    *,
-    maximize: bool = False,
-    at: Optional[Numbers] = None,
-    tolerance: float = 0.005,
-    noise: float = 0,
-    coarse: Optional[int] = None,
-    batch: int = 4,
-    directory: Optional[PathLike] = None,
-    state_dict: Optional[Literal["numpy", "torch", "buffer"]] = None,
-    extension: str = ".safetensors",
-    dtype: Optional[DType] = None,
-    checks: Optional[ChecksRule] = None,
-    **options: Any,
-) -> Found:
+    series: Series, evaluate: Callable[[Any], float], sigma_rel: Union[Iterable[float], str] = (0.02, 0.25), *,
+    maximize: bool = False, at: Optional[Numbers] = None, tolerance: float = 0.005, noise: float = 0, coarse: Optional[int] = None,
+    batch: int = 4, directory: Optional[PathLike] = None, state_dict: Optional[Literal["numpy", "torch", "buffer"]] = None,
+    extension: str = ".safetensors", dtype: Optional[DType] = None, checks: Optional[ChecksRule] = None, **options: Any,
+) -> Found:  # fmt: skip
     """Finds the width whose average ``evaluate`` scores best, as ``posthoc-ema search`` does.
 
     evaluate: gets the path of an average, or with state_dict="torch" or "numpy" its tensors without a file;

@@ -190,8 +190,8 @@ static enum phema_status check_one_file(const char *out, size_t m, struct phema_
                ? phema_suggest(
                      err,
                      phema_fail(err, PHEMA_ERR_USAGE,
-                                "%s: %zu outputs do not fit one file; make OUT a directory, or put "
-                                "{sigma} and {time} into it",
+                                "%s: %zu outputs do not fit one file; name a directory, or put "
+                                "{sigma} and {time} into the name",
                                 out, m),
                      PHEMA_SET_OUT, "averages/")
                : PHEMA_OK;

@@ -65,7 +65,7 @@ static void write_remedy(struct phema_strbuf *out, const struct phema_plan *plan
     for (size_t k = 0; k < series->n; k++)
         if (!isnan(series->snapshots[k].sigma_rel))
             narrowest = fmin(narrowest, series->snapshots[k].sigma_rel);
-    const char *advise = phema_setting_name(PHEMA_SET_ADVISE);
+    const char *advise = phema_setting_dashed(PHEMA_SET_ADVISE);
     if (target->sigma_rel < narrowest && is_rounding && is_halved(series))
         phema_strbuf_puts(out, "narrower than every snapshot, so that large weights multiply the "
                                "rounding of the 16-bit files; store a smaller sigma_rel, or F32");

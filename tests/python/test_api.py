@@ -616,7 +616,7 @@ class Closing(Case):
         with self.assertRaisesRegex(ValueError, "Plan is closed"):
             next(tensors)
         with self.assertRaisesRegex(ValueError, "Plan is closed"):
-            plan.read_into(0, 0, plan.tensors()[0].name)
+            plan.tensor(plan.tensors()[0].name)
         self.assertEqual(bytes(kept), data)
 
     def test_copies_are_opened_again(self):
@@ -684,6 +684,14 @@ class Closing(Case):
         self.assertFalse((self.dir / "forked.safetensors").exists())
 
 
+class Messages(Case):
+    def test_messages_have_the_words_of_python(self):
+        with ph.open(self.run_dir) as series, series.plan([0.07, 0.2], at=series[0].time * 1.5) as plan:
+            with self.assertRaisesRegex(ph.UsageError, r"^[^ ]+: 2 outputs do not fit one file; name a directory, or put"):
+                plan.run(self.dir / "two.safetensors")
+            self.assertTrue(any("(weights --advise says how many" in warning for warning in plan.warnings), plan.warnings)
+
+
 class Integers(Case):
     def test_integers_that_c_would_cut_are_refused(self):
         huge = 2**64
@@ -705,10 +713,7 @@ class Integers(Case):
                 ("target: expected an index below 1 .*, found -2", lambda: plan.state_dict(-2, kind="buffer")),
                 ("target: expected an index below 1 .*, found 1", lambda: plan.tensor(name, 1, kind="buffer")),
                 ("target: expected an index or one of the widths 0.1, found 0.15", lambda: plan.state_dict(0.15, kind="buffer")),
-                ("target: .* found True", lambda: plan.state_dict(True, kind="buffer")),
                 ("target: expected at most", lambda: next(plan.iterate(huge, kind="buffer"))),
-                ("address: expected 0 or more", lambda: plan.read_into(-1, 4, name)),
-                ("size: expected at most", lambda: plan.read_into(0, huge, name)),
                 ("step: expected at most", lambda: ph.beta(0.1, huge)),
                 ("step: expected 0 or more", lambda: ph.beta(0.1, -1)),
                 ("coarse: expected 0 or more", lambda: ph.search(series, lambda path: 0, coarse=-1)),
@@ -728,6 +733,9 @@ class Integers(Case):
                 ("last: expected an integer, found 2.0", lambda: ph.open(self.run_dir, last=2.0)),
                 ("target: expected a number, found '0.1'", lambda: plan.state_dict("0.1", kind="buffer")),
                 ("model: expected an integer, found '3'", lambda: ph.design(1000, "3", 0.1, disk_bytes=1000)),
+                ("target: expected a number, found True", lambda: plan.state_dict(True, kind="buffer")),
+                ("sigma_rel: expected a number, found True", lambda: series.plan(True)),
+                ("max_error: expected a number, found False", lambda: series.plan(0.1, max_error=False)),
                 ("to: expected a number, found '7'", lambda: ph.open(self.run_dir, to="7")),
                 ("at: expected a number, found '24'", lambda: series.plan(0.1, at=["24"])),
             ]  # fmt: skip
