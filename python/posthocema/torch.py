@@ -181,27 +181,12 @@ def _expressions(name: str, values: Optional[Texts]) -> "List[re.Pattern[str]]":
         raise UsageError(f"{name}: expected regular expressions, found {values!r}: {error}") from None
 
 
-class _Options(NamedTuple):
-    """What a recorder is to do, checked."""
-
-    choice: _Choice
-
-    widths: Tuple[float, ...]
-    gammas: List[float]
-    every: int
-    times: Tuple[int, ...]
-    update_every: int
-    dtype: torch.dtype
-    average_dtype: torch.dtype
-    unit: str
-
-
 def _whole_number(name: str, value: Any, least: int) -> int:
     try:
         whole = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
     except TypeError:
         whole = least - 1
-    if whole < least:
+    if whole < least or isinstance(value, bool):
         raise UsageError(f"{name}: expected a whole number from {least}, found {value!r}")
     return whole
 
@@ -214,50 +199,43 @@ def _find_dtype(option: str, value: Any, known: Mapping[str, torch.dtype], why: 
     return known[name]
 
 
-def _read_options(
-    widths: Optional[Numbers] = None,
-    design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
-    every: Optional[int] = None,
-    times: Optional[Numbers] = None,
-    update_every: int = 1,
-    dtype: Optional[DType] = None,
-    average_dtype: Union[DType, Literal["f64", "float64"]] = "f32",
-    on_error: Literal["raise", "warn"] = "raise",
-    unit: str = "steps",
-    include: Optional[Texts] = None,
-    exclude: Optional[Texts] = None,
-    trainable_only: bool = False,
-) -> _Options:
-    """Refuses options with which no snapshot could be right, or none would ever be written."""
-    steps: Sequence[Any] = c.numbers("times", times)
-    if design is not None:
-        if widths is not None or every is not None or steps:
-            raise UsageError("design: has the widths and times; found widths, every or times beside it")
-        plan = design if isinstance(design, Design) else Design.load(design)
-        if plan.unit != "steps":
-            raise UsageError(f"design: expected times in steps, which the recorder counts, found {plan.unit}")
-        widths, steps, unit = plan.widths, plan.times, plan.unit
-        dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
-    wanted = (0.05, 0.10) if widths is None else tuple(c.numbers("widths", widths))
-    if not wanted or len(set(wanted)) != len(wanted):
-        raise UsageError(f"widths: expected different widths, found {wanted}")
-    if every is None and not steps:
-        raise UsageError("every, times: expected one of them; every=0 where only save() and close() write")
-    if every and steps:
-        raise UsageError("times: expected these or every")
-    if on_error not in ("raise", "warn"):
-        raise UsageError(f"on_error: expected 'raise' or 'warn', found {on_error!r}")
-    return _Options(
-        _Choice(_expressions("include", include), _expressions("exclude", exclude), trainable_only),
-        wanted,
-        [gamma(width) for width in wanted],  # refuses what does not exist
-        _whole_number("every", every or 0, 0),
-        tuple(sorted(_whole_number("times", time, 1) for time in steps)),
-        _whole_number("update_every", update_every, 1),
-        _find_dtype("dtype", dtype or "f32", _SNAPSHOT_DTYPES),
-        _find_dtype("average_dtype", average_dtype, _AVERAGE_DTYPES, ": averages in 16 bits stop moving"),
-        unit,
-    )
+class _Options:
+    """What a recorder is to do. Options with which no snapshot could be right, or none would ever be written, are refused."""
+
+    def __init__(
+        self,
+        widths: Optional[Numbers], design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
+        every: Optional[int] = None, times: Optional[Numbers] = None, update_every: int = 1, unit: str = "steps",
+        dtype: Optional[DType] = None, average_dtype: Union[DType, Literal["f64", "float64"]] = "f32",
+        on_error: Literal["raise", "warn"] = "raise",
+        include: Optional[Texts] = None, exclude: Optional[Texts] = None, trainable_only: bool = False,
+    ) -> None:  # fmt: skip
+        steps: Sequence[Any] = c.numbers("times", times)
+        if design is not None:
+            if widths is not None or every is not None or steps:
+                raise UsageError("design: has the widths and times; found widths, every or times beside it")
+            plan = design if isinstance(design, Design) else Design.load(design)
+            if plan.unit != "steps":
+                raise UsageError(f"design: expected times in steps, which the recorder counts, found {plan.unit}")
+            widths, steps, unit = plan.widths, plan.times, plan.unit
+            dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
+        if every is None and not steps:
+            raise UsageError("every, times: expected one of them; every=0 where only save() and close() write")
+        if every and steps:
+            raise UsageError("times: expected these or every")
+        if on_error not in ("raise", "warn"):
+            raise UsageError(f"on_error: expected 'raise' or 'warn', found {on_error!r}")
+        self._choice = _Choice(_expressions("include", include), _expressions("exclude", exclude), trainable_only)
+        self.widths = (0.05, 0.10) if widths is None else tuple(c.numbers("widths", widths))
+        if not self.widths or len(set(self.widths)) != len(self.widths):
+            raise UsageError(f"widths: expected different widths, found {self.widths}")
+        self._gammas = [gamma(width) for width in self.widths]  # refuses what does not exist
+        self.every = _whole_number("every", every or 0, 0)
+        self.times = frozenset(_whole_number("times", time, 1) for time in steps)
+        self.update_every = _whole_number("update_every", update_every, 1)
+        self.dtype = _find_dtype("dtype", dtype or "f32", _SNAPSHOT_DTYPES)
+        self.average_dtype = _find_dtype("average_dtype", average_dtype, _AVERAGE_DTYPES, ": averages in 16 bits stop moving")
+        self.on_error, self.unit = on_error, unit
 
 
 def _find_width(name: str, widths: Sequence[float], width: SupportsFloat) -> int:
@@ -268,7 +246,7 @@ def _find_width(name: str, widths: Sequence[float], width: SupportsFloat) -> int
     raise UsageError(f"{name}: expected one of the widths {tuple(widths)}, found {wanted}")
 
 
-class Recorder:
+class Recorder(_Options):
     """Keeps power-function averages of a model, and writes snapshots of them.
 
     model: every floating-point or complex entry of its state_dict() is averaged, others are copied when a snapshot is
@@ -277,7 +255,7 @@ class Recorder:
     What is left out is neither averaged nor written. Complex entries are written as complex64. Names that share a
     tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are looked through.
     widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
-    times, dtype and unit. dir: of the snapshots.
+    times, dtype and unit. dir: of the snapshots; without it, and with every=0, averages are kept in memory alone.
     every: steps between snapshots, or times: the steps of snapshots; every=0: only save() and close() write.
     update_every: steps between updates. The factor is exact for the steps between, so that widths stay right.
     dtype: of snapshots, float32 (default), float16 or bfloat16. average_dtype: of the averages, float32 (default) or
@@ -299,36 +277,21 @@ class Recorder:
 
     def __init__(
         self,
-        model: torch.nn.Module,
-        widths: Optional[Numbers] = None,
-        *,
-        design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
-        dir: "Union[str, os.PathLike[str]]",
-        every: Optional[int] = None,
-        times: Optional[Numbers] = None,
-        update_every: int = 1,
-        dtype: Optional[DType] = None,
-        average_dtype: Union[DType, Literal["f64", "float64"]] = "f32",
-        compensate: bool = True,
-        device: "Optional[Union[str, torch.device]]" = None,
-        prefix: str = "snapshot",
-        unit: str = "steps",
-        on_error: Literal["raise", "warn"] = "raise",
-        replace: bool = False,
-        background: bool = False,
-        module: Optional[str] = None,
-        include: Optional[Texts] = None,
-        exclude: Optional[Texts] = None,
-        trainable_only: bool = False,
-    ) -> None:
-        options = _read_options(
-            widths, design, every, times, update_every, dtype, average_dtype, on_error, unit, include, exclude, trainable_only
-        )  # fmt: skip
-        self._choice, self.widths, self._gammas, self.every, steps, self.update_every = options[:6]
-        self.dtype, self.average_dtype, self.unit = options[6:]
-        self.times = frozenset(steps)
-        self.model, self.dir = _find_module(model, module), os.fspath(dir)
-        self.prefix, self.on_error, self.replace = prefix, on_error, replace
+        model: torch.nn.Module, widths: Optional[Numbers] = None, *,
+        design: "Optional[Union[Design, str, os.PathLike[str]]]" = None, dir: "Optional[Union[str, os.PathLike[str]]]" = None,
+        every: Optional[int] = None, times: Optional[Numbers] = None, update_every: int = 1, unit: str = "steps",
+        dtype: Optional[DType] = None, average_dtype: Union[DType, Literal["f64", "float64"]] = "f32", compensate: bool = True,
+        device: "Optional[Union[str, torch.device]]" = None, prefix: str = "snapshot", replace: bool = False,
+        on_error: Literal["raise", "warn"] = "raise", background: bool = False, module: Optional[str] = None,
+        include: Optional[Texts] = None, exclude: Optional[Texts] = None, trainable_only: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            widths, design, every, times, update_every, unit, dtype, average_dtype, on_error, include, exclude, trainable_only
+        )
+        self.model, self.dir = _find_module(model, module), "" if dir is None else os.fspath(dir)
+        if not self.dir and (self.every or self.times):
+            raise UsageError("dir: expected a directory for the snapshots, which only every=0 goes without")
+        self.prefix, self.replace = prefix, replace
         self.n_steps = self._n_updated = 0
         self.run_id = uuid.uuid4().hex
         self._device = device
@@ -355,6 +318,8 @@ class Recorder:
         for name, module in self.model.named_modules():
             if type(module).__name__ == "FullyShardedDataParallel":
                 raise InputsError(f"'{name}': FullyShardedDataParallel has no tensors to average; use fully_shard")
+        if any(hasattr(parameter, "ds_id") for parameter in self.model.parameters()):
+            raise InputsError("DeepSpeed's ZeRO stage 3 has no whole parameters to average; use stage 2, or fully_shard")
         entries = self._entries(self.model)
         if not entries and _entries(self.model):
             raise InputsError("include, exclude, trainable_only: they choose no tensor of the model")
@@ -367,7 +332,7 @@ class Recorder:
             self.run_id = _shards.share(self.run_id)
         self._kinds = _describe(entries)
         with self._together():
-            if self.is_writer:
+            if self.is_writer and self.dir:
                 probe(self.dir)
         seen: Dict[Any, str] = {}
         for name, tensor in floats.items():
@@ -384,9 +349,21 @@ class Recorder:
                 averages += [self._copy(_shards.local(floats[name])) for name in self._names]
         if self.compensate:
             self._residuals = [[torch.zeros_like(average) for average in averages] for averages in self._averages]
+        self._note_kinds()
+
+    def _note_kinds(self) -> None:
         self._devices = [average.get_device() for average in self._averages[0]]  # numbers, quick to compare
         self._dtypes = [average.dtype for average in self._averages[0]]
         self._parts = _cut(self._averages[0])
+
+    def to(self, device: "Union[str, torch.device]") -> "Recorder":
+        """Moves the averages to a device; parameters on another one are copied for a step."""
+        if self.is_sharded:
+            raise UsageError("to: averages of sharded parameters are where their parameters are")
+        for kept in (*self._averages, *self._residuals):
+            kept[:] = [part.to(device) for part in kept]
+        self._note_kinds()
+        return self
 
     def _entries(self, model: torch.nn.Module) -> Dict[str, torch.Tensor]:
         """The chosen tensors of a model: later freezing takes none away, and those that thaw are new ones."""
@@ -425,12 +402,10 @@ class Recorder:
     def _check_folder(self) -> None:
         """Refuses a directory that has snapshots of another run."""
         with self._together():
-            if self.is_writer and not self.replace:
+            if self.is_writer and self.dir:
                 with naming(self.dir):
-                    for _, path in find_snapshots(self.dir, self.prefix):
+                    for _, path in () if self.replace else find_snapshots(self.dir, self.prefix):
                         refuse_other(path, self.run_id)
-            if self.is_writer:
-                with naming(self.dir):
                     remove_leftovers(self.dir, self.run_id)
         self._checked_run = self.run_id
 
@@ -471,10 +446,14 @@ class Recorder:
     def attach(self, optimizer: Any) -> Callable[[], None]:
         """Calls step() after every step that the optimizer makes; those that a gradient scaler skips do not count.
 
-        Returns a function that ends this, as close() does.
+        Returns a function that ends this, as close() does. An optimizer that accelerate has prepared is looked through.
         """
         if self._detach:
             raise UsageError("attach: the recorder is attached already, each step would count twice")
+        while type(optimizer).__module__.startswith("accelerate.") and hasattr(optimizer, "optimizer"):
+            optimizer = optimizer.optimizer
+        if type(optimizer).__module__.startswith("deepspeed."):
+            raise UsageError("attach: DeepSpeed changes the parameters after its optimizer's step; call step() after engine.step()")
 
         def after(*_: Any) -> None:
             skipped = getattr(optimizer, "found_inf", None)  # set by the scaler while a fused optimizer steps
@@ -574,8 +553,8 @@ class Recorder:
 
         Snapshots of this run at this step are replaced, those of other runs refused.
         """
-        if not self.n_steps:
-            raise UsageError("save: no step was recorded yet")
+        if not self.n_steps or not self.dir:
+            raise UsageError("save: no step was recorded yet" if self.dir else "save: the recorder was made without dir")
         self._update()
         if self._thread and self._writing[0] == self.n_steps:
             return list(self._writing[1])
@@ -663,13 +642,13 @@ class Recorder:
         """Saves the end of the training, unless that is done, and ends attach(). Later steps are refused."""
         if self._detach:
             self._detach()
-        if self.n_steps and not self._is_closed:
+        if self.n_steps and self.dir and not self._is_closed:
             self.save()
         self._is_closed = True
         self.wait()
 
     def __repr__(self) -> str:
-        return f"<posthocema.torch.Recorder: step {self.n_steps}, widths {self.widths}, {len(self._kinds)} tensors, to {self.dir}>"
+        return f"<posthocema.torch.Recorder: step {self.n_steps}, widths {self.widths}, {len(self._kinds)} tensors, to {self.dir or 'memory'}>"
 
     def __enter__(self) -> "Recorder":
         return self
@@ -852,8 +831,8 @@ class Following:
         options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
         widths = None if widths is None else c.numbers("widths", widths)
         inspect.signature(Recorder).bind(None, widths, dir="", **options)
-        names = inspect.signature(_read_options).parameters
-        found = _read_options(widths, **{name: value for name, value in options.items() if name in names})
+        names = inspect.signature(_Options).parameters
+        found = _Options(widths, **{name: value for name, value in options.items() if name in names})
         if evaluate is not None:
             _find_width("evaluate", found.widths, evaluate)
         self._evaluate = evaluate

@@ -68,8 +68,6 @@ class TransformersRecorder(Following, TrainerCallback):
             raise InputsError("parameters are sharded; use posthocema.torch.Recorder with distributed checkpoints")
         if state.global_step:
             self._load(self.recorder, args, state)
-        while hasattr(optimizer, "optimizer"):  # inside of that of accelerate
-            optimizer = optimizer.optimizer
         self._detach = self.recorder.attach(optimizer)
 
     def _load(self, recorder: Recorder, args: Any, state: Any) -> None:

@@ -20,7 +20,12 @@ sys.path.insert(0, str(SOURCE / "python"))
 import torch  # noqa: E402
 
 import posthocema as ph  # noqa: E402
-from posthocema.compat import PostHocEMA  # noqa: E402
+from posthocema.compat import EMA, KarrasEMA, PostHocEMA  # noqa: E402
+
+try:
+    import ema_pytorch
+except ImportError:
+    ema_pytorch = None
 
 torch.set_num_threads(1)
 
@@ -122,11 +127,11 @@ class Compat(unittest.TestCase):
             with reader.state_dict(sigma_rel=0.1, step=200) as state:
                 self.assertEqual(set(state), set(own))
                 self.assert_near(state["linear.weight"], self.truth(0.1, 200), 0.02)
-        self.assertEqual(ema.state_dict()["n_steps"], 200)
+        self.assertEqual(int(ema.step), 200)
         with self.assertRaises(ph.UsageError):
             ema.update_(Model())
         ema.update_(torch.nn.DataParallel(self.model))
-        self.assertEqual(ema.state_dict()["n_steps"], 201)
+        self.assertEqual(int(ema.step), 201)
         with self.assertRaises(ph.UsageError):
             PostHocEMA.from_path(self.dir / "b").update()
         with self.assertRaises(ph.OutputError):  # it is a run of its own
@@ -139,6 +144,154 @@ class Compat(unittest.TestCase):
         ema = PostHocEMA(self.model, sigma_rels=(0.05, 0.28), update_every=10, checkpoint_folder=self.dir)
         self.assertIs(ema.to("cpu"), ema)
         self.assertEqual((ema.sigma_rels, ema.update_every, ema.num_ema_models), ((0.05, 0.28), 10, 2))
+
+    def test_averages_are_part_of_the_module_that_trains(self):
+        class Trainer(torch.nn.Module):
+            def __init__(trainer):
+                super().__init__()
+                trainer.net = self.model
+                trainer.emas = PostHocEMA(self.model, sigma_rels=(0.05, 0.2), update_every=1, checkpoint_folder=self.dir)
+
+        first = Trainer()
+        self.move(40, first.emas.update)
+        self.assertEqual(len(list(first.emas.parameters())), 0)
+        torch.save(first.state_dict(), self.dir / "checkpoint.pt")
+        second = Trainer()
+        second.load_state_dict(torch.load(self.dir / "checkpoint.pt"))
+        self.assertEqual(int(second.emas.step), 40)
+        for ema, width in zip(second.emas.ema_models, (0.05, 0.2)):
+            self.assert_near(ema.ema_model.linear.weight, self.truth(width, 40), 1e-6)
+            self.assertEqual(int(ema.ema_model.count), 40)
+        self.assertIs(second.emas.ema_models[0].ema_model, second.emas.ema_models[0].ema_model)
+        self.move(10, second.emas.update)
+        self.assert_near(second.emas.ema_models[1].ema_model.linear.weight, self.truth(0.2, 50), 1e-6)
+        second.half()  # averages in 16 bits would stop
+        self.assertEqual(second.emas.ema_models[0].ema_model.linear.weight.dtype, torch.float16)
+        self.assert_near(second.emas.recorder.average(0.2)["linear.weight"], self.truth(0.2, 50), 1e-6)
+        self.assertEqual(second.emas.device, torch.device("cpu"))
+        second.emas.to("meta")
+        self.assertEqual(second.emas.device, torch.device("meta"))
+        old = first.emas.recorder.state_dict()  # what state_dict() of earlier versions was
+        third = PostHocEMA(Model(), sigma_rels=(0.05, 0.2), update_every=1, checkpoint_folder=self.dir)
+        third.load_state_dict(old)
+        self.assertEqual(third.recorder.run_id, first.emas.recorder.run_id)
+
+    def test_names_that_are_left_out_are_those_of_the_model(self):
+        emas = PostHocEMA(
+            self.model, sigma_rels=(0.05, 0.2), checkpoint_every_num_steps=20, checkpoint_folder=self.dir, update_every=1,
+            param_or_buffer_names_no_ema={"linear.bias"}, ignore_startswith_names={"norm.running"},
+        )  # fmt: skip
+        self.move(60, emas.update)
+        with torch.no_grad():
+            self.model.linear.bias += 1
+        for ema in (emas.synthesize_ema_model(sigma_rel=0.1), emas.ema_models[1]):
+            self.assertTrue(torch.equal(ema.ema_model.linear.bias, self.model.linear.bias))
+            self.assertFalse(torch.equal(ema.ema_model.linear.weight, self.model.linear.weight))
+        with ph.open(self.dir) as series, series.plan(0.1) as plan:
+            names = {info.name for info in plan.tensors()}
+        left_out = {"linear.bias", "norm.running_mean", "norm.running_var"}
+        self.assertEqual(set(self.model.state_dict()) - names, left_out)
+        with self.assertRaises(TypeError):
+            PostHocEMA(self.model, sigma_rels=(0.05, 0.2), checkpoint_folder=self.dir, ignore_name={"linear.bias"})
+
+    def test_one_average_in_memory(self):
+        for every in (1, 5):
+            self.setUp()
+            ema = KarrasEMA(self.model, sigma_rel=0.15, update_every=every)
+            self.move(100, ema.update)
+            self.assert_near(ema.ema_model.linear.weight, self.truth(0.15, 100, every), 1e-6)
+            self.assertAlmostEqual(ema.beta, (1 - every / 100) ** (ema.gamma + 1))
+            x = torch.randn(3, 6)
+            self.assertTrue(torch.equal(ema.eval()(x), ema(x)))
+            self.assertTrue(self.model.training)
+            other = KarrasEMA(Model(), gamma=ph.gamma(0.15), update_every=every)
+            other.load_state_dict(ema.state_dict())
+            self.assertTrue(torch.equal(other.ema_model.linear.weight, ema.ema_model.linear.weight))
+            other.copy_params_from_ema_to_model()
+            self.assert_near(other.model.linear.weight, self.truth(0.15, 100, every), 1e-6)
+        with self.assertRaisesRegex(ph.UsageError, "without dir"):
+            ema.recorder.save()
+        with self.assertRaises(ph.UsageError):
+            ema.copy_params_from_model_to_ema()
+
+    def test_decays_are_those_of_the_formula(self):
+        ema = EMA(self.model, beta=0.95, update_after_step=10, update_every=3, inv_gamma=2.0, power=0.75)
+        self.move(90, ema.update)
+        expected = self.live[9]
+        for call in range(12, 90, 3):  # counted from 0; those to 9 copy
+            decay = min(0.95, 1 - (1 + (call + 1 - 10 - 1) / 2.0) ** -0.75)
+            expected = decay * expected + (1 - decay) * self.live[call]
+        self.assert_near(ema.ema_model.linear.weight, expected, 1e-6)
+        self.assertAlmostEqual(ema.get_current_decay(), 1 - (1 + 79 / 2.0) ** -0.75, places=6)
+
+    @unittest.skipUnless(ema_pytorch, "needs ema-pytorch")
+    def test_an_ema_has_the_bits_of_ema_pytorch(self):
+        for options in (
+            {}, {"beta": 0.99, "update_after_step": 0, "update_every": 1}, {"beta": 1.0, "update_every": 1, "update_after_step": 3},
+            {"beta": 0.9, "update_after_step": 10, "update_every": 3, "inv_gamma": 2.0, "power": 0.75, "min_value": 0.3},
+            {"update_after_step": 0, "update_every": 1, "ignore_names": {"linear.weight"}, "ignore_startswith_names": {"norm."},
+             "param_or_buffer_names_no_ema": {"linear.bias"}, "include_online_model": False},
+            {"update_after_step": 0, "update_every": 2, "update_model_with_ema_every": 5},
+            {"update_after_step": 0, "update_every": 2, "update_model_with_ema_every": 5, "update_model_with_ema_beta": 0.3},
+        ):  # fmt: skip
+            self.setUp()
+            other = copy.deepcopy(self.model)
+            ema, theirs = EMA(self.model, **options), ema_pytorch.EMA(other, **options)
+            self.assertEqual(list(ema.state_dict()), list(theirs.state_dict()))
+
+            def update():
+                with torch.no_grad():
+                    other.linear.weight += self.model.linear.weight - other.linear.weight
+                x = torch.randn(4, 6)
+                self.model(x), other(x)
+                ema.update(), theirs.update()
+
+            self.move(130, update)
+            for name, tensor in theirs.ema_model.state_dict().items():
+                if tensor.is_floating_point():
+                    self.assertTrue(torch.equal(ema.ema_model.state_dict()[name], tensor), (options, name))
+            again = EMA(Model(), **options)
+            again.load_state_dict(theirs.state_dict())
+            self.assertTrue(torch.equal(again.ema_model.linear.weight, ema.ema_model.linear.weight))
+            self.assertEqual(int(again.step), 130)
+
+    def test_an_ema_is_called_like_the_model(self):
+        ema = EMA(self.model, update_every=1, lazy_init_ema=True, forward_method_names=("state_dict",))
+        self.move(5, ema.update)
+        x = torch.randn(3, 6)
+        self.assertFalse(ema.eval().training)
+        self.assertTrue(self.model.training)
+        self.assertTrue(torch.equal(ema.forward_eval(x), ema.ema_model(x)))
+        self.assertFalse(any(p.requires_grad for p in ema.ema_model.parameters()))
+        self.assertEqual(set(ema.state_dict()), set(self.model.state_dict()))  # that of ema_model
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        if hasattr(optimizer, "register_step_post_hook"):
+            ema.add_to_optimizer_post_step_hook(optimizer)
+            optimizer.step()
+            self.assertEqual(int(ema.step), 6)
+        with self.assertRaisesRegex(TypeError, "ema-pytorch itself"):
+            EMA({"weight": torch.zeros(3)})
+
+    def test_an_ema_may_record_snapshots(self):
+        ema = EMA(self.model, update_every=1, sigma_rels=(0.05, 0.2), checkpoint_folder=self.dir, checkpoint_every_num_steps=20)
+        self.move(100, ema.update)
+        made = ema.post_hoc.synthesize_ema_model(sigma_rel=0.2)
+        self.assert_near(made.ema_model.linear.weight, self.truth(0.2, 100), 1e-3)
+        self.assertEqual(EMA(self.model, checkpoint_folder=self.dir).post_hoc.sigma_rels, (0.05, 0.28))
+        again = EMA(Model(), update_every=1, sigma_rels=(0.05, 0.2), checkpoint_folder=self.dir)
+        again.load_state_dict(ema.state_dict())
+        self.assertEqual(again.post_hoc.recorder.run_id, ema.post_hoc.recorder.run_id)
+        with self.assertRaises(TypeError):
+            EMA(self.model, update_evry=1)
+
+    def test_tensors_have_the_dtypes_of_the_model(self):
+        self.model.double()
+        ema = PostHocEMA.from_model(self.model, self.dir, checkpoint_every=20, update_every=1)
+        self.move(60, lambda: ema.update_(self.model))
+        with ema.state_dict(sigma_rel=0.1) as state:
+            self.assertEqual({n: t.dtype for n, t in state.items()}, {n: t.dtype for n, t in self.model.state_dict().items()})
+        with PostHocEMA.from_path(self.dir).state_dict(sigma_rel=0.1) as state:
+            self.assertEqual(state["linear.weight"].dtype, torch.float32)
 
     def test_frozen_parameters_may_be_left_out(self):
         options = {"sigma_rels": (0.05, 0.2), "checkpoint_every": 20, "update_every": 1, "only_save_diff": True}
@@ -221,7 +374,7 @@ class Compat(unittest.TestCase):
     def test_the_examples_of_the_document_run(self):
         text = (SOURCE / "docs/migration.md").read_text()
         blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
-        self.assertEqual(len(blocks), 3)
+        self.assertEqual(len(blocks), 4)
         for i, block in enumerate(blocks):
             (self.dir / str(i)).mkdir()
             environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}

@@ -478,7 +478,7 @@ class Recording(unittest.TestCase):
         wrong = [
             {"every": -1}, {"update_every": 0}, {"every": 2, "times": [4]}, {"times": [0]}, {"times": [1.5]},
             {"every": 0, "dtype": torch.float64}, {"every": 0, "average_dtype": torch.bfloat16},
-            {}, {"every": 2.5}, {"times": iter(())}, {"every": 2, "on_error": "stop"},
+            {}, {"every": 2.5}, {"every": True}, {"times": iter(())}, {"every": 2, "on_error": "stop"},
         ]  # fmt: skip
         for options in wrong:
             with self.assertRaises(ph.UsageError, msg=str(options)):
@@ -500,6 +500,29 @@ class Recording(unittest.TestCase):
 
     def bytes_of(self, directory):
         return {p.name: p.read_bytes() for p in directory.iterdir()}
+
+    def test_averages_without_a_directory_are_in_memory(self):
+        model = torch.nn.Linear(3, 3)
+        for options in ({"every": 2}, {"times": [5]}):
+            with self.assertRaisesRegex(ph.UsageError, "dir: expected"):
+                Recorder(model, **options)
+        before = sorted(os.listdir(self.dir))
+        with Recorder(model, every=0) as recorder:
+            recorder.step()
+            with self.assertRaisesRegex(ph.UsageError, "without dir"):
+                recorder.save()
+        self.assertIn("memory", repr(recorder))
+        other = Recorder(model, every=0)
+        other.load_state_dict(recorder.state_dict())
+        self.assertEqual(other.n_steps, 1)
+        self.assertEqual(sorted(os.listdir(self.dir)), before)
+
+    def test_averages_may_be_moved_to_another_device(self):
+        model = torch.nn.Linear(3, 3)
+        recorder = Recorder(model, dir=self.dir, every=0).to("meta")
+        self.assertEqual({part.device.type for kept in (*recorder._averages, *recorder._residuals) for part in kept}, {"meta"})
+        recorder.step()  # parameters are copied there
+        self.assertEqual(model.weight.device.type, "cpu")
 
     def test_a_folder_has_one_run(self):
         directory, model = self.dir / "run", torch.nn.Linear(2, 2)

@@ -4,8 +4,10 @@ against averages in float64.
 
     tests/python/test_trainers.py PROGRAM LIBRARY       scripts/trainers installs what it needs
 """
+import importlib.util
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -323,7 +325,70 @@ if CHILD:  # KIND DIRECTORY LAST
     sys.exit()
 
 
+WITH_DEEPSPEED = """
+import os, sys
+os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2], DS_ACCELERATOR="cpu")
+import deepspeed, torch
+from posthocema.torch import Recorder
+deepspeed.init_distributed("gloo")
+model, stage = torch.nn.Linear(4, 4), int(sys.argv[1])
+engine, optimizer, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config={
+    "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": stage}, "bf16": {"enabled": True},
+    "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_allow_untested_optimizer": True})
+try:
+    recorder = Recorder(engine.module, 0.1, every=0)
+    recorder.attach(optimizer)
+except Exception as error:
+    print("refused:", error)
+if stage < 3:
+    total = 0
+    for k in range(1, 11):
+        engine.backward(engine(torch.randn(2, 4).bfloat16()).float().square().mean())
+        engine.step()
+        recorder.step()
+        weight = 1 - (1 - 1 / k) ** (recorder._gammas[0] + 1)
+        total = weight * model.weight.detach().double() + (1 - weight) * total
+    print("error:", float((recorder.average()["weight"] - total).norm() / total.norm()) < 1e-6)
+"""
+
+
 class Trainers(unittest.TestCase):
+    @unittest.skipUnless(importlib.util.find_spec("accelerate"), "needs accelerate")
+    def test_an_optimizer_of_accelerate_is_attached(self):
+        from accelerate import Accelerator
+        from posthocema.torch import Recorder
+
+        model = network()
+        accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+        model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1))
+        recorder = Recorder(model, 0.08, every=0)
+        recorder.attach(optimizer)
+        truth = Truth(model, "nowhere.pt")
+        for i in range(20):
+            with accelerator.accumulate(model):
+                accelerator.backward(model(torch.randn(4, 8)).square().mean())
+                optimizer.step()
+                optimizer.zero_grad()
+            if i % 2:
+                truth.follow()
+        self.assertEqual(recorder.n_steps, 10)
+        for name, average in recorder.average().items():
+            self.assertLess(float((average - truth.averages[name]).norm() / average.norm()), 1e-6)
+
+    @unittest.skipUnless(importlib.util.find_spec("deepspeed"), "needs deepspeed")
+    def test_with_deepspeed_steps_of_the_engine_count(self):
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+        for stage, expected in ((2, ["refused: attach: DeepSpeed", "error: True"]), (3, ["refused: DeepSpeed's ZeRO stage 3"])):
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            command = [sys.executable, "-c", WITH_DEEPSPEED, str(stage), str(port)]
+            out = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+            found = [line for line in out.splitlines() if line.startswith(("refused", "error"))]
+            self.assertEqual(len(found), len(expected), out)
+            for line, beginning in zip(found, expected):
+                self.assertTrue(line.startswith(beginning), line)
+
     def setUp(self):
         self.holder = tempfile.TemporaryDirectory()
         self.addCleanup(self.holder.cleanup)
