@@ -5,7 +5,7 @@
 
     with ph.open("checkpoints/") as series:
         plan = series.plan(sigma_rel=[0.05, 0.10, 0.15])
-        plan.run("sweep/", progress=print)
+        plan.run("averages/", progress=print)
 
 A thin layer over libposthoc-ema: the averages are those of the command, to the last bit. Needs neither NumPy nor
 torch; both are used where they are installed. Messages go to the logger "posthocema".

@@ -406,13 +406,15 @@ class Averages(Case):
 
 class Documents(Case):
     def test_their_examples_run(self):
-        for document in ("README.md", "docs/python.md"):
-            text = (SOURCE / document).read_text()
+        pages = sorted((SOURCE / "docs/python").glob("*.md"))
+        self.assertGreater(len(pages), 5)
+        for document in (SOURCE / "README.md", SOURCE / "python/README.md", SOURCE / "docs/python.md", *pages):
+            text = document.read_text()
             blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
             self.assertTrue(blocks, document)
             for block in blocks:
                 if "import torch" in block or "numpy" in block and not HAS_NUMPY:
-                    continue  # those of torch run in test_recorder.py
+                    continue  # those of torch run in test_recorder.py, those of trainers in test_trainers.py
                 with tempfile.TemporaryDirectory() as directory:
                     os.symlink(self.run_dir, os.path.join(directory, "checkpoints"))
                     environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
@@ -420,6 +422,14 @@ class Documents(Case):
                         [sys.executable, "-c", block], cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
                     )
                     self.assertEqual((done.returncode, done.stderr), (0, b""), block)
+
+
+    def test_the_page_for_pypi_needs_no_clone(self):
+        metadata = (SOURCE / "pyproject.toml").read_text()
+        page = (SOURCE / re.search(r'^readme = "(.*?)"', metadata, flags=re.M)[1]).read_text()
+        links = re.findall(r"\]\((.*?)\)|src=\"(.*?)\"", page)
+        self.assertTrue(links)
+        self.assertEqual([link for link in links if not "".join(link).startswith("https://")], [])
 
 
 class Stopping(Case):

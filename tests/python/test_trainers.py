@@ -7,6 +7,7 @@ against averages in float64.
 import importlib.util
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -353,6 +354,16 @@ if stage < 3:
 
 
 class Trainers(unittest.TestCase):
+    def test_the_example_of_the_document_runs(self):
+        text = (SOURCE / "docs/python/evaluate.md").read_text()
+        [block] = [b for b in re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M) if "lightning" in b]
+        with tempfile.TemporaryDirectory() as directory:
+            environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
+            code = block + "print(best.best_model_score, recorder.recorder)\nimport os; print(len(os.listdir('snapshots')))"
+            done = subprocess.run([sys.executable, "-c", code], cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertEqual(done.stdout.decode().splitlines()[-1], "8")  # two widths, at 4, 8, 12 and 16
+
     @unittest.skipUnless(importlib.util.find_spec("accelerate"), "needs accelerate")
     def test_an_optimizer_of_accelerate_is_attached(self):
         from accelerate import Accelerator
