@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple,
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, SupportsFloat, SupportsIndex, Tuple,
     TypeVar, Union, overload,
 )  # fmt: skip
 
@@ -571,21 +571,23 @@ class Plan(_Handle):
 
         out: a file, whose extension selects the format; a directory; or names such as
         "sweep/phema-{time}-{sigma}.safetensors".
-        progress: True shows it, by tqdm or in one line; or called about ten times a second. An exception in it, Ctrl-C
-        included, stops the run before anything is published, and is raised again. When all tensors are summed already,
-        the run completes first.
+        progress: True shows it, by tqdm or in one line; or called about ten times a second while snapshots are read. An
+        exception in it, Ctrl-C included, stops the run before anything is published, and is raised again. When all tensors
+        are summed already, the run completes first.
         The other options are those of ``posthoc-ema synth``. The GIL is released meanwhile. A run or read of the
         same plan waits in another thread; in progress it is refused.
         """
         owned = self._held
         raised: List[BaseException] = []
+        told: Set[int] = set()
         signals = _Signals()
         process = os.getpid()
 
         def report(_: Any, found: Any) -> int:
             try:
-                if tell and not signals.arrived:
-                    p = found.contents
+                p = found.contents
+                if tell and not signals.arrived and p.done_bytes not in told:  # syncing and renaming report the last read again
+                    told.add(p.done_bytes)
                     name = ctypes.string_at(p.tensor, p.tensor_size).decode("utf-8", "replace")
                     tell(Progress(p.done_bytes, p.total_bytes, p.elapsed_s, name))
             except BaseException as error:  # it must not be lost in C

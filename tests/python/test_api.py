@@ -187,6 +187,7 @@ class Averages(Case):
             self.assertEqual(result.paths, [str(out)])
             self.assertEqual(seen[-1].done_bytes, seen[-1].total_bytes)
             self.assertIn("100 %", str(seen[-1]))
+            self.assertEqual(len({p.done_bytes for p in seen}), len(seen))  # nothing is told twice
             with self.assertRaises(ph.OutputError) as caught:
                 plan.run(out)
             self.assertEqual(caught.exception.status, 6)
