@@ -60,6 +60,13 @@ def unwrap(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+def inner_optimizer(optimizer: Any) -> Tuple[Any, bool]:
+    """The optimizer inside of that of accelerate, and whether the parameters change only after its step."""
+    while type(optimizer).__module__.startswith("accelerate.") and hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
+    return optimizer, type(optimizer).__module__.startswith("deepspeed.")
+
+
 def _find_module(model: torch.nn.Module, name: Optional[str]) -> torch.nn.Module:
     """The submodule of this name, such as "net" or "encoder.blocks"; None: the model itself."""
     try:
@@ -450,9 +457,8 @@ class Recorder(_Options):
         """
         if self._detach:
             raise UsageError("attach: the recorder is attached already, each step would count twice")
-        while type(optimizer).__module__.startswith("accelerate.") and hasattr(optimizer, "optimizer"):
-            optimizer = optimizer.optimizer
-        if type(optimizer).__module__.startswith("deepspeed."):
+        optimizer, is_late = inner_optimizer(optimizer)
+        if is_late:
             raise UsageError("attach: DeepSpeed changes the parameters after its optimizer's step; call step() after engine.step()")
 
         def after(*_: Any) -> None:

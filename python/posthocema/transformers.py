@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 from ._files import write_files
 from .averages import Numbers, log
 from .errors import InputsError
-from .torch import Following, Recorder, unwrap
+from .torch import Following, Recorder, inner_optimizer, unwrap
 
 __all__ = ["TransformersRecorder"]
 
@@ -68,7 +68,9 @@ class TransformersRecorder(Following, TrainerCallback):
             raise InputsError("parameters are sharded; use posthocema.torch.Recorder with distributed checkpoints")
         if state.global_step:
             self._load(self.recorder, args, state)
-        self._detach = self.recorder.attach(optimizer)
+        self._counts = inner_optimizer(optimizer)[1]
+        if not self._counts:
+            self._detach = self.recorder.attach(optimizer)
 
     def _load(self, recorder: Recorder, args: Any, state: Any) -> None:
         checkpoint = self._resume_from or _find_checkpoint() or self._checkpoint(args, state)
@@ -97,12 +99,18 @@ class TransformersRecorder(Following, TrainerCallback):
         self._give_back()  # where another callback has called the evaluation off
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._counts and self.recorder is not None:
+            self.recorder.step()
+        self._end_of_step(args, control)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._end_of_step(args, control)
+
+    def _end_of_step(self, args: Any, control: Any) -> None:
         if control.should_training_stop:
             self._save_end()
         if control.should_evaluate:
             self._lend(args.world_size > 1)
-
-    on_epoch_end = on_step_end
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._give_back()

@@ -353,6 +353,42 @@ if stage < 3:
 """
 
 
+TRAINER_WITH_DEEPSPEED = """
+import os, sys
+os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2], DS_ACCELERATOR="cpu")
+os.environ["ACCELERATE_USE_DEEPSPEED"] = "true"
+import torch
+from posthocema.transformers import TransformersRecorder
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x=None, labels=None):
+        y = self.linear(x)
+        return {"loss": (y - labels).square().mean(), "logits": y}
+
+class Follow(TrainerCallback):
+    step = total = 0
+
+    def on_step_end(self, args, state, control, model=None, **_):
+        Follow.step += 1
+        weight = 1 - (1 - 1 / Follow.step) ** (callback.recorder._gammas[0] + 1)
+        Follow.total = weight * model.linear.weight.detach().double() + (1 - weight) * Follow.total
+
+callback = TransformersRecorder((0.1,), every=4)
+config = {"zero_optimization": {"stage": int(sys.argv[1])}, "train_micro_batch_size_per_gpu": 4,
+          "zero_allow_untested_optimizer": True, "gradient_accumulation_steps": 1}
+arguments = TrainingArguments("run", max_steps=12, per_device_train_batch_size=4, report_to=[], save_strategy="no", deepspeed=config)
+data = [{"x": torch.randn(4), "labels": torch.randn(4)} for _ in range(64)]
+Trainer(Model(), arguments, train_dataset=data, callbacks=[callback, Follow()]).train()
+found = callback.recorder.average()["linear.weight"]
+print("error:", callback.recorder.n_steps == 12 and float((found - Follow.total).norm() / found.norm()) < 1e-6)
+"""
+
+
 class Trainers(unittest.TestCase):
     def test_the_example_of_the_document_runs(self):
         text = (SOURCE / "docs/python/evaluate.md").read_text()
@@ -389,12 +425,20 @@ class Trainers(unittest.TestCase):
     @unittest.skipUnless(importlib.util.find_spec("deepspeed"), "needs deepspeed")
     def test_with_deepspeed_steps_of_the_engine_count(self):
         environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python")}
-        for stage, expected in ((2, ["refused: attach: DeepSpeed", "error: True"]), (3, ["refused: DeepSpeed's ZeRO stage 3"])):
+        for code, stage, expected in (
+            (WITH_DEEPSPEED, 2, ["refused: attach: DeepSpeed", "error: True"]),
+            (WITH_DEEPSPEED, 3, ["refused: DeepSpeed's ZeRO stage 3"]),
+            (TRAINER_WITH_DEEPSPEED, 0, ["error: True"]),
+            (TRAINER_WITH_DEEPSPEED, 2, ["error: True"]),
+        ):
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
-            command = [sys.executable, "-c", WITH_DEEPSPEED, str(stage), str(port)]
-            out = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+            with tempfile.TemporaryDirectory() as directory:
+                command = [sys.executable, "-c", code, str(stage), str(port)]
+                out = subprocess.run(
+                    command, cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+                ).stdout
             found = [line for line in out.splitlines() if line.startswith(("refused", "error"))]
             self.assertEqual(len(found), len(expected), out)
             for line, beginning in zip(found, expected):
