@@ -1,6 +1,6 @@
 # libposthoc-ema: the modules behind include/posthoc-ema.h as one shared and one static library. Both hide
 # all symbols except those of that header.
-set(library_modules api search ops design synth output plan series gpu solver writer accumulate profile formats base)
+set(library_modules api search ops design synth output plan series gpu solver schedule writer accumulate profile formats base)
 set(library_objects "")
 foreach(module ${library_modules})
     list(APPEND library_objects $<TARGET_OBJECTS:phema_${module}>)
@@ -24,6 +24,9 @@ if(PHEMA_STATIC) # where these are archives, some of which cannot be part of a s
     target_link_options(libposthoc-ema PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/exports.map -Wl,-s)
 endif()
 target_link_libraries(libposthoc-ema PRIVATE ${library_needs} Threads::Threads ${CMAKE_DL_LIBS} m)
+if(NOT PHEMA_SANITIZE) # whose functions the program has; a module that is missing above would be noticed at run time
+    target_link_options(libposthoc-ema PRIVATE -Wl,--no-undefined)
+endif()
 set_target_properties(libposthoc-ema PROPERTIES OUTPUT_NAME posthoc-ema LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION} SOVERSION ${PHEMA_SOVERSION})
 
