@@ -55,6 +55,8 @@ def _rank() -> int:
 
 def unwrap(model: torch.nn.Module) -> torch.nn.Module:
     """The model inside of DistributedDataParallel and torch.compile."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model: expected a torch module, found {type(model).__name__}")
     while type(model).__name__ in _WRAPPERS:
         model = getattr(model, _WRAPPERS[type(model).__name__])
     return model

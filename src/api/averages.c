@@ -23,10 +23,9 @@ double posthoc_ema_beta(double gamma, uint64_t step)
     return phema_power_beta(gamma, step ? step : 1);
 }
 
-/* Profiles of the solver, with names for messages; NULL: no memory. */
+/* Profiles of the solver, which messages call by their index; NULL: no memory. */
 static struct phema_profile *name_profiles(struct phema_arena *arena,
-                                           const struct posthoc_ema_profile *given, size_t n,
-                                           const char *what)
+                                           const struct posthoc_ema_profile *given, size_t n)
 {
     struct phema_profile *out = phema_arena_array(arena, n + 1, sizeof(*out));
     for (size_t i = 0; out && i < n; i++)
@@ -34,7 +33,7 @@ static struct phema_profile *name_profiles(struct phema_arena *arena,
                                         .gamma = given[i].gamma,
                                         .t = given[i].t,
                                         .update_every = given[i].update_every,
-                                        .label = phema_arena_printf(arena, "%s %zu", what, i)};
+                                        .label = phema_arena_printf(arena, "%zu", i)};
     return out;
 }
 
@@ -43,13 +42,11 @@ static enum phema_status solve(double *weights, const struct posthoc_ema_profile
                                const struct phema_solve_options *options, struct phema_error *err)
 {
     struct phema_arena arena = {0};
-    const struct phema_profile *parts = name_profiles(&arena, targets, m, "target");
+    const struct phema_profile *parts = name_profiles(&arena, targets, m);
     struct phema_mix *mixes = phema_arena_array(&arena, m + 1, sizeof(*mixes));
     struct phema_solution *solutions = phema_arena_array(&arena, m + 1, sizeof(*solutions));
-    struct phema_problem problem = {.snapshots = name_profiles(&arena, snapshots, n, "snapshot"),
-                                    .n = n,
-                                    .targets = mixes,
-                                    .m = m};
+    struct phema_problem problem = {
+        .snapshots = name_profiles(&arena, snapshots, n), .n = n, .targets = mixes, .m = m};
     enum phema_status status = arena.is_failed ? phema_fail_memory(err) : PHEMA_OK;
     for (size_t j = 0; !status && j < m; j++)
         mixes[j] = (struct phema_mix){.parts = &parts[j], .n_parts = 1};

@@ -700,6 +700,10 @@ class Messages(Case):
         with ph.open(self.run_dir) as series, series.plan([0.07, 0.2], at=series[0].time * 1.5) as plan:
             with self.assertRaisesRegex(ph.UsageError, r"^[^ ]+: 2 outputs do not fit one file; name a directory, or put"):
                 plan.run(self.dir / "two.safetensors")
+            with self.assertRaisesRegex(ph.InputsError, "^snapshot 1: the time must be positive, found 0$"):
+                ph.weights([(0.1, 5), (0.1, 0)], [(0.07, 5)])
+            with self.assertRaisesRegex(ph.InputsError, "^snapshots 0 and 1 are the same average"):
+                ph.weights([(0.1, 5), (0.1, 5)], [(0.07, 5)])
             self.assertTrue(any("(weights --advise says how many" in warning for warning in plan.warnings), plan.warnings)
 
 

@@ -501,6 +501,20 @@ class Recording(unittest.TestCase):
     def bytes_of(self, directory):
         return {p.name: p.read_bytes() for p in directory.iterdir()}
 
+    def test_what_is_no_model_is_named(self):
+        model = torch.nn.Linear(3, 3)
+        for wrong in (5, model.state_dict(), model.parameters()):
+            with self.assertRaisesRegex(TypeError, f"model: expected a torch module, found {type(wrong).__name__}"):
+                Recorder(wrong, dir=self.dir, every=10)
+        recorder = Recorder(model, dir=self.dir, every=1)
+        recorder.step()
+        with self.assertRaisesRegex(TypeError, "model: expected a torch module, found dict"):
+            with recorder.copy_to({}):
+                pass
+        with ph.open(self.dir) as series, series.plan(0.05) as plan:
+            with self.assertRaisesRegex(TypeError, "model: expected a torch module, found list"):
+                plan.load_into([])
+
     def test_averages_without_a_directory_are_in_memory(self):
         model = torch.nn.Linear(3, 3)
         for options in ({"every": 2}, {"times": [5]}):
