@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List
 import numpy as np
 import posthocema as ph
 from posthocema import Plan, Series, Snapshot, Target
+from posthocema.compat import EMA, KarrasEMA, PostHocEMA
 from posthocema.torch import Recorder
 
 
@@ -63,6 +64,17 @@ def train(model: Any, directory: Path) -> List[str]:
         with recorder.copy_to(width=np.float32(0.1)):
             recorder.wait()
         return [path.upper() for path in recorder.save()]
+
+
+def train_as_before(model: Any, directory: Path) -> List[str]:
+    ema = EMA(model, beta=0.99, update_every=1, checkpoint_folder=directory / "ema")
+    ema.update()
+    emas = PostHocEMA(model, sigma_rels=(0.05, 0.28), ignore_names={"bias"}, checkpoint_folder=directory)
+    for one in (*emas.ema_models, KarrasEMA(model, 0.1)):
+        print(one.sigma_rel + one.gamma, one.beta)
+    widths, errors = emas.reconstruction_error()
+    print(sum(widths) + sum(errors))
+    return [path.upper() for path in emas.checkpoint()]
 
 
 def main(directory: Path) -> Dict[str, float]:
