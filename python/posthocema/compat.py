@@ -37,14 +37,16 @@ def _width(sigma_rel: Optional[float], gamma: Optional[float]) -> float:
 
 def _tensors(model: Module) -> Dict[str, torch.Tensor]:
     """The parameters and buffers that are averaged."""
-    found = itertools.chain(model.named_parameters(), model.named_buffers())
+    found = itertools.chain(unwrap(model).named_parameters(), unwrap(model).named_buffers())
     return {name: t.data for name, t in found if t.is_floating_point() or t.is_complex()}
 
 
 @torch.no_grad()
 def _copy(to: Mapping[str, torch.Tensor], of: Mapping[str, torch.Tensor]) -> None:
-    for name in to.keys() & of.keys():
-        to[name].copy_(of[name])
+    for name, tensor in to.items():
+        if name not in of:
+            raise InputsError(f"'{name}': is in one of the models only; make ema_model like the model")
+        tensor.copy_(of[name])
 
 
 def _make(make: MakeModel, model: Module) -> Module:
@@ -250,7 +252,7 @@ class KarrasEMA(_Recording, _Average):
         self.gamma = gamma_of(self.sigma_rel)
         self.online_model, self._make_model = [model], [ema_model]
         self._alongside: List[Module] = []  # the copy of the model
-        left_out = _left_out(**options)
+        left_out, self._is_shared = _left_out(**options), _recorder is not None
         self.recorder = _recorder or Recorder(model, self.sigma_rel, every=0, update_every=update_every, exclude=left_out)
 
     @property
@@ -266,6 +268,8 @@ class KarrasEMA(_Recording, _Average):
 
     def update(self) -> None:
         """After every step of the optimizer."""
+        if self._is_shared:
+            raise UsageError("update: the PostHocEMA updates its averages together; each step would count twice")
         self.recorder.step()
 
 
@@ -339,7 +343,8 @@ class PostHocEMA(_Recording):
 
     def copy_params_from_ema_to_model(self) -> None:
         """The model gets the average of the last width."""
-        _copy(_entries(unwrap(self._online[0])), self.recorder.average(self.recorder.widths[-1]))
+        average = self.recorder.average(self.recorder.widths[-1])
+        _copy({n: t for n, t in _entries(unwrap(self._online[0])).items() if n in average}, average)
 
     def forward(self, *arguments: Any, **options: Any) -> Tuple[Any, ...]:
         """What the model makes with the average of each width."""

@@ -272,6 +272,22 @@ class Compat(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "ema-pytorch itself"):
             EMA({"weight": torch.zeros(3)})
 
+    def test_wrapped_models_are_averaged(self):
+        for kind in (EMA, KarrasEMA):
+            options = {"beta": 0.9, "update_after_step": 0} if kind is EMA else {"sigma_rel": 0.1}
+            ema, plain = (kind(m, update_every=1, **options) for m in (torch.nn.DataParallel(self.model), self.model))
+            self.move(20, lambda: (ema.update(), plain.update()))
+            self.assertTrue(torch.equal(ema.ema_model.linear.weight, plain.ema_model.linear.weight))
+            self.assertFalse(torch.equal(ema.ema_model.linear.weight, self.model.linear.weight))
+            ema.copy_params_from_ema_to_model()
+            self.assertTrue(torch.equal(ema.ema_model.linear.weight, self.model.linear.weight))
+        with self.assertRaisesRegex(ph.InputsError, "is in one of the models only"):
+            EMA(self.model, ema_model=torch.nn.Linear(6, 6))
+        emas = PostHocEMA(self.model, sigma_rels=(0.05, 0.2), checkpoint_folder=self.dir, ema_model=lambda: Model())
+        with self.assertRaisesRegex(ph.UsageError, "twice"):
+            emas.ema_models[0].update()
+        self.assertTrue(torch.equal(emas.ema_models[0].ema_model.linear.weight, self.model.linear.weight))
+
     def test_an_ema_may_record_snapshots(self):
         ema = EMA(self.model, update_every=1, sigma_rels=(0.05, 0.2), checkpoint_folder=self.dir, checkpoint_every_num_steps=20)
         self.move(100, ema.update)
