@@ -9,28 +9,28 @@ cd "$1" || exit 1
 
 # folder, lines, files
 budgets='
-include          7298  61
-src             101395 428
+include           7382  61
+src             102046 431
 src/accumulate   1459  10
-src/api          1447   7
-src/base         4792  27
-src/cli          7183  35
+src/api           1444   7
+src/base          4794  27
+src/cli           7278  35
 src/design       1748   7
-src/formats     12393  53
-src/gen          1684   6
-src/gpu          2023  12
-src/ops          5822  26
-src/output       5759  21
+src/formats      12423  53
+src/gen           1651   6
+src/gpu           2033  12
+src/ops           5965  28
+src/output        5780  21
 src/plan         6745  27
-src/plot         2910  14
+src/plot          2954  14
 src/profile       2748  11
-src/render       6081  20
+src/render        6159  20
 src/schedule      635   4
 src/search       1813   4
-src/series      12920  44
-src/solver        8406  33
-src/synth        8381  43
-src/writer       6204  22
+src/series       13056  44
+src/solver        8421  33
+src/synth         8389  43
+src/writer        6309  23
 '
 for folder in include src src/*/; do
     folder=${folder%/}
