@@ -24,7 +24,8 @@ enum phema_overflow_rule {
 enum phema_sums { PHEMA_SUMS_F64, PHEMA_SUMS_F32, PHEMA_SUMS_AUTO };
 
 struct phema_progress {
-    uint64_t done_bytes, total_bytes; /* of input; of a stage: of its output, total 0: unknown */
+    uint64_t done_bytes, total_bytes; /* of input; of a stage: of its output, of
+                                      * "compressing" those of all outputs; total 0: unknown */
     double elapsed_s;                 /* since the start of the run, or of the stage */
     const char *tensor;               /* in progress; NULL in a stage */
     size_t tensor_size;
@@ -34,6 +35,7 @@ struct phema_progress {
     bool is_other_unit;     /* steps, not bytes */
     uint64_t resumed_bytes; /* of input, done by an earlier run and not in total_bytes */
     size_t n_published;     /* outputs */
+    const char *next;       /* a long stage that follows; NULL: none */
 };
 
 struct phema_synth_options {

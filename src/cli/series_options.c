@@ -57,7 +57,7 @@ const struct cli_opt cli_tensor_rows[] = {
      .help = "leave out tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
     {"key", INPUT, CLI_TEXT, FIELD(options.series.key), "PATH",
      .help = "subtree of nested checkpoints, or one of several\nsnapshots in each (ema_0p10); . "
-             "for all (default:\nby layout or names, and printed)",
+             "for all (default:\nby layout or names)",
      .flags = CLI_SHAPES_BYTES},
     CLI_INCLUDE(cli_pickle_rows, FIELD(options.series.checkpoint)),
     {0},

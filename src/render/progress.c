@@ -131,6 +131,8 @@ static void write_numbers(struct phema_strbuf *out, const struct phema_progress 
         phema_strbuf_printf(out, "  %s/s", phema_size_format(&text, (uint64_t)per_s));
     if (state->elapsed_s >= PROGRESS_KNOWN_AFTER_S && isfinite(left_s))
         phema_strbuf_printf(out, "  %s left", terminal_duration(&text, left_s));
+    if (state->next)
+        phema_strbuf_printf(out, ", then %s", state->next);
 }
 
 /* Where the end of a stage is unknown, the time since it began. */
@@ -215,6 +217,8 @@ static void write_plain(const struct progress *progress, const struct phema_prog
         phema_strbuf_printf(&text, ", %s", terminal_duration(&took, state->elapsed_s));
     else if (isfinite(left_s))
         phema_strbuf_printf(&text, ", %s left", terminal_duration(&took, left_s));
+    if (state->next)
+        phema_strbuf_printf(&text, ", then %s", state->next);
     if (!text.is_failed)
         render_say("%s", text.data);
     phema_strbuf_clear(&text);

@@ -110,6 +110,9 @@ struct run {
     const char *stage;     /* of an output, set and read by the calling thread; NULL: reading */
     double stage_start_s, reported_s;
     uint64_t stage_total_bytes;
+    bool is_stage_of_all;        /* of all outputs of the pass, one after the other */
+    uint64_t stage_before_bytes; /* of the outputs before */
+    double first_stage_start_s;  /* of the first one */
     _Atomic size_t stage_output;
     _Atomic uint64_t stage_bytes; /* done in the stage */
     _Atomic bool is_stopped;

@@ -76,9 +76,10 @@ static enum phema_status complete_output(struct run *run, size_t j, struct phema
     enum phema_status status = write_digests(run, j, err);
     if (status)
         return status;
-    status = run_do_step(
-        run, phema_output_traits(run->outputs)->is_compressed ? "compressing" : "finishing", j,
-        finish, run->sinks[j], err);
+    run->is_stage_of_all = phema_output_traits(run->outputs)->is_compressed;
+    status = run_do_step(run, run->is_stage_of_all ? "compressing" : "finishing", j, finish,
+                         run->sinks[j], err);
+    run->is_stage_of_all = false;
     if (status)
         return status;
     status = reread_output(run, j, err);

@@ -75,10 +75,11 @@ static void report_progress(struct run *run)
         .resumed_bytes = run->result->resumed_bytes,
         .n_items = run->outputs->m,
         .n_published = run->n_published,
+        .next = phema_output_traits(run->outputs)->is_compressed ? "compressing" : NULL,
     };
     size_t output = atomic_load(&run->stage_output);
     struct phema_progress of_stage = {
-        .done_bytes = atomic_load(&run->stage_bytes),
+        .done_bytes = run->stage_before_bytes + atomic_load(&run->stage_bytes),
         .total_bytes = run->stage_total_bytes,
         .elapsed_s = phema_clock_s() - run->stage_start_s,
         .stage = run->stage,
@@ -99,7 +100,16 @@ void run_begin_stage(struct run *run, const char *stage, size_t output)
     atomic_store(&run->stage_output, output);
     run->stage_total_bytes = run->outputs->m ? run->outputs->items[output].size_bytes : 0;
     run->stage_start_s = run->reported_s = phema_clock_s();
+    run->stage_before_bytes = 0;
     atomic_store(&run->stage_bytes, 0);
+    if (!run->is_stage_of_all)
+        return;
+    /* outputs of one run are alike */
+    run->stage_before_bytes = (output - run->first_output) * run->stage_total_bytes;
+    run->stage_total_bytes *= run->end_output - run->first_output;
+    if (output == run->first_output)
+        run->first_stage_start_s = run->stage_start_s;
+    run->stage_start_s = run->first_stage_start_s;
 }
 
 void run_report_stage(struct run *run)
