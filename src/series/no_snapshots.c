@@ -89,7 +89,8 @@ static bool find_missing(const struct listing *listing, const char *path, struct
     return unfinished || !listing->candidates.n;
 }
 
-/* "its folder run/snapshots/ holds 8 (edm2)": of several folders the one that holds most.
+/* "its folder run/snapshots/ holds 8": of several folders the one that holds most. The trainer is not
+ * named, since what the files hold decides it.
  *   most  the snapshots of the best one so far */
 static void find_below(size_t *most, const struct listing *listing, unsigned n_levels,
                        const char *root, struct phema_error *err)
@@ -103,12 +104,9 @@ static void find_below(size_t *most, const struct listing *listing, unsigned n_l
         bool is_open = open_listing(&below, entry->path);
         if (is_open && below.n > *most) {
             *most = below.n;
-            const char *layout = below.candidates.layout->name;
-            bool is_named = strcmp(layout, "own") != 0;
             (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                             "%s: no snapshots here; its folder %s/ holds %zu%s%s%s", root,
-                             entry->path + root_size, below.n, is_named ? " (" : "",
-                             is_named ? layout : "", is_named ? ")" : "");
+                             "%s: no snapshots here; its folder %s/ holds %zu", root,
+                             entry->path + root_size, below.n);
             (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, entry->path);
         } else if (is_open && below.n == 0 && n_levels) {
             find_below(most, &below, n_levels - 1, root, err);
