@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* synthesis.c - a run of synth: what is there already, what has to be made, and parts that are
  * joined. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "join_outputs.h"
 #include "listener.h"
@@ -64,6 +66,21 @@ static enum phema_status claim_memory_report(const struct phema_synthesis *synth
                : phema_memory_report_claim(synthesis->memory, prepared->plan->series->claims, err);
 }
 
+/* Links may lead into the store of a library, such as that of Hugging Face, which must stay. */
+static void note_links(const struct phema_outputs *outputs, const struct phema_listener *listener)
+{
+    char target[PATH_MAX];
+    for (size_t j = 0; j < outputs->m; j++) {
+        const char *path = outputs->items[j].path;
+        ssize_t size = readlink(path, target, sizeof(target) - 1);
+        if (size < 0)
+            continue;
+        target[size] = '\0';
+        listener_note(listener, "%s: the symbolic link is replaced; '%s', where it led, stays",
+                      path, target);
+    }
+}
+
 /* What ends the run before anything is told of its plan. */
 static enum phema_status plan(struct phema_synthesis *synthesis,
                               const struct phema_listener *listener, struct phema_error *err)
@@ -107,6 +124,8 @@ static enum phema_status prepare(struct phema_synthesis *synthesis,
     bool may_be_there = request->synth.resumes || synthesis->joins || synthesis->is_of_team;
     if (!status && (synthesis->skips_existing || (may_be_there && !request->plan.is_conversion)))
         status = phema_outputs_skip_existing(prepared, request, listener, err);
+    if (!status)
+        note_links(&prepared->outputs, listener);
     if (!status && request->synth.resumes)
         phema_note_leftovers(&prepared->outputs, listener);
     bool may_be_begun = may_be_there || request->synth.n_parts; /* its space is taken already */
