@@ -627,7 +627,7 @@ class Closing(Case):
         with self.assertRaisesRegex(ValueError, "Plan is closed"):
             next(tensors)
         with self.assertRaisesRegex(ValueError, "Plan is closed"):
-            plan.tensor(plan.tensors()[0].name)
+            plan.tensor(plan.tensors()[0].name, kind="buffer")
         self.assertEqual(bytes(kept), data)
 
     def test_copies_are_opened_again(self):
