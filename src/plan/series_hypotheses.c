@@ -266,6 +266,13 @@ static void try_update(struct search *search, uint64_t every)
         return;
     struct phema_name_buffer value;
     struct phema_strbuf *text = search_explain(search, SIZE_MAX);
+    if (every == 1 && search->series->may_drop_update) {
+        phema_strbuf_printf(text, "the snapshots fit without %s%llu",
+                            phema_setting_equals(PHEMA_SET_UPDATE_EVERY),
+                            (unsigned long long)given);
+        search_set_remedy(search, PHEMA_SET_UPDATE_EVERY, "");
+        return;
+    }
     phema_strbuf_printf(text, "the snapshots fit update_every %s",
                         phema_number_format(&value, (double)every));
     if (every == 1)

@@ -315,6 +315,8 @@ static enum phema_status set_power(struct series_builder *builder, struct phema_
                                    struct candidate *candidate, struct phema_error *err)
 {
     enum phema_status status = complete_width(builder, candidate, err);
+    builder->series->may_drop_update = builder->options->update_every && !candidate->update_every &&
+                                       !builder->candidates.layout->is_labelled_only;
     if (!status)
         status = set_update_every(candidate, builder->options->update_every, PHEMA_SET_UPDATE_EVERY,
                                   err);
