@@ -348,7 +348,8 @@ static void draw_legend(struct canvas *canvas, const struct phema_picture *pictu
 void picture_draw(const struct phema_picture *picture, struct canvas *canvas)
 {
     struct layout layout = layout_begin(picture);
-    canvas->fill(canvas, (struct box){0, 0, picture->width, picture_height(picture)}, COLOR_PAGE, 1);
+    canvas->fill(canvas, (struct box){0, 0, picture->width, picture_height(picture)}, COLOR_PAGE,
+                 1);
     draw_bold(canvas, EDGE, EDGE + SIZE_TITLE - 3,
               picture->width < WIDE_PICTURE ? SIZE_NARROW : SIZE_TITLE, picture->width - 2 * EDGE,
               picture->title);

@@ -297,8 +297,7 @@ static void too_few_distances_are_refused(void **state)
         coarse[i] = 0.5; /* large compared with distances of 1e-2 */
     assert_fails(fit(&motion, snapshots, N, coarse, distances, n_pairs, &err), PHEMA_NO, &err,
                  "0 of 36");
-    assert_fails(fit(&motion, snapshots, N, NULL, distances, 2, &err), PHEMA_NO, &err,
-                 "2 of 2");
+    assert_fails(fit(&motion, snapshots, N, NULL, distances, 2, &err), PHEMA_NO, &err, "2 of 2");
     for (size_t p = 0; p < n_pairs; p++)
         distances[p].square = p % 2 ? (double)NAN : 0; /* not finite, or of equal files */
     assert_fails(fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), PHEMA_NO, &err,
