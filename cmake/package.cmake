@@ -42,7 +42,7 @@ if(NOT name OR NOT email)
     ask_git(email log -1 --format=%ae)
 endif()
 if(NOT name OR NOT email) # an archive of the sources
-    set(name $ENV{USER})
+    set(name "posthoc-ema")
     cmake_host_system_information(RESULT email QUERY FQDN)
     string(PREPEND email "root@")
 endif()
