@@ -12,6 +12,7 @@
 #include "phema/cleanup.h"
 #include "phema/cli.h"
 #include "phema/ops.h"
+#include "phema/path.h"
 #include "phema/render.h"
 #include "phema/terminal.h"
 #include "remedy/remedy.h"
@@ -23,16 +24,23 @@ static const char *verb_name(const void *table, size_t index)
     return verbs[index] ? verbs[index]->name : NULL;
 }
 
-/* Verbs that other programs have for the same. */
-static const char *find_usual_verb(const char *name)
+#define DELETABLE "weights --advise --max-error 1e-3 --sigma-rel 0.1"
+
+/* Words for verbs that other programs have for the same; files are checked, series looked at.
+ *   operand  the first one, or NULL */
+static const char *find_usual_verb(const char *name, const char *operand)
 {
     static const char *const names[][2] = {
-        {"average", "synth"},     {"merge", "synth"},      {"make", "synth"},   {"ema", "synth"},
-        {"reconstruct", "synth"}, {"synthesize", "synth"}, {"run", "synth"},    {"sweep", "synth"},
-        {"info", "inspect"},      {"show", "inspect"},     {"list", "inspect"}, {"ls", "inspect"},
-        {"stat", "inspect"},      {"solve", "weights"},    {"compare", "diff"}, {"check", "verify"},
-        {"generate", "gen"},      {"demo", "gen"},         {"draw", "plot"},    {"html", "report"},
-        {"tune", "search"},       {"optimize", "search"}};
+        {"average", "synth"},   {"merge", "synth"},       {"make", "synth"},
+        {"ema", "synth"},       {"reconstruct", "synth"}, {"synthesize", "synth"},
+        {"run", "synth"},       {"sweep", "synth"},       {"info", "inspect"},
+        {"show", "inspect"},    {"list", "inspect"},      {"ls", "inspect"},
+        {"stat", "inspect"},    {"solve", "weights"},     {"compare", "diff"},
+        {"check", "verify"},    {"generate", "gen"},      {"demo", "gen"},
+        {"draw", "plot"},       {"html", "report"},       {"tune", "search"},
+        {"optimize", "search"}, {"prune", DELETABLE},     {"clean", DELETABLE}};
+    if (strcmp(name, "check") == 0 && operand && phema_path_is_directory(operand))
+        return "inspect";
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(names[i][0], name) == 0)
             return names[i][1];
@@ -42,11 +50,11 @@ static const char *find_usual_verb(const char *name)
 static enum phema_status fail_verb(int argc, char **argv, int at, struct phema_error *err)
 {
     const struct cli_line line = {.argc = argc, .argv = argv};
-    const char *usual = find_usual_verb(argv[at]);
+    const char *usual = find_usual_verb(argv[at], at + 1 < argc ? argv[at + 1] : NULL);
     const char *nearest = usual ? usual : cli_nearest(argv[at], verb_name, cli_verbs);
     enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'", argv[at]);
     if (nearest)
-        cli_suggest_word(err, &line, at, "%s", nearest);
+        cli_suggest_words(err, &line, at, 1, nearest);
     else
         cli_set_command(err, "posthoc-ema --help");
     return status;
