@@ -698,7 +698,7 @@ static void offsets_beyond_64_bits_are_refused(void **state)
         "\"data_offsets\":[0,1152921504606846976]}}", /* 2^60 */
         "{\"x\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
     };
-    static const char *const parts[] = {"inside the", "no more than", "leave a hole"};
+    static const char *const parts[] = {"of which", "no more than", "leave a hole"};
     for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
         struct phema_strbuf content = {0}, file = {0};
         put_safetensors(&content, headers[i], 8);

@@ -221,12 +221,14 @@ static enum phema_status check_entry(const struct entry *entry, struct phema_err
 {
     struct phema_tensor *tensor = entry->tensor;
     uint64_t data_size = entry->header->data_size;
-    if (entry->begin > entry->end || entry->end > data_size)
+    if (entry->begin > entry->end)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected data_offsets in order, found [%llu, %llu]",
+                          (unsigned long long)entry->begin, (unsigned long long)entry->end);
+    if (entry->end > data_size)
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected data_offsets in order and inside the %llu bytes of data, found "
-                          "[%llu, %llu]",
-                          (unsigned long long)data_size, (unsigned long long)entry->begin,
-                          (unsigned long long)entry->end);
+                          "ends after %llu bytes of data, of which %llu are there; the file is cut "
+                          "short, or its header is damaged",
+                          (unsigned long long)entry->end, (unsigned long long)data_size);
     unsigned bits = phema_dtype_bits(tensor->dtype);
     uint64_t n_elems = 1;
     uint64_t n_bits = 0;
