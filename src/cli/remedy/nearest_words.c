@@ -45,6 +45,16 @@ static size_t distance(const char *a, const char *b)
     return row[n];
 }
 
+/* "jsno" for "json" */
+static bool is_swapped(const char *a, const char *b)
+{
+    size_t i = 0;
+    while (a[i] && is_same_letter(a[i], b[i]))
+        i++;
+    return a[i] && b[i] && is_same_letter(a[i], b[i + 1]) && is_same_letter(a[i + 1], b[i]) &&
+           strcasecmp(a + i + 2, b + i + 2) == 0;
+}
+
 /* "synthesise" for "synth", "sigma" for "sigma-rel" */
 static bool is_start(const char *a, const char *b)
 {
@@ -57,12 +67,14 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
                         const void *table)
 {
     const char *best = NULL;
-    size_t best_distance = strlen(word) < 4 ? 1 : strlen(word) < 8 ? 2 : 3;
+    size_t best_distance = strlen(word) < 5 ? 1 : strlen(word) < 8 ? 2 : 3;
     for (size_t i = 0; name(table, i); i++) {
-        size_t here = is_start(word, name(table, i)) ? 1 : distance(word, name(table, i));
+        const char *other = name(table, i);
+        bool is_near = is_start(word, other) || is_swapped(word, other);
+        size_t here = is_near ? 1 : distance(word, other);
         if (here <= best_distance) {
             best_distance = here - (here > 0);
-            best = name(table, i);
+            best = other;
         }
     }
     return best;
