@@ -179,8 +179,8 @@ struct phema_synthesis {
 
     struct phema_prepared prepared;   /* outputs that were up to date are kept in it */
     struct phema_synth_result result; /* of a team, of all its processes */
-    struct phema_resume resume;       /* where it publishes */
-    char *resume_path;
+    struct phema_tracker tracker;     /* where it publishes */
+    char *tracker_path;
     char **paths; /* [n_paths] of all outputs, done or not, where processes share them */
     size_t n_paths;
     bool is_of_team;

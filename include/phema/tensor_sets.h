@@ -83,19 +83,19 @@ PHEMA_FALLIBLE phema_tensor_set_change(struct phema_set_change *out,
                                        double sigma_rel, double time, struct phema_arena *arena,
                                        struct phema_error *err);
 
-/* ---- Resuming from a checkpoint ---- */
+/* ---- Tracker files ---- */
 
 /* How a trainer finds the checkpoint that it resumes from. file NULL: no trainer that is known to
  * look into a file wrote it. */
-struct phema_resume {
+struct phema_tracker {
     const char *file; /* beside the checkpoint; holds the text */
     char text[24];    /* the step inside */
     char name[32];    /* of the directory of that step */
 };
 
 /* PHEMA_ERR_FILE  the file with the step cannot be read */
-PHEMA_FALLIBLE phema_resume_find(struct phema_resume *out, const char *directory,
-                                 const struct phema_checkpoint_options *options,
-                                 struct phema_error *err);
+PHEMA_FALLIBLE phema_tracker_find(struct phema_tracker *out, const char *directory,
+                                  const struct phema_checkpoint_options *options,
+                                  struct phema_error *err);
 
 #endif

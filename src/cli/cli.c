@@ -26,7 +26,7 @@ static const char *verb_name(const void *table, size_t index)
 
 #define DELETABLE "weights --advise --max-error 1e-3 --sigma-rel 0.1"
 
-/* Words for verbs that other programs have for the same; files are checked, series looked at.
+/* What to say for the words of other programs; "check" of a directory shows the series.
  *   operand  the first one, or NULL */
 static const char *find_usual_verb(const char *name, const char *operand)
 {

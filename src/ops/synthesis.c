@@ -10,8 +10,8 @@
 #include "join_outputs.h"
 #include "listener.h"
 #include "phema/sink.h"
-#include "publish.h"
 #include "team_runs.h"
+#include "tracker.h"
 
 /* ---- Before the run ---- */
 
@@ -114,7 +114,7 @@ static enum phema_status prepare(struct phema_synthesis *synthesis,
     if (!status && listener->named)
         listener->named(listener->context, request, prepared);
     if (!status)
-        status = publish_prepare(synthesis, err);
+        status = tracker_prepare(synthesis, err);
     if (!status)
         status = claim_memory_report(synthesis, err);
     if (!status && synthesis->joins)
@@ -184,7 +184,7 @@ PHEMA_FALLIBLE phema_synthesis_run(struct phema_synthesis *synthesis,
         if (synthesis->prepared.outputs.m) /* otherwise every output is up to date */
             status = make(synthesis, listener, err);
         if (!status)
-            status = publish_name(synthesis, listener, err);
+            status = tracker_write(synthesis, listener, err);
         if (!status && synthesis->joins)
             status = auto_part_join(synthesis, listener, err);
         return auto_part_name_process(synthesis, status, err);
@@ -201,5 +201,5 @@ void phema_synthesis_clear(struct phema_synthesis *synthesis)
     for (size_t j = 0; j < synthesis->n_paths; j++)
         free(synthesis->paths[j]);
     free(synthesis->paths);
-    free(synthesis->resume_path);
+    free(synthesis->tracker_path);
 }

@@ -75,11 +75,11 @@ bool megatron_has_backend(const char *directory, const char *wanted)
 
 /* Its name has seven digits or more. common.pt counts; versions without that file have the name
  * alone. */
-PHEMA_FALLIBLE phema_resume_find(struct phema_resume *out, const char *directory,
-                                 const struct phema_checkpoint_options *options,
-                                 struct phema_error *err)
+PHEMA_FALLIBLE phema_tracker_find(struct phema_tracker *out, const char *directory,
+                                  const struct phema_checkpoint_options *options,
+                                  struct phema_error *err)
 {
-    *out = (struct phema_resume){.file = NULL};
+    *out = (struct phema_tracker){.file = NULL};
     if (!megatron_has_backend(directory, "torch_dist"))
         return PHEMA_OK;
     struct phema_checkpoint *common = NULL;

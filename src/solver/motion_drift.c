@@ -178,7 +178,7 @@ static struct phema_motion_coherence mix_kind(const struct sides *sides, enum ph
     for (int a = 0; a < n_walks && best > least; a++) {
         best = -HUGE_VAL; /* a share that is smaller than a hopeless one is not better */
         tried.drift = is_steady ? LEAST_STEADY : LEAST_AGEING;
-        /* nor is an amount that is larger than one */
+        /* nor is an amount that is larger than a hopeless one */
         for (int k = 0; k < n_amounts && (best == -HUGE_VAL || height > best - HOPELESS); k++) {
             height = height_of(sides, kind, &tried);
             best = fmax(best, height);

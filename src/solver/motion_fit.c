@@ -302,7 +302,7 @@ struct drifting {
     bool is_steady; /* a steady drift was likelier than none with the first walk */
 };
 
-/* Takes the shape of the work, with one of the first kinds of drift, if the sample is likelier so. */
+/* Takes the walk, with the likeliest of the first kinds of drift, if the sample is likelier so. */
 static enum phema_status consider_drift(struct drifting *best, const struct phema_motion *walk,
                                         size_t n_kinds, const struct phema_motion_work *work,
                                         const struct phema_motion_data *data,

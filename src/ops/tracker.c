@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* publish.c - an output from which the trainer resumes: the copy of its checkpoint, under the name
- * that it gives that step, and the file beside it that names the newest one. */
-#include "publish.h"
+/* tracker.c - an output from which the trainer resumes: the copy of its checkpoint, under the name of
+ * that step, and the tracker file beside it, which names the newest one. */
+#include "tracker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static enum phema_status check_name(const char *out, const char *name, struct ph
     return status;
 }
 
-PHEMA_FALLIBLE publish_prepare(struct phema_synthesis *synthesis, struct phema_error *err)
+PHEMA_FALLIBLE tracker_prepare(struct phema_synthesis *synthesis, struct phema_error *err)
 {
     const struct phema_outputs *outputs = &synthesis->prepared.outputs;
     const char *template = find_template(outputs);
@@ -49,36 +49,36 @@ PHEMA_FALLIBLE publish_prepare(struct phema_synthesis *synthesis, struct phema_e
         return PHEMA_OK;
     if (synthesis->request.synth.n_parts || phema_team_of(synthesis->team))
         return fail(err, "is for the run of one process");
-    struct phema_resume *resume = &synthesis->resume;
+    struct phema_tracker *tracker = &synthesis->tracker;
     enum phema_status status =
         template
-            ? phema_resume_find(resume, template, &synthesis->request.plan.series.checkpoint, err)
+            ? phema_tracker_find(tracker, template, &synthesis->request.plan.series.checkpoint, err)
             : PHEMA_OK;
-    if (!status && !resume->file)
+    if (!status && !tracker->file)
         return fail(err, "is for one copy of a checkpoint of Megatron (torch_dist), whose trainer "
                          "looks for the newest one in a file");
     const char *out = template ? outputs->items[0].path : "";
     const char *slash = strrchr(out, '/');
     if (!status)
-        status = check_name(out, resume->name, err);
-    if (!status && asprintf(&synthesis->resume_path, "%.*s%s", slash ? (int)(slash + 1 - out) : 0,
-                            out, resume->file) < 0)
+        status = check_name(out, tracker->name, err);
+    if (!status && asprintf(&synthesis->tracker_path, "%.*s%s", slash ? (int)(slash + 1 - out) : 0,
+                            out, tracker->file) < 0)
         return phema_fail_memory(err);
     return status;
 }
 
-PHEMA_FALLIBLE publish_name(const struct phema_synthesis *synthesis,
-                            const struct phema_listener *listener, struct phema_error *err)
+PHEMA_FALLIBLE tracker_write(const struct phema_synthesis *synthesis,
+                             const struct phema_listener *listener, struct phema_error *err)
 {
     if (!synthesis->publishes)
         return PHEMA_OK;
     struct phema_strbuf text = {0};
     const struct phema_writer_options options = {.replaces = true,
                                                  .syncs = synthesis->request.synth.syncs};
-    phema_strbuf_puts(&text, synthesis->resume.text);
-    enum phema_status status = phema_writer_store(synthesis->resume_path, &text, &options, err);
+    phema_strbuf_puts(&text, synthesis->tracker.text);
+    enum phema_status status = phema_writer_store(synthesis->tracker_path, &text, &options, err);
     if (!status)
-        listener_note(listener, "%s: %s, from which the trainer resumes", synthesis->resume_path,
-                      synthesis->resume.text);
+        listener_note(listener, "%s: %s, from which the trainer resumes", synthesis->tracker_path,
+                      synthesis->tracker.text);
     return status;
 }
