@@ -93,10 +93,9 @@ PHEMA_FALLIBLE phema_tracker_find(struct phema_tracker *out, const char *directo
     if (common)
         iteration = snapshot_metadata_value(common, "iteration");
     phema_checkpoint_close(common);
-    const char *base = strrchr(directory, '/');
-    unsigned long long named = 0;
-    if (isnan(iteration) && sscanf(base ? base + 1 : directory, "iter_%llu", &named) == 1)
-        iteration = (double)named;
+    const char *base = strrchr(directory, '/'), *digits = base ? base + 1 : directory;
+    if (isnan(iteration) && !strncmp(digits, "iter_", 5))
+        (void)phema_decimal_parse(&iteration, phema_span_of(digits + 5));
     if (!status && !(iteration >= 0 && iteration < 1e15))
         status = phema_fail(err, PHEMA_ERR_FILE, "%s: has no iteration", path);
     free(path);
