@@ -474,7 +474,7 @@ static enum phema_status read_safetensors(struct checkpointing *reading,
         struct phema_tensor part = checkpoint->tensors[i];
         struct phema_span name = {(const uint8_t *)part.name, part.name_size};
         struct phema_span item = {(const uint8_t *)start_of_names, strlen(start_of_names)};
-        struct sharding sharding;
+        struct sharding sharding = {.shape = NULL};
         const uint64_t *start = NULL;
         status = find_part(&sharding, &start, &checkpoint->arena, member, &part, err);
         if (!status && !set_part_name(&part, &checkpoint->arena, item, name))
