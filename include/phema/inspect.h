@@ -26,7 +26,8 @@ struct inspect_summary {
     const struct phema_tensor *tensors; /* [n_tensors] borrowed, or in the arena */
     size_t n_tensors;
     const struct phema_series *series; /* borrowed; NULL: synth cannot use it as a snapshot */
-    const char *refusal;               /* why not; borrowed */
+    struct phema_series *own_series;   /* of a checkpoint; NULL otherwise */
+    const char *refusal;               /* why not; in the arena */
     struct inspect_totals dtypes;      /* from the widest */
     struct inspect_totals components;  /* in the order of the file */
     struct inspect_totals rules;
@@ -37,12 +38,14 @@ struct inspect_summary {
     struct phema_arena arena;
 };
 
-/* series: NULL when the rules of synth are not known. The tensors are those of the
- * series, unless it is of one checkpoint (series->became). */
-PHEMA_FALLIBLE inspect_summarise(struct inspect_summary *out, const struct phema_tensor *tensors,
-                                 size_t n, const struct phema_series *series,
-                                 struct phema_error *err);
-/* The same of the tensors of a series, which the summary then owns. */
+/* Of a checkpoint, which stays open as long. options: of the series that it makes alone. The
+ * tensors are those of the series, unless it is of one checkpoint (series->became).
+ * PHEMA_ERR_RESOURCE  alone; where synth refuses it, the summary says why */
+PHEMA_FALLIBLE inspect_summarise_checkpoint(struct inspect_summary *out,
+                                            struct phema_checkpoint *checkpoint,
+                                            const struct phema_series_options *options,
+                                            struct phema_error *err);
+/* Of a series, whose tensors the summary then owns. */
 PHEMA_FALLIBLE inspect_summarise_series(struct inspect_summary *out,
                                         const struct phema_series *series, struct phema_error *err);
 void inspect_summary_clear(struct inspect_summary *summary);

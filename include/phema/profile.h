@@ -134,6 +134,26 @@ double phema_half_life_from_gamma(double gamma, double t);
 PHEMA_FALLIBLE phema_gamma_from_half_life(double *gamma, double half_life, double t,
                                           struct phema_error *err);
 
+/* The length of a power-function average in every unit. */
+enum phema_length {
+    PHEMA_SIGMA_REL,
+    PHEMA_GAMMA,
+    PHEMA_HALF_LIFE_REL, /* as a share of the training time */
+    PHEMA_TIME,          /* t of the average; it and those below need that */
+    PHEMA_WIDTH,         /* sigma_rel t */
+    PHEMA_HALF_LIFE,     /* t half_life_rel */
+    PHEMA_BETA,          /* at step t */
+    PHEMA_DECAY,         /* of the exponential EMA with the same standard deviation in time */
+    PHEMA_EMA_HALF_LIFE, /* its half-life */
+    PHEMA_LENGTHS
+};
+
+/* All lengths from the value of one; not TIME or WIDTH. t: NaN where no unit needs it. DECAY and
+ * BETA in (0, 1); BETA at t > 1.
+ * PHEMA_ERR_TARGET  no square-integrable power function has this length, or none up to 0.289 */
+PHEMA_FALLIBLE phema_power_lengths(double out[PHEMA_LENGTHS], double t, enum phema_length unit,
+                                   double value, struct phema_error *err);
+
 /* ---- Profiles as curves ---- */
 
 /* The weight F of a valid profile on the parameters before each of n times, ascending. 1 from the

@@ -11,107 +11,59 @@
 
 /* ---- Units ---- */
 
-/* The length of one average in every unit, as members of JSON and as columns of the table. Those
- * from the time on need --at. */
-enum unit { SIGMA_REL, GAMMA, HALF_LIFE_REL, TIME, WIDTH, HALF_LIFE, BETA, DECAY, EMA_HALF_LIFE };
-
+/* As members of JSON and as columns of the table. */
 static const struct {
     const char *name;
     int width, digits;            /* of the column; no digits: no column */
     const char *option, *example; /* that has an answer at most times; NULL: none gives this one */
-} units[] = {
-    [SIGMA_REL] = {"sigma_rel", 12, 8, "sigma-rel", "0.1"},
-    [GAMMA] = {"gamma", 12, 8, "gamma", "6.94"},
-    [HALF_LIFE_REL] = {"half_life_rel", 13, 8, "half-life-rel", "0.05"},
-    [TIME] = {"time", 0, 0, NULL, NULL},
-    [WIDTH] = {"width", 12, 8, NULL, NULL},
-    [HALF_LIFE] = {"half_life", 12, 8, "half-life", "5"},
-    [BETA] = {"beta", 12, 10, "beta", "0.9"},
-    [DECAY] = {"decay", 12, 10, "decay", "0.9"},
-    [EMA_HALF_LIFE] = {"ema_half_life", 13, 8, "ema-half-life", "5"},
+} units[PHEMA_LENGTHS] = {
+    [PHEMA_SIGMA_REL] = {"sigma_rel", 12, 8, "sigma-rel", "0.1"},
+    [PHEMA_GAMMA] = {"gamma", 12, 8, "gamma", "6.94"},
+    [PHEMA_HALF_LIFE_REL] = {"half_life_rel", 13, 8, "half-life-rel", "0.05"},
+    [PHEMA_TIME] = {"time", 0, 0, NULL, NULL},
+    [PHEMA_WIDTH] = {"width", 12, 8, NULL, NULL},
+    [PHEMA_HALF_LIFE] = {"half_life", 12, 8, "half-life", "5"},
+    [PHEMA_BETA] = {"beta", 12, 10, "beta", "0.9"},
+    [PHEMA_DECAY] = {"decay", 12, 10, "decay", "0.9"},
+    [PHEMA_EMA_HALF_LIFE] = {"ema_half_life", 13, 8, "ema-half-life", "5"},
 };
 
 struct convert_values {
     struct cli_synth_values file; /* as of synth --convert; begins with what all verbs have */
-    struct cli_reals lengths[ARRAY_LEN(units)]; /* as they were given */
+    struct cli_reals lengths[PHEMA_LENGTHS]; /* as they were given */
     double at;
 };
 
 static size_t count_units(const struct convert_values *args)
 {
-    return isnan(args->at) ? (size_t)TIME : ARRAY_LEN(units);
+    return isnan(args->at) ? (size_t)PHEMA_TIME : PHEMA_LENGTHS;
 }
 
 /* ---- From one unit to the others ---- */
 
-/* The exponential EMA that matches has the same standard deviation in time: 1/k = sigma_rel t, and
- * decay e^-k for each step (arXiv:2312.02696, section 3.1, where sigma_rel is that width). The beta
- * of a step is (1 - 1/step)^(gamma+1) (eq. 127). */
-static enum phema_status fill_length(double *out, double gamma, double at, struct phema_error *err)
-{
-    if (!(gamma > -0.5) || !isfinite(gamma))
-        return phema_fail(err, PHEMA_ERR_TARGET,
-                          "gamma %g is not above -0.5, where power functions cease to be "
-                          "square-integrable",
-                          gamma);
-    double sigma_rel = phema_sigma_rel_from_gamma(gamma), width = sigma_rel * at;
-    out[SIGMA_REL] = sigma_rel;
-    out[GAMMA] = gamma;
-    out[HALF_LIFE_REL] = phema_half_life_from_gamma(gamma, 1);
-    out[TIME] = at;
-    out[WIDTH] = width;
-    out[HALF_LIFE] = phema_half_life_from_gamma(gamma, at);
-    out[BETA] = at > 1 ? exp((gamma + 1) * log1p(-1 / at)) : 0;
-    out[DECAY] = exp(-1 / width);
-    out[EMA_HALF_LIFE] = M_LN2 * sigma_rel * at;
-    return PHEMA_OK;
-}
-
-static enum phema_status find_gamma(double *gamma, double at, enum unit unit, double value,
-                                    struct phema_error *err)
-{
-    switch (unit) {
-    case SIGMA_REL:
-        return phema_gamma_from_sigma_rel(gamma, value, err);
-    case HALF_LIFE:
-    case HALF_LIFE_REL:
-        return phema_gamma_from_half_life(gamma, value, unit == HALF_LIFE ? at : 1, err);
-    case DECAY:
-        return phema_gamma_from_sigma_rel(gamma, -1 / log(value) / at, err);
-    case EMA_HALF_LIFE:
-        return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / at, err);
-    default:
-        *gamma = unit == BETA ? log(value) / log1p(-1 / at) - 1 : value;
-        return PHEMA_OK;
-    }
-}
-
-static enum phema_status translate(double *out, double at, enum unit unit, double value,
+static enum phema_status translate(double *out, double at, enum phema_length unit, double value,
                                    struct phema_error *err)
 {
     const char *option = units[unit].option;
     enum phema_status status = PHEMA_OK;
-    if (unit > TIME && !(at > 0))
+    if (unit > PHEMA_TIME && !(at > 0))
         status = cli_fail_option(err, PHEMA_ERR_USAGE, option,
                                  "is %s; --at says at which step of the training",
-                                 unit == BETA    ? "that of one step"
-                                 : unit == DECAY ? "a factor of each step"
-                                                 : "a number of steps");
-    else if (unit == BETA && value > 0 && value < 1 && !(at > 1))
+                                 unit == PHEMA_BETA    ? "that of one step"
+                                 : unit == PHEMA_DECAY ? "a factor of each step"
+                                                       : "a number of steps");
+    else if (unit == PHEMA_BETA && value > 0 && value < 1 && !(at > 1))
         status = cli_fail_option(err, PHEMA_ERR_USAGE, "beta",
                                  "the first step takes the parameters as they are, whatever the "
                                  "width; --at must be above 1");
     if (status)
         return cli_suggest(err, status, "at", "100k");
-    if ((unit == BETA || unit == DECAY) && !(value > 0 && value < 1))
+    if ((unit == PHEMA_BETA || unit == PHEMA_DECAY) && !(value > 0 && value < 1))
         return cli_fail_option(err, PHEMA_ERR_USAGE, option, "%g is not between 0 and 1", value);
-    double gamma = PHEMA_UNKNOWN;
-    status = find_gamma(&gamma, at, unit, value, err);
-    if (!status)
-        status = fill_length(out, gamma, at, err);
+    status = phema_power_lengths(out, at, unit, value, err);
     if (!status || status == PHEMA_ERR_USAGE)
         return status;
-    if (unit != DECAY && unit != EMA_HALF_LIFE && unit != BETA)
+    if (unit != PHEMA_DECAY && unit != PHEMA_EMA_HALF_LIFE && unit != PHEMA_BETA)
         return cli_fail_in_option(err, status, option);
     struct phema_name_buffer shown; /* the message shows another value */
     (void)phema_fail_in(err, status, "--%s %s", option, phema_number_format(&shown, value));
@@ -145,17 +97,15 @@ static void write_json(struct phema_json_out *out, const double *length, size_t 
 }
 
 static enum phema_status write_length(struct phema_strbuf *text, struct phema_json_out *json,
-                                      const struct convert_values *args, enum unit unit,
+                                      const struct convert_values *args, enum phema_length unit,
                                       double value, struct phema_error *err)
 {
-    double length[ARRAY_LEN(units)];
+    double length[PHEMA_LENGTHS];
     enum phema_status status = translate(length, args->at, unit, value, err);
     if (status && !err->n_changes)
         return cli_suggest(err, status, units[unit].option, units[unit].example);
     if (status)
         return status;
-    if (unit < TIME)
-        length[unit] = value; /* not what the formulas make of it */
     if (args->file.common.style.is_json)
         write_json(json, length, count_units(args));
     else
@@ -166,12 +116,13 @@ static enum phema_status write_length(struct phema_strbuf *text, struct phema_js
 static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_json_out *json,
                                        const struct convert_values *args, struct phema_error *err)
 {
-    static const enum unit order[] = {SIGMA_REL, GAMMA, HALF_LIFE,    HALF_LIFE_REL,
-                                      BETA,      DECAY, EMA_HALF_LIFE};
+    static const enum phema_length order[] = {PHEMA_SIGMA_REL,     PHEMA_GAMMA, PHEMA_HALF_LIFE,
+                                              PHEMA_HALF_LIFE_REL, PHEMA_BETA,  PHEMA_DECAY,
+                                              PHEMA_EMA_HALF_LIFE};
     const struct cli_reals *lengths = args->lengths;
     size_t n = 0;
-    enum phema_status status =
-        cli_check_widths(lengths[SIGMA_REL].items, lengths[SIGMA_REL].n, "sigma-rel", err);
+    enum phema_status status = cli_check_widths(lengths[PHEMA_SIGMA_REL].items,
+                                                lengths[PHEMA_SIGMA_REL].n, "sigma-rel", err);
     for (size_t s = 0; s < ARRAY_LEN(order); s++)
         for (size_t i = 0; i < lengths[order[s]].n && !status; i++, n++)
             status = write_length(text, json, args, order[s], lengths[order[s]].items[i], err);
@@ -218,7 +169,7 @@ static enum phema_status convert_file(struct convert_values *args, struct phema_
         status = phema_fail(err, PHEMA_ERR_USAGE, "convert: OUT is missing");
         return cli_suggest(err, status, "OUT", "out.safetensors");
     }
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+    for (size_t i = 0; i < PHEMA_LENGTHS; i++)
         if (args->lengths[i].n) {
             status = cli_fail_option(err, PHEMA_ERR_USAGE, units[i].option,
                                      "lengths are translated alone, without a checkpoint");
@@ -250,24 +201,24 @@ static const struct cli_opt rows[] = {
     CLI_INCLUDE(cli_file_rows, FIELD(file.run)),
     {"verify", OUTPUT, CLI_FLAG, FIELD(file.run.synth.verifies),
      .help = "read CHECKPOINT again, and OUT back, before OUT\ngets its name"},
-    {"sigma-rel", TARGET, CLI_REALS, FIELD(lengths[SIGMA_REL]), "LIST",
+    {"sigma-rel", TARGET, CLI_REALS, FIELD(lengths[PHEMA_SIGMA_REL]), "LIST",
      .help = "relative widths: standard deviation in time over\ntraining time",
      .flags = CLI_NEEDED | CLI_EVERYDAY},
-    {"gamma", TARGET, CLI_REALS, FIELD(lengths[GAMMA]), "LIST",
+    {"gamma", TARGET, CLI_REALS, FIELD(lengths[PHEMA_GAMMA]), "LIST",
      .help = "exponents of power functions", .flags = CLI_NEEDED | CLI_EVERYDAY},
-    {"half-life", TARGET, CLI_REALS, FIELD(lengths[HALF_LIFE]), "LIST",
+    {"half-life", TARGET, CLI_REALS, FIELD(lengths[PHEMA_HALF_LIFE]), "LIST",
      .help = "steps in which half the weight lies (needs --at)",
      .flags = CLI_NEEDED | CLI_EVERYDAY},
-    {"half-life-rel", TARGET, CLI_REALS, FIELD(lengths[HALF_LIFE_REL]), "LIST",
+    {"half-life-rel", TARGET, CLI_REALS, FIELD(lengths[PHEMA_HALF_LIFE_REL]), "LIST",
      .help = "the same as shares of the training time", .flags = CLI_NEEDED | CLI_EVERYDAY},
-    {"beta", TARGET, CLI_REALS, FIELD(lengths[BETA]), "LIST",
+    {"beta", TARGET, CLI_REALS, FIELD(lengths[PHEMA_BETA]), "LIST",
      .help = "what a power-function EMA keeps of itself at that\nstep (needs --at)",
      .flags = CLI_NEEDED | CLI_EVERYDAY},
-    {"decay", TARGET, CLI_REALS, FIELD(lengths[DECAY]), "LIST",
+    {"decay", TARGET, CLI_REALS, FIELD(lengths[PHEMA_DECAY]), "LIST",
      .help =
          "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)",
      .flags = CLI_NEEDED | CLI_EVERYDAY},
-    {"ema-half-life", TARGET, CLI_REALS, FIELD(lengths[EMA_HALF_LIFE]), "LIST",
+    {"ema-half-life", TARGET, CLI_REALS, FIELD(lengths[PHEMA_EMA_HALF_LIFE]), "LIST",
      .help = "half-life of that exponential EMA (needs --at)", .flags = CLI_NEEDED | CLI_EVERYDAY},
     {"at", TARGET, CLI_REAL, FIELD(at), "TIME",
      .help = "the training time, in steps or whatever it counts", .flags = CLI_EVERYDAY},

@@ -41,32 +41,6 @@ static enum phema_status read_options(struct phema_series_options *out,
     return status;
 }
 
-/* A command that makes averages of the series, with the options that were given. */
-static void write_next(struct phema_strbuf *out, const struct inspect_values *values,
-                       const struct phema_series *series, bool finds_profile, bool asks_whether_raw)
-{
-    const struct phema_checkpoint_options *checkpoint = &values->plan.options.series.checkpoint;
-    const char *repeated = values->common.repeated_options;
-    bool is_raw = asks_whether_raw || phema_series_is_raw(series);
-    size_t n_merged = series->n < 4 ? series->n : 4;
-    if (asks_whether_raw)
-        phema_strbuf_puts(out, "are they raw? ");
-    if (is_raw)
-        phema_strbuf_printf(out, "posthoc-ema synth %s--profile sma:%zu --profile wsm-cosine:%zu ",
-                            asks_whether_raw ? "--input-profile raw " : "", n_merged, n_merged);
-    else
-        phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
-    phema_strbuf_printf(out, "%s%s%s", finds_profile ? "--input-profile auto " : "", repeated,
-                        *repeated ? " " : "");
-    for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
-        phema_strbuf_puts(out, "--allow-global ");
-        phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
-        phema_strbuf_puts(out, " ");
-    }
-    phema_strbuf_put_operand(out, series->root);
-    phema_strbuf_puts(out, is_raw ? " merged/" : " sweep/");
-}
-
 static enum phema_status print_series(struct phema_json_out *out,
                                       const struct inspect_values *values,
                                       struct phema_series *series,
@@ -89,7 +63,8 @@ static enum phema_status print_series(struct phema_json_out *out,
     bool finds_profile = n == 1 && unclaimed->fits;
     bool asks_whether_raw = series->may_be_raw && !n;
     if ((found.errors.is_known || finds_profile || asks_whether_raw) && !series->damage)
-        write_next(&next, values, series, finds_profile, asks_whether_raw);
+        cli_write_next(&next, &values->common, series, &values->plan.options.series.checkpoint,
+                       finds_profile, asks_whether_raw);
     if (style->is_json)
         inspect_write_series_json(out, style, &found, values->paths.n > 1);
     else
@@ -132,32 +107,18 @@ static enum phema_status print_checkpoint(struct phema_json_out *out,
     enum phema_status status = read_options(&options, values, path, err);
     if (status)
         return status;
-    options.is_alone = true;
-    options.opened = checkpoint;
-    struct phema_series *series = NULL;
-    struct phema_error refusal = {0};
-    status = phema_series_open_auto(&series, &options, &refusal);
-    if (status == PHEMA_ERR_RESOURCE) {
-        *err = refusal;
-        return status;
-    }
     struct inspect_summary summary;
-    status = inspect_summarise(&summary, phema_checkpoint_tensors(checkpoint),
-                               phema_checkpoint_n_tensors(checkpoint), series, err);
-    if (!status) {
-        bool has_path = strncmp(refusal.message, path, strlen(path)) == 0 &&
-                        strncmp(refusal.message + strlen(path), ": ", 2) == 0;
-        summary.refusal = refusal.message + (has_path ? strlen(path) + 2 : 0);
-        for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
-            render_warn(style, "%s: %s", path, phema_checkpoint_warning(checkpoint, i));
-        if (style->is_json)
-            inspect_write_checkpoint_json(out, style, checkpoint, &summary, values->paths.n > 1);
-        else
-            inspect_write_checkpoint(out->text, checkpoint, &summary);
-        inspect_summary_clear(&summary);
-    }
-    phema_series_close(series);
-    return status;
+    status = inspect_summarise_checkpoint(&summary, checkpoint, &options, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
+        render_warn(style, "%s: %s", path, phema_checkpoint_warning(checkpoint, i));
+    if (style->is_json)
+        inspect_write_checkpoint_json(out, style, checkpoint, &summary, values->paths.n > 1);
+    else
+        inspect_write_checkpoint(out->text, checkpoint, &summary);
+    inspect_summary_clear(&summary);
+    return PHEMA_OK;
 }
 
 static enum phema_status print_tensor(const struct phema_checkpoint *checkpoint, const char *wanted,
@@ -194,13 +155,12 @@ static enum phema_status inspect_checkpoint(struct phema_json_out *out,
 static enum phema_status fail_list(const char *path, struct phema_error *err)
 {
     struct phema_strbuf list = {0};
-    enum phema_status status = phema_fail(
-        err, PHEMA_ERR_FILE, "%s: is a list of paths; write @ before its name to open these", path);
+    (void)phema_fail(err, PHEMA_ERR_FILE,
+                     "%s: is a list of paths; write @ before its name to open these", path);
     phema_strbuf_printf(&list, "@%s", path);
-    if (!list.is_failed)
-        (void)cli_suggest(err, status, "FILE|DIR", list.data);
+    (void)cli_suggest(err, PHEMA_ERR_FILE, "FILE|DIR", list.is_failed ? NULL : list.data);
     phema_strbuf_clear(&list);
-    return status;
+    return PHEMA_ERR_FILE;
 }
 
 /* damage: receives the first failure of a file beside others that are shown */

@@ -27,14 +27,12 @@ enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, DESIGN };
 
 static bool is_known_to(enum kind kind, const struct cli_opt *option)
 {
-    if (strcmp(option->name, "label") == 0)
+    if (strcmp(option->name, "label") == 0 || strcmp(option->name, "maximize") == 0)
         return kind == SWEEP;
     if (cli_is_operand(option) || option->group == OUTPUT || option->group == MESSAGES)
         return true;
     if (strcmp(option->name, "max-ram") == 0)
         return kind == MEMORY;
-    if (strcmp(option->name, "maximize") == 0)
-        return kind == SWEEP;
     if (strcmp(option->name, "profile") == 0 || strcmp(option->name, "weights") == 0)
         return kind == PROFILES || kind == WEIGHTS;
     return kind == PROFILES || kind == WEIGHTS || kind == ERROR;
@@ -45,19 +43,16 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
 {
     size_t kind = cli_find_choice(KINDS, args->kind);
     if (kind == SIZE_MAX) {
-        enum phema_status status =
-            phema_fail(err, PHEMA_ERR_USAGE,
-                       "plot: unknown picture '%s'; expected profiles, weights, error, memory, "
-                       "sweep or design, then the snapshots or the file",
-                       args->kind);
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         "plot: unknown picture '%s'; expected profiles, weights, error, memory, "
+                         "sweep or design, then the snapshots or the file",
+                         args->kind);
         remedy_suggest_order(err, &args->common.line);
-        if (err->n_changes)
-            return status;
-        if (phema_path_exists(args->kind))
+        if (!err->n_changes && phema_path_exists(args->kind))
             cli_suggest_operand_before(err, &args->common.line, args->kind, "error");
-        else
+        else if (!err->n_changes)
             cli_suggest_choice(err, "KIND", KINDS, args->kind);
-        return status;
+        return PHEMA_ERR_USAGE;
     }
     *out = (enum kind)kind;
     const struct cli_line *line = &args->common.line;
@@ -73,9 +68,11 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
 
 /* ---- Pictures ---- */
 
-static enum phema_status make_plan(struct phema_plan **out, struct plot_values *args,
-                                   enum kind kind, struct phema_error *err)
+static enum phema_status draw_plan(struct phema_picture **out, struct phema_plan **made,
+                                   struct plot_values *args, enum kind kind,
+                                   const struct picture_files *files, struct phema_error *err)
 {
+    const struct render_style *style = &args->common.style;
     struct cli_plan_values values = args->plan;
     struct phema_plan_options options;
     enum phema_status status =
@@ -85,25 +82,18 @@ static enum phema_status make_plan(struct phema_plan **out, struct plot_values *
     if (status)
         return status;
     options.series.needs_no_tensors = true;
-    return watch_make_plan(out, &args->common.style, &options, err);
-}
-
-static enum phema_status draw_plan(struct phema_picture **out, struct phema_plan **made,
-                                   struct plot_values *args, enum kind kind,
-                                   const struct picture_files *files, struct phema_error *err)
-{
-    enum phema_status status = make_plan(made, args, kind, err);
+    status = watch_make_plan(made, style, &options, err);
     const struct phema_plan *plan = *made;
     if (!status)
         status = picture_files_claim(files, plan->series->claims, err);
     if (status)
         return status;
-    report_series(&args->common.style, plan->series, &plan->checks);
-    if (kind == ERROR)
-        report_doubts(&args->common.style, plan->series, &plan->checks);
-    if (kind == ERROR)
+    report_series(style, plan->series, &plan->checks);
+    if (kind == ERROR) {
+        report_doubts(style, plan->series, &plan->checks);
         return plot_errors(out, plan, &args->plan.options, err);
-    report_plan(&args->common.style, plan, PHEMA_F64, true, true);
+    }
+    report_plan(style, plan, PHEMA_F64, true, true);
     return plot_targets(out, plan, kind == PROFILES, err);
 }
 
@@ -121,9 +111,10 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
         return status;
     if (kind == DESIGN)
         return plot_design(out, path, err);
-    return kind == MEMORY ? plot_memory(out, path, args->max_ram, err)
-                          : plot_scores(out, &facts, path, args->label, args->maximizes,
-                                        args->common.style.is_quiet, err);
+    if (kind == MEMORY)
+        return plot_memory(out, path, args->max_ram, err);
+    return plot_scores(out, &facts, path, args->label, args->maximizes, args->common.style.is_quiet,
+                       err);
 }
 
 /* ---- Files ---- */
@@ -154,10 +145,8 @@ static enum phema_status check_files(struct picture_files *files, const struct p
         if (phema_writer_check_parent(path, err))
             return cli_suggest(err, PHEMA_ERR_OUTPUT, path == args->output ? "output" : "csv",
                                strrchr(path, '/') + 1);
-        enum phema_status status =
-            args->is_forced ? PHEMA_OK : phema_writer_check_absent(path, err);
-        if (status)
-            return status;
+        if (!args->is_forced && phema_writer_check_absent(path, err))
+            return PHEMA_ERR_OUTPUT;
     }
     return PHEMA_OK;
 }
@@ -189,19 +178,17 @@ static enum phema_status print_files(const struct picture_files *files,
 static enum phema_status run(void *values, struct phema_error *err)
 {
     struct plot_values *args = values;
-    enum kind kind = PROFILES;
-    enum phema_status status = find_kind(&kind, args, err);
-    if (status)
-        return status;
     struct picture_files files = {0};
-    status = check_files(&files, args, err);
-    if (status)
-        return status;
     struct phema_picture *picture = NULL;
     struct phema_plan *plan = NULL;
-    bool is_of_file = kind == MEMORY || kind == SWEEP || kind == DESIGN;
-    status = is_of_file ? draw_record(&picture, args, kind, &files, err)
-                        : draw_plan(&picture, &plan, args, kind, &files, err);
+    enum kind kind = PROFILES;
+    enum phema_status status = find_kind(&kind, args, err);
+    if (!status)
+        status = check_files(&files, args, err);
+    if (!status && (kind == MEMORY || kind == SWEEP || kind == DESIGN))
+        status = draw_record(&picture, args, kind, &files, err);
+    else if (!status)
+        status = draw_plan(&picture, &plan, args, kind, &files, err);
     if (!status)
         status = phema_picture_set_title(picture, args->title, err);
     if (!status)

@@ -309,19 +309,45 @@ static enum phema_status fill(struct inspect_summary *out, struct inspect_summar
                                 summary->tensors[i].kind == PHEMA_KIND_BUFFER;
     if (!make_dtypes(summary) || !make_components(summary) || !make_rules(summary) ||
         !make_ties(summary)) {
-        phema_arena_clear(&summary->arena);
+        inspect_summary_clear(summary);
         return phema_fail_memory(err);
     }
     *out = *summary;
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE inspect_summarise(struct inspect_summary *out, const struct phema_tensor *tensors,
-                                 size_t n, const struct phema_series *series,
-                                 struct phema_error *err)
+/* The message without the path that it begins with. */
+static const char *copy_refusal(struct phema_arena *arena, const struct phema_error *refusal,
+                                const char *path)
 {
-    struct inspect_summary summary = {.tensors = tensors, .n_tensors = n, .series = series};
-    return fill(out, &summary, err);
+    size_t size = strlen(path);
+    bool has_path =
+        !strncmp(refusal->message, path, size) && !strncmp(refusal->message + size, ": ", 2);
+    return phema_arena_printf(arena, "%s", refusal->message + (has_path ? size + 2 : 0));
+}
+
+PHEMA_FALLIBLE inspect_summarise_checkpoint(struct inspect_summary *out,
+                                            struct phema_checkpoint *checkpoint,
+                                            const struct phema_series_options *options,
+                                            struct phema_error *err)
+{
+    struct inspect_summary summary = {.tensors = phema_checkpoint_tensors(checkpoint),
+                                      .n_tensors = phema_checkpoint_n_tensors(checkpoint)};
+    struct phema_series_options alone = *options;
+    struct phema_error refusal = {0};
+    alone.is_alone = true;
+    alone.opened = checkpoint;
+    enum phema_status status = phema_series_open_auto(&summary.own_series, &alone, &refusal);
+    if (status == PHEMA_ERR_RESOURCE) {
+        *err = refusal;
+        return status;
+    }
+    summary.series = summary.own_series;
+    summary.refusal = copy_refusal(&summary.arena, &refusal, phema_checkpoint_path(checkpoint));
+    if (summary.refusal)
+        return fill(out, &summary, err);
+    inspect_summary_clear(&summary);
+    return phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE inspect_summarise_series(struct inspect_summary *out,
@@ -341,4 +367,5 @@ PHEMA_FALLIBLE inspect_summarise_series(struct inspect_summary *out,
 void inspect_summary_clear(struct inspect_summary *summary)
 {
     phema_arena_clear(&summary->arena);
+    phema_series_close(summary->own_series);
 }

@@ -85,3 +85,52 @@ enum phema_status phema_gamma_from_half_life(double *gamma, double half_life, do
     *gamma = found;
     return PHEMA_OK;
 }
+
+static enum phema_status find_gamma(double *gamma, double t, enum phema_length unit, double value,
+                                    struct phema_error *err)
+{
+    switch (unit) {
+    case PHEMA_SIGMA_REL:
+        return phema_gamma_from_sigma_rel(gamma, value, err);
+    case PHEMA_HALF_LIFE:
+    case PHEMA_HALF_LIFE_REL:
+        return phema_gamma_from_half_life(gamma, value, unit == PHEMA_HALF_LIFE ? t : 1, err);
+    case PHEMA_DECAY:
+        return phema_gamma_from_sigma_rel(gamma, -1 / log(value) / t, err);
+    case PHEMA_EMA_HALF_LIFE:
+        return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / t, err);
+    default:
+        *gamma = unit == PHEMA_BETA ? log(value) / log1p(-1 / t) - 1 : value;
+        return PHEMA_OK;
+    }
+}
+
+/* The exponential EMA that matches has the same standard deviation in time: 1/k = sigma_rel t, and
+ * decay e^-k for each step (arXiv:2312.02696, section 3.1, where sigma_rel is that width). The beta
+ * of a step is (1 - 1/step)^(gamma+1) (eq. 127). */
+enum phema_status phema_power_lengths(double out[PHEMA_LENGTHS], double t, enum phema_length unit,
+                                      double value, struct phema_error *err)
+{
+    double gamma = PHEMA_UNKNOWN;
+    enum phema_status status = find_gamma(&gamma, t, unit, value, err);
+    if (status)
+        return status;
+    if (!(gamma > -0.5) || !isfinite(gamma))
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "gamma %g is not above -0.5, where power functions cease to be "
+                          "square-integrable",
+                          gamma);
+    double sigma_rel = phema_sigma_rel_from_gamma(gamma);
+    out[PHEMA_SIGMA_REL] = sigma_rel;
+    out[PHEMA_GAMMA] = gamma;
+    out[PHEMA_HALF_LIFE_REL] = phema_half_life_from_gamma(gamma, 1);
+    out[PHEMA_TIME] = t;
+    out[PHEMA_WIDTH] = sigma_rel * t;
+    out[PHEMA_HALF_LIFE] = phema_half_life_from_gamma(gamma, t);
+    out[PHEMA_BETA] = t > 1 ? exp((gamma + 1) * log1p(-1 / t)) : 0;
+    out[PHEMA_DECAY] = exp(-1 / out[PHEMA_WIDTH]);
+    out[PHEMA_EMA_HALF_LIFE] = M_LN2 * sigma_rel * t;
+    if (unit < PHEMA_TIME)
+        out[unit] = value; /* not what the formulas make of it */
+    return PHEMA_OK;
+}

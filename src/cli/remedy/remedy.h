@@ -3,6 +3,7 @@
 #define CLI_REMEDY_REMEDY_H
 
 #include "options.h"
+#include "phema/series.h"
 
 /* As phema_fail and phema_fail_in; the message begins with "--OPTION: ", which it is about. */
 enum phema_status cli_fail_option(struct phema_error *err, enum phema_status status,
@@ -60,6 +61,12 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_line *line);
  * PHEMA_ERR_USAGE  something else was meant, which the remedy says
  * PHEMA_ERR_FILE   one is not there */
 PHEMA_FALLIBLE cli_check_snapshots(const struct cli_line *line, struct phema_error *err);
+
+/* A command that makes averages of the series, with the options that were given. */
+void cli_write_next(struct phema_strbuf *out, const struct cli_common *common,
+                    const struct phema_series *series,
+                    const struct phema_checkpoint_options *checkpoint, bool finds_profile,
+                    bool asks_whether_raw);
 
 /* Makes a remedy of options and operands (error.h) a whole command: the command line with these
  * changes. One that names an option which the verb lacks is removed. Without a remedy: a file with

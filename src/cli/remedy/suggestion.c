@@ -146,3 +146,30 @@ void cli_suggest_word(struct phema_error *err, const struct cli_line *line, int 
     phema_strbuf_clear(&quoted);
     free(word);
 }
+
+/* ---- What comes next ---- */
+
+void cli_write_next(struct phema_strbuf *out, const struct cli_common *common,
+                    const struct phema_series *series,
+                    const struct phema_checkpoint_options *checkpoint, bool finds_profile,
+                    bool asks_whether_raw)
+{
+    bool is_raw = asks_whether_raw || phema_series_is_raw(series);
+    size_t n_merged = series->n < 4 ? series->n : 4;
+    if (asks_whether_raw)
+        phema_strbuf_puts(out, "are they raw? ");
+    if (is_raw)
+        phema_strbuf_printf(out, "posthoc-ema synth %s--profile sma:%zu --profile wsm-cosine:%zu ",
+                            asks_whether_raw ? "--input-profile raw " : "", n_merged, n_merged);
+    else
+        phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
+    phema_strbuf_printf(out, "%s%s%s", finds_profile ? "--input-profile auto " : "",
+                        common->repeated_options, *common->repeated_options ? " " : "");
+    for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
+        phema_strbuf_puts(out, "--allow-global ");
+        phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
+        phema_strbuf_puts(out, " ");
+    }
+    phema_strbuf_put_operand(out, series->root);
+    phema_strbuf_puts(out, is_raw ? " merged/" : " sweep/");
+}
