@@ -163,8 +163,9 @@ PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err
  * low. PHEMA_ERR_RESOURCE when the hard limit is too low as well. */
 PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_error *err);
 
-/* PHEMA_ERR_OUTPUT when path exists. For refusing before any work is done. */
-PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err);
+/* For refusing before any work is done.
+ * PHEMA_ERR_OUTPUT  path exists, and is not a file or a link to one that may be replaced */
+PHEMA_FALLIBLE phema_writer_check_place(const char *path, bool replaces, struct phema_error *err);
 
 /* PHEMA_ERR_OUTPUT when the directory that path would be in does not exist, or is a file. */
 PHEMA_FALLIBLE phema_writer_check_parent(const char *path, struct phema_error *err);

@@ -81,8 +81,8 @@ static enum phema_status run(void *given, struct phema_error *err)
     struct design_answer answer = {.asked = &asked};
     struct render_listener listener;
     enum phema_status status = PHEMA_OK;
-    if (wishes->output && !values->is_forced)
-        status = phema_writer_check_absent(wishes->output, err);
+    if (wishes->output)
+        status = phema_writer_check_place(wishes->output, values->is_forced, err);
     if (!status)
         status = read_wishes(values, err);
     if (status)

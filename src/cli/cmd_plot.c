@@ -145,7 +145,7 @@ static enum phema_status check_files(struct picture_files *files, const struct p
         if (phema_writer_check_parent(path, err))
             return cli_suggest(err, PHEMA_ERR_OUTPUT, path == args->output ? "output" : "csv",
                                strrchr(path, '/') + 1);
-        if (!args->is_forced && phema_writer_check_absent(path, err))
+        if (phema_writer_check_place(path, args->is_forced, err))
             return PHEMA_ERR_OUTPUT;
     }
     return PHEMA_OK;

@@ -174,7 +174,7 @@ static enum phema_status check_output(struct page *page, struct phema_error *err
         return cli_fail_option(err, PHEMA_ERR_USAGE, "maximize", "is about --scores");
     if (phema_writer_check_parent(values->output, err))
         return cli_suggest(err, PHEMA_ERR_OUTPUT, "output", "report.html");
-    return values->is_forced ? PHEMA_OK : phema_writer_check_absent(values->output, err);
+    return phema_writer_check_place(values->output, values->is_forced, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)

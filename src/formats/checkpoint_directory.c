@@ -336,6 +336,16 @@ static bool is_one_checkpoint(const struct directory_scan *scan, const char *pat
            phema_directory_has_model(path, false);
 }
 
+bool phema_directory_holds_checkpoint(const char *path)
+{
+    struct phema_error ignored = {0};
+    struct directory_scan scan = {0};
+    bool is_found = directory_scan(&scan, path, &ignored) == PHEMA_OK &&
+                    (!scan.names.n || is_one_checkpoint(&scan, path));
+    directory_scan_clear(&scan);
+    return is_found;
+}
+
 /* Whether a directory has checkpoints beside an index and its files, such as another index. */
 static bool has_beside_index(struct directory_scan *scan, const char *path)
 {

@@ -8,7 +8,7 @@ PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const 
                                          bool replaces, bool is_detailed, struct phema_error *err)
 {
     *out = (struct phema_memory_report){.path = path, .replaces = replaces};
-    enum phema_status status = path && !replaces ? phema_writer_check_absent(path, err) : PHEMA_OK;
+    enum phema_status status = path ? phema_writer_check_place(path, replaces, err) : PHEMA_OK;
     return status ? status : phema_memory_profile_open(&out->profile, path || is_detailed, err);
 }
 
@@ -79,8 +79,9 @@ static bool may_write(const struct phema_memory_report *report)
     if (report->is_free)
         return true;
     phema_strbuf_printf(&partial, "%s.partial", report->path);
-    bool is_absent = !partial.is_failed && !phema_writer_check_absent(report->path, &ignored) &&
-                     !phema_writer_check_absent(partial.data, &ignored);
+    bool is_absent = !partial.is_failed &&
+                     !phema_writer_check_place(report->path, false, &ignored) &&
+                     !phema_writer_check_place(partial.data, false, &ignored);
     phema_strbuf_clear(&partial);
     return is_absent;
 }

@@ -249,7 +249,7 @@ PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *optio
     if (status || strchr(options->out, '{'))
         return status;
     status = check_parent(options->out, err);
-    return status || !is_new ? status : phema_writer_check_absent(options->out, err);
+    return status ? status : phema_writer_check_place(options->out, !is_new, err);
 }
 
 /* What OUT and the options ask for together. is_file: OUT names a file */

@@ -134,6 +134,17 @@ static bool has_folders(const struct phema_outputs *outputs, const struct phema_
     return has_any;
 }
 
+/* A directory whose files are all replaced. */
+static enum phema_status check_replaced(const char *path, struct phema_error *err)
+{
+    if (!phema_path_is_directory(path) || phema_directory_holds_checkpoint(path))
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: holds files, but no checkpoint that an output may replace; choose "
+                      "another name",
+                      path);
+}
+
 PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outputs *outputs,
                           size_t output, const struct sink_options *options,
                           struct phema_error *err)
@@ -142,13 +153,17 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
     enum phema_status status = check_names(plan, outputs, item, err);
     if (status)
         return status;
-    if (phema_output_traits(outputs)->is_directory)
-        return phema_writer_directory_check(item->path, options->replaces,
-                                            has_folders(outputs, item), err);
-    if (options->replaces)
-        return PHEMA_OK;
-    status = phema_writer_check_absent(item->path, err);
-    if (status || !item->sidecar)
+    if (phema_output_traits(outputs)->is_directory) {
+        bool is_nested = has_folders(outputs, item);
+        status = phema_writer_directory_check(item->path, true, is_nested, err);
+        if (!status && !is_nested)
+            status = check_replaced(item->path, err);
+        return status || options->replaces
+                   ? status
+                   : phema_writer_directory_check(item->path, false, is_nested, err);
+    }
+    status = phema_writer_check_place(item->path, options->replaces, err);
+    if (status || options->replaces || !item->sidecar)
         return status;
     return phema_writer_check_sidecar_absent(item->path, err);
 }

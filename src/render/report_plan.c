@@ -211,16 +211,23 @@ static void report_metric(const struct phema_plan *plan, bool is_verbose)
         render_say("weights as given in the file");
 }
 
-/* The one whose rounding is about that of the newest snapshot, which is measured. */
+#define LEAST_ROUNDING 1e-7 /* that of float32 is less */
+
+/* The one whose rounding is about that of the newest snapshot, which is measured; NULL: all are
+ * float32 or wider, and what is measured is that of the averages' own updates. */
 static const char *name_stored_dtype(const struct phema_series *series, double rounding)
 {
+    const char *any = NULL;
     for (size_t i = 0; i < series->n_tensors; i++) {
         enum phema_dtype dtype = phema_tensor_stored_dtype(&series->tensors[i].tensor);
-        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE &&
-            fabs(log2(phema_dtype_rounding(dtype) / rounding)) < 1)
+        double own = phema_dtype_rounding(dtype);
+        if (series->tensors[i].rule != PHEMA_RULE_AVERAGE || !(own > LEAST_ROUNDING))
+            continue;
+        if (fabs(log2(own / rounding)) < 1)
             return phema_dtype_name(dtype);
+        any = "the dtype of the snapshots";
     }
-    return "the dtype of the snapshots";
+    return any;
 }
 
 static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_dtype,
@@ -231,11 +238,12 @@ static void report_dtype(const struct phema_plan *plan, enum phema_dtype output_
     double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
     const struct phema_target *worst = report_find_error(plan, 0, false);
     bool matters = worst && written > worst->solution.predicted.total;
-    if (!series->n_tensors || !(written > 1e-7) || !(matters || is_verbose))
+    const char *name =
+        has_dtype ? phema_dtype_name(output_dtype) : name_stored_dtype(series, stored);
+    if (!name || !(written > LEAST_ROUNDING) || !(matters || is_verbose))
         return;
-    render_say("  output in %s adds an error of %.1e%s",
-               has_dtype ? phema_dtype_name(output_dtype) : name_stored_dtype(series, stored),
-               written, matters ? "; synth --dtype f32 avoids it" : "");
+    render_say("  output in %s adds an error of %.1e%s", name, written,
+               matters ? "; synth --dtype f32 avoids it" : "");
 }
 
 static void report_targets(const struct render_style *style, const struct phema_plan *plan,

@@ -372,27 +372,6 @@ static char *find_listed(struct phema_arena *arena, const char *list, struct phe
     return beside && phema_path_exists(beside) ? beside : path;
 }
 
-static enum phema_status scan_list(struct candidate_list *candidates, const char *path,
-                                   struct phema_error *err)
-{
-    struct phema_file *file = NULL;
-    enum phema_status status = phema_file_open(&file, path, err);
-    if (status)
-        return phema_fail_in(err, status, "%s", path);
-    struct phema_span text = phema_file_span(file);
-    while (text.size && !status) {
-        struct phema_span line = phema_span_split(&text, '\n');
-        line.size -= line.size && line.data[line.size - 1] == '\r';
-        if (memchr(line.data, '\0', line.size))
-            status = phema_fail(err, PHEMA_ERR_FILE,
-                                "%s: holds a NUL byte; expected one path a line", path);
-        else if (line.size)
-            status = add_path(candidates, NULL, find_listed(candidates->arena, path, line), err);
-    }
-    phema_file_close(file);
-    return status;
-}
-
 /* ---- Several operands ---- */
 
 /* Whether a directory is a checkpoint, or has the name of one, whatever it holds. */
@@ -428,28 +407,65 @@ static bool is_manifest(const char *path)
     return has_snapshots;
 }
 
-static enum phema_status scan_operand(struct candidate_list *candidates, const char *operand,
-                                      struct phema_error *err)
+/* A snapshot, or a directory of some. */
+static enum phema_status scan_path(struct candidate_list *candidates, const char *path,
+                                   struct phema_error *err)
 {
     struct stat st;
-    if (operand[0] == '@')
-        return scan_list(candidates, operand + 1, err);
-    if (!*operand || stat(operand, &st))
-        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", operand,
-                          phema_path_reason(operand, *operand ? errno : ENOENT));
+    if (!*path || stat(path, &st))
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", path,
+                          phema_path_reason(path, *path ? errno : ENOENT));
     bool is_snapshot = !S_ISDIR(st.st_mode);
-    if (is_snapshot && is_manifest(operand))
+    if (is_snapshot && is_manifest(path))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: is a manifest, which names all snapshots; expected no others "
                           "beside it",
-                          operand);
+                          path);
     enum phema_status status = PHEMA_OK;
     if (!is_snapshot)
-        status = is_snapshot_folder(&is_snapshot, candidates->arena, operand, err);
+        status = is_snapshot_folder(&is_snapshot, candidates->arena, path, err);
     if (status)
         return status;
-    return is_snapshot ? add_path(candidates, NULL, operand, err)
-                       : scan_directory(candidates, operand, err);
+    return is_snapshot ? add_path(candidates, NULL, path, err)
+                       : scan_directory(candidates, path, err);
+}
+
+static enum phema_status scan_listed(struct candidate_list *candidates, const char *list,
+                                     struct phema_span line, struct phema_error *err)
+{
+    const char *path = find_listed(candidates->arena, list, line);
+    if (!path)
+        return phema_fail_memory(err);
+    enum phema_status status = scan_path(candidates, path, err);
+    return status ? phema_fail_in(err, status, "%s", list) : PHEMA_OK;
+}
+
+static enum phema_status scan_list(struct candidate_list *candidates, const char *path,
+                                   struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    enum phema_status status = phema_file_open(&file, path, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", path);
+    struct phema_span text = phema_file_span(file);
+    while (text.size && !status) {
+        struct phema_span line = phema_span_split(&text, '\n');
+        line.size -= line.size && line.data[line.size - 1] == '\r';
+        if (memchr(line.data, '\0', line.size))
+            status = phema_fail(err, PHEMA_ERR_FILE,
+                                "%s: holds a NUL byte; expected one path a line", path);
+        else if (line.size)
+            status = scan_listed(candidates, path, line, err);
+    }
+    phema_file_close(file);
+    return status;
+}
+
+static enum phema_status scan_operand(struct candidate_list *candidates, const char *operand,
+                                      struct phema_error *err)
+{
+    return operand[0] == '@' ? scan_list(candidates, operand + 1, err)
+                             : scan_path(candidates, operand, err);
 }
 
 static int compare_places(const void *a, const void *b)

@@ -255,8 +255,9 @@ static bool is_called(const struct candidate *candidate, const char *name)
            (candidate->path && strcmp(candidate->path, name) == 0);
 }
 
-static void leave_out_excluded(struct candidate_list *candidates,
-                               const struct phema_series_options *options)
+static enum phema_status leave_out_excluded(struct candidate_list *candidates,
+                                            const struct phema_series_options *options,
+                                            struct phema_error *err)
 {
     struct phema_name_buffer name, like;
     for (size_t e = 0; e < options->n_excluded_files; e++) {
@@ -269,18 +270,21 @@ static void leave_out_excluded(struct candidate_list *candidates,
             continue;
         }
         const char *label = candidates->n ? candidates->items[0].label : "";
-        candidates_note(candidates, "%s'%s' names no snapshot; names are like '%s'",
-                        phema_setting_equals(PHEMA_SET_EXCLUDE_FILE),
-                        phema_name_escape(&name, excluded, strlen(excluded)),
-                        phema_name_escape(&like, label, strlen(label)));
+        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_EXCLUDE_FILE,
+                                  "'%s' names no snapshot; names are like '%s'",
+                                  phema_name_escape(&name, excluded, strlen(excluded)),
+                                  phema_name_escape(&like, label, strlen(label)));
     }
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
     leave_out_damaged(candidates, options);
-    leave_out_excluded(candidates, options);
+    enum phema_status status = leave_out_excluded(candidates, options, err);
+    if (status)
+        return status;
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         /* outputs in formats without metadata have a provenance in a file of their own */
@@ -288,7 +292,7 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
             snapshot_metadata_is_described_output(candidate->path))
             candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     }
-    enum phema_status status = leave_out_states(candidates, err);
+    status = leave_out_states(candidates, err);
     if (status)
         return status;
     leave_out_unfinished(candidates);

@@ -65,7 +65,7 @@ PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces, boo
     enum phema_status status = directory_check_entries(&is_empty, descriptor, traits, path, err);
     bool is_full = status || !is_empty;
     if (is_full && !replaces)
-        status = writer_fail_exists(err, path);
+        status = writer_fail_exists(err, path, "it and all its files");
     else if (is_full && !status && faccessat(descriptor, ".", W_OK | X_OK, AT_EACCESS))
         status = writer_fail_errno(err, path, "cannot be emptied", errno);
     (void)close(descriptor);

@@ -35,21 +35,37 @@ PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_err
                       n_files, (unsigned long long)needed, (unsigned long long)limit);
 }
 
-enum phema_status writer_fail_exists(struct phema_error *err, const char *path)
+enum phema_status writer_fail_exists(struct phema_error *err, const char *path, const char *what)
 {
-    (void)phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces it", path,
-                     phema_setting_name(PHEMA_SET_FORCE));
+    (void)phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; %s replaces %s", path,
+                     phema_setting_name(PHEMA_SET_FORCE), what);
     return phema_suggest(err, PHEMA_ERR_OUTPUT, PHEMA_SET_FORCE, NULL);
 }
 
-PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err)
+/* /dev/stdout leads to a file of any kind, and stays itself. */
+static bool leads_to_descriptor(const char *path)
 {
-    struct stat st;
-    if (lstat(path, &st) == 0)
-        return writer_fail_exists(err, path);
-    if (errno != ENOENT)
-        return writer_fail_errno(err, path, "cannot be examined", errno);
-    return PHEMA_OK;
+    char target[sizeof("/proc/") - 1];
+    return readlink(path, target, sizeof(target)) == (ssize_t)sizeof(target) &&
+           !memcmp(target, "/proc/", sizeof(target));
+}
+
+PHEMA_FALLIBLE phema_writer_check_place(const char *path, bool replaces, struct phema_error *err)
+{
+    struct stat st, target;
+    if (lstat(path, &st))
+        return errno == ENOENT ? PHEMA_OK
+                               : writer_fail_errno(err, path, "cannot be examined", errno);
+    if (S_ISLNK(st.st_mode) && stat(path, &target) == 0)
+        st = target;
+    if (S_ISDIR(st.st_mode))
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: is a directory, which no file replaces; choose another name", path);
+    if ((!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) || leads_to_descriptor(path))
+        return phema_fail(
+            err, PHEMA_ERR_OUTPUT,
+            "%s: is a device or a pipe, which no output replaces; choose another name", path);
+    return replaces ? PHEMA_OK : writer_fail_exists(err, path, "it");
 }
 
 PHEMA_FALLIBLE phema_writer_check_writable(const char *path, struct phema_error *err)
@@ -147,7 +163,7 @@ static enum phema_status begin(struct phema_writer **out, const char *path,
                                const struct phema_writer_options *options, struct phema_error *err)
 {
     struct phema_writer *writer = NULL;
-    enum phema_status status = options->replaces ? PHEMA_OK : phema_writer_check_absent(path, err);
+    enum phema_status status = phema_writer_check_place(path, options->replaces, err);
     if (!status)
         status = writer_new(&writer, strdup(path), path_add(path, ".partial"), options, path, err);
     if (status)
@@ -421,7 +437,7 @@ PHEMA_FALLIBLE phema_writer_check_sidecar_absent(const char *path, struct phema_
     if (!sidecar_path)
         return phema_fail_memory(err);
     enum phema_status status =
-        is_left(path, sidecar_path) ? PHEMA_OK : phema_writer_check_absent(sidecar_path, err);
+        is_left(path, sidecar_path) ? PHEMA_OK : phema_writer_check_place(sidecar_path, false, err);
     free(sidecar_path);
     return status;
 }

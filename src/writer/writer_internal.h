@@ -40,7 +40,7 @@ struct phema_writer {
 /* ---- writer.c ---- */
 
 /* "PATH: exists already", with the setting that replaces it */
-enum phema_status writer_fail_exists(struct phema_error *err, const char *path);
+enum phema_status writer_fail_exists(struct phema_error *err, const char *path, const char *what);
 
 /* A writer without descriptors. Owns both paths.  shown: the path for messages */
 PHEMA_FALLIBLE writer_new(struct phema_writer **out, char *path, char *partial_path,
