@@ -48,17 +48,21 @@ beside() {
     local name=$1
     shift
     mkdir -p build/beside
+    rm -f "build/beside/$name.status"
     set -m # a group of processes of its own, to end it with all that it started
     (
         set +m
+        trap 'echo $? >"build/beside/$name.status"' EXIT
         "$@"
     ) >"build/beside/$name.log" 2>&1 </dev/null &
     set +m
     beside_pids[$name]=$!
 }
 await() {
-    local status=0
-    wait "${beside_pids[$1]}" || status=$?
+    local status=1 # of what was killed
+    # Where a process ends at this moment, bash's own wait may have no record of it.
+    wait "${beside_pids[$1]}" 2>/dev/null || true
+    [ ! -s "build/beside/$1.status" ] || status=$(cat "build/beside/$1.status")
     unset "beside_pids[$1]"
     cat "build/beside/$1.log"
     [ "$status" = 0 ] || exit "$status"
