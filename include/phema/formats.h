@@ -20,8 +20,14 @@ enum phema_tensor_kind {
     PHEMA_KIND_BUFFER,
     PHEMA_KIND_ATTRIBUTE, /* of a dict, module or object in a pickle, outside the state_dict */
     PHEMA_KIND_SCALE,     /* of the fp8 codes of another tensor (struct phema_scaling) */
-    PHEMA_KIND_ACTIVATION_SCALE /* input_scale and the like, beside such tensors */
+    PHEMA_KIND_ACTIVATION_SCALE, /* input_scale and the like, beside such tensors */
+    PHEMA_KIND_FROZEN            /* of the file that snapshots share */
 };
+
+/* Metadata of a snapshot whose frozen tensors are in a file beside it: the name of that file, and
+ * the digest, which the file has, too. */
+#define PHEMA_FROZEN_FILE   "posthoc_ema.frozen_file"
+#define PHEMA_FROZEN_DIGEST "posthoc_ema.frozen_digest"
 
 #define PHEMA_MAX_RANK 64 /* the limit of torch and numpy 2 */
 
@@ -138,6 +144,7 @@ struct phema_checkpoint_options {
  * Messages name the file, and the tensor where there is one.
  * PHEMA_ERR_FILE      unreadable, corrupt, refused; the message names formats that are known
  *                     but not read
+ * PHEMA_ERR_INPUTS    the file of its frozen tensors is unreadable, or of another training
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_checkpoint_open(struct phema_checkpoint **out, const char *path,
                                      const struct phema_checkpoint_options *options,
@@ -275,6 +282,9 @@ const struct phema_file *phema_checkpoint_file(const struct phema_checkpoint *ch
                                                size_t index);
 /* The path of the file for listings, relative to the checkpoint's directory. */
 const char *phema_checkpoint_file_label(const struct phema_checkpoint *checkpoint, size_t index);
+
+/* Whether a file is that of the frozen tensors, which other snapshots have, too. */
+bool phema_checkpoint_shares_file(const struct phema_checkpoint *checkpoint, size_t index);
 
 /* True when the listing is omitted because it equals that of options->alike: the same tensors in
  * the same order, with *shift added to all offsets, which may wrap. Metadata are those of this

@@ -284,13 +284,13 @@ bool phema_series_is_raw(const struct phema_series *series);
 /* Tensors that are read as fp8 codes times scales. */
 size_t phema_series_n_scaled(const struct phema_series *series);
 
-/* Size of the files of a snapshot [bytes]; 0 where none is open. */
+/* Size of the files of a snapshot, without one of frozen tensors [bytes]; 0 where none is open. */
 uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot);
 
 /* Sets the digest of each snapshot. Provenances identify a snapshot by it and by the size of its
  * files. It is the XXH3 of names, dtypes and shapes of its tensors and of some of their bytes: of
  * all where the series has at most 262144 elements, else of 64 windows of up to 1024 elements,
- * evenly over the model. Compressed snapshots have 16 windows, where frames begin, and no bytes
+ * evenly over the model, and of as many over frozen tensors. Compressed snapshots have 16 windows, where frames begin, and no bytes
  * without a seek table of small frames.
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_RESOURCE  no memory */

@@ -21,8 +21,10 @@ static enum phema_status index_names(struct phema_checkpoint *checkpoint, struct
         case NAME_ADDED:
             break;
         case NAME_EXISTS:
-            (void)phema_fail(err, PHEMA_ERR_FILE,
-                             "two tensors have this name, expected each name once");
+            (void)phema_fail(
+                err, PHEMA_ERR_FILE, "two tensors have this name%s, expected each name once",
+                tensor->kind == PHEMA_KIND_FROZEN ? ", here and in the file of frozen tensors"
+                                                  : "");
             return fail_in_tensor(err, PHEMA_ERR_FILE, tensor->name, tensor->name_size);
         case NAME_NO_MEMORY:
             return phema_fail_memory(err);
@@ -41,6 +43,8 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
         return status;
     checkpoint->format = format_probe(checkpoint_content(checkpoint, 0));
     status = checkpoint->format->open(checkpoint, options, err);
+    if (!status)
+        status = frozen_read(checkpoint, err);
     return status ? status : index_names(checkpoint, err);
 }
 

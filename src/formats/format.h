@@ -93,6 +93,7 @@ struct checkpoint_file {
     struct phema_file *file;
     char *label;
     bool is_metadata; /* the .metadata of a distributed checkpoint, or of a part of one */
+    bool is_shared;   /* phema_checkpoint_shares_file */
 };
 
 /* Of a single safetensors file: the place of the data, and the text of the header about them. */
@@ -198,6 +199,10 @@ enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status stat
 PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
                                 bool keeps_metadata, struct phema_span *sharding_info,
                                 struct phema_error *err);
+
+/* Adds the tensors of the file that the metadata name, if they do (frozen.c).
+ * PHEMA_ERR_INPUTS  it cannot be read, or is of another training */
+PHEMA_FALLIBLE frozen_read(struct phema_checkpoint *checkpoint, struct phema_error *err);
 
 #define SAFETENSORS_MAX_HEADER_BYTES 100000000u /* the limit of the Rust library */
 

@@ -268,6 +268,11 @@ const char *phema_checkpoint_root_key(const struct phema_checkpoint *checkpoint)
     return checkpoint->root_key;
 }
 
+bool phema_checkpoint_shares_file(const struct phema_checkpoint *checkpoint, size_t index)
+{
+    return checkpoint->files[index].is_shared;
+}
+
 bool phema_checkpoint_is_alike(const struct phema_checkpoint *checkpoint, uint64_t *shift)
 {
     *shift = checkpoint->shift;

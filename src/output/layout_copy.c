@@ -265,6 +265,13 @@ static enum phema_status open_template(struct phema_checkpoint **out, struct dra
     if (status)
         return status;
     outputs->templates[outputs->n_templates++] = *out;
+    for (size_t f = 0; f < phema_checkpoint_n_files(*out); f++)
+        if (phema_checkpoint_shares_file(*out, f))
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "%s: its frozen tensors are in '%s', so a copy would not be whole; "
+                              "end OUT in .safetensors without %s",
+                              path, phema_checkpoint_file_label(*out, f),
+                              phema_setting_name(PHEMA_SET_INTO));
     return check_format(*out, draft->options, err);
 }
 

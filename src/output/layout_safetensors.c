@@ -39,7 +39,10 @@ static size_t copy_metadata(struct phema_metadata *items, const struct draft *dr
     for (size_t i = 0; i < phema_checkpoint_n_metadata(draft->newest); i++) {
         const struct phema_metadata *item = &phema_checkpoint_metadata(draft->newest)[i];
         has_format = has_format || strcmp(item->key, key) == 0;
-        if (draft->options->is_conversion || (!is_own(item) && !is_hash(item)))
+        bool is_of_frozen = /* which are among the tensors of the output */
+            strcmp(item->key, PHEMA_FROZEN_FILE) == 0 ||
+            strcmp(item->key, PHEMA_FROZEN_DIGEST) == 0;
+        if (!is_of_frozen && (draft->options->is_conversion || (!is_own(item) && !is_hash(item))))
             items[n++] = *item;
     }
     const char *format = phema_checkpoint_format(draft->newest);

@@ -320,8 +320,8 @@ static void write_tensor_json(struct phema_json_out *out, const struct phema_che
     phema_json_out_u64(out, "nbytes", tensor->size_bytes);
     if (tensor->scaling)
         write_scaling_json(out, tensor->scaling);
-    static const char *const kinds[] = {NULL,        "param", "buffer",
-                                        "attribute", "scale", "activation scale"};
+    static const char *const kinds[] = {
+        NULL, "param", "buffer", "attribute", "scale", "activation scale", "frozen"};
     if (kinds[tensor->kind])
         phema_json_out_string(out, "kind", kinds[tensor->kind]);
     if (summary->series) {

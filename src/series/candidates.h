@@ -245,6 +245,9 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
                                                const struct phema_checkpoint *checkpoint,
                                                struct phema_error *err);
 
+/* True of the file of frozen tensors that snapshots name. */
+bool snapshot_metadata_is_frozen(const struct phema_checkpoint *checkpoint);
+
 /* True when "FILE.json" holds a provenance: the file is an output in a format without metadata. */
 bool snapshot_metadata_is_described_output(const char *path);
 

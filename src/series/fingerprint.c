@@ -45,14 +45,21 @@ static bool is_read(const struct phema_series *series, size_t i)
     return series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems;
 }
 
-/* Around n_windows elements, from the first of the model to the last. */
-static void add_some(struct windows *windows, const struct phema_series *series, uint64_t n_elems,
-                     uint64_t n_windows)
+static bool is_frozen(const struct phema_series *series, size_t i)
+{
+    return series->tensors[i].tensor.kind == PHEMA_KIND_FROZEN;
+}
+
+/* Around n_windows of n_elems elements, from the first to the last of the frozen tensors, or of the
+ * others, which may be much smaller. */
+static void add_some(struct windows *windows, const struct phema_series *series, bool of_frozen,
+                     uint64_t n_elems, uint64_t n_windows)
 {
     uint64_t before = 0; /* elements of earlier tensors */
     uint64_t w = 0;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        uint64_t n = is_read(series, i) ? series->tensors[i].tensor.n_elems : 0;
+    for (size_t i = 0; i < series->n_tensors && n_elems; i++) {
+        bool is_its = is_read(series, i) && is_frozen(series, i) == of_frozen;
+        uint64_t n = is_its ? series->tensors[i].tensor.n_elems : 0;
         uint64_t last = UINT64_MAX; /* two elements may share a window, which is added once */
         for (; w < n_windows; w++) {
             uint64_t rest = (n_elems - 1) % (n_windows - 1);
@@ -71,18 +78,18 @@ static void add_some(struct windows *windows, const struct phema_series *series,
 static void choose_windows(struct windows *windows, const struct phema_series *series,
                            uint64_t n_windows, struct phema_arena *memory)
 {
-    uint64_t n_elems = 0;
+    uint64_t n_elems[2] = {0}; /* of the frozen tensors second */
     for (size_t i = 0; i < series->n_tensors; i++)
         if (is_read(series, i))
-            n_elems += series->tensors[i].tensor.n_elems;
-    windows->is_all = n_elems <= ALL_ELEMS;
+            n_elems[is_frozen(series, i)] += series->tensors[i].tensor.n_elems;
+    windows->is_all = n_elems[0] + n_elems[1] <= ALL_ELEMS;
     size_t most = windows->is_all ? (size_t)(ALL_ELEMS / WINDOW_ELEMS) + series->n_tensors
-                                  : (size_t)n_windows;
+                                  : 2 * (size_t)n_windows;
     windows->items = phema_arena_array(memory, most, sizeof(*windows->items));
     if (!windows->items)
         return;
-    if (!windows->is_all)
-        add_some(windows, series, n_elems, n_windows);
+    for (unsigned of_frozen = 0; of_frozen < 2 && !windows->is_all; of_frozen++)
+        add_some(windows, series, of_frozen, n_elems[of_frozen], n_windows);
     for (size_t i = 0; windows->is_all && i < series->n_tensors; i++) {
         uint64_t n = is_read(series, i) ? series->tensors[i].tensor.n_elems : 0;
         for (uint64_t first = 0; first < n; first += WINDOW_ELEMS)
@@ -229,7 +236,8 @@ uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot)
     uint64_t bytes = 0;
     size_t n_files = snapshot->checkpoint ? phema_checkpoint_n_files(snapshot->checkpoint) : 0;
     for (size_t f = 0; f < n_files; f++)
-        bytes += phema_file_span(phema_checkpoint_file(snapshot->checkpoint, f)).size;
+        if (!phema_checkpoint_shares_file(snapshot->checkpoint, f))
+            bytes += phema_file_span(phema_checkpoint_file(snapshot->checkpoint, f)).size;
     return bytes;
 }
 

@@ -363,6 +363,26 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
     return PHEMA_OK;
 }
 
+/* Snapshots whose frozen tensors differ are of trainings that began from different models. */
+static enum phema_status check_frozen(struct series_builder *builder, struct phema_error *err)
+{
+    if (snapshot_metadata_is_frozen(builder->checkpoint) && !builder->options->is_conversion)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "holds the frozen tensors of snapshots, and is no snapshot itself");
+    const char *digest = phema_checkpoint_metadatum(builder->checkpoint, PHEMA_FROZEN_DIGEST);
+    if (!digest)
+        digest = "";
+    if (!builder->frozen)
+        builder->frozen = phema_arena_copy(&builder->scratch, digest, strlen(digest));
+    if (!builder->frozen)
+        return phema_fail_memory(err);
+    return strcmp(builder->frozen, digest) == 0
+               ? PHEMA_OK
+               : phema_fail(err, PHEMA_ERR_INPUTS,
+                            "its frozen tensors (" PHEMA_FROZEN_DIGEST ") are not those of the "
+                            "snapshots before it; name the snapshots of one training");
+}
+
 static enum phema_status add_file(struct series_builder *builder, struct candidate *candidate,
                                   struct phema_error *err)
 {
@@ -377,6 +397,9 @@ static enum phema_status add_file(struct series_builder *builder, struct candida
         candidates_leave_out(&builder->candidates, candidate, CANDIDATE_IS_OUTPUT);
         return PHEMA_OK;
     }
+    status = check_frozen(builder, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", candidate->path);
     if (!builder->scheme.subtree.key)
         status = choose_sets(builder, err);
     if (status)

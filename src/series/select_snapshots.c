@@ -9,6 +9,29 @@
 #include "phema/sort.h"
 #include "sets.h"
 
+/* A file that cannot be read may have the frozen tensors of all snapshots: then the first one says
+ * so. */
+static enum phema_status blame_frozen(struct candidate_list *candidates,
+                                      const struct phema_series_options *options,
+                                      struct phema_error *err)
+{
+    size_t i = 0;
+    while (i < candidates->n && (candidates->items[i].is_left_out || !candidates->items[i].path ||
+                                 isnan(candidates->items[i].named_time)))
+        i++;
+    struct phema_checkpoint *checkpoint = NULL;
+    struct phema_error failure = {0};
+    if (i == candidates->n ||
+        phema_checkpoint_open(&checkpoint, candidates->items[i].path, &options->checkpoint,
+                              &failure) != PHEMA_ERR_INPUTS) {
+        phema_checkpoint_close(checkpoint);
+        return PHEMA_ERR_FILE;
+    }
+    *err = failure;
+    candidates->damaged = NULL;
+    return PHEMA_ERR_INPUTS;
+}
+
 /* Opens files whose names lack a time or look like synth's outputs. Times are selected later. */
 static enum phema_status read_doubtful_file(struct candidate_list *candidates,
                                             const struct phema_series_options *options,
@@ -25,12 +48,16 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status =
         candidate_open(&checkpoint, candidates, candidate, &options->checkpoint, err);
+    if (status == PHEMA_ERR_FILE && is_unnamed)
+        return blame_frozen(candidates, options, err);
     if (status)
         return status;
     bool is_output = false;
     const char *unit = NULL;
     status =
         snapshot_metadata_read(candidate, &is_output, &unit, &candidates->specs, checkpoint, err);
+    bool is_frozen = snapshot_metadata_is_frozen(checkpoint); /* a note on the tensors names it */
+    candidate->is_left_out = is_frozen;
     phema_checkpoint_close(checkpoint);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
@@ -38,7 +65,7 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
         candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     else if (is_unnamed && !isnan(candidate->named_time))
         candidates->recognised.times = "metadata";
-    else if (is_unnamed)
+    else if (is_unnamed && !is_frozen)
         candidates_leave_out(candidates, candidate, "without a time in name or metadata");
     return PHEMA_OK;
 }

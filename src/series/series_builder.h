@@ -22,7 +22,9 @@ struct series_builder {
     struct phema_arena sets_memory;      /* holds them */
     bool is_owned;                       /* a snapshot closes the checkpoint */
     bool has_described;                  /* a note says who described a profile */
-    const char *counter;                 /* inside files: updates of their averages; NULL: none */
+    const char
+        *frozen; /* digest of the first file's frozen tensors, "": it has none; NULL: no file yet */
+    const char *counter; /* inside files: updates of their averages; NULL: none */
 };
 
 /* ---- tied_tensors.c: parameters of several names that their trainer averages under one ---- */

@@ -101,8 +101,8 @@ static void pack_tensor(struct phema_packer *packer, struct phema_series_tensor 
     struct phema_tensor *tensor = &entry->tensor;
     phema_pack_bytes(packer, &tensor->name, &tensor->name_size);
     tensor->dtype = pack_dtype(packer, tensor->dtype);
-    tensor->kind = (enum phema_tensor_kind)phema_pack_choice(packer, tensor->kind,
-                                                             PHEMA_KIND_ACTIVATION_SCALE + 1);
+    tensor->kind =
+        (enum phema_tensor_kind)phema_pack_choice(packer, tensor->kind, PHEMA_KIND_FROZEN + 1);
     pack_rank(packer, &tensor->rank);
     phema_pack_u64s(packer, &tensor->shape, tensor->rank);
     phema_pack_u64(packer, &tensor->n_elems);

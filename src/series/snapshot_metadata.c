@@ -169,6 +169,12 @@ PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_outp
     return PHEMA_OK;
 }
 
+bool snapshot_metadata_is_frozen(const struct phema_checkpoint *checkpoint)
+{
+    return phema_checkpoint_metadatum(checkpoint, PHEMA_FROZEN_DIGEST) &&
+           !phema_checkpoint_metadatum(checkpoint, PHEMA_FROZEN_FILE);
+}
+
 /* An element of a tensor in C order; NaN where it is absent (tensor may be NULL), or of another
  * dtype. */
 static double read_number_at(const struct phema_checkpoint *checkpoint,

@@ -188,6 +188,8 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
         entry->reason = "optimizer";
     else if (tensor->kind == PHEMA_KIND_ATTRIBUTE)
         entry->reason = "attribute";
+    else if (tensor->kind == PHEMA_KIND_FROZEN)
+        entry->reason = "frozen";
     else if (is_counter && tensor->rank == 0)
         entry->reason = "bookkeeping";
     else if (listed->kind == PHEMA_KIND_SCALE)

@@ -77,6 +77,29 @@ static enum phema_status note_without_average(struct series_builder *builder,
     return status;
 }
 
+static void note_frozen(struct series_builder *builder)
+{
+    const struct phema_checkpoint *checkpoint = builder->checkpoint;
+    const char *file = NULL;
+    size_t n = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
+        if (tensor->kind != PHEMA_KIND_FROZEN)
+            continue;
+        file = phema_checkpoint_file_label(checkpoint, tensor->file);
+        bytes += tensor->size_bytes;
+        n++;
+    }
+    struct phema_name_buffer size;
+    if (file && !builder->options->is_conversion)
+        candidates_note(&builder->candidates,
+                        "%zu frozen tensor%s, %s, in '%s' for all snapshots: averages have %s as "
+                        "%s",
+                        n, n == 1 ? "" : "s", phema_size_format(&size, bytes), file,
+                        n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
+}
+
 /* Tensors in attributes, and codes with their scales. */
 static void note_kinds(struct series_builder *builder)
 {
@@ -132,6 +155,7 @@ PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_err
     const struct phema_series_options *options = builder->options;
     const struct tensor_filter *filter = &builder->filter;
     note_kinds(builder);
+    note_frozen(builder);
     enum phema_status status = note_without_average(builder, err);
     if (!status)
         status = note_unused(builder, filter->includes, filter->n_includes, options->includes,

@@ -467,7 +467,8 @@ static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_
     struct phema_span front = {text.data, text.size - other->text.size};
     if (memcmp(text.data + front.size, other->text.data, other->text.size) != 0)
         return false;
-    if (!read_front(&header, front, other->has_metadata)) {
+    if (!read_front(&header, front, other->has_metadata) ||
+        phema_checkpoint_metadatum(checkpoint, PHEMA_FROZEN_FILE)) {
         phema_checkpoint_forget_listing(checkpoint);
         return false;
     }
