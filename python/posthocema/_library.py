@@ -231,17 +231,10 @@ class Profile(_Checked):
     _fields_ = _members((c_double, "gamma t"), (c_uint64, "update_every"))
 
 
-def _candidates() -> List[str]:
-    """Where the library may be: a chosen file, beside this file, or where the loader looks."""
-    chosen = os.environ.get("POSTHOC_EMA_LIBRARY")
-    if chosen:
-        return [chosen]
-    beside = Path(__file__).with_name(_NAME)
-    return [str(beside)] if beside.exists() else [_NAME]
-
-
 def _load() -> ctypes.CDLL:
-    path = _candidates()[0]
+    """A chosen file, that beside this file, or what the loader finds."""
+    beside = Path(__file__).with_name(_NAME)
+    path = os.environ.get("POSTHOC_EMA_LIBRARY") or (str(beside) if beside.exists() else _NAME)
     try:
         library = ctypes.CDLL(path)
     except OSError as error:

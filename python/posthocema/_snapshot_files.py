@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
 import math
 import os
@@ -23,6 +24,31 @@ _NAMES = {
 }  # fmt: skip
 _MOST_F16 = 65504.0
 _MOST_HEADER = 100_000_000  # bytes, as for safetensors
+
+
+def _bytes_of(tensor: torch.Tensor) -> Any:
+    """Of a contiguous tensor in memory, which has to stay."""
+    size = tensor.numel() * tensor.element_size()
+    return (ctypes.c_char * size).from_address(tensor.data_ptr()) if size else b""
+
+
+def digest(tensor: torch.Tensor) -> str:
+    """Of dtype, shape and bytes."""
+    held = tensor.detach().to("cpu").contiguous()
+    found = hashlib.sha256(f"{held.dtype} {list(held.shape)} ".encode())
+    found.update(_bytes_of(held))
+    return found.hexdigest()
+
+
+def sample(tensor: torch.Tensor) -> List[Any]:
+    """Some elements."""
+    flat = tensor.detach().reshape(-1)
+    return list(flat[:: flat.numel() // 64 + 1].tolist())
+
+
+def combine(digests: Mapping[str, str]) -> str:
+    """The digest of tensors by name."""
+    return "sha256:" + hashlib.sha256(json.dumps(sorted(digests.items())).encode()).hexdigest()
 
 
 def is_too_large(value: torch.Tensor, rounded: torch.Tensor) -> bool:
@@ -86,9 +112,7 @@ class Contents:
         write_header(file, self._header, self._metadata)
         for name, item in self._tensors:
             written = item.tensor if self._is_held else self._rounded(name, item).to("cpu").contiguous()
-            if written.numel():
-                size = written.numel() * written.element_size()
-                file.write((ctypes.c_char * size).from_address(written.data_ptr()))
+            file.write(_bytes_of(written))
 
 
 # ---- Runs ----
@@ -107,14 +131,14 @@ def _read_metadata(path: str) -> Any:
         return json.loads(file.read(size)).get("__metadata__") if size <= _MOST_HEADER else None
 
 
-def run_of(path: str) -> str:
-    """The id of the run that a snapshot names; empty where it names none."""
+def metadatum(path: str, key: str) -> str:
+    """Of a snapshot, as its "run"; empty where it has none."""
     try:
         found = _read_metadata(path)
     except (OSError, ValueError, AttributeError, RecursionError):
         return ""
-    run = found.get("posthoc_ema.run") if isinstance(found, dict) else None
-    return run if isinstance(run, str) else ""
+    value = found.get(f"posthoc_ema.{key}") if isinstance(found, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def find_snapshots(directory: str, prefix: str) -> Iterator[Tuple[int, str]]:
@@ -127,9 +151,7 @@ def find_snapshots(directory: str, prefix: str) -> Iterator[Tuple[int, str]]:
 
 def refuse_other(path: str, run: str) -> None:
     """Refuses a snapshot of another run than this."""
-    found = run_of(path)
+    found = metadatum(path, "run")
     if found != run:
         other = f"belongs to run {found}" if found else "names no run"
-        raise OutputError(
-            f"{path}: {other}, this recorder is run {run}; give another dir, load the state of that run, or replace=True"
-        )
+        raise OutputError(f"{path}: {other}, this recorder is run {run}; give another dir, load the state of that run, or replace=True")

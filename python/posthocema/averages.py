@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, SupportsFloat, SupportsIndex, Tuple,
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Sequence, Set, SupportsFloat, SupportsIndex, Tuple,
     TypeVar, Union, overload,
 )  # fmt: skip
 
@@ -24,8 +24,6 @@ from . import _library as c, _pretrained
 from .errors import Cancelled, TargetError, UsageError, error_of
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     import numpy
     import torch
 
@@ -418,19 +416,10 @@ class Series(_Handle):
         return _table(repr(self)[1:-1], ("", "file", self.unit, "profile"), rows)
 
     def plan(
-        self,
-        sigma_rel: Optional[Numbers] = None,
-        *,
-        profile: Optional[Texts] = None,
-        at: Optional[Numbers] = None,
-        rules: Optional[Texts] = None,
-        metric: Optional[Metric] = None,
-        max_error: Optional[float] = None,
-        max_ram_bytes: Optional[int] = None,
-        checks: Optional[ChecksRule] = None,
-        schedule: Optional[PathLike] = None,
-        logs: bool = True,
-    ) -> "Plan":
+        self, sigma_rel: Optional[Numbers] = None, *, profile: Optional[Texts] = None, at: Optional[Numbers] = None,
+        rules: Optional[Texts] = None, metric: Optional[Metric] = None, max_error: Optional[float] = None,
+        max_ram_bytes: Optional[int] = None, checks: Optional[ChecksRule] = None, schedule: Optional[PathLike] = None, logs: bool = True,
+    ) -> "Plan":  # fmt: skip
         """Solves for the weights of averages. Reads some 2000 elements of every snapshot.
 
         sigma_rel: widths of the averages, also as "0.05,0.1" or "0.05:0.25:0.05"; or profile: other shapes, such as
@@ -558,10 +547,7 @@ class Plan(_Handle):
     # ---- Files ----
 
     def run(
-        self,
-        out: PathLike,
-        *,
-        progress: Union[bool, Callable[[Progress], object], None] = None, into: Optional[PathLike] = None,
+        self, out: PathLike, *, progress: Union[bool, Callable[[Progress], object], None] = None, into: Optional[PathLike] = None,
         dtype: Optional[DType] = None, overflow: Optional[Overflow] = None, refuse_nan: bool = False,
         shard_bytes: Optional[int] = None, level: Optional[int] = None, replace: bool = False, sync: bool = True,
         verify: bool = False, io: Optional[Io] = None, drop_cache: bool = False, threads: Optional[int] = None,
@@ -741,15 +727,9 @@ class Plan(_Handle):
         load_average(model, self, target, strict)
 
     def save_pretrained(
-        self,
-        directory: PathLike,
-        target: Which = 0,
-        *,
-        like: PathLike,
-        dtype: Optional[DType] = None,
-        strict: bool = True,
+        self, directory: PathLike, target: Which = 0, *, like: PathLike, dtype: Optional[DType] = None, strict: bool = True,
         replace: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Writes a target as a folder that from_pretrained() of transformers and diffusers loads.
 
         like: a folder of the same model, as save_pretrained() writes it. Its files of safetensors get the average, in

@@ -316,9 +316,7 @@ class PostHocEMA(_Recording):
     @property
     def recorder(self) -> Recorder:
         if self._recorder is None:
-            raise UsageError(
-                "from_path() has no model to follow; to continue, call load_state_dict() of from_model() in this directory"
-            )
+            raise UsageError("from_path() has no model to follow; to continue, call load_state_dict() of from_model() in this directory")
         return self._recorder
 
     @property
@@ -468,11 +466,7 @@ class ContextsEMA(PostHocEMA):
             model.train(was_training)
 
     def state_dict(
-        self,
-        sigma_rel: Optional[float] = None,
-        step: Optional[int] = None,
-        calculation_dtype: torch.dtype = torch.float32,
-        **options: Any,
+        self, sigma_rel: Optional[float] = None, step: Optional[int] = None, calculation_dtype: torch.dtype = torch.float32, **options: Any
     ) -> Any:
         """With sigma_rel: a context with the tensors of an average, in the dtypes of the model, or float32 where there is none.
 

@@ -10,7 +10,7 @@ import errno
 import json
 import math
 import os
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Literal, Optional, Tuple
 
 from . import _library as c
 from ._files import write_files
@@ -18,8 +18,6 @@ from .averages import Numbers, PathLike, Series, gamma, make
 from .errors import FileError, OutputError, UsageError, error_of, of_system
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from .averages import DType
 
 _MOST_BYTES = 1 << 20  # designs take some KiB
@@ -95,13 +93,11 @@ def _read(path: PathLike) -> Design:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
         check(False, str(error))
-    is_known = isinstance(found, dict) and found.get("version") == 1 and _is_step(found.get("until"))
-    check(is_known, 'expected "version" 1 and "until"')
+    check(isinstance(found, dict) and found.get("version") == 1 and _is_step(found.get("until")), 'expected "version" 1 and "until"')
     check(found.get("dtype") in _DTYPES, 'expected "dtype", f32, f16 or bf16')
     times, averages = found.get("times"), found.get("averages")
     check(isinstance(times, list) and len(times) > 0 and all(map(_is_step, times)), 'expected "times"')
-    does_ascend = all(a < b for a, b in zip(times, [*times[1:], found["until"] + 1]))
-    check(does_ascend, 'expected times that ascend from 1 to "until"')
+    check(all(a < b for a, b in zip(times, [*times[1:], found["until"] + 1])), 'expected times that ascend from 1 to "until"')
     check(not found.get("raw"), "it has raw parameters beside averages, which are not recorded")
     check(isinstance(averages, list) and 1 <= len(averages) <= 4, 'expected 1 to 4 "averages"')
     for average in averages:

@@ -36,16 +36,9 @@ class LightningRecorder(Following, Callback):
     """
 
     def __init__(
-        self,
-        widths: Optional[Numbers] = None,
-        *,
-        dir: "Optional[str | os.PathLike[str]]" = None,
-        optimizer: int = 0,
-        module: Optional[str] = None,
-        state_key: Optional[str] = None,
-        evaluate: Optional[SupportsFloat] = None,
-        **options: Any,
-    ) -> None:
+        self, widths: Optional[Numbers] = None, *, dir: "Optional[str | os.PathLike[str]]" = None, optimizer: int = 0,
+        module: Optional[str] = None, state_key: Optional[str] = None, evaluate: Optional[SupportsFloat] = None, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
         self._prepare(widths, evaluate, module=module, **options)
         self._dir, self._optimizer, self._module, self._state_key = dir, optimizer, module, state_key
@@ -63,9 +56,7 @@ class LightningRecorder(Following, Callback):
             directory = self._dir or os.path.join(trainer.default_root_dir, name)
             self.recorder, self._followed = self._make(pl_module, dir=directory), pl_module
             if not self._loaded and trainer.global_step:
-                raise InputsError(
-                    f"the training continues at step {trainer.global_step}, but its checkpoint has no averages"
-                )
+                raise InputsError(f"the training continues at step {trainer.global_step}, but its checkpoint has no averages")
         if self._loaded:
             self.recorder.load_state_dict(self._loaded)
             self._loaded = {}

@@ -10,15 +10,13 @@ import os
 import shutil
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Tuple, Union
 
 from . import _library as c
 from .averages import Checks, Numbers, PathLike, Series, log
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from .averages import ChecksRule, DType
 
 
@@ -121,9 +119,7 @@ def search(
     if not 1 <= c.integer("batch", ctypes.c_size_t, batch) <= 64:
         raise UsageError(f"batch: expected 1 to 64, found {batch}")
     first, last = c.span("sigma_rel", sigma_rel)
-    asked = c.SearchOptions(
-        from_=first, to=last, n_coarse=coarse, tolerance=tolerance, noise=noise, maximizes=maximize
-    )  # fmt: skip
+    asked = c.SearchOptions(from_=first, to=last, n_coarse=coarse, tolerance=tolerance, noise=noise, maximizes=maximize)
     scores: List[Score] = []
     files = _Files()
     with series.plan(profile="newest", at=at, checks=checks or "error") as plan:
@@ -145,15 +141,10 @@ def search(
             with series.plan(widths, at=at, checks="off" if checks == "off" else "warn", logs=False) as plan:
                 if len(plan) != len(widths):
                     raise UsageError("at: expected one time")
-                paths: List[Optional[str]] = [None] * len(widths)
-                given: List[Any] = []
-                if state_dict:
-                    given = plan.state_dicts(dtype=dtype, kind=state_dict)
-                else:
-                    made = list(plan.run(names, dtype=dtype, **options).paths)
-                    files.note(made)
-                    paths = [*made]
-                    given = made
+                made = [] if state_dict else plan.run(names, dtype=dtype, **options).paths
+                given: List[Any] = plan.state_dicts(dtype=dtype, kind=state_dict) if state_dict else made
+                paths: List[Optional[str]] = [*made] or [None] * len(widths)
+                files.note(made)
                 for j, width in enumerate(widths):
                     restore(width, paths[j])
                     score = float(evaluate(given[j]))

@@ -14,7 +14,7 @@ import re
 import threading
 import uuid
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence,
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence,
     SupportsFloat, Tuple, Union,
 )  # fmt: skip
 
@@ -22,14 +22,12 @@ import torch
 
 from . import _library as c, _shards
 from ._files import naming, probe, remove_leftovers, write_files
-from ._snapshot_files import Contents, Item, find_snapshots, refuse_other
+from ._snapshot_files import Contents, Item, combine, digest, find_snapshots, metadatum, refuse_other, sample
 from .averages import Numbers, Plan, Texts, Which, gamma, log
 from .design import Design
-from .errors import Error, InputsError, UsageError
+from .errors import Error, InputsError, OutputError, UsageError
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from .averages import DType
 
 # Elements that are updated, and held as copies, at a time: few kernels on a device, the cache of a processor.
@@ -169,6 +167,10 @@ def _compare(found: Mapping[str, str], expected: Mapping[str, str]) -> str:
     return "; ".join(parts)
 
 
+def _is_frozen(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, torch.nn.Parameter) and not tensor.requires_grad
+
+
 class _Choice(NamedTuple):
     """Which tensors of a model are recorded."""
 
@@ -177,7 +179,7 @@ class _Choice(NamedTuple):
     trainable_only: bool
 
     def has(self, name: str, tensor: torch.Tensor) -> bool:
-        if self.trainable_only and isinstance(tensor, torch.nn.Parameter) and not tensor.requires_grad:
+        if self.trainable_only and _is_frozen(tensor):
             return False
         is_included = not self.includes or any(e.search(name) for e in self.includes)
         return is_included and not any(e.search(name) for e in self.excludes)
@@ -217,7 +219,7 @@ class _Options:
         every: Optional[int] = None, times: Optional[Numbers] = None, update_every: int = 1, unit: str = "steps",
         dtype: Optional[DType] = None, average_dtype: Union[DType, Literal["f64", "float64"]] = "f32",
         on_error: Literal["raise", "warn"] = "raise",
-        include: Optional[Texts] = None, exclude: Optional[Texts] = None, trainable_only: bool = False,
+        include: Optional[Texts] = None, exclude: Optional[Texts] = None, trainable_only: bool = False, frozen_once: bool = False,
     ) -> None:  # fmt: skip
         steps: Sequence[Any] = c.numbers("times", times)
         if design is not None:
@@ -234,6 +236,9 @@ class _Options:
             raise UsageError("times: expected these or every")
         if on_error not in ("raise", "warn"):
             raise UsageError(f"on_error: expected 'raise' or 'warn', found {on_error!r}")
+        if trainable_only and frozen_once:
+            raise UsageError("trainable_only: leaves out the parameters that frozen_once stores; expected one of them")
+        self.frozen_once = frozen_once
         self._choice = _Choice(_expressions("include", include), _expressions("exclude", exclude), trainable_only)
         self.widths = (0.05, 0.10) if widths is None else tuple(c.numbers("widths", widths))
         if not self.widths or len(set(self.widths)) != len(self.widths):
@@ -261,8 +266,9 @@ class Recorder(_Options):
     model: every floating-point or complex entry of its state_dict() is averaged, others are copied when a snapshot is
     written. module: the name of the submodule that is the model. include, exclude: regular expressions, or lists of
     them, that choose entries by parts of their names; trainable_only: leaves out parameters without requires_grad.
-    What is left out is neither averaged nor written. Complex entries are written as complex64. Names that share a
-    tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are looked through.
+    What is left out is neither averaged nor written. frozen_once: parameters without requires_grad have no averages, and are
+    written once, into the file PREFIX-frozen.safetensors, which snapshots name. Complex entries are written as complex64. Names
+    that share a tensor (tied parameters) share an average. The wrappers of DDP and torch.compile are looked through.
     widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
     times, dtype and unit. dir: of the snapshots; without it, and with every=0, averages are kept in memory alone.
     every: steps between snapshots, or times: the steps of snapshots; every=0: only save() and close() write.
@@ -292,10 +298,10 @@ class Recorder(_Options):
         dtype: Optional[DType] = None, average_dtype: Union[DType, Literal["f64", "float64"]] = "f32", compensate: bool = True,
         device: "Optional[Union[str, torch.device]]" = None, prefix: str = "snapshot", replace: bool = False,
         on_error: Literal["raise", "warn"] = "raise", background: bool = False, module: Optional[str] = None,
-        include: Optional[Texts] = None, exclude: Optional[Texts] = None, trainable_only: bool = False,
+        include: Optional[Texts] = None, exclude: Optional[Texts] = None, trainable_only: bool = False, frozen_once: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(
-            widths, design, every, times, update_every, unit, dtype, average_dtype, on_error, include, exclude, trainable_only
+            widths, design, every, times, update_every, unit, dtype, average_dtype, on_error, include, exclude, trainable_only, frozen_once
         )
         self.model, self.dir = _find_module(model, module), "" if dir is None else os.fspath(dir)
         if not self.dir and (self.every or self.times):
@@ -309,6 +315,8 @@ class Recorder(_Options):
         self._kinds: Dict[str, str] = {}  # the tensors that are recorded, by name
         self._first: Dict[str, str] = {}  # the first name of each averaged tensor
         self._names: List[str] = []  # these first names
+        self._frozen: Dict[str, torch.Tensor] = {}  # those that are written once
+        self._seals: Dict[str, Tuple[str, Any, Any]] = {}  # their digests, and what shows that they may have changed since
         self._averages: List[List[torch.Tensor]] = [[] for _ in self.widths]  # in the same order, for each width
         self._residuals: List[List[torch.Tensor]] = [[] for _ in self.widths]  # to be added to them, or none
         self._checked_run = ""  # whose directory was looked through
@@ -332,11 +340,17 @@ class Recorder(_Options):
         entries = self._entries(self.model)
         if not entries and _entries(self.model):
             raise InputsError("include, exclude, trainable_only: they choose no tensor of the model")
-        floats = {n: t for n, t in entries.items() if t.is_floating_point() or t.is_complex()}
-        self.is_sharded = any(_shards.is_sharded(t) for t in floats.values())
+        self.is_sharded = any(_shards.is_sharded(t) for t in entries.values())
+        self._frozen = {n: t for n, t in entries.items() if self.frozen_once and _is_frozen(t)}
+        floats = {n: t for n, t in entries.items() if (t.is_floating_point() or t.is_complex()) and n not in self._frozen}
         self._keeps = self.is_writer or self.is_sharded
         if self.is_sharded and self.background:
             raise InputsError("background: sharded parameters are written by all processes together, not beside the training")
+        sizes = [sum(t.numel() for t in floats.values() if _is_frozen(t) or is_all) for is_all in (False, True)]
+        if self.is_writer and not self.is_sharded and 2 * sizes[0] > sizes[1]:
+            log.warning("%.2g of %.2g elements are frozen, but averaged and in every snapshot; frozen_once=True stores them once", *sizes)
+        if self.is_sharded and self._frozen:
+            raise InputsError("frozen_once: sharded parameters are in every snapshot; give trainable_only=True to leave them out")
         if self.is_sharded:
             self.run_id = _shards.share(self.run_id)
         self._kinds = _describe(entries)
@@ -346,9 +360,7 @@ class Recorder(_Options):
         seen: Dict[Any, str] = {}
         for name, tensor in floats.items():
             part = _shards.local(tensor)
-            place: Any = (part.device, part.data_ptr(), part.shape, part.stride(), part.dtype)
-            if not part.numel():
-                place = id(tensor)
+            place: Any = (part.device, part.data_ptr(), part.shape, part.stride(), part.dtype) if part.numel() else id(tensor)
             self._first[name] = seen.setdefault(place, name)
         self._names = [name for name, first in self._first.items() if name == first]
         self._sharded = [_shards.is_sharded(floats[name]) for name in self._names]
@@ -394,6 +406,39 @@ class Recorder(_Options):
         difference = _compare(_describe(entries), self._kinds)
         if difference:
             raise InputsError(f"the model has changed since the recorder was made: {difference}")
+        self._frozen.update((name, entries[name]) for name in self._frozen)
+
+    def _check_frozen(self, reads: bool = False) -> None:
+        """Refuses frozen parameters that train, or have changed. Those that may have are read again; of the others reads some."""
+        is_first = not self._seals
+        for name, tensor in self._frozen.items():
+            mark = (tensor.requires_grad, tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
+            before, old_mark, some = self._seals.get(name, ("", None, None))
+            if mark == old_mark and (not reads or some == sample(tensor)):
+                continue
+            found = digest(tensor)
+            if tensor.requires_grad or before not in ("", found):
+                raise InputsError(f"'{name}': was frozen, and trains or has changed since; make the recorder without frozen_once")
+            self._seals[name] = found, mark, sample(tensor)
+        if is_first and self.dir:
+            self._frozen_file()  # refuses one of another training now
+
+    def _frozen_metadata(self) -> Dict[str, str]:
+        """What snapshots say of the frozen parameters."""
+        found = combine({name: seal for name, (seal, *_) in self._seals.items()})
+        said = {"posthoc_ema.frozen_file": f"{self.prefix}-frozen.safetensors", "posthoc_ema.frozen_digest": found}
+        return said if self._frozen else {}
+
+    def _frozen_file(self) -> Dict[str, Contents]:
+        """What is to be written before snapshots: the frozen parameters, unless the directory has them."""
+        said = self._frozen_metadata()
+        path = os.path.join(self.dir, said.pop("posthoc_ema.frozen_file", ""))
+        if not said or metadatum(path, "frozen_digest") in said.values():
+            return {}
+        if os.path.lexists(path) and not self.replace:
+            raise OutputError(f"{path}: has other tensors than the frozen ones of this model; load those, give another dir, or replace=True")
+        tensors = {name: Item(tensor, tensor.dtype) for name, tensor in self._frozen.items()}
+        return {path: Contents(tensors, {**said, "posthoc_ema.run": self.run_id}, lambda name: None)}
 
     @contextlib.contextmanager
     def _together(self) -> Iterator[None]:
@@ -516,6 +561,7 @@ class Recorder(_Options):
             return
         if self._n_lent:
             raise UsageError("save: the model has an average (copy_to), which would be averaged again")
+        self._check_frozen()
         decay = math.log1p(-steps / self.n_steps) if self._n_updated else -math.inf
         weights = [-math.expm1((exponent + 1) * decay) for exponent in self._gammas]
         live = self._live()
@@ -571,6 +617,7 @@ class Recorder(_Options):
             return list(self._saved[1])
         entries = self._entries(self.model)
         self._check_model(entries)
+        self._check_frozen(reads=True)
         contents = {self.path(width): self._contents(k, entries) for k, width in enumerate(self.widths)}
         try:
             self._write(contents)
@@ -613,7 +660,7 @@ class Recorder(_Options):
             _shards.write_all(contents, self.run_id)
             self._saved = self._writing
             return
-        files = {}
+        files = self._frozen_file()  # the first to appear
         for width, memory, (path, content) in zip(self.widths, self._memory, contents.items()):
             files[path] = Contents(*content, functools.partial(self._warn_of_nan, width))
             if self.background:
@@ -677,9 +724,9 @@ class Recorder(_Options):
         tensors = {}
         for name, tensor in entries.items():
             first = self._first.get(name)
-            if first is None:
+            if first is None and name not in self._frozen:
                 tensors[name] = Item(tensor, tensor.dtype)
-            else:
+            elif first is not None:
                 dtype = torch.complex64 if averages[first].is_complex() else self.dtype
                 tensors[name] = Item(averages[first], dtype, residuals.get(first))
         kept = f"{'compensated ' if self.compensate else ''}{str(self.average_dtype)[6:]}"
@@ -691,6 +738,7 @@ class Recorder(_Options):
             "posthoc_ema.gamma": repr(self._gammas[k]),
             "posthoc_ema.update_rule": f"power function, {rhythm}, {kept}",
             "posthoc_ema.run": self.run_id,
+            **self._frozen_metadata(),
         }
         return tensors, metadata
 
@@ -728,15 +776,12 @@ class Recorder(_Options):
             raise InputsError(f"widths: expected {self.widths}, found {tuple(state['widths'])}")
         if self._keeps:
             parts = [self._check(given) for given in state["averages"]]
-            if len(parts) != len(self.widths):
-                raise InputsError(
-                    f"averages: expected {len(self.widths)} widths, found {len(parts)}; rank 0 has the state of a run"
-                )
             rests = [self._check(given) for given in state.get("residuals", [])]  # none before they were kept
             if rests and not self.compensate:
                 raise InputsError("residuals: the state has them; make the recorder with compensate=True")
-            if rests and len(rests) != len(self.widths):
-                raise InputsError(f"residuals: expected {len(self.widths)} widths, found {len(rests)}")
+            for what, found in (("averages", len(parts)), ("residuals", len(rests) or len(parts))):
+                if found != len(self.widths):
+                    raise InputsError(f"{what}: expected {len(self.widths)} widths, found {found}; rank 0 has the state of a run")
             for averages, given in zip(self._averages + self._residuals, parts + rests):
                 for average, part in zip(averages, given):
                     average.copy_(part)
@@ -798,7 +843,8 @@ class Recorder(_Options):
         model = self.model if model is None else model
         entries = self._entries(model)
         kinds = {name: kind for name, kind in self._kinds.items() if name in self._first}
-        difference = _compare({n: kind for n, kind in _describe(entries).items() if kind != "copied"}, kinds)
+        found = {n: kind for n, kind in _describe(entries).items() if kind != "copied" and n not in self._frozen}
+        difference = _compare(found, kinds)
         if difference:
             raise InputsError(f"copy_to: the model has other tensors than that of the recorder: {difference}")
         averages = self._sums(k) if self._keeps else {}

@@ -46,21 +46,14 @@ class TransformersRecorder(Following, TrainerCallback):
     """
 
     def __init__(
-        self,
-        widths: Optional[Numbers] = None,
-        *,
-        dir: "Optional[str | os.PathLike[str]]" = None,
-        resume_from: "Optional[str | os.PathLike[str]]" = None,
-        evaluate: Optional[SupportsFloat] = None,
-        **options: Any,
-    ) -> None:
+        self, widths: Optional[Numbers] = None, *, dir: "Optional[str | os.PathLike[str]]" = None,
+        resume_from: "Optional[str | os.PathLike[str]]" = None, evaluate: Optional[SupportsFloat] = None, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
         self._prepare(widths, evaluate, **options)
         self._dir, self._resume_from = dir, resume_from
 
-    def on_train_begin(
-        self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_: Any) -> None:
         directory = self._dir or os.path.join(args.output_dir, "snapshots")
         self._end_attachment()
         self.recorder = self._make(model, dir=directory)
@@ -76,9 +69,7 @@ class TransformersRecorder(Following, TrainerCallback):
         checkpoint = self._resume_from or _find_checkpoint() or self._checkpoint(args, state)
         path = os.path.join(checkpoint, _STATE)
         if not os.path.exists(path):
-            raise InputsError(
-                f"the training continues at step {state.global_step}, but {path} is missing; give resume_from"
-            )
+            raise InputsError(f"the training continues at step {state.global_step}, but {path} is missing; give resume_from")
         recorder.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
 
     @staticmethod

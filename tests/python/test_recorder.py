@@ -18,6 +18,7 @@ import tempfile
 import threading
 import traceback
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 os.environ["POSTHOC_EMA_LIBRARY"] = os.path.abspath(sys.argv[2])
@@ -776,6 +777,154 @@ class Recording(unittest.TestCase):
         ):  # fmt: skip
             with self.assertRaises(error):
                 Recorder(whole, 0.1, dir=self.dir / "wrong", every=1, **options)
+
+    def once(self, name, steps=0, **options):
+        """A training whose frozen parameters are stored once, a buffer beside them."""
+        training = Training(self.dir / name, torch.float32, frozen_once=True, **options)
+        training.advance(1, steps)
+        return training, self.dir / name / "snapshot-frozen.safetensors"
+
+    def test_frozen_parameters_are_stored_once(self):
+        training, frozen = self.once("once", 20, every=10)
+        Training(self.dir / "all", torch.float32, every=10).advance(1, 20)
+        held = training.recorder._averages[0] + training.recorder._residuals[1]
+        self.assertEqual({tuple(t.shape) for t in held}, {(16, 8), (16,), (16, 16)})
+        paths = sorted(frozen.parent.glob("snapshot-0*"))
+        self.assertEqual(len(paths), 4)
+        for path in paths:
+            found, whole = tensors_of(path), tensors_of(self.dir / "all" / path.name)
+            self.assertEqual(found, {n: t for n, t in whole.items() if not n.startswith("frozen.")})
+        self.assertEqual(set(tensors_of(frozen)), {"frozen.weight", "frozen.bias"})
+        own = training.model.state_dict()
+        self.assertEqual(training.recorder.average().keys(), own.keys() - {"frozen.weight", "frozen.bias", "count"})
+        with training.recorder.copy_to(width=0.10) as model:
+            self.assertTrue(torch.equal(model.frozen.weight, own["frozen.weight"]))
+        with ph.open(frozen.parent) as series, series.plan([0.07, 0.08]) as plan:
+            self.assertIn("2 frozen tensors", series.notes[-1])
+            self.assertEqual(series.recognised["left_out"], [])
+            with ph.open(self.dir / "all") as wholes, wholes.plan([0.07, 0.08]) as other:
+                expected = other.state_dicts(kind="torch")
+            made = [plan.state_dict(1, kind="torch"), *plan.state_dicts(kind="torch"), dict(plan.iterate(1, kind="torch"))]
+            plan.run(self.dir / "made")
+            files = [{n: t[2] for n, t in tensors_of(p).items()} for p in sorted((self.dir / "made").iterdir())]
+            model = Model()
+            plan.load_into(model, 1)
+        for state, whole in zip(made, (expected[1], *expected, expected[1])):
+            self.assertEqual(state.keys(), own.keys())
+            self.assertTrue(all(torch.allclose(state[n], t, rtol=1e-4) for n, t in whole.items()))
+            self.assertTrue(torch.equal(state["frozen.weight"], own["frozen.weight"]))
+        for file in files:
+            self.assertEqual(file["frozen.weight"], own["frozen.weight"].numpy().tobytes())
+        self.assertTrue(torch.equal(model.frozen.bias, own["frozen.bias"]))
+
+    def test_a_folder_of_a_model_gets_the_stored_frozen_parameters(self):
+        training, frozen = self.once("once", 20)
+        like = self.dir / "like"
+        like.mkdir()
+        (like / "config.json").write_text("{}")
+        with ph.open(frozen.parent) as series, series.plan(0.08) as plan:
+            plan.run(like / "model.safetensors")
+            before = tensors_of(like / "model.safetensors")
+            plan.save_pretrained(self.dir / "made", like=like)
+        self.assertEqual(tensors_of(self.dir / "made" / "model.safetensors"), before)
+
+    def test_frozen_parameters_keep_their_dtype(self):
+        model = torch.nn.ModuleDict({"base": torch.nn.Linear(4, 4).bfloat16(), "a": torch.nn.Linear(4, 4)})
+        model["base"].requires_grad_(False)
+        model["base"].codes = torch.nn.Parameter(torch.arange(5, dtype=torch.uint8), requires_grad=False)
+        recorder = Recorder(model, dir=self.dir / "x", every=1, dtype="f16", frozen_once=True)
+        recorder.step()
+        found = {n: t[0] for n, t in tensors_of(self.dir / "x" / "snapshot-frozen.safetensors").items()}
+        self.assertEqual(found, {"base.weight": "BF16", "base.bias": "BF16", "base.codes": "U8"})
+
+    def test_frozen_parameters_that_change_are_refused(self):
+        for name, change in {
+            "trains": lambda weight: weight.requires_grad_(True),
+            "moves": lambda weight: weight.add_(1),
+            "moves unseen by autograd": lambda weight: weight.data.mul_(1.5),
+            "is replaced": lambda weight: setattr(weight, "data", weight.data + 1),
+        }.items():
+            training, _ = self.once(name, 5, every=1)
+            weight = training.model.frozen.weight
+            with torch.no_grad():
+                weight.copy_(weight.clone())  # no change
+            training.recorder.step()
+            with torch.no_grad():
+                change(weight)
+            with self.assertRaisesRegex(ph.InputsError, "'frozen.weight': was frozen, and trains or has changed"):
+                training.recorder.step()
+        training, _ = self.once("is another", 5, every=0)
+        training.model.frozen.weight = torch.nn.Parameter(torch.ones(4, 16), requires_grad=False)
+        with self.assertRaisesRegex(ph.InputsError, "'frozen.weight': was frozen"):
+            training.recorder.save()
+
+    def test_a_resumed_run_has_the_same_frozen_parameters(self):
+        training, frozen = self.once("run", 97)
+        training.save(self.dir / "state.pt")
+        whole, _ = self.once("whole", STEPS)
+        written = frozen.stat()
+        again, _ = self.once("run")
+        again.load(self.dir / "state.pt")
+        again.advance(98, STEPS)
+        self.assertEqual((frozen.stat().st_ino, frozen.stat().st_mtime_ns), (written.st_ino, written.st_mtime_ns))
+        for path in frozen.parent.iterdir():
+            self.assertEqual(tensors_of(path), tensors_of(self.dir / "whole" / path.name), path.name)
+        for options, expected in ({}, "other tensors than the frozen ones"), ({"replace": True}, ""):
+            other, _ = self.once("run", **options)
+            other.load(self.dir / "state.pt")
+            with torch.no_grad():
+                other.model.frozen.bias += 1
+            if expected:
+                with self.assertRaisesRegex(ph.OutputError, f"snapshot-frozen.safetensors: has {expected}"):
+                    other.recorder.step()
+                self.assertEqual(frozen.stat().st_ino, written.st_ino)
+            else:
+                other.recorder.step()
+                other.recorder.save()
+                self.assertEqual(tensors_of(frozen)["frozen.bias"][2], other.model.frozen.bias.numpy().tobytes())
+        with self.assertRaisesRegex(ph.InputsError, "is of another training"):
+            ph.open(frozen.parent)
+
+    def test_frozen_parameters_appear_before_snapshots(self):
+        """Also beside the training; a file that is there is not written again."""
+        publish, names = _files._publish, []
+
+        def stop(partial, path, replace):
+            names.append(os.path.basename(path))
+            if len(names) == 2:
+                raise OSError(errno.EIO, "planted")
+            publish(partial, path, replace)
+
+        for background in (False, True):
+            names.clear()
+            training, frozen = self.once(f"killed {background}", 5, every=0, background=background)
+            _files._publish = stop
+            try:
+                with self.assertRaises(ph.OutputError):
+                    training.recorder.save()
+                    training.recorder.wait()
+            finally:
+                _files._publish = publish
+            self.assertEqual([p.name for p in frozen.parent.iterdir()], [frozen.name])
+            written = frozen.stat().st_ino
+            training.recorder.close()
+            self.assertEqual((names[0], frozen.stat().st_ino), (frozen.name, written))
+            self.assertEqual(len(list(frozen.parent.iterdir())), 3)
+
+    def test_frozen_parameters_are_chosen_once(self):
+        with self.assertRaisesRegex(ph.UsageError, "trainable_only: leaves out"):
+            Recorder(Model(), dir=self.dir, every=0, trainable_only=True, frozen_once=True)
+        model = Model()
+        with unittest.mock.patch.object(recorder_module._shards, "is_sharded", lambda tensor: True):
+            with self.assertRaisesRegex(ph.InputsError, "frozen_once: sharded parameters"):
+                Recorder(model, dir=self.dir, every=0, frozen_once=True)
+        model.tied.requires_grad_(False)
+        for options, n_warnings in ({}, 1), ({"frozen_once": True}, 0), ({"trainable_only": True}, 0):
+            with self.assertLogs("posthocema", "WARNING") as logs:
+                recorder_module.log.warning("one")
+                Recorder(model, every=0, **options)
+            self.assertEqual(len(logs.output), 1 + n_warnings)
+            self.assertRegex(logs.output[-1], "frozen_once=True stores them once" if n_warnings else "one")
 
     def test_an_average_is_loaded_into_a_model(self):
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
