@@ -64,9 +64,16 @@ struct phema_snapshot {
     bool is_checkpoint_shared;           /* with the previous snapshot, which closes it */
     bool is_compressed;                  /* data are decompressed as they are read */
     const struct phema_tensor_location *locations; /* [n_tensors]; similar files share a table */
-    uint64_t shift;                                /* [bytes] added to every offset of locations */
+    uint64_t shift;            /* [bytes] added to offsets of locations (phema_snapshot_shift) */
     char digest[PHEMA_DIGEST]; /* fingerprint (phema_series_identify); "": none */
 };
+
+/* The shift of a tensor: none in the file that all snapshots share. */
+static inline uint64_t phema_snapshot_shift(const struct phema_snapshot *snapshot,
+                                            const struct phema_tensor *tensor)
+{
+    return tensor->kind == PHEMA_KIND_FROZEN ? 0 : snapshot->shift;
+}
 
 enum phema_rule {
     PHEMA_RULE_AVERAGE,

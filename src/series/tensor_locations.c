@@ -21,7 +21,7 @@ struct phema_tensor phema_series_tensor_in(const struct phema_series *series, si
 {
     struct phema_tensor tensor = series->tensors[i].tensor;
     const struct phema_snapshot *snapshot = &series->snapshots[k];
-    tensor.offset = snapshot->locations[i].offset + snapshot->shift;
+    tensor.offset = snapshot->locations[i].offset + phema_snapshot_shift(snapshot, &tensor);
     tensor.stride = snapshot->locations[i].stride;
     tensor.file = snapshot->locations[i].file;
     tensor.chunks = snapshot->locations[i].chunks;
@@ -363,11 +363,13 @@ static enum phema_status find_entry(struct search *search, struct tensor_table *
         return status;
     if (first && search->n == 0)
         snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
-    search->is_alike = first && search->is_alike && !location->chunks && !first[i].chunks &&
-                       location->is_widened == first[i].is_widened &&
-                       location->stride == first[i].stride &&
-                       location->scaling == first[i].scaling && location->file == first[i].file &&
-                       location->offset == first[i].offset + snapshot->shift;
+    search->is_alike =
+        first && search->is_alike && !location->chunks && !first[i].chunks &&
+        location->is_widened == first[i].is_widened && location->stride == first[i].stride &&
+        location->scaling == first[i].scaling && location->file == first[i].file &&
+        location->offset ==
+            first[i].offset +
+                phema_snapshot_shift(snapshot, &tensor_table->series->tensors[i].tensor);
     search->n++;
     return PHEMA_OK;
 }

@@ -311,7 +311,9 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
         const struct phema_tensor_location *place = &snapshot->locations[range.tensor];
         if (!phema_location_is_plain(place))
             continue;
-        uint64_t at = place->offset + snapshot->shift + phema_dtype_bytes(range.dtype, range.first);
+        uint64_t shift =
+            phema_snapshot_shift(snapshot, &run->plan->series->tensors[range.tensor].tensor);
+        uint64_t at = place->offset + shift + phema_dtype_bytes(range.dtype, range.first);
         bool follows = place->file == out->file && at >= out->end && at - out->end <= MAX_GAP_BYTES;
         if (out->end && !follows)
             return true;
