@@ -7,10 +7,14 @@
 
 #include "worker.h"
 
+/* Snapshots that a worker lets the one before it go ahead. */
+#define LEAD 2
+
 struct turn {
     pthread_mutex_t lock;
     pthread_cond_t has_passed;
     uint64_t next; /* tile whose turn it is */
+    size_t after;  /* the next compressed snapshot, or this one where there is none */
     bool is_stopped;
 };
 
@@ -26,7 +30,10 @@ PHEMA_FALLIBLE decode_order_new(struct decode_order **out, const struct phema_se
     if (!order)
         return phema_fail_memory(err);
     order->n = series->n;
-    for (size_t k = 0; k < order->n; k++) {
+    size_t after = order->n;
+    for (size_t k = order->n; k-- > 0;) {
+        order->at[k].after = after < order->n ? after : k;
+        after = series->snapshots[k].is_compressed ? k : after;
         (void)pthread_mutex_init(&order->at[k].lock, NULL);
         (void)pthread_cond_init(&order->at[k].has_passed, NULL);
     }
@@ -43,15 +50,29 @@ void decode_order_free(struct decode_order *order)
     free(order);
 }
 
+/* Whether it is the tile's turn, or the run was stopped. */
+static bool has_turn(struct turn *turn, uint64_t tile, bool may_wait, bool *is_stopped)
+{
+    (void)pthread_mutex_lock(&turn->lock);
+    while (may_wait && turn->next != tile && !turn->is_stopped)
+        (void)pthread_cond_wait(&turn->has_passed, &turn->lock);
+    bool has_turn = turn->next == tile;
+    *is_stopped = turn->is_stopped;
+    (void)pthread_mutex_unlock(&turn->lock);
+    return has_turn || *is_stopped;
+}
+
+/* A worker that has to wait lets the one before it go on for some snapshots. Otherwise it would
+ * wait for each of them, and a thread takes a while to wake up. */
 bool decode_order_acquire(struct decode_order *order, size_t k, uint64_t tile)
 {
-    struct turn *turn = &order->at[k];
-    (void)pthread_mutex_lock(&turn->lock);
-    while (turn->next != tile && !turn->is_stopped)
-        (void)pthread_cond_wait(&turn->has_passed, &turn->lock);
-    bool may_read = !turn->is_stopped;
-    (void)pthread_mutex_unlock(&turn->lock);
-    return may_read;
+    bool is_stopped = false;
+    if (has_turn(&order->at[k], tile, false, &is_stopped))
+        return !is_stopped;
+    for (unsigned i = 0; i < LEAD; i++)
+        k = order->at[k].after;
+    (void)has_turn(&order->at[k], tile, true, &is_stopped);
+    return !is_stopped;
 }
 
 void decode_order_release(struct decode_order *order, size_t k, uint64_t tile)

@@ -9,11 +9,20 @@
 
 #include "support.h"
 
-enum { N_TILES = 500, N_SNAPSHOTS = 3, N_THREADS = 6 };
+enum { N_TILES = 500, N_SNAPSHOTS = 7, N_THREADS = 6 };
+
+/* Others are not read in turns. */
+static bool is_compressed(size_t k)
+{
+    return k % 3 != 1;
+}
 
 static struct decode_order *make(size_t n)
 {
-    struct phema_series series = {.n = n};
+    struct phema_snapshot snapshots[N_SNAPSHOTS] = {{0}};
+    struct phema_series series = {.snapshots = snapshots, .n = n};
+    for (size_t k = 0; k < n; k++)
+        snapshots[k].is_compressed = is_compressed(k);
     struct decode_order *turns = NULL;
     struct phema_error err = {0};
     assert_ok(decode_order_new(&turns, &series, &err), &err);
@@ -38,6 +47,8 @@ static void *follow(void *argument)
         if (tile >= N_TILES)
             return NULL;
         for (size_t k = 0; k < N_SNAPSHOTS; k++) {
+            if (!is_compressed(k))
+                continue;
             if (!decode_order_acquire(train->turns, k, tile)) {
                 atomic_fetch_add(&train->n_refused, 1);
                 return NULL;
@@ -67,8 +78,9 @@ static void tiles_pass_every_snapshot_in_their_order(void **state)
         train->turns = make(N_SNAPSHOTS);
         run_train(train, n_threads[c]);
         for (size_t k = 0; k < N_SNAPSHOTS; k++) {
-            assert_int_equal(train->n_passed[k], N_TILES);
-            for (size_t t = 0; t < N_TILES; t++)
+            size_t n_passed = is_compressed(k) ? N_TILES : 0;
+            assert_int_equal(train->n_passed[k], n_passed);
+            for (size_t t = 0; t < n_passed; t++)
                 assert_int_equal(train->passed[k][t], t);
         }
         assert_int_equal(train->n_refused, 0);
