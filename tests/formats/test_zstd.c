@@ -654,6 +654,131 @@ static void a_table_that_gives_an_empty_frame_content_is_noticed(void **state)
     }
 }
 
+/* Three frames of about 5000 bytes that state their sizes, and a table that agrees: blocks are not
+ * looked at before they are decompressed.
+ *   table  out: where it begins */
+static void put_known_frames(struct phema_strbuf *out, struct entry *entries, size_t *table)
+{
+    struct phema_strbuf content = {0};
+    put_safetensors(
+        &content, "{\"x\":{\"dtype\":\"U8\",\"shape\":[15000],\"data_offsets\":[0,15000]}}", 15000);
+    for (size_t i = 0; i < 3; i++) {
+        size_t start = out->size;
+        entries[i].content = i < 2 ? 5000 : content.size - 10000;
+        put_frame(out, content.data + i * 5000, entries[i].content, true);
+        entries[i].frame = out->size - start;
+    }
+    *table = out->size;
+    put_table(out, entries, 3, 0);
+    phema_strbuf_clear(&content);
+}
+
+static void a_table_that_agrees_spares_the_blocks(void **state)
+{
+    (void)state;
+    struct entry entries[3];
+    size_t table = 0;
+    struct phema_strbuf file = {0};
+    put_known_frames(&file, entries, &table);
+    assert_reads(&file);
+    struct phema_error err = {0};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
+    assert_pieces(checkpoint, 2500, true);
+    phema_checkpoint_close(checkpoint);
+    size_t block = entries[0].frame + 7; /* behind magic number, descriptor and 2 bytes of size */
+    file.data[block] |= RESERVED << 1;
+    assert_fails_later(&file, "tensor 'x': the zstd data are damaged");
+    assert_refused(file.data, table, "block of the reserved type");
+    phema_strbuf_clear(&file);
+}
+
+/* Without its end there is no table. */
+static void a_cut_file_with_a_table_is_short(void **state)
+{
+    (void)state;
+    struct entry entries[3];
+    size_t table = 0;
+    struct phema_strbuf file = {0};
+    put_known_frames(&file, entries, &table);
+    for (size_t length = table + 1; length < file.size; length++)
+        assert_refused(file.data, length, "cut short");
+    for (size_t length = 0; length < table; length++) {
+        struct phema_error err = {0};
+        assert_int_equal(read_all(as_file(file.data, length), &err), PHEMA_ERR_FILE);
+    }
+    phema_strbuf_clear(&file);
+}
+
+/* Tables that agree with every header, with frames that begin or end elsewhere. A frame hides inside
+ * a block of another one, or behind it. */
+static void a_table_of_other_frames_is_noticed(void **state)
+{
+    (void)state;
+    for (int is_hidden = 0; is_hidden < 2; is_hidden++) {
+        struct phema_strbuf content = {0}, file = {0}, inner = {0};
+        put_safetensors(&content,
+                        "{\"x\":{\"dtype\":\"U8\",\"shape\":[216],\"data_offsets\":[0,216]}}", 0);
+        struct entry entries[3] = {{0, content.size}, {0, 200}, {0, 16}};
+        put_frame(&file, content.data, content.size, true);
+        entries[0].frame = file.size;
+        put_frame(&inner, "0123456789abcdef", 16, true);
+        put_frame_start(&file, 0x20, 200); /* a single segment of 200 bytes */
+        put_block(&file, RAW, 200, true);
+        size_t n_before = is_hidden ? 200 - inner.size : 200;
+        for (size_t i = 0; i < n_before; i++)
+            put_int(&file, i, 1);
+        if (!is_hidden)
+            put_frame(&file, "not in the table", 16, true);
+        entries[1].frame = file.size - entries[0].frame;
+        put(&file, inner.data, inner.size);
+        entries[2].frame = inner.size;
+        put_table(&file, entries, 3, 0);
+        assert_fails_later(&file, "another size than the seek table says");
+        phema_strbuf_clear(&inner);
+        phema_strbuf_clear(&file);
+        phema_strbuf_clear(&content);
+    }
+}
+
+/* Then blocks are looked at, as without a table. */
+static void a_table_that_contradicts_a_header_is_ignored(void **state)
+{
+    (void)state;
+    enum { CONTENT, FRAME, COUNT, LARGER_CONTENT, N_CASES };
+    for (int which = 0; which < N_CASES; which++) {
+        struct entry entries[3];
+        size_t table = 0;
+        struct phema_strbuf file = {0};
+        put_known_frames(&file, entries, &table);
+        file.size = table;
+        if (which == CONTENT) { /* the sum remains */
+            entries[0].content++;
+            entries[1].content--;
+        }
+        if (which == FRAME) {
+            entries[1].frame--;
+            entries[2].frame++;
+        }
+        if (which == LARGER_CONTENT)
+            entries[2].content = UINT32_MAX;
+        put_table(&file, entries, which == COUNT ? 2 : 3, 0);
+        assert_true(has_index(&file)); /* by the headers */
+        assert_reads(&file);
+        phema_strbuf_clear(&file);
+    }
+    /* more content than so few bytes can hold, in the table as in the header */
+    struct phema_strbuf file = {0};
+    put_frame_start(&file, 0xA0, 0);
+    file.size--;
+    put_int(&file, 0xFFFFFF, 4);
+    put_block(&file, RLE, 1, true);
+    put_int(&file, 0, 1);
+    put_table(&file, &(struct entry){file.size, 0xFFFFFF}, 1, 0);
+    assert_refused(file.data, file.size, "its blocks hold 1 to 1");
+    phema_strbuf_clear(&file);
+}
+
 /* ---- Content ---- */
 
 static void content_must_be_safetensors(void **state)
@@ -913,6 +1038,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_table_that_does_not_agree_is_ignored),
     cmocka_unit_test(a_table_whose_lies_add_up_is_noticed),
     cmocka_unit_test(a_table_that_gives_an_empty_frame_content_is_noticed),
+    cmocka_unit_test(a_table_that_agrees_spares_the_blocks),
+    cmocka_unit_test(a_cut_file_with_a_table_is_short),
+    cmocka_unit_test(a_table_of_other_frames_is_noticed),
+    cmocka_unit_test(a_table_that_contradicts_a_header_is_ignored),
     cmocka_unit_test(content_must_be_safetensors),
     cmocka_unit_test(offsets_beyond_64_bits_are_refused),
     cmocka_unit_test(content_ends_with_the_last_tensor),

@@ -25,23 +25,28 @@
 #define AHEAD_BYTES   ((size_t)2 << 20)
 #define REQUEST_BYTES ((size_t)256 << 10)
 
+/* Places of a file that tell whether it is in the page cache. */
+#define MOST_LOOKS ((uint64_t)4)
+
 #define WINDOW_LOG_MAX 27 /* 128 MiB */
 
 struct zstd_content {
     const struct zstd_frames *frames;
     struct phema_span bytes;
-    ZSTD_DCtx *decoder; /* NULL before the first read and after the end */
-    uint8_t *skipped;   /* [SKIP_BYTES] with the decoder: content to discard */
-    size_t at;          /* next byte of the file */
-    size_t released;    /* pages before are released */
-    size_t start;       /* where it began to read in a row */
-    size_t requested;   /* pages before are requested */
-    uint64_t position;  /* next byte of the content */
+    ZSTD_DCtx *decoder;           /* NULL before the first read and after the end */
+    uint8_t *skipped;             /* [SKIP_BYTES] with the decoder: content to discard */
+    size_t at;                    /* next byte of the file */
+    size_t released;              /* pages before are released */
+    size_t start;                 /* where it began to read in a row */
+    size_t requested;             /* pages before are requested */
+    bool is_looked_at, is_cached; /* in the page cache: requests would only take time */
+    uint64_t position;            /* next byte of the content */
     /* With an index: the frame of the next byte of content. Skippable and empty frames may lie
      * between at and its first byte. */
-    uint64_t frame_offset; /* in the file */
-    uint64_t frame_end;    /* end of its content */
-    bool is_inside;        /* inside a frame, before its end */
+    uint64_t frame_offset;   /* in the file */
+    uint64_t frame_file_end; /* in the file */
+    uint64_t frame_end;      /* end of its content */
+    bool is_inside;          /* inside a frame, before its end */
 };
 
 enum phema_status zstd_content_open(struct zstd_content **out, const struct zstd_frames *frames,
@@ -131,11 +136,16 @@ static enum phema_status fail_frame_size(const struct zstd_content *content,
  * mapped pages one request at a time. */
 static void request_until(struct zstd_content *content, size_t end)
 {
+    const struct phema_file *file = zstd_frames_file(content->frames);
     size_t begin = content->requested > content->at ? content->requested : content->at;
     if (end <= begin)
         return;
-    phema_file_prefetch(zstd_frames_file(content->frames), begin, end - begin);
     content->requested = end;
+    if (!content->is_looked_at)
+        content->is_cached = phema_file_is_cached(file, MOST_LOOKS);
+    content->is_looked_at = true;
+    if (!content->is_cached)
+        phema_file_prefetch(file, begin, end - begin);
 }
 
 static void request_ahead(struct zstd_content *content)
@@ -188,6 +198,8 @@ static enum phema_status end_frame(struct zstd_content *content, struct phema_er
         if (status)
             return status;
     }
+    if (content->at != content->frame_file_end)
+        return fail_frame_size(content, err);
     if (content->position == zstd_frames_content_size(content->frames))
         free_decoder(content);
     return PHEMA_OK;
@@ -205,6 +217,7 @@ static enum phema_status advance(struct zstd_content *content, uint64_t size, ui
         if (has_index && content->position == content->frame_end) { /* on to the next frame */
             struct zstd_place place = zstd_frames_find(content->frames, content->position);
             content->frame_offset = place.file_offset;
+            content->frame_file_end = place.file_end;
             content->frame_end = place.end;
         }
         uint64_t wanted = size;

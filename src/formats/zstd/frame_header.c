@@ -92,7 +92,9 @@ const uint8_t *zstd_find_seek_table(size_t *n, size_t *entry_size, struct phema_
         size > file.size)
         return NULL;
     const uint8_t *table = file.data + (file.size - (size_t)size);
-    return phema_load_u32(table) == ZSTD_SEEK_HEAD_MAGIC ? table + ZSTD_SEEK_HEAD_BYTES : NULL;
+    bool is_table = phema_load_u32(table) == ZSTD_SEEK_HEAD_MAGIC &&
+                    phema_load_u32(table + 4) == size - ZSTD_SEEK_HEAD_BYTES;
+    return is_table ? table + ZSTD_SEEK_HEAD_BYTES : NULL;
 }
 
 /* ---- Pages of headers ---- */
@@ -103,7 +105,7 @@ enum { MAX_CHAINS = 64, LEAST_BYTES = 4, HEADER_BYTES = 14, PAGE_BYTES = 4096 };
 /* The next header in [at, end) of the file: that of a frame, or inside one that of a block. */
 struct chain {
     uint64_t at, end;
-    bool is_inside, has_checksum;
+    bool is_in_table, is_inside, has_checksum;
 };
 
 /* Goes on to the next header. false: there is none, or it is damaged. */
@@ -124,6 +126,8 @@ static bool step(struct chain *chain, struct phema_span bytes)
         chain->at += 8 + (uint64_t)phema_load_u32(rest.data + 4);
     } else {
         if (!zstd_is_data(start) || zstd_read_frame_header(&header, rest, chain->at, &ignored))
+            return false;
+        if (chain->is_in_table && header.has_content_size) /* blocks are not walked over */
             return false;
         chain->at += header.size;
         chain->is_inside = true;
@@ -174,7 +178,7 @@ void zstd_frames_prefetch(const struct phema_file *file)
     for (size_t i = 0; i < n && end <= bytes.size; i++, at = end) {
         end = at + phema_load_u32(entries + i * entry_size);
         if (end <= bytes.size && end - at >= LEAST_BYTES)
-            chains[n_chains++] = (struct chain){.at = at, .end = end};
+            chains[n_chains++] = (struct chain){.at = at, .end = end, .is_in_table = true};
         if (n_chains == MAX_CHAINS) {
             follow_all(file, chains, n_chains);
             n_chains = 0;

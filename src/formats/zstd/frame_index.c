@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* frame_index.c - All frames of a file, validated without decompressing. Headers of blocks bound the
- * content of each frame from below and above; sizes in the file must agree with these bounds. */
+ * content of each frame from below and above; sizes in the file must agree with these bounds. Where
+ * a seek table and the headers of all frames agree, blocks are left alone. */
 #include "zstd/frame_index.h"
 
 #include <stdlib.h>
 
 #include "format.h"
+#include "phema/zstd_seek_table.h"
 #include "zstd/frame_header.h"
 
 /* libzstd copies in strides that may reach beyond the end of its history. */
@@ -20,6 +22,9 @@
  * index. */
 #define MAX_SEEK_FRAME_BYTES ((uint64_t)16 << 20)
 
+/* Of a frame: a block that repeats a byte, 128 KiB at most. */
+#define LEAST_BLOCK_BYTES 4u
+
 /* Pages are released in steps of this size behind the walk. */
 #define RELEASE_BYTES ((uint64_t)64 << 20)
 
@@ -30,7 +35,7 @@ struct frame {
 
 /* A frame with content. */
 struct start {
-    uint64_t file_offset, first;
+    uint64_t file_offset, file_end, first;
 };
 
 struct zstd_frames {
@@ -41,7 +46,7 @@ struct zstd_frames {
     uint64_t last;        /* start of the last frame */
     struct frame *frames; /* until settled; NULL: too many */
     size_t n_frames, frames_capacity;
-    bool is_too_many;
+    bool is_too_many, is_by_table; /* blocks were not walked over */
     uint64_t content_size;
     struct start *starts; /* the index: [n_starts], in order */
     size_t n_starts;
@@ -82,6 +87,17 @@ static enum phema_status walk_blocks(struct frame *out, uint64_t *size, struct p
     return PHEMA_OK;
 }
 
+static void note_memory(struct zstd_frames *frames, const struct zstd_frame_header *header)
+{
+    uint64_t history = header->window + header->block_max + HISTORY_SLACK_BYTES;
+    if (header->has_content_size && header->content_size < history)
+        history = header->content_size;
+    if (header->window > frames->window)
+        frames->window = header->window;
+    if (history > frames->history)
+        frames->history = history;
+}
+
 static enum phema_status walk_data_frame(struct frame *out, uint64_t *size,
                                          struct zstd_frames *frames, struct phema_span bytes,
                                          struct phema_error *err)
@@ -103,13 +119,7 @@ static enum phema_status walk_data_frame(struct frame *out, uint64_t *size,
                               (unsigned long long)out->least, (unsigned long long)out->most);
         out->least = out->most = header.content_size;
     }
-    uint64_t history = header.window + header.block_max + HISTORY_SLACK_BYTES;
-    if (header.has_content_size && header.content_size < history)
-        history = header.content_size;
-    if (header.window > frames->window)
-        frames->window = header.window;
-    if (history > frames->history)
-        frames->history = history;
+    note_memory(frames, &header);
     return PHEMA_OK;
 }
 
@@ -175,15 +185,55 @@ static enum phema_status walk(struct zstd_frames *frames, struct phema_error *er
     return PHEMA_OK;
 }
 
+/* Whether the table gives the sizes of all bytes before it, and each frame's header those of its
+ * content. Then no block is looked at before it is decompressed, as libzstd compares the content of
+ * a frame with its header, and decoder.c its end with the table. */
+static bool note_table(struct zstd_frames *frames, struct phema_error *ignored)
+{
+    size_t n = 0, entry_size = 0;
+    struct phema_span bytes = frames->bytes;
+    const uint8_t *entries = zstd_find_seek_table(&n, &entry_size, bytes);
+    uint64_t at = 0, end = entries ? (uint64_t)(entries - bytes.data) - ZSTD_SEEK_HEAD_BYTES : 0;
+    for (size_t i = 0; entries && i < n && i < MAX_INDEXED_FRAMES; i++) {
+        uint64_t size = phema_load_u32(entries + i * entry_size);
+        uint64_t content = phema_load_u32(entries + i * entry_size + 4);
+        struct phema_span rest = {bytes.data + at, (size_t)(end - at)};
+        struct zstd_frame_header header = {0};
+        if (size > rest.size || size < LEAST_BLOCK_BYTES || !content ||
+            content / ZSTD_MAX_BLOCK_BYTES > size / LEAST_BLOCK_BYTES ||
+            !zstd_is_data(phema_load_u32(rest.data)) ||
+            zstd_read_frame_header(&header, rest, at, ignored) || !header.has_content_size ||
+            header.content_size != content ||
+            note_frame(frames, &(struct frame){at, content, content}, ignored))
+            return false;
+        note_memory(frames, &header);
+        at += size;
+    }
+    return entries && at == end && n < MAX_INDEXED_FRAMES &&
+           note_frame(frames, &(struct frame){.file_offset = end}, ignored) == PHEMA_OK;
+}
+
+/* Walks over the blocks of all frames. */
+static enum phema_status walk_anew(struct zstd_frames *frames, struct phema_error *err)
+{
+    free(frames->frames);
+    frames->frames = NULL;
+    frames->n_frames = frames->frames_capacity = 0;
+    frames->window = frames->history = frames->least = frames->most = 0;
+    return walk(frames, err);
+}
+
 enum phema_status zstd_frames_new(struct zstd_frames **out, const struct phema_file *file,
                                   struct phema_error *err)
 {
+    struct phema_error ignored;
     struct zstd_frames *frames = calloc(1, sizeof(*frames));
     if (!frames)
         return phema_fail_memory(err);
     frames->file = file;
     frames->bytes = phema_file_span(file);
-    enum phema_status status = walk(frames, err);
+    frames->is_by_table = note_table(frames, &ignored);
+    enum phema_status status = frames->is_by_table ? PHEMA_OK : walk_anew(frames, err);
     if (status) {
         zstd_frames_free(frames);
         return status;
@@ -236,7 +286,8 @@ static enum phema_status build_index(struct zstd_frames *frames, struct phema_er
         const struct frame *frame = &frames->frames[i];
         if (!frame->most)
             continue;
-        frames->starts[frames->n_starts++] = (struct start){frame->file_offset, first};
+        uint64_t end = i + 1 < frames->n_frames ? frame[1].file_offset : frames->bytes.size;
+        frames->starts[frames->n_starts++] = (struct start){frame->file_offset, end, first};
         first += frame->most;
         if (frame->most > frames->largest_frame)
             frames->largest_frame = frame->most;
@@ -247,6 +298,11 @@ static enum phema_status build_index(struct zstd_frames *frames, struct phema_er
 enum phema_status zstd_frames_settle(struct zstd_frames *frames, uint64_t content_size,
                                      struct phema_error *err)
 {
+    enum phema_status status = PHEMA_OK;
+    if (frames->is_by_table && content_size != frames->most)
+        status = walk_anew(frames, err);
+    if (status)
+        return status;
     if (content_size > frames->most)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "the header tells of %llu bytes of content, but the zstd frames hold no "
@@ -258,7 +314,6 @@ enum phema_status zstd_frames_settle(struct zstd_frames *frames, uint64_t conten
                           "zstd frames hold %llu or more",
                           (unsigned long long)content_size, (unsigned long long)frames->least);
     frames->content_size = content_size;
-    enum phema_status status = PHEMA_OK;
     if (frames->frames && (frames->least == frames->most || accept_table(frames, content_size)))
         status = build_index(frames, err);
     free(frames->frames);
@@ -306,17 +361,16 @@ struct zstd_place zstd_frames_find(const struct zstd_frames *frames, uint64_t of
         else
             high = middle;
     }
+    const struct start *start = &frames->starts[low];
     bool is_last = low + 1 == frames->n_starts;
-    return (struct zstd_place){frames->starts[low].file_offset, frames->starts[low].first,
-                               is_last ? frames->content_size : frames->starts[low + 1].first};
+    return (struct zstd_place){start->file_offset, start->file_end, start->first,
+                               is_last ? frames->content_size : start[1].first};
 }
 
 uint64_t zstd_frames_estimate(const struct zstd_frames *frames, uint64_t offset)
 {
     struct zstd_place place = zstd_frames_find(frames, offset);
-    uint64_t end = place.end < frames->content_size
-                       ? zstd_frames_find(frames, place.end).file_offset
-                       : frames->bytes.size;
+    uint64_t end = place.file_end;
     double part = (double)(offset - place.first) / (double)(place.end - place.first);
     uint64_t at = place.file_offset + (uint64_t)(part * (double)(end - place.file_offset));
     return end - at > ZSTD_MAX_BLOCK_BYTES ? at + ZSTD_MAX_BLOCK_BYTES : end;

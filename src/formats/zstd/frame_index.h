@@ -1,6 +1,6 @@
 /* frame_index.h - The frames of a zstd file, without decompressing them. A walk from block to block
  * refuses a file at once that is not zstd, needs too much memory, or cannot hold the content it
- * claims. Where the size of every frame is known, there is an index, and reading can start at any
+ * claims. A seek table that agrees with the headers of all frames spares the walk. Where the size of every frame is known, there is an index, and reading can start at any
  * frame. Constant once settled, and then safe for any number of threads. */
 #ifndef FORMATS_ZSTD_FRAME_INDEX_H
 #define FORMATS_ZSTD_FRAME_INDEX_H
@@ -34,10 +34,10 @@ bool zstd_frames_can_seek(const struct zstd_frames *frames);
 uint64_t zstd_frames_window(const struct zstd_frames *frames);
 uint64_t zstd_frames_history_bytes(const struct zstd_frames *frames);
 
-/* The frame that holds a byte of content: its start in the file, and its content. */
+/* The frame that holds a byte of content. */
 struct zstd_place {
-    uint64_t file_offset;
-    uint64_t first, end; /* content [first, end) */
+    uint64_t file_offset, file_end; /* the frame in the file */
+    uint64_t first, end;            /* its content [first, end) */
 };
 
 /* For offset < content size, with an index. */
