@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gram.h"
+#include "phema/parallel.h"
+
 #define MAX_STEPS 300
 
 struct lanczos {
@@ -225,14 +228,31 @@ static double largest_eigenvalue(struct lanczos *l, bool is_inverse)
     return value;
 }
 
+/* Of the matrix and of its inverse. */
+struct extremes {
+    const double *lower, *scale;
+    size_t n;
+    double values[2];
+};
+
+static enum phema_status find_extreme(void *context, size_t index, struct phema_error *err)
+{
+    struct extremes *extremes = context;
+    struct lanczos l = {.lower = extremes->lower, .scale = extremes->scale, .n = extremes->n};
+    l.basis = calloc((MAX_STEPS + 1) * l.n, sizeof(*l.basis));
+    if (!l.basis)
+        return phema_fail_memory(err);
+    extremes->values[index] = largest_eigenvalue(&l, index == 1);
+    free(l.basis);
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *diagonal, size_t n,
                                struct phema_error *err)
 {
-    struct lanczos l = {.lower = lower, .scale = diagonal, .n = n};
-    l.basis = calloc((MAX_STEPS + 1) * n, sizeof(*l.basis));
-    if (!l.basis)
-        return phema_fail_memory(err);
-    *out = largest_eigenvalue(&l, false) * largest_eigenvalue(&l, true);
-    free(l.basis);
-    return PHEMA_OK;
+    struct extremes extremes = {.lower = lower, .scale = diagonal, .n = n};
+    enum phema_status status =
+        phema_parallel_try(2, phema_threads_for(n), find_extreme, &extremes, err);
+    *out = extremes.values[0] * extremes.values[1];
+    return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/parallel.h"
 #include "phema/strbuf.h"
 
 #define MAX_TIME  0x1p53 /* doubles hold whole numbers exactly below */
@@ -338,6 +339,9 @@ static void index_families(struct phema_profile_set *set, const struct phema_pro
 
 /* ---- Decays ---- */
 
+/* Each takes some 4 us, and a thread 50 us to start. */
+#define MANY_DECAYS ((size_t)1024)
+
 static bool has_trail(const struct phema_profile_set *set, const struct phema_family *family)
 {
     return set->is_stepwise &&
@@ -417,6 +421,23 @@ static void follow_ramp(struct phema_trail *trail, const struct phema_profile_se
     }
 }
 
+/* Those of family k. */
+static void find_decays(void *context, size_t k)
+{
+    struct phema_profile_set *set = context;
+    const struct phema_family *family = &set->families[k];
+    size_t first = k * set->n_times;
+    if (family->form == PHEMA_FAMILY_TABLE)
+        follow_table(set->trails + first, set, family);
+    else if (has_trail(set, family))
+        follow_ramp(set->trails + first, set, family);
+    for (size_t t = 0; t < set->n_times; t++) {
+        phema_quad kept = decay_between(set, k, t, set->n_times - 1);
+        set->kept[first + t] = kept;
+        set->inverse_kept[first + t] = kept > 0 ? 1 / kept : 0;
+    }
+}
+
 static bool build_decays(struct phema_profile_set *set)
 {
     size_t count = set->n_families * set->n_times;
@@ -426,19 +447,8 @@ static bool build_decays(struct phema_profile_set *set)
         set->trails = phema_arena_array(&set->memory, count, sizeof(*set->trails));
     if (!set->kept || !set->inverse_kept || (set->is_stepwise && !set->trails))
         return false;
-    for (size_t k = 0; k < set->n_families; k++) {
-        const struct phema_family *family = &set->families[k];
-        size_t first = k * set->n_times;
-        if (family->form == PHEMA_FAMILY_TABLE)
-            follow_table(set->trails + first, set, family);
-        else if (has_trail(set, family))
-            follow_ramp(set->trails + first, set, family);
-        for (size_t t = 0; t < set->n_times; t++) {
-            phema_quad kept = decay_between(set, k, t, set->n_times - 1);
-            set->kept[first + t] = kept;
-            set->inverse_kept[first + t] = kept > 0 ? 1 / kept : 0;
-        }
-    }
+    phema_parallel(set->n_families, count < MANY_DECAYS ? 1 : phema_parallel_threads(), find_decays,
+                   set);
     return true;
 }
 

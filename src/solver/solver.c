@@ -97,6 +97,58 @@ static bool find_ridge(phema_quad *ridge, double *lambda, const struct problem *
     return *lambda > 0;
 }
 
+/* One target of an open system, and beside it the condition of the system, which takes as long. */
+struct solving_target {
+    struct phema_solution *solution;
+    struct phema_system *system;
+    struct phema_system opened; /* as it was before the first solve */
+    const struct problem *problem;
+    size_t target;
+};
+
+static enum phema_status solve_opened(const struct solving_target *solving, struct phema_error *err)
+{
+    const struct problem *problem = solving->problem;
+    const struct phema_solve_options *options = problem->options;
+    enum phema_sum sum = options->metric != PHEMA_METRIC_PROFILE ? PHEMA_SUM_KEPT
+                         : options->keeps_sum                    ? PHEMA_SUM_FREE
+                                                                 : PHEMA_SUM_DIVIDED;
+    enum phema_status status =
+        phema_system_solve(solving->system, solving->solution->weights, solving->target, sum, err);
+    if (status)
+        return status;
+    solving->solution->solver = phema_system_solver(solving->system);
+    return phema_solution_evaluate(solving->solution, &problem->grams, solving->target,
+                                   problem->given, err);
+}
+
+static enum phema_status solve_or_rate(void *context, size_t index, struct phema_error *err)
+{
+    struct solving_target *solving = context;
+    double ignored;
+    return index == 0 ? solve_opened(solving, err)
+                      : phema_system_condition(&ignored, &solving->opened, err);
+}
+
+/* A factor in float64 stays as it is unless a solve makes one in quad, whose condition is known
+ * better. */
+static enum phema_status solve_and_rate(struct solving_target *solving, unsigned n_threads,
+                                        struct phema_error *err)
+{
+    struct phema_system *system = solving->system;
+    bool finds_condition = solving->problem->options->finds_condition;
+    bool is_beside = finds_condition && n_threads > 1 && !system->cholesky.factor;
+    solving->opened = *system;
+    solving->solution->condition = PHEMA_UNKNOWN;
+    enum phema_status status =
+        phema_parallel_try(is_beside ? 2 : 1, n_threads, solve_or_rate, solving, err);
+    if (is_beside && !system->cholesky.factor)
+        system->condition = solving->opened.condition;
+    if (!status && finds_condition)
+        status = phema_system_condition(&solving->solution->condition, system, err);
+    return status;
+}
+
 /* ridge [n]: scratch memory */
 static enum phema_status solve_target(struct phema_solution *solution, struct phema_system *system,
                                       phema_quad *ridge, const struct problem *problem,
@@ -106,30 +158,21 @@ static enum phema_status solve_target(struct phema_solution *solution, struct ph
     const struct phema_gram *const grams[] = {[PHEMA_METRIC_WALK] = &problem->grams.walk,
                                               [PHEMA_METRIC_PROFILE] = &problem->grams.white,
                                               [PHEMA_METRIC_MOTION] = &problem->grams.motion};
-    enum phema_sum sum = options->metric != PHEMA_METRIC_PROFILE ? PHEMA_SUM_KEPT
-                         : options->keeps_sum                    ? PHEMA_SUM_FREE
-                                                                 : PHEMA_SUM_DIVIDED;
-    enum phema_status status;
+    unsigned n_threads = 1; /* the condition of a system is found once */
     bool has_ridge = find_ridge(ridge, &solution->ridge, problem, target);
     /* the ridge may depend on the target's time */
     if (!system->gram || (options->ridge == PHEMA_RIDGE_VALUE &&
                           ridge_unit(problem, target) != ridge_unit(problem, target - 1))) {
         phema_system_close(system);
-        status = phema_system_open(system, grams[options->metric], has_ridge ? ridge : NULL,
-                                   options, PHEMA_STRICT, err);
+        enum phema_status status = phema_system_open(
+            system, grams[options->metric], has_ridge ? ridge : NULL, options, PHEMA_STRICT, err);
         if (status)
             return status;
+        n_threads = phema_threads_for(problem->given->n);
     }
-    status = phema_system_solve(system, solution->weights, target, sum, err);
-    if (status)
-        return status;
-    solution->condition = PHEMA_UNKNOWN;
-    if (options->finds_condition)
-        status = phema_system_condition(&solution->condition, system, err);
-    if (status)
-        return status;
-    solution->solver = phema_system_solver(system);
-    return phema_solution_evaluate(solution, &problem->grams, target, problem->given, err);
+    struct solving_target solving = {
+        .solution = solution, .system = system, .problem = problem, .target = target};
+    return solve_and_rate(&solving, n_threads, err);
 }
 
 static enum phema_status solve_all(struct phema_solution *solutions, const struct problem *problem,
@@ -325,7 +368,7 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m)
 uint64_t phema_weights_bytes(size_t n)
 {
     /* three Gram matrices of 16 n^2; for each of two systems a factor in fixed point, 16 n^2, and
-     * one in float64, 8 n^2; each system has its own threads */
-    uint64_t n_others = phema_threads_for(n) - 1;
-    return 96 * (uint64_t)n * n + n_others * 2 * PHEMA_PARALLEL_BYTES;
+     * one in float64, 8 n^2; each system has its own threads, and the condition has two */
+    uint64_t n_others = phema_threads_for(n) - 1, n_threads = n_others ? 2 * n_others + 2 : 0;
+    return 96 * (uint64_t)n * n + n_threads * PHEMA_PARALLEL_BYTES;
 }

@@ -185,6 +185,39 @@ static void quad_replaces_failed_factors(void **state)
                  PHEMA_ERR_RESOURCE, &err, "there is no device");
 }
 
+/* A factor that looks like one, but is too rough to be refined. */
+static enum phema_status factor_roughly(double *matrix, size_t n, struct phema_error *err)
+{
+    enum phema_status status = factor_elsewhere(matrix, n, err);
+    matrix[n * n - 1] *= 3;
+    return status;
+}
+
+/* Of many snapshots the condition is found while they are solved. The one that counts is that of
+ * the factor of the solution. */
+static void the_condition_is_that_of_the_last_factor(void **state)
+{
+    (void)state;
+    enum { N = 256 };
+    static const struct phema_factorer factorers[] = {{"elsewhere", factor_elsewhere},
+                                                      {"roughly", factor_roughly}};
+    struct phema_profile snapshots[N]; /* far from each other */
+    for (size_t i = 0; i < N; i++)
+        snapshots[i] = (struct phema_profile){.gamma = 16.97, .t = 1000 * pow(1.05, (double)i)};
+    struct phema_profile target = target_of(0.2, snapshots[N - 1].t);
+    struct phema_solve_options options = {.finds_condition = true};
+    struct phema_solution quad = solve_one(snapshots, NULL, N, target, options);
+    options.solver = PHEMA_SOLVER_DEVICE;
+    for (int is_rough = 0; is_rough < 2; is_rough++) {
+        options.factorer = &factorers[is_rough];
+        struct phema_solution other = solve_one(snapshots, NULL, N, target, options);
+        assert_string_equal(other.solver, is_rough ? "quad" : "elsewhere");
+        assert_near(other.condition, quad.condition, is_rough ? 0 : 1e-6 * quad.condition);
+        phema_solutions_clear(&other, 1);
+    }
+    phema_solutions_clear(&quad, 1);
+}
+
 /* Above 700 unknowns: a float64 factor with quad residuals gives the result of the quad factor. */
 static void refinement_reaches_quad(void **state)
 {
@@ -425,6 +458,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lapack_says_when_float64_is_not_enough),
     cmocka_unit_test(factors_of_a_factorer_reach_quad),
     cmocka_unit_test(quad_replaces_failed_factors),
+    cmocka_unit_test(the_condition_is_that_of_the_last_factor),
     cmocka_unit_test(refinement_reaches_quad),
     cmocka_unit_test(auto_falls_back_to_quad),
     cmocka_unit_test(ridge_value_solves_its_equations),
