@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
 import inspect
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .averages import DType
 
 # Elements that are updated, and held as copies, at a time: few kernels on a device, the cache of a processor.
-_CHUNK_ELEMS = {"device": 1 << 24, "processor": 1 << 20}
+_CHUNK_ELEMS = {"device": 1 << 24, "processor": 1 << 18}
 _FOLD_EVERY = 32  # updates between those that move what residuals hold into the averages
 _SNAPSHOT_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _AVERAGE_DTYPES = {"f32": torch.float32, "f64": torch.float64}
@@ -116,16 +117,10 @@ def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) ->
     return found if is_same and len(found) == len(entries) else None
 
 
-def _cut(tensors: Sequence[torch.Tensor]) -> List[slice]:
-    """Consecutive tensors of about _CHUNK_ELEMS elements."""
-    most = _CHUNK_ELEMS["device" if any(t.is_cuda for t in tensors) else "processor"]
-    parts, begin, n_elems = [], 0, 0
-    for i, tensor in enumerate(tensors):
-        n_elems += tensor.numel()
-        if n_elems >= most or i + 1 == len(tensors):
-            parts.append(slice(begin, i + 1))
-            begin, n_elems = i + 1, 0
-    return parts
+def _cut(tensors: Sequence[torch.Tensor], most: int) -> List[slice]:
+    """Consecutive tensors of about so many elements."""
+    chunks = [end // most for end in itertools.accumulate(t.numel() for t in tensors)]  # of each tensor
+    return [slice(bisect.bisect_left(chunks, c), bisect.bisect_right(chunks, c)) for c in dict.fromkeys(chunks)]
 
 
 def _lerp(held: List[torch.Tensor], to: List[torch.Tensor], weight: float) -> None:
@@ -373,9 +368,17 @@ class Recorder(_Options):
         self._note_kinds()
 
     def _note_kinds(self) -> None:
-        self._devices = [average.get_device() for average in self._averages[0]]  # numbers, quick to compare
-        self._dtypes = [average.dtype for average in self._averages[0]]
-        self._parts = _cut(self._averages[0])
+        most = _CHUNK_ELEMS["device" if any(t.is_cuda for t in self._averages[0]) else "processor"]
+        large = [max(most * len(t) // t.numel(), 1) if t.numel() > most else 0 for t in self._averages[0]]
+        self._rows = [[len(p) for p in t.split(n)] if n else [] for t, n in zip(self._averages[0], large)]
+        self._held, self._rest = ([self._split(t) for t in kept] for kept in (self._averages, self._residuals))
+        self._parts = _cut(self._held[0], most)
+        self._devices = [piece.get_device() for piece in self._held[0]]  # numbers, quick to compare
+        self._dtypes = [piece.dtype for piece in self._held[0]]
+
+    def _split(self, tensors: List[torch.Tensor]) -> List[torch.Tensor]:
+        """With large ones in pieces of whole rows."""
+        return [piece for t, rows in zip(tensors, self._rows) for piece in (t.split(rows) if rows else (t,))]
 
     def to(self, device: "Union[str, torch.device]") -> "Recorder":
         """Moves the averages to a device; parameters on another one are copied for a step."""
@@ -564,22 +567,21 @@ class Recorder(_Options):
         self._check_frozen()
         decay = math.log1p(-steps / self.n_steps) if self._n_updated else -math.inf
         weights = [-math.expm1((exponent + 1) * decay) for exponent in self._gammas]
-        live = self._live()
-        is_alike = [t.dtype for t in live] == self._dtypes and [t.get_device() for t in live] == self._devices
-        for part in self._parts if self.compensate or not is_alike else [slice(None)]:
-            try:
+        try:
+            live = self._split(self._live())
+            is_alike = [t.dtype for t in live] == self._dtypes and [t.get_device() for t in live] == self._devices
+            for part in self._parts if self.compensate or not is_alike else [slice(None)]:
                 self._update_part(part, live[part], weights, is_alike)
-            except RuntimeError:
-                self._check_model(self._entries(self.model))  # says which tensor has another shape
-                raise
+        except RuntimeError:
+            self._check_model(self._entries(self.model))  # says which tensor has another shape
+            raise
         self._n_updated = self.n_steps
 
     def _update_part(self, part: slice, live: List[torch.Tensor], weights: List[float], is_alike: bool) -> None:
         if not is_alike:
-            pairs = zip(live, self._averages[0][part])
             # not asynchronously to the processor: it would read before the copy is made
-            live = [t.to(e.device, e.dtype, non_blocking=e.is_cuda) for t, e in pairs]
-        for averages, residuals, weight in zip(self._averages, self._residuals, weights):
+            live = [t.to(e.device, e.dtype, non_blocking=e.is_cuda) for t, e in zip(live, self._held[0][part])]
+        for averages, residuals, weight in zip(self._held, self._rest, weights):
             held, rest = averages[part], residuals[part]
             if weight == 1:
                 for average, value in zip(held, live):

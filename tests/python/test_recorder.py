@@ -197,6 +197,35 @@ class Recording(unittest.TestCase):
         difference = sum(float(((made[n].double() - truth[n]) ** 2).sum()) for n in averaged)
         return (difference / sum(float((truth[n] ** 2).sum()) for n in averaged)) ** 0.5, made
 
+    def test_large_tensors_are_updated_in_pieces(self):
+        """Whatever their strides. The averages are those of whole tensors, to the last bit."""
+        for dtype in (torch.float32, torch.bfloat16):
+            torch.manual_seed(1)
+            model = torch.nn.Module()
+            for name, value in {
+                "rows": torch.randn(9, 5, 7), "flat": torch.randn(300), "few": torch.randn(3), "one": torch.randn(()),
+                "none": torch.randn(0, 4), "turned": torch.randn(20, 30).t(), "wide": torch.randn(1, 400),
+                "last": torch.randn(16, 8, 3, 3).to(memory_format=torch.channels_last),
+            }.items():  # fmt: skip
+                model.register_parameter(name, torch.nn.Parameter(value.to(dtype)))
+            recorders = [Recorder(model, every=0)]
+            with unittest.mock.patch.dict(recorder_module._CHUNK_ELEMS, processor=80):
+                recorders.append(Recorder(model, every=0))
+            sizes = [[piece.numel() for piece in recorder._held[0]] for recorder in recorders]
+            self.assertEqual((len(sizes[0]), max(sizes[0])), (8, 1152))
+            self.assertEqual(sum(sizes[1]), sum(sizes[0]))
+            self.assertEqual(sorted(sizes[1])[-2:], [80, 400])  # a row is the least
+            for _ in range(40):
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        parameter.add_(torch.randn_like(parameter), alpha=0.01)
+                for recorder in recorders:
+                    recorder.step()
+            for width in recorders[0].widths:
+                whole, cut = (recorder.average(width) for recorder in recorders)
+                for name in whole:
+                    self.assertTrue(torch.equal(whole[name], cut[name]), name)
+
     def test_averages_of_a_resumed_training_are_the_true_ones(self):
         directory, truth = self.train("f32", "f32", "f32", [97, STEPS])
         with ph.open(directory) as series:
