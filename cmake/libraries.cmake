@@ -38,3 +38,12 @@ if(PHEMA_IO_URING AND URING_FOUND)
 else()
     message(STATUS "io_uring: not used; threads read instead (liburing-dev)")
 endif()
+
+# Where libc is not glibc but musl, GCC's libquadmath has the functions of include/phema/quad.h.
+include(CheckSymbolExists)
+check_symbol_exists(__GLIBC__ stdlib.h PHEMA_HAVE_GLIBC)
+set(PHEMA_QUADMATH "")
+if(NOT PHEMA_HAVE_GLIBC)
+    set(PHEMA_QUADMATH quadmath)
+    add_compile_options(SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/musl.h)
+endif()

@@ -15,15 +15,18 @@ endif()
 add_library(libposthoc-ema SHARED ${library_objects})
 set(library_needs PkgConfig::JANSSON PkgConfig::ZLIB PkgConfig::XXHASH PkgConfig::ZSTD PkgConfig::MPFR
     PkgConfig::PCRE2 ${PHEMA_URING_LIBRARY})
-if(PHEMA_STATIC) # where these are archives, some of which cannot be part of a shared library
-    set(library_needs ${JANSSON_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES} ${XXHASH_LINK_LIBRARIES}
-        ${MPFR_LINK_LIBRARIES} ${PCRE2_LINK_LIBRARIES} ${URING_LINK_LIBRARIES})
-    # The shared zstd starts threads by functions of a newer glibc than all others need.
-    list(APPEND library_needs PkgConfig::ZSTD)
+if(PHEMA_STATIC)
+    if(NOT MPFR_LINK_LIBRARIES MATCHES "[.]a$") # Debian's, some of whose archives cannot be part of a shared library
+        set(library_needs ${JANSSON_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES} ${XXHASH_LINK_LIBRARIES}
+            ${MPFR_LINK_LIBRARIES} ${PCRE2_LINK_LIBRARIES} ${URING_LINK_LIBRARIES})
+        # The shared zstd starts threads by functions of a newer glibc than all others need.
+        list(APPEND library_needs PkgConfig::ZSTD)
+    endif()
     file(WRITE ${PROJECT_BINARY_DIR}/exports.map "{ global: posthoc_ema_*; local: *; };\n")
     target_link_options(libposthoc-ema PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/exports.map -Wl,-s)
 endif()
-target_link_libraries(libposthoc-ema PRIVATE ${library_needs} Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_libraries(libposthoc-ema PRIVATE ${library_needs} Threads::Threads ${CMAKE_DL_LIBS} m
+    ${PHEMA_QUADMATH})
 if(NOT PHEMA_SANITIZE) # whose functions the program has; a module that is missing above would be noticed at run time
     target_link_options(libposthoc-ema PRIVATE -Wl,--no-undefined)
 endif()

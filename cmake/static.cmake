@@ -34,6 +34,9 @@ phema_link_archives(PkgConfig::MPFR MPFR gmp)
 if(PHEMA_URING_LIBRARY)
     phema_link_archives(PkgConfig::URING URING)
 endif()
+if(PHEMA_QUADMATH)
+    phema_archive_of(PHEMA_QUADMATH quadmath)
+endif()
 add_link_options(-static-libgcc)
 
 # cairo: from its archive where there is one, which Debian 13 and later lack. Otherwise the program loads

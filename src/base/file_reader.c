@@ -39,6 +39,7 @@ static enum phema_status fail_direct(struct phema_error *err)
 static enum phema_status find_block(struct phema_file_reader *reader, struct phema_error *err)
 {
     reader->block = PHEMA_INPUT_ALIGNMENT;
+#ifdef STATX_DIOALIGN /* which musl lacks */
     struct statx st;
     if (statx(reader->descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) ||
         !(st.stx_mask & STATX_DIOALIGN))
@@ -46,6 +47,9 @@ static enum phema_status find_block(struct phema_file_reader *reader, struct phe
     size_t block = st.stx_dio_offset_align;
     if (block == 0 || PHEMA_INPUT_ALIGNMENT % block || st.stx_dio_mem_align > PHEMA_INPUT_ALIGNMENT)
         return fail_direct(err);
+#else
+    (void)err;
+#endif
     return PHEMA_OK;
 }
 

@@ -508,6 +508,11 @@ phema_quad phema_local_densities(const struct phema_local *a, const struct phema
     return integrate_pair(&(struct pair){a, b, true}, rule);
 }
 
+#ifndef __GLIBC__
+/* Set by libquadmath's lgammaq, which must not share it with libc: its code cannot be moved */
+__attribute__((visibility("hidden"))) int signgam;
+#endif
+
 phema_quad phema_log_updates(uint64_t every, phema_quad t)
 {
     uint64_t updates = ((uint64_t)t - 1) / every;
