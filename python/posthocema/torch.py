@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import functools
 import inspect
@@ -120,7 +119,7 @@ def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) ->
 def _cut(tensors: Sequence[torch.Tensor], most: int) -> List[slice]:
     """Consecutive tensors of about so many elements."""
     chunks = [end // most for end in itertools.accumulate(t.numel() for t in tensors)]  # of each tensor
-    return [slice(bisect.bisect_left(chunks, c), bisect.bisect_right(chunks, c)) for c in dict.fromkeys(chunks)]
+    return [slice(chunks.index(c), chunks.index(c) + chunks.count(c)) for c in dict.fromkeys(chunks)]
 
 
 def _lerp(held: List[torch.Tensor], to: List[torch.Tensor], weight: float) -> None:
