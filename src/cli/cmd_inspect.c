@@ -187,14 +187,15 @@ static enum phema_status inspect(struct phema_json_out *out, const struct inspec
 static enum phema_status run(void *data, struct phema_error *err)
 {
     const struct inspect_values *values = data;
-    if (values->is_raw != (values->tensor != NULL) || (values->is_raw && values->paths.n > 1)) {
+    bool is_json = values->common.style.is_json, is_wrapped = is_json && values->paths.n > 1;
+    if (values->is_raw ? !values->tensor || is_json || values->paths.n > 1
+                       : values->tensor != NULL) {
         (void)phema_fail(err, PHEMA_ERR_USAGE,
-                         "inspect: --tensor NAME and --raw go together, with one file");
+                         "inspect: --tensor NAME and --raw go together, with one file, not --json");
         return cli_suggest_command(err, PHEMA_ERR_USAGE, "posthoc-ema inspect", "-h");
     }
     struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = &text, .is_pretty = true};
-    bool is_json = values->common.style.is_json, is_wrapped = is_json && values->paths.n > 1;
     if (is_wrapped) {
         render_json_begin(&json, &text, true);
         phema_json_out_open(&json, "files", '[');
