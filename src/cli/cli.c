@@ -106,13 +106,25 @@ static enum phema_status print_overview(struct phema_error *err)
     return status ? status : PHEMA_ERR_USAGE;
 }
 
-/* "help", "help VERB", "help --all VERB", "help --completions SHELL", or "help --complete WORDS", for
+/* A word behind a command that is whole: the command without it. */
+static enum phema_status fail_extra(int argc, char **argv, int at, struct phema_error *err)
+{
+    const struct cli_line line = {.argc = argc, .argv = argv};
+    enum phema_status status =
+        phema_fail(err, PHEMA_ERR_USAGE, "%s: unexpected argument '%s'", argv[1], argv[at]);
+    cli_suggest_words(err, &line, at, argc - at, "");
+    return status;
+}
+
+/* "help", "help VERB", "help --all VERB", "help VERB --all", "help --completions SHELL", or "help --complete WORDS", for
  * those scripts. */
 static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
-    bool has_all = argc > 2 && strcmp(argv[2], "--all") == 0;
-    int at = has_all ? 3 : 2;
+    int at = argc > 2 && strcmp(argv[2], "--all") == 0 ? 3 : 2;
+    bool has_all = at == 3 || (argc > 3 && strcmp(argv[3], "--all") == 0);
     const struct cli_verb *verb = argc > at ? cli_find_verb(argv[at]) : NULL;
+    if (verb && argc > 3 + has_all)
+        return fail_extra(argc, argv, 3 + has_all, err);
     if (verb)
         return print_help(verb, has_all ? CLI_HELP_ALL : CLI_HELP_USUAL, err);
     if (argc <= at || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "-h") == 0 ||
@@ -203,6 +215,8 @@ static enum phema_status run(int argc, char **argv, const struct phema_team *tea
     if (strcmp(word, "help") == 0)
         return help(argc, argv, err);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
+        if (argc > 2)
+            return fail_extra(argc, argv, 2, err);
         struct phema_strbuf text = {0};
         phema_strbuf_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
         return render_print(&text, err);

@@ -211,10 +211,13 @@ enum phema_status mistake_missing(const struct parse *parse, const struct cli_op
     struct cli_reals reals = {0};
     if (widths)
         memcpy(&reals, parse_field(parse, widths), sizeof(reals));
-    bool is_join = operand->kind == CLI_OPERANDS && strcmp(operand->name, "OUT") == 0;
+    bool is_join = strcmp(parse->line->verb->name, "join") == 0;
+    bool is_verify = strcmp(parse->line->verb->name, "verify") == 0;
     enum phema_status status = phema_fail(
         err, PHEMA_ERR_USAGE, "%s: %s is missing%s", parse->line->verb->name, operand->name,
-        is_join ? "; give an output of synth --part, or a directory of such outputs" : "");
+        is_join     ? "; give an output of synth --part, or a directory of such outputs"
+        : is_verify ? "; give an average that synth has made, or a directory of averages"
+                    : "");
     if (parse->line->argc == 3 && strcmp(parse->line->argv[2], "help") == 0)
         cli_set_command(err, "posthoc-ema help %s", parse->line->verb->name);
     else if (cli_suggest_forgotten_value(err, parse->line))

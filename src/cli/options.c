@@ -120,11 +120,36 @@ static enum phema_status read_value(void *value, const struct cli_opt *option, c
     return PHEMA_BUG;
 }
 
+/* A path that is empty, as where a variable of the shell is not set, would be "/" or ".". */
+static enum phema_status check_path(const struct parse *parse, const struct cli_opt *option,
+                                    const char *text, struct phema_error *err)
+{
+    static const char *const names[] = {"FILE", "DIR", "PATH", "RUN"};
+    bool is_path = cli_is_operand(option) && !option->value;
+    bool is_empty = !*text || (is_path && option->group == INPUT && strcmp(text, "@") == 0);
+    if (is_empty && is_path) {
+        (void)phema_fail(err, PHEMA_ERR_USAGE,
+                         *text ? "%s: %s is '@', expected @FILE" : "%s: %s is empty",
+                         parse->line->verb->name, option->name);
+        const char *usual = strcmp(option->name, "OUT") == 0 ? "out.safetensors" : "demo";
+        return option->group == INPUT ? PHEMA_ERR_USAGE
+                                      : cli_suggest(err, PHEMA_ERR_USAGE, option->name, usual);
+    }
+    bool is_text = option->kind == CLI_TEXT || option->kind == CLI_TEXTS;
+    for (size_t i = 0; is_empty && is_text && i < ARRAY_LEN(names); i++)
+        if (strstr(option->value, names[i]))
+            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is empty, expected %s", option->name,
+                              option->value);
+    return PHEMA_OK;
+}
+
 static enum phema_status set_value(struct parse *parse, const struct cli_opt *option,
                                    const char *text, struct phema_error *err)
 {
-    enum phema_status status =
-        read_value(parse_field(parse, option), option, text, &parse->common->arena, err);
+    enum phema_status status = check_path(parse, option, text, err);
+    if (status)
+        return status;
+    status = read_value(parse_field(parse, option), option, text, &parse->common->arena, err);
     if (status && cli_is_operand(option))
         return status;
     if (status) {
