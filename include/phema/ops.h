@@ -161,6 +161,7 @@ PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const 
 /* When all files of the run are known: PHEMA_ERR_OUTPUT where the path is one of them. */
 PHEMA_FALLIBLE phema_memory_report_claim(struct phema_memory_report *report,
                                          const struct phema_claims *claims,
+                                         const struct phema_outputs *outputs,
                                          struct phema_error *err);
 /* Writes the file, also of a run that failed with status, which comes back unless writing fails. A run
  * that failed before its files were known replaces nothing. */

@@ -120,6 +120,9 @@ PHEMA_FALLIBLE phema_command_shell(char ***out, const char *command, const char 
 /* Only the end of a command's output is kept. */
 #define PHEMA_COMMAND_KEPT_BYTES ((size_t)1 << 20)
 
+/* PHEMA_ERR_USAGE  there is no such program, or it may not be run */
+PHEMA_FALLIBLE phema_command_check(char *const *words, struct phema_error *err);
+
 struct phema_command_options {
     double timeout_s;  /* 0: none */
     bool shows_errors; /* its standard error is copied to ours at once */

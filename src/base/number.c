@@ -21,6 +21,7 @@ static bool read_suffix(double *factor, const char *suffix)
                  {"K", 1e3},
                  {"M", 1e6},
                  {"G", 1e9},
+                 {"B", 1e9}, /* billion */
                  {"T", 1e12},
                  {"Ki", 1024.0},
                  {"Mi", 1048576.0},
@@ -48,23 +49,10 @@ PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_er
     return PHEMA_OK;
 }
 
-/* "2.6B" as "2.6G"; a B elsewhere is no suffix. */
-static const char *replace_billion(char copy[MAX_DECIMAL], const char *text)
-{
-    size_t size = strlen(text);
-    if (size < 2 || size >= MAX_DECIMAL || text[size - 1] != 'B' ||
-        !isdigit((unsigned char)text[size - 2]))
-        return text;
-    memcpy(copy, text, size + 1);
-    copy[size - 1] = 'G';
-    return copy;
-}
-
 PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_error *err)
 {
     double value = 0;
-    char copy[MAX_DECIMAL];
-    enum phema_status status = phema_number_parse(&value, replace_billion(copy, text), err);
+    enum phema_status status = phema_number_parse(&value, text, err);
     if (status || !(value >= 0) || value != floor(value) || value >= (double)LIMIT)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "expected a whole number like 16 or 20k, found '%s'", text);

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "cli.h"
+#include "phema/path.h"
 #include "phema/progress.h"
 #include "phema/report.h"
 #include "phema/writer.h"
+#include "remedy/remedy.h"
 #include "shared_options.h"
 
 #define AUTO_DTYPE PHEMA_BOOL /* which no average has */
@@ -81,6 +83,8 @@ static enum phema_status run(void *given, struct phema_error *err)
     struct design_answer answer = {.asked = &asked};
     struct render_listener listener;
     enum phema_status status = PHEMA_OK;
+    if (wishes->output && phema_writer_check_parent(wishes->output, err))
+        return cli_suggest(err, PHEMA_ERR_OUTPUT, "output", phema_path_last_name(wishes->output));
     if (wishes->output)
         status = phema_writer_check_place(wishes->output, values->is_forced, err);
     if (!status)

@@ -16,7 +16,7 @@ struct join_values {
     struct phema_writer_options options;
 };
 
-/* Proposes an output beside OUT that has parts; of a checkpoint without parts, to look at it. */
+/* Proposes an output that has parts beside an OUT that is not there; of one that is, to look at it. */
 static enum phema_status fail_without_parts(const char *out, struct phema_error *err)
 {
     char **beside = NULL, *directory = phema_path_directory(out);
@@ -30,7 +30,8 @@ static enum phema_status fail_without_parts(const char *out, struct phema_error 
                              ? "%s: exists, but has no parts to join; synth --part I/N writes them"
                              : "%s: no parts found; make them with synth --part I/N",
                          out);
-    if (directory && !phema_writer_find_parts(&beside, &n, directory, &ignored) && n)
+    if (directory && !phema_path_exists(out) &&
+        !phema_writer_find_parts(&beside, &n, directory, &ignored) && n)
         (void)cli_suggest(err, status, "OUT",
                           strncmp(beside[0], "./", 2) == 0 ? beside[0] + 2 : beside[0]);
     else if (phema_path_exists(out))

@@ -145,7 +145,7 @@ static void suggest_plan(const struct cli_line *line, int at, struct phema_error
     phema_strbuf_clear(&words);
 }
 
-/* name: without dashes */
+/* name: without dashes; "z", or what follows it, of "-qz" */
 enum phema_status mistake_unknown(const struct parse *parse, int at, const char *name,
                                   struct phema_error *err)
 {
@@ -156,8 +156,10 @@ enum phema_status mistake_unknown(const struct parse *parse, int at, const char 
     bool is_letter = argument[0] == '-' && argument[1] != '-';
     if (synonym && strchr(synonym->prefix, '='))
         return fail_decay(parse, at, synonym, err);
+    bool is_inside = is_letter && name > argument + 1;
     enum phema_status status =
-        phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
+        is_inside ? phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '-%c'", verb, *name)
+                  : phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'", verb, argument);
     if (strcmp(word, "version") == 0) {
         cli_set_command(err, "posthoc-ema --version");
         return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* options.c - parses argv into a verb's struct by its option table. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -211,7 +212,7 @@ static enum phema_status parse_letters(struct parse *parse, int *at, struct phem
     for (const char *letter = argument + 1; *letter; letter++) {
         const struct cli_opt *option = cli_find_letter(parse->options, *letter);
         if (!option)
-            return mistake_unknown(parse, *at, argument, err);
+            return mistake_unknown(parse, *at, letter > argument + 1 ? letter : argument, err);
         if (option->kind != CLI_FLAG)
             return letter[1] ? set_value(parse, option, letter + 1, err)
                              : set_next(parse, option, at, err);
@@ -235,12 +236,19 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
     return set_value(parse, option, argument, err);
 }
 
+static enum phema_status fail_above(const struct cli_opt *option, struct phema_error *err)
+{
+    char most[24];
+    (void)snprintf(most, sizeof(most), "%llu", (unsigned long long)option->most);
+    return cli_suggest(err, cli_fail_option(err, PHEMA_ERR_USAGE, option->name, "at most %s", most),
+                       option->name, most);
+}
+
 static enum phema_status check_limits(const struct parse *parse, struct phema_error *err)
 {
     for (const struct cli_opt *o = parse->options; o->name; o++)
         if (o->most && *(const uint64_t *)parse_field(parse, o) > o->most)
-            return cli_fail_option(err, PHEMA_ERR_USAGE, o->name, "at most %llu",
-                                   (unsigned long long)o->most);
+            return fail_above(o, err);
     return PHEMA_OK;
 }
 

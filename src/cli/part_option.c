@@ -166,12 +166,14 @@ static enum phema_status read_launcher(struct place *out, struct phema_error *er
     if (status)
         return phema_fail_in(err, status, "--part auto");
     const struct place *largest = find_largest(places, n);
-    if (!largest)
-        return phema_fail(
-            err, PHEMA_ERR_USAGE,
-            "--part auto: no launcher tells rank and size; start the program with "
-            "srun, mpirun, flux run, torchrun or as an array of Slurm, or of Kubernetes "
-            "or PBS with PHEMA_PARTS, or say --part I/N");
+    if (!largest) {
+        status =
+            phema_fail(err, PHEMA_ERR_USAGE,
+                       "--part auto: no launcher tells rank and size; start the program with "
+                       "srun, mpirun, flux run, torchrun or as an array of Slurm, or of Kubernetes "
+                       "or PBS with PHEMA_PARTS, or say --part I/N");
+        return phema_error_set_about(err, status, "part"); /* one process needs none */
+    }
     for (size_t i = 0; i < n; i++)
         if (!agrees(&places[i], largest))
             return fail_disagreement(largest, &places[i], err);
@@ -269,7 +271,7 @@ PHEMA_FALLIBLE cli_read_part(struct phema_synthesis *synthesis, const char *part
     struct place place = {0};
     enum phema_status status = read_launcher(&place, err);
     if (status)
-        return phema_error_set_about(err, status, "part");
+        return status;
     options->part = place.rank + 1;
     options->n_parts = place.size;
     return PHEMA_OK;

@@ -50,6 +50,18 @@ static size_t count_coarse(const struct search_setup *setup, double first, doubl
                                   values->line != NULL);
 }
 
+/* The words of the user instead of the SPEC that was made of them. */
+static enum phema_status fail_line(const char *line, enum phema_status status,
+                                   struct phema_error *err)
+{
+    struct phema_error said = *err;
+    const char *reason = strstr(said.message, "': ");
+    bool is_whole = reason && !strstr(reason, "LAMBDA");
+    (void)cli_fail_option(err, status, "line", "'%s': %s", line,
+                          is_whole ? reason + 3 : "expected two profiles A,B");
+    return cli_suggest(err, status, "line", "sma:8,sma:4");
+}
+
 /* That there is such an average. */
 static enum phema_status check_place(const struct search_setup *setup, double at,
                                      struct phema_error *err)
@@ -70,8 +82,7 @@ static enum phema_status check_place(const struct search_setup *setup, double at
     enum phema_status status =
         text ? phema_spec_parse(&spec, &arena, text, err) : phema_fail_memory(err);
     phema_arena_clear(&arena);
-    return status ? cli_suggest(err, cli_fail_in_option(err, status, "line"), "line", "sma:8,sma:4")
-                  : PHEMA_OK;
+    return status ? fail_line(setup->values->line, status, err) : PHEMA_OK;
 }
 
 /* "0.02:0.25": equal ratios */
@@ -81,8 +92,8 @@ static enum phema_status use_range(struct search_setup *setup, double first, dou
     const struct place *place = place_of(setup);
     if (!(last - first >= PHEMA_SEARCH_RESOLUTION)) {
         (void)cli_fail_option(err, PHEMA_ERR_USAGE, place->option,
-                              "expected a range from a lower to a higher %s, found %g to %g",
-                              place->name, first, last);
+                              "expected a range from a lower to a higher %s%s, found %g to %g",
+                              place->name, last > first ? ", further apart" : "", first, last);
         return cli_suggest(err, PHEMA_ERR_USAGE, place->option, place->example);
     }
     enum phema_status status = check_place(setup, first, err);
@@ -229,7 +240,9 @@ static enum phema_status read_out(struct search_setup *setup, struct phema_error
 
 /* ---- The rest ---- */
 
-static enum phema_status check_command(struct search_setup *setup, struct phema_error *err)
+/* is_run: that it can be run, too */
+static enum phema_status check_command(struct search_setup *setup, bool is_run,
+                                       struct phema_error *err)
 {
     const struct search_values *values = setup->values;
     char **words = NULL;
@@ -240,12 +253,12 @@ static enum phema_status check_command(struct search_setup *setup, struct phema_
         return cli_suggest_command(err, PHEMA_ERR_USAGE, "posthoc-ema search", "-h");
     }
     enum phema_status status = values->is_shell
-                                   ? phema_command_shell(&words, values->exec, "x", err)
-                                   : phema_command_split(&words, values->exec, "x", err);
-    if (status)
-        return cli_fail_in_option(err, status, "exec");
+                                   ? phema_command_shell(&words, values->exec, "{}", err)
+                                   : phema_command_split(&words, values->exec, "{}", err);
+    if (!status && is_run && !strstr(words[0], "{}"))
+        status = phema_command_check(words, err);
     free(words);
-    return PHEMA_OK;
+    return status ? cli_fail_in_option(err, status, "exec") : PHEMA_OK;
 }
 
 static enum phema_status read_numbers(struct search_setup *setup, struct phema_error *err)
@@ -291,8 +304,10 @@ static enum phema_status read_numbers(struct search_setup *setup, struct phema_e
 
 PHEMA_FALLIBLE search_read_options(struct search_setup *setup, struct phema_error *err)
 {
-    enum phema_status status = check_command(setup, err);
+    enum phema_status status = check_command(setup, false, err);
     if (!status)
         status = read_numbers(setup, err);
-    return status ? status : read_out(setup, err);
+    if (!status)
+        status = read_out(setup, err);
+    return status ? status : check_command(setup, true, err);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory_report.c - the memory of each stage of a run, as JSON lines in a file. */
+#include <string.h>
+
 #include "phema/json.h"
 #include "phema/memory_profile.h"
 #include "phema/ops.h"
+#include "phema/path.h"
+#include "phema/setting.h"
 
 PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const char *path,
                                          bool replaces, bool is_detailed, struct phema_error *err)
@@ -12,15 +16,34 @@ PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const 
     return status ? status : phema_memory_profile_open(&out->profile, path || is_detailed, err);
 }
 
+/* Whether the run makes the directory of the path. */
+static bool makes_directory(const struct phema_outputs *outputs, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *made = outputs->made_directory;
+    size_t size = slash ? (size_t)(slash - path) : 0;
+    bool is_made = made && strlen(made) == size && strncmp(made, path, size) == 0;
+    for (size_t j = 0; j < outputs->m; j++) {
+        const char *item = outputs->items[j].path;
+        is_made |= strlen(item) == size && strncmp(item, path, size) == 0;
+    }
+    return is_made;
+}
+
 PHEMA_FALLIBLE phema_memory_report_claim(struct phema_memory_report *report,
-                                         const struct phema_claims *claims, struct phema_error *err)
+                                         const struct phema_claims *claims,
+                                         const struct phema_outputs *outputs,
+                                         struct phema_error *err)
 {
     enum phema_status status =
         report->path ? phema_claims_check(claims, report->path, err) : PHEMA_OK;
+    if (!status && report->path && !makes_directory(outputs, report->path))
+        status = phema_writer_check_parent(report->path, err);
     report->is_free = !status;
-    if (status) /* the path is another file of the run */
-        report->path = NULL;
-    return status;
+    if (!status)
+        return PHEMA_OK;
+    report->path = NULL; /* another file of the run, or nowhere */
+    phema_error_clear_changes(err);
+    return phema_suggest(err, status, PHEMA_SET_PROFILE_MEMORY, "memory.jsonl");
 }
 
 static void write_level(struct phema_json_out *out, const char *name,

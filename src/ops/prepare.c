@@ -163,6 +163,9 @@ PHEMA_FALLIBLE phema_prepare_outputs(struct phema_prepared *prepared,
     struct phema_outputs_options naming = request->outputs;
     naming.out = out;
     enum phema_status status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
+    for (size_t j = 0; !status && request->outputs.out && j < prepared->outputs.m; j++)
+        status = phema_claims_check_inputs(prepared->plan->series->claims,
+                                           prepared->outputs.items[j].path, err);
     if (!status && listener->named)
         listener->named(listener->context, request, prepared);
     return status;

@@ -61,9 +61,9 @@ static enum phema_status claim_memory_report(const struct phema_synthesis *synth
                                    ? sink_claim_names(prepared->plan, &prepared->outputs,
                                                       options->part, options->n_parts, err)
                                    : PHEMA_OK;
-    return status
-               ? status
-               : phema_memory_report_claim(synthesis->memory, prepared->plan->series->claims, err);
+    return status ? status
+                  : phema_memory_report_claim(synthesis->memory, prepared->plan->series->claims,
+                                              &prepared->outputs, err);
 }
 
 /* Links may lead into the store of a library, such as that of Hugging Face, which must stay. */

@@ -262,6 +262,8 @@ static enum phema_status open_template(struct phema_checkpoint **out, struct dra
     if (status)
         return status;
     status = phema_checkpoint_open(out, path, &draft->options->checkpoint, err);
+    if (status && draft->options->into)
+        return phema_error_set_about(err, status, phema_setting_option(PHEMA_SET_INTO));
     if (status)
         return status;
     outputs->templates[outputs->n_templates++] = *out;

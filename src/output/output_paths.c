@@ -374,18 +374,51 @@ static enum phema_status find_directory(struct draft *draft, const char *templat
     return PHEMA_OK;
 }
 
+static bool are_same_targets(const struct phema_target *a, const struct phema_target *b)
+{
+    return a->spec && b->spec && strcmp(a->spec, b->spec) == 0 && a->time == b->time;
+}
+
 static enum phema_status check_distinct(const struct phema_outputs *outputs,
-                                        struct phema_error *err)
+                                        const struct phema_target *targets, struct phema_error *err)
 {
     for (size_t j = 1; j < outputs->m; j++)
         for (size_t i = 0; i < j; i++)
             if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0) {
+                if (are_same_targets(&targets[i], &targets[j]))
+                    return phema_fail(err, PHEMA_ERR_USAGE,
+                                      "the average %s at %.15g is given twice", targets[i].spec,
+                                      targets[i].named_time);
                 (void)phema_fail(err, PHEMA_ERR_USAGE,
                                  "%s: is the name of two targets; put {sigma} and {time} into OUT",
                                  outputs->items[i].path);
                 return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_OUT, "averages/");
             }
     return PHEMA_OK;
+}
+
+/* Directories are made where they have one name for all targets. */
+static enum phema_status check_folders(const struct phema_outputs *outputs, const char *template,
+                                       const char *out, struct phema_error *err)
+{
+    const char *slash = strrchr(template, '/'), *at = template;
+    while ((at = strchr(at, '{')) && at[1] == '{') /* one that is written twice is meant as it is */
+        at += 2;
+    bool are_there = true;
+    for (size_t j = 0; j < outputs->m && are_there && slash && at && at < slash; j++) {
+        char *folder = phema_path_directory(outputs->items[j].path);
+        if (!folder)
+            return phema_fail_memory(err);
+        are_there = phema_path_is_directory(folder);
+        free(folder);
+    }
+    if (are_there)
+        return PHEMA_OK;
+    (void)phema_fail(err, PHEMA_ERR_OUTPUT,
+                     "%s: its directories are not made, since {sigma} or {time} is in their names; "
+                     "put these into the last part of OUT",
+                     out);
+    return phema_suggest(err, PHEMA_ERR_OUTPUT, PHEMA_SET_OUT, "averages/");
 }
 
 PHEMA_FALLIBLE outputs_set_paths(struct draft *draft, struct phema_error *err)
@@ -398,8 +431,10 @@ PHEMA_FALLIBLE outputs_set_paths(struct draft *draft, struct phema_error *err)
     for (size_t j = 0; j < outputs->m && !status; j++)
         status =
             fill_template(&outputs->items[j].path, template.data, &draft->plan->targets[j], err);
+    if (!status)
+        status = check_folders(outputs, template.data, draft->options->out, err);
     phema_strbuf_clear(&template);
     if (draft->options->into && !copies_directory(draft->options))
         outputs->form = PHEMA_FORM_TEMPLATE;
-    return status ? status : check_distinct(outputs, err);
+    return status ? status : check_distinct(outputs, draft->plan->targets, err);
 }

@@ -11,7 +11,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +107,28 @@ static int spawn(pid_t *pid, pid_t group, char *const *words, const int streams[
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&actions);
     return failed;
+}
+
+PHEMA_FALLIBLE phema_command_check(char *const *words, struct phema_error *err)
+{
+    const char *name = words[0], *at = strchr(name, '/') ? "" : getenv("PATH");
+    int number = ENOENT;
+    if (!at) /* the directories are those of the system */
+        return PHEMA_OK;
+    while (at) {
+        size_t size = strcspn(at, ":");
+        struct phema_strbuf path = {0};
+        struct stat st;
+        phema_strbuf_printf(&path, "%.*s%s%s", (int)size, at, size ? "/" : "", name);
+        bool is_there = path.is_failed || (stat(path.data, &st) == 0 && S_ISREG(st.st_mode));
+        bool is_found = is_there && (path.is_failed || access(path.data, X_OK) == 0);
+        number = is_there ? errno : number;
+        phema_strbuf_clear(&path);
+        if (is_found)
+            return PHEMA_OK;
+        at = at[size] ? at + size + 1 : NULL;
+    }
+    return phema_fail(err, PHEMA_ERR_USAGE, "'%s' cannot be run: %s", name, strerror(number));
 }
 
 /* A program cannot act on SIGKILL, and its command would continue for hours, perhaps on a GPU. So a

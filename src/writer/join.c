@@ -386,9 +386,8 @@ static enum phema_status check(struct phema_writer_join *join, struct phema_erro
         return status;
     if (join->first.is_directory)
         return phema_writer_directory_check(join->out.path, join->options.replaces, false, err);
-    bool replaces = join->options.replaces;
-    status = phema_writer_check_place(join->out.path, replaces, err);
-    return status || replaces || !join->first.sidecar
+    status = phema_writer_check_place(join->out.path, join->options.replaces, err);
+    return status || join->options.replaces || !join->first.sidecar
                ? status
                : phema_writer_check_sidecar_absent(join->out.path, err);
 }

@@ -31,8 +31,9 @@ PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_err
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_RESOURCE,
                       "%zu files are written at once, which needs %llu descriptors, and this "
-                      "process may have %llu; ask for fewer or raise ulimit -n",
-                      n_files, (unsigned long long)needed, (unsigned long long)limit);
+                      "process may have %llu; %sraise ulimit -n",
+                      n_files, (unsigned long long)needed, (unsigned long long)limit,
+                      n_files > 2 ? "ask for fewer or " : ""); /* an average and its JSON */
 }
 
 enum phema_status writer_fail_exists(struct phema_error *err, const char *path, const char *what)
@@ -59,8 +60,7 @@ PHEMA_FALLIBLE phema_writer_check_place(const char *path, bool replaces, struct 
     if (S_ISLNK(st.st_mode) && stat(path, &target) == 0)
         st = target;
     if (S_ISDIR(st.st_mode))
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: is a directory, which no file replaces; choose another name", path);
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is a directory, expected a file", path);
     if ((!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) || leads_to_descriptor(path))
         return phema_fail(
             err, PHEMA_ERR_OUTPUT,

@@ -15,7 +15,8 @@ static void suffixes_are_powers_of_1000_and_1024(void **state)
         double value;
     } known[] = {{"0", 0},         {"20k", 20e3},  {"20K", 20e3}, {"1.5M", 1.5e6},
                  {"2G", 2e9},      {"1T", 1e12},   {"1Ki", 1024}, {"3Mi", 3145728},
-                 {"-1.5k", -1500}, {"1e-3", 1e-3}, {"+.5", 0.5},  {"2Gi", 2147483648.0}};
+                 {"-1.5k", -1500}, {"1e-3", 1e-3}, {"+.5", 0.5},  {"2Gi", 2147483648.0},
+                 {"300B", 3e11}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         struct phema_error err = {0};
         double value = -1;

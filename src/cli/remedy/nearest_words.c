@@ -145,23 +145,27 @@ bool cli_join_values(struct phema_strbuf *out, const struct cli_opt *option, con
     return is_joined;
 }
 
-/* The longest beginning of the text that is a value; without one the option is left out. Models are
- * counted in billions, "7B". */
+/* The longest beginning of the text that is a value of its magnitude, not 1e3 of 1e30; without one the
+ * option is left out. Models are counted in billions, "7b". */
 static void suggest_beginning(struct phema_error *err, const struct cli_opt *option,
                               const char *text)
 {
     char part[64];
     (void)snprintf(part, sizeof(part), "%s", text);
+    double magnitude = strtod(text, NULL) / 2;
     char *unit = part + strcspn(part, "bB");
     if (unit > part && *unit && !unit[1] && option->kind == CLI_COUNT)
         *unit = 'G';
     for (size_t size = strlen(part); size > 0; part[--size] = '\0') {
+        if (strtod(part, NULL) < magnitude)
+            break;
         if (part[size - 1] != '.' && is_valid(option, part)) {
             (void)cli_suggest(err, PHEMA_ERR_USAGE, option->name, part);
             return;
         }
     }
-    (void)cli_suggest(err, PHEMA_ERR_USAGE, option->name, "");
+    (void)cli_suggest(err, PHEMA_ERR_USAGE, option->name,
+                      strcmp(option->name, "shard-size") == 0 ? "5GB" : "");
 }
 
 /* Five values from the first to the last number. */

@@ -176,13 +176,17 @@ static void ask_whether(struct phema_error *err, const char *path)
 
 void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
 {
+    bool is_of_into = strcmp(err->about, "into") == 0; /* SNAPSHOTS may have the same name */
     for (struct cli_word word = {0}; cli_next_word(&word, line);) {
         struct phema_strbuf path = {0};
-        if (!word.is_operand)
+        bool is_value = is_of_into && word.option && strcmp(word.option->name, "into") == 0 &&
+                        word.takes_next && word.at + 1 < line->argc;
+        if (is_of_into ? !is_value : !word.is_operand)
             continue;
-        const char *operand = word.text, *meant = find_meant(operand);
+        int at = word.at + is_value;
+        const char *operand = line->argv[at], *meant = find_meant(operand);
         if (meant) {
-            cli_suggest_word(err, line, word.at, "%s", meant);
+            cli_suggest_word(err, line, at, "%s", meant);
             return;
         }
         if (!*operand || !strstr(err->message, operand))
@@ -205,7 +209,7 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
         if (is_found && !is_there && !home)
             ask_whether(err, path.data);
         if (is_found)
-            cli_suggest_word(err, line, word.at, "%s", path.data);
+            cli_suggest_word(err, line, at, "%s", path.data);
         phema_strbuf_clear(&path);
         return;
     }
@@ -442,7 +446,11 @@ PHEMA_FALLIBLE cli_check_snapshots(const struct cli_line *line, struct phema_err
     (void)phema_fail(&meant, PHEMA_ERR_USAGE, "%s: unexpected argument '%s': %s", line->verb->name,
                      absent, phema_path_reason(absent, ENOENT));
     if (!write_command(&editing, &meant))
-        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", absent, phema_path_reason(absent, ENOENT));
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: %s%s", absent,
+                          phema_path_reason(absent, ENOENT),
+                          command_find_operand(line, "OUT") && cli_count_operands(line) > 2
+                              ? ", and all operands but the last are SNAPSHOTS"
+                              : "");
     *err = meant;
     command_set_remedy(err, &editing);
     return PHEMA_ERR_USAGE;
